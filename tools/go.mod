@@ -1,0 +1,3 @@
+module github.com/einmal-operators/einmal/tools
+
+go 1.26.0
