@@ -1,0 +1,248 @@
+// Package manifest reads Kubernetes objects from YAML and JSON files, and remembers where each was written, so that
+// whatever is said about an object later can name its place.
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Object is one object of a manifest.
+type Object struct {
+	*unstructured.Unstructured
+	Origin Origin
+}
+
+// Origin is the place that an object was read from.
+type Origin struct {
+	// File is the file's name, or what stands for it ("standard input", the command that printed it).
+	File string
+	// Document counts the documents of the file that hold something, from 1.
+	Document int
+	// Line is the line that the document begins at, from 1.
+	Line int
+}
+
+// String names the place as a person would look it up.
+func (o Origin) String() string {
+	return fmt.Sprintf("%s, document %d (line %d)", o.File, o.Document, o.Line)
+}
+
+// Name names the object by kind, namespace and name.
+func (o Object) Name() string {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	return o.GetKind() + " " + name
+}
+
+// Load reads the objects of a file, of the YAML and JSON files of a directory in the order of their names, or of
+// stdin when path is "-". Nothing to read is an error.
+func Load(path string, stdin io.Reader) ([]Object, error) {
+	if path == "-" {
+		data, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("reading standard input: %w", err)
+		}
+		return parseSome("standard input", data)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	if !info.IsDir() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests: %w", err)
+		}
+		return parseSome(path, data)
+	}
+	return loadDirectory(path)
+}
+
+func loadDirectory(dir string) ([]Object, error) {
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	var objects []Object
+	for _, entry := range entries {
+		if !isManifest(entry) {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests: %w", err)
+		}
+		some, err := Parse(path, data)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, some...)
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("directory %s holds no Kubernetes objects (looked at its .yaml, .yml and .json files)", dir)
+	}
+	return objects, nil
+}
+
+// isManifest tells whether a directory entry is meant for the API server; a kustomization is not.
+func isManifest(entry fs.DirEntry) bool {
+	name := entry.Name()
+	extension := filepath.Ext(name)
+	return !entry.IsDir() && !strings.HasPrefix(name, ".") &&
+		slices.Contains([]string{".yaml", ".yml", ".json"}, extension) &&
+		strings.TrimSuffix(name, extension) != "kustomization"
+}
+
+func parseSome(name string, data []byte) ([]Object, error) {
+	objects, err := Parse(name, data)
+	if err == nil && len(objects) == 0 {
+		return nil, fmt.Errorf("%s holds no Kubernetes objects", name)
+	}
+	return objects, err
+}
+
+// Parse reads the objects of a stream of YAML or JSON documents. Lists are taken apart. The name is what errors call
+// the stream.
+func Parse(name string, data []byte) ([]Object, error) {
+	var objects []Object
+	for _, document := range split(data) {
+		origin := Origin{File: name, Document: document.number, Line: document.line}
+		some, err := decode(origin, document.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", origin, err)
+		}
+		objects = append(objects, some...)
+	}
+	return objects, nil
+}
+
+func decode(origin Origin, text []byte) ([]Object, error) {
+	var content map[string]any
+	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+		return nil, fmt.Errorf("not a Kubernetes object in YAML: %w", err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	// Once more through JSON: unstructured content knows only the types that JSON has there.
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("not a Kubernetes object in YAML: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(asJSON); err != nil {
+		return nil, fmt.Errorf("not a Kubernetes object (apiVersion and kind are needed): %w", err)
+	}
+	if strings.HasPrefix(object.GetAPIVersion(), "kustomize.config.k8s.io/") {
+		return nil, nil
+	}
+	var objects []Object
+	add := func(o *unstructured.Unstructured) error {
+		if o.GetAPIVersion() == "" {
+			return fmt.Errorf("%s %s has no apiVersion", o.GetKind(), o.GetName())
+		}
+		if o.GetName() == "" {
+			return fmt.Errorf("%s has no metadata.name (a generateName cannot be applied)", o.GetKind())
+		}
+		objects = append(objects, Object{Unstructured: o, Origin: origin})
+		return nil
+	}
+	if object.IsList() {
+		list, err := object.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("taking the list apart: %w", err)
+		}
+		for i := range list.Items {
+			if err := add(&list.Items[i]); err != nil {
+				return nil, fmt.Errorf("item %d of the list: %w", i+1, err)
+			}
+		}
+		return objects, nil
+	}
+	return objects, add(object)
+}
+
+type document struct {
+	text         []byte
+	number, line int
+}
+
+// split cuts a stream at its document markers: lines of "---" alone or with something after a blank.
+func split(data []byte) []document {
+	var documents []document
+	var current []byte
+	begin, line := 1, 0
+	finish := func(next int) {
+		if !blank(current) {
+			documents = append(documents, document{text: current, number: len(documents) + 1, line: begin})
+		}
+		current, begin = nil, next
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	for text := range bytes.Lines(data) {
+		line++
+		rest, marked := bytes.CutPrefix(text, []byte("---"))
+		if marked && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
+			finish(line)
+			if blank(rest) {
+				begin = line + 1
+				continue
+			}
+			text = append([]byte("   "), rest...) // content that begins on the marker's own line
+		}
+		current = append(current, text...)
+	}
+	finish(line)
+	return documents
+}
+
+// blank tells whether a document holds nothing but empty lines and comments.
+func blank(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// Sort brings objects into the order in which each finds what it needs: namespaces first, then definitions of kinds,
+// accounts, roles, what binds them, then all others. Objects of one rank keep their order.
+func Sort(objects []Object) {
+	order := []string{
+		"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
+		"RoleBinding", "Secret", "ConfigMap",
+	}
+	rank := func(o Object) int {
+		if i := slices.Index(order, o.GetKind()); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(objects, func(a, b Object) int { return rank(a) - rank(b) })
+}
+
+// OfKind returns the objects of a kind.
+func OfKind(objects []Object, group, kind string) []Object {
+	var some []Object
+	for _, object := range objects {
+		if gvk := object.GroupVersionKind(); gvk.Group == group && gvk.Kind == kind {
+			some = append(some, object)
+		}
+	}
+	return some
+}
