@@ -1,0 +1,104 @@
+// Package v1 is the API of the volume-claim operator: the kind EphemeralVolumeClaim.
+//
+// +kubebuilder:object:generate=true
+// +groupName=volumeclaim.einmal.dev
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EphemeralVolumeClaim asks for a volume that lives as long as the claim does.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=evc
+// +kubebuilder:printcolumn:name=Size,type=string,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name=PVC,type=string,JSONPath=`.status.pvcName`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Capacity,type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.size)",fieldPath=".spec.size",reason=FieldValueRequired,message="say how much space the claim asks for, for example 1Gi"
+type EphemeralVolumeClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the claim asks for.
+	// +optional
+	Spec EphemeralVolumeClaimSpec `json:"spec,omitempty"`
+	// status is what became of it.
+	// +optional
+	Status EphemeralVolumeClaimStatus `json:"status,omitempty"`
+}
+
+// EphemeralVolumeClaimSpec is what a claim asks for.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: the class of a volume is chosen when the volume is created"
+type EphemeralVolumeClaimSpec struct {
+	// size is how much space to ask for, from 1Mi to 64Ti. It must be given, and it can grow but not shrink.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",messageExpression="'must be from 1Mi to 64Ti, and is ' + string(self)",message="must be from 1Mi to 64Ti"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + string(oldSelf)",message="can grow but not shrink: a volume does not give back space"
+	Size resource.Quantity `json:"size,omitempty"`
+
+	// storageClassName is the class of the volume; the cluster's default class if it is not given. It cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// accessModes tells how nodes may mount the volume. It cannot be changed.
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={ReadWriteOnce}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:Enum=ReadWriteOnce;ReadOnlyMany;ReadWriteMany;ReadWriteOncePod
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: how a volume may be mounted is chosen when the volume is created"
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+}
+
+// Phase tells in one word how far a claim is.
+type Phase string
+
+// The phases of a claim.
+const (
+	// Pending: the volume is asked for and not there yet.
+	Pending Phase = "Pending"
+	// Bound: there is a volume of the size that was asked for.
+	Bound Phase = "Bound"
+	// Resizing: there is a volume, and it is growing.
+	Resizing Phase = "Resizing"
+)
+
+// ConditionReady is true while there is a volume of the size that was asked for.
+const ConditionReady = "Ready"
+
+// EphemeralVolumeClaimStatus is what became of a claim.
+type EphemeralVolumeClaimStatus struct {
+	// pvcName is the PersistentVolumeClaim that was created for the claim.
+	// +optional
+	PVCName string `json:"pvcName,omitempty"`
+	// phase tells in one word how far the claim is.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+	// capacity is the space that the volume has now.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// conditions tell how far the claim is, and why.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// EphemeralVolumeClaimList is a list of claims.
+//
+// +kubebuilder:object:root=true
+type EphemeralVolumeClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []EphemeralVolumeClaim `json:"items"`
+}

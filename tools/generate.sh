@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes every generated file below the given folder (the repository, if none is given), under the path that the file
+# has in the repository: deep copies and CRDs of each operator's API.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$(realpath "${1:-.}")
+
+for operator in operators/*/; do
+	operator=${operator%/}
+	for api in "$operator"/api/*/; do
+		api=${api%/}
+		mkdir -p "$out/$api" "$out/$operator/config/crd"
+		(
+			cd "$operator"
+			paths="paths=./${api#"$operator"/}"
+			go tool controller-gen object "$paths" "output:object:dir=$out/$api"
+			go tool controller-gen crd "$paths" "output:crd:dir=$out/$operator/config/crd"
+		)
+	done
+done

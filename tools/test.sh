@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Runs every test of every module, with the race detector and in shuffled order. Expects bin/devcluster and bin/einmal:
+# "make test" builds them first.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/steps.sh
+
+library_alone() {
+	GOWORK=off go build ./... && GOWORK=off go vet ./...
+}
+
+step "the library alone, as its users get it" library_alone
+for module in $(modules); do
+	step "tests of $module" in_module "$module" go test -race -shuffle=on ./...
+done
+finish
