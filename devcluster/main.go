@@ -1,10 +1,14 @@
+// Command devcluster runs a Kubernetes cluster for development on one machine,
+// without containers and without root.
 package main
+
 import (
- _ "k8s.io/kubernetes/cmd/kube-apiserver/app"
- _ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
- _ "k8s.io/kubernetes/cmd/kube-scheduler/app"
- _ "go.etcd.io/etcd/server/v3/etcdmain"
- _ "k8s.io/kubectl/pkg/cmd"
- _ "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	"os"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/cli"
+	"github.com/einmal-operators/einmal/devcluster/internal/component"
 )
-func main() {}
+
+func main() {
+	os.Exit(cli.Main(os.Args, cli.Programs{Component: component.Run, Kubectl: component.Kubectl}))
+}

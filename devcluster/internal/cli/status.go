@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+)
+
+const (
+	// exitNotRunning is the exit code of "status" when no cluster runs.
+	exitNotRunning = exitError(3)
+	healthTimeout  = 2 * time.Second
+)
+
+// status is the answer of "devcluster status --output json".
+type status struct {
+	Running    bool              `json:"running"`
+	Ready      bool              `json:"ready"`
+	PID        int               `json:"pid,omitempty"`
+	Data       string            `json:"data"`
+	Kubeconfig string            `json:"kubeconfig,omitempty"`
+	Server     string            `json:"server,omitempty"`
+	Version    string            `json:"version,omitempty"`
+	Started    *time.Time        `json:"started,omitempty"`
+	Components []componentStatus `json:"components,omitempty"`
+}
+
+type componentStatus struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	Healthy bool   `json:"healthy"`
+	Log     string `json:"log"`
+}
+
+func newStatus() *cobra.Command {
+	var data, output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether a cluster is running, and how well",
+		Long: `Status describes the cluster that runs on the data directory: its process, its
+address, its kubeconfig and the health of its components. The exit code is 0
+when a cluster runs and 3 when none does.`,
+		Example: `  devcluster status
+  devcluster status --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output must be text or json, not %q", output)
+			}
+			dir, err := instance.At(data)
+			if err != nil {
+				return err
+			}
+			s, err := readStatus(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				err = printJSON(cmd.OutOrStdout(), s)
+			} else {
+				err = printText(cmd.OutOrStdout(), s)
+			}
+			if err == nil && !s.Running {
+				err = exitNotRunning
+			}
+			return err
+		},
+	}
+	addDataFlag(cmd, &data)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the answer: text or json")
+	return cmd
+}
+
+func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
+	s := status{Data: dir.Path}
+	locked, err := dir.Locked()
+	if err != nil || !locked {
+		return s, err
+	}
+	state, err := dir.ReadState()
+	if err != nil {
+		// Locked, but nothing written yet: it has only just been started.
+		s.Running = true
+		return s, nil
+	}
+	s.Running, s.Ready, s.PID = true, state.Ready, state.PID
+	s.Kubeconfig, s.Server, s.Version = state.Kubeconfig, state.Server, state.Version
+	s.Started = &state.Started
+	client, err := adminClient(state.Kubeconfig)
+	if err != nil {
+		return s, err
+	}
+	s.Components = make([]componentStatus, len(state.Components))
+	var wg sync.WaitGroup
+	for i, c := range state.Components {
+		wg.Go(func() {
+			s.Components[i] = componentStatus{
+				Name: c.Name, PID: c.PID, Log: c.Log, Healthy: wellAndAlive(ctx, client, c),
+			}
+		})
+	}
+	wg.Wait()
+	return s, nil
+}
+
+func adminClient(kubeconfig string) (*http.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.Timeout = healthTimeout
+	return rest.HTTPClientFor(config)
+}
+
+func wellAndAlive(ctx context.Context, client *http.Client, c instance.Component) bool {
+	if c.Health == "" {
+		return syscall.Kill(c.PID, 0) == nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Health, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func printJSON(out io.Writer, s status) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(s)
+}
+
+func printText(out io.Writer, s status) error {
+	if !s.Running {
+		_, err := fmt.Fprintf(out, "no cluster is running on %s\n", s.Data)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	state := "running"
+	if !s.Ready {
+		state = "starting"
+	}
+	fmt.Fprintf(w, "state\t%s\nprocess\t%d\nserver\t%s\nkubernetes\t%s\nkubeconfig\t%s\ndata\t%s\n",
+		state, s.PID, s.Server, s.Version, s.Kubeconfig, s.Data)
+	for _, c := range s.Components {
+		health := "healthy"
+		if !c.Healthy {
+			health = "NOT HEALTHY, see " + c.Log
+		}
+		fmt.Fprintf(w, "%s\t%s\n", c.Name, health)
+	}
+	return w.Flush()
+}

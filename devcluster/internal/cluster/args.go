@@ -1,0 +1,84 @@
+package cluster
+
+import "github.com/einmal-operators/einmal/devcluster/internal/instance"
+
+// The names of the components; the child process is started with them.
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	nodes             = "nodes"
+	volumes           = "volumes"
+)
+
+// etcdSocket is the socket between etcd and the API server, relative to the data
+// directory, which is the working directory of both.
+const etcdSocket = "etcd.sock"
+
+func apiServerArgs(d instance.Dir, p port) []string {
+	return []string{
+		"--etcd-servers=unix://" + etcdSocket,
+		"--bind-address=" + loopback,
+		"--advertise-address=" + loopback,
+		"--secure-port=" + p.String(),
+		"--permit-port-sharing=true",
+		// Endpoints must not be loopback addresses, so the Service
+		// "kubernetes" has none. No Pod of a simulated node would use it.
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--tls-cert-file=" + d.File(pkiDir, "apiserver.crt"),
+		"--tls-private-key-file=" + d.File(pkiDir, "apiserver.key"),
+		"--client-ca-file=" + d.File(pkiDir, "ca.crt"),
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + d.File(pkiDir, signingKey),
+		"--service-account-signing-key-file=" + d.File(pkiDir, signingKey),
+		"--requestheader-client-ca-file=" + d.File(pkiDir, "front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + d.File(pkiDir, "front-proxy-client.crt"),
+		"--proxy-client-key-file=" + d.File(pkiDir, "front-proxy-client.key"),
+		"--profiling=false",
+	}
+}
+
+// servingArgs are what the two other Kubernetes servers have in common.
+func servingArgs(d instance.Dir, p port, name string) []string {
+	config := d.File(pkiDir, name+".kubeconfig")
+	return []string{
+		"--kubeconfig=" + config,
+		"--authentication-kubeconfig=" + config,
+		"--authorization-kubeconfig=" + config,
+		"--authentication-skip-lookup=true",
+		"--client-ca-file=" + d.File(pkiDir, "ca.crt"),
+		"--bind-address=" + loopback,
+		"--secure-port=" + p.String(),
+		"--permit-port-sharing=true",
+		"--tls-cert-file=" + d.File(pkiDir, name+".crt"),
+		"--tls-private-key-file=" + d.File(pkiDir, name+".key"),
+		"--leader-elect=false",
+		"--profiling=false",
+	}
+}
+
+func controllerManagerArgs(d instance.Dir, p port) []string {
+	return append(servingArgs(d, p, controllerManager),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+d.File(pkiDir, signingKey),
+		"--root-ca-file="+d.File(pkiDir, "ca.crt"),
+		"--cluster-signing-cert-file="+d.File(pkiDir, "ca.crt"),
+		"--cluster-signing-key-file="+d.File(pkiDir, "ca.key"),
+		"--allocate-node-cidrs=false",
+		"--controller-start-interval=0s",
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+	)
+}
+
+func schedulerArgs(d instance.Dir, p port) []string {
+	return append(servingArgs(d, p, scheduler), "--kube-api-qps=500", "--kube-api-burst=1000")
+}

@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/node"
+	"github.com/einmal-operators/einmal/devcluster/internal/volume"
+)
+
+// bootstrap creates what a cluster has from the start: the permissions of the
+// components that are not Kubernetes' own, the default storage class, the nodes.
+func bootstrap(ctx context.Context, client kubernetes.Interface, count int) error {
+	for user, rules := range map[string][]rbacv1.PolicyRule{
+		node.User:   node.Rules(),
+		volume.User: volume.Rules(),
+	} {
+		if err := grant(ctx, client, user, rules); err != nil {
+			return fmt.Errorf("permissions of %s: %w", user, err)
+		}
+	}
+	_, err := client.StorageV1().StorageClasses().Create(ctx, volume.Class(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("storage class: %w", err)
+	}
+	return node.Ensure(ctx, client, count)
+}
+
+// grant gives a user exactly these permissions in the whole cluster.
+func grant(ctx context.Context, client kubernetes.Interface, user string, rules []rbacv1.PolicyRule) error {
+	// The colon of a name such as system:node is kept for Kubernetes' own.
+	meta := metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+	_, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

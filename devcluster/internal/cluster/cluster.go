@@ -1,0 +1,223 @@
+// Package cluster runs a development cluster: it prepares the data directory,
+// starts the components in order, waits until the cluster is ready, and stops
+// everything in reverse order.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/version"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+	"github.com/einmal-operators/einmal/devcluster/internal/pki"
+	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
+)
+
+const (
+	kubeconfigName = "kubeconfig"
+	logDir         = "logs"
+
+	// The components are stopped in three steps; together with the kill that
+	// follows a step that takes too long they stay below five seconds.
+	controllersGrace = 1500 * time.Millisecond
+	apiServerGrace   = 1500 * time.Millisecond
+	etcdGrace        = 1500 * time.Millisecond
+)
+
+// Options say what cluster to run.
+type Options struct {
+	// Program is the path of the binary that the components are part of.
+	Program string
+	// Data is the data directory.
+	Data string
+	// Fresh deletes the data of earlier runs first.
+	Fresh bool
+	// Kubeconfig is the file to write for the user; empty means the file
+	// "kubeconfig" in the data directory.
+	Kubeconfig string
+	// Nodes is the number of simulated nodes.
+	Nodes int
+	// Out gets the line to copy into a shell, Progress everything else.
+	Out, Progress io.Writer
+}
+
+// running is a cluster being started, up, or being stopped.
+type running struct {
+	Options
+	dir   instance.Dir
+	group *supervise.Group
+	state instance.State
+	start time.Time
+
+	server, managerPort, schedulerPort port
+
+	etcd, apiServer *supervise.Process
+	controllers     []*supervise.Process
+
+	config *rest.Config
+	client kubernetes.Interface
+}
+
+// Up runs a cluster until ctx ends. It returns nil when the cluster was stopped
+// that way, and an error when it could not start or a component failed.
+func Up(ctx context.Context, o Options) error {
+	r := &running{Options: o, start: time.Now()}
+	var err error
+	if r.dir, err = instance.At(o.Data); err != nil {
+		return err
+	}
+	if err := r.dir.Prepare(); err != nil {
+		return err
+	}
+	lock, stale, err := r.dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if stale != nil {
+		r.say("note: the last instance, process %d, ended without cleaning up; taking over", stale.PID)
+	}
+	if r.group, err = supervise.NewGroup(lock); err != nil {
+		return err
+	}
+	err = r.run(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, r.stop())
+}
+
+func (r *running) run(ctx context.Context) error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	if err := r.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if err := r.startControllers(ctx); err != nil {
+		return err
+	}
+	r.state.Ready = true
+	if err := r.dir.WriteState(r.state); err != nil {
+		return err
+	}
+	r.say("ready after %.1f s; Ctrl-C stops the cluster and keeps its data", time.Since(r.start).Seconds())
+	// A reader that has gone away is no reason to end.
+	_, _ = fmt.Fprintf(r.Out, "export KUBECONFIG=%s\n", shellQuote(r.state.Kubeconfig))
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-r.group.Failed():
+		return r.failure(p)
+	}
+}
+
+// prepare does everything that comes before the first process.
+func (r *running) prepare() error {
+	if r.Fresh {
+		if err := r.dir.Clear(); err != nil {
+			return fmt.Errorf("delete old data: %w", err)
+		}
+		r.say("data     %s, old data deleted", r.dir.Path)
+	} else {
+		r.say("data     %s", r.dir.Path)
+	}
+	if err := os.MkdirAll(r.dir.File(logDir), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(r.dir.File(etcdSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := r.kubeconfigFile()
+	if err != nil {
+		return err
+	}
+	if err := r.reservePorts(); err != nil {
+		return err
+	}
+	admin, err := identities(r.dir, r.server.url(""))
+	if err != nil {
+		return err
+	}
+	if err := pki.WriteKubeconfig(file, admin); err != nil {
+		return err
+	}
+	if r.config, err = clientcmd.RESTConfigFromKubeConfig(admin); err != nil {
+		return err
+	}
+	r.config.QPS, r.config.Burst = 1000, 1000
+	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
+		return err
+	}
+	r.state = instance.State{
+		PID: os.Getpid(), Kubeconfig: file, Server: r.server.url(""),
+		Version: version.Get().GitVersion, Started: r.start.Truncate(time.Second),
+	}
+	return r.dir.WriteState(r.state)
+}
+
+func (r *running) kubeconfigFile() (string, error) {
+	if r.Kubeconfig == "" {
+		return r.dir.File(kubeconfigName), nil
+	}
+	file, err := instance.At(r.Kubeconfig) // made absolute by the same rule
+	if err != nil {
+		return "", err
+	}
+	return file.Path, pki.CheckKubeconfigFile(file.Path)
+}
+
+func (r *running) reservePorts() error {
+	var note string
+	var err error
+	if r.server, note, err = reserveServerPort(r.dir); err != nil {
+		return err
+	}
+	if note != "" {
+		r.say("note: %s", note)
+	}
+	if r.managerPort, err = reservePort(0); err != nil {
+		return err
+	}
+	r.schedulerPort, err = reservePort(0)
+	return err
+}
+
+// stop ends the components in reverse order, etcd last.
+func (r *running) stop() error {
+	if r.etcd != nil {
+		r.say("stopping")
+	}
+	var problems []error
+	if err := r.group.Stop(controllersGrace, r.controllers...); err != nil {
+		problems = append(problems, err)
+	}
+	if r.apiServer != nil {
+		problems = append(problems, r.group.Stop(apiServerGrace, r.apiServer))
+	}
+	if r.etcd != nil {
+		problems = append(problems, r.group.Stop(etcdGrace, r.etcd))
+		r.say("stopped; the data stays in %s", r.dir.Path)
+	}
+	// A component that had to be killed is worth a line, but no failure: the
+	// cluster is down, which is what was asked for.
+	if err := errors.Join(problems...); err != nil {
+		r.say("note: %v", err)
+	}
+	return errors.Join(r.group.Close(), r.dir.RemoveState())
+}
+
+// say writes a line for the user. That nobody reads it any more is no reason to
+// end.
+func (r *running) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Progress, format+"\n", args...)
+}

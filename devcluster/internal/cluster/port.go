@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+)
+
+const (
+	loopback = "127.0.0.1"
+	portName = "port"
+)
+
+// port is a reserved TCP port of the loopback interface. The socket behind it is
+// bound but does not listen, and shares the port with a component started with
+// --permit-port-sharing. So nobody else takes the port between the moment it is
+// chosen and the moment the component listens.
+type port struct {
+	fd     int
+	number int
+}
+
+// reservePort reserves the wanted port, or any free one when wanted is 0.
+func reservePort(wanted int) (port, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return port{}, fmt.Errorf("reserve a port: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	p := port{fd: fd}
+	err = errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
+	)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = p.readNumber()
+	}
+	if err != nil {
+		return port{}, errors.Join(fmt.Errorf("reserve port %d on %s: %w", wanted, loopback, err), p.release())
+	}
+	return p, nil
+}
+
+func (p *port) readNumber() error {
+	addr, err := unix.Getsockname(p.fd)
+	if err != nil {
+		return err
+	}
+	inet, ok := addr.(*unix.SockaddrInet4)
+	if !ok {
+		return errors.New("the socket has no IPv4 address")
+	}
+	p.number = inet.Port
+	return nil
+}
+
+func (p port) release() error { return unix.Close(p.fd) }
+
+func (p port) String() string { return strconv.Itoa(p.number) }
+
+// url returns the https URL of a path behind the port.
+func (p port) url(path string) string {
+	return "https://" + net.JoinHostPort(loopback, p.String()) + path
+}
+
+// reserveServerPort reserves the port of the last run, so that a kubeconfig from
+// then stays valid, or another one, with a note that says so.
+func reserveServerPort(dir instance.Dir) (p port, note string, err error) {
+	content, err := os.ReadFile(dir.File(portName))
+	if err == nil {
+		last, errNumber := strconv.Atoi(strings.TrimSpace(string(content)))
+		if errNumber == nil {
+			if p, err = reservePort(last); err == nil {
+				return p, "", nil
+			}
+			note = fmt.Sprintf("port %d of the last run is taken; using another one", last)
+		}
+	}
+	p, err = reservePort(0)
+	if err != nil {
+		return p, "", err
+	}
+	err = os.WriteFile(dir.File(portName), []byte(p.String()+"\n"), 0o600)
+	return p, note, err
+}

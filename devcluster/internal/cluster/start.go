@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+	"github.com/einmal-operators/einmal/devcluster/internal/node"
+	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
+)
+
+const (
+	pollInterval = 25 * time.Millisecond
+	// startTimeout bounds the wait for one component on a very slow machine.
+	startTimeout = 2 * time.Minute
+	logTailLines = 12
+)
+
+// startControlPlane starts etcd and the API server and waits for both.
+func (r *running) startControlPlane(ctx context.Context) error {
+	var err error
+	if r.etcd, err = r.launch(etcd, "", r.dir.File("etcd")); err != nil {
+		return err
+	}
+	r.apiServer, err = r.launch(apiServer, r.server.url("/readyz"), apiServerArgs(r.dir, r.server)...)
+	if err != nil {
+		return err
+	}
+	if err := r.await(ctx, etcd, r.etcdListens); err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(r.config)
+	if err != nil {
+		return err
+	}
+	return r.await(ctx, apiServer, func(ctx context.Context) error {
+		return healthy(ctx, httpClient, r.server.url("/readyz"))
+	})
+}
+
+// startControllers starts everything that works through the API server, and
+// waits until each has shown that it does.
+func (r *running) startControllers(ctx context.Context) error {
+	for _, c := range []struct {
+		name, health string
+		args         []string
+	}{
+		{controllerManager, r.managerPort.url("/healthz"), controllerManagerArgs(r.dir, r.managerPort)},
+		{scheduler, r.schedulerPort.url("/readyz"), schedulerArgs(r.dir, r.schedulerPort)},
+		{nodes, "", []string{r.kubeconfigOf(nodes)}},
+		{volumes, "", []string{r.kubeconfigOf(volumes)}},
+	} {
+		p, err := r.launch(c.name, c.health, c.args...)
+		if err != nil {
+			return err
+		}
+		r.controllers = append(r.controllers, p)
+	}
+	if err := bootstrap(ctx, r.client, r.Nodes); err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(r.config)
+	if err != nil {
+		return err
+	}
+	if err := r.await(ctx, scheduler, func(ctx context.Context) error {
+		return healthy(ctx, httpClient, r.schedulerPort.url("/readyz"))
+	}); err != nil {
+		return err
+	}
+	if err := r.await(ctx, controllerManager, func(ctx context.Context) error {
+		_, err := r.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return errors.Join(err, healthy(ctx, httpClient, r.managerPort.url("/healthz")))
+	}); err != nil {
+		return err
+	}
+	return r.await(ctx, nodes, func(ctx context.Context) error { return node.AllReady(ctx, r.client) })
+}
+
+// launch starts a component and records it in the state.
+func (r *running) launch(name, health string, args ...string) (*supervise.Process, error) {
+	p, err := r.group.Start(supervise.Spec{
+		Name:    name,
+		Program: r.Program,
+		Args:    append([]string{"component", name}, args...),
+		Dir:     r.dir.Path,
+		LogFile: r.dir.File(logDir, name+".log"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.state.Components = append(r.state.Components, instance.Component{
+		Name: name, PID: p.PID(), Log: p.LogFile, Health: health,
+	})
+	return p, r.dir.WriteState(r.state)
+}
+
+// await repeats check until it succeeds, and gives up when ctx ends, when a
+// component fails, or when the component called name has had time enough.
+func (r *running) await(ctx context.Context, name string, check func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := check(limited)
+		if err == nil {
+			r.say("%-24s %4.1f s", name, time.Since(r.start).Seconds())
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case p := <-r.group.Failed():
+			return r.failure(p)
+		case <-limited.Done():
+			return fmt.Errorf("%s is not ready after %s: %w; its log is %s",
+				name, startTimeout, err, r.dir.File(logDir, name+".log"))
+		case <-ticker.C:
+		}
+	}
+}
+
+// failure describes a component that ended by itself, with the end of its log.
+func (r *running) failure(p *supervise.Process) error {
+	text := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name, p.Reason())
+	tail, err := supervise.Tail(p.LogFile, logTailLines)
+	if err != nil {
+		return fmt.Errorf("%s; its log cannot be read: %w", text, err)
+	}
+	return fmt.Errorf("%s; the end of %s:\n%s", text, p.LogFile,
+		"  "+strings.ReplaceAll(string(tail), "\n", "\n  "))
+}
+
+func (r *running) kubeconfigOf(name string) string {
+	return r.dir.File(pkiDir, name+".kubeconfig")
+}
+
+// etcdListens looks for the socket that etcd creates when it starts to listen;
+// prepare removes an old one. Whether etcd answers shows at the API server.
+func (r *running) etcdListens(context.Context) error {
+	_, err := os.Stat(r.dir.File(etcdSocket))
+	return err
+}
+
+func healthy(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Package instance is about the data directory of a cluster: whose it is, who
+// runs on it, and what is known about the one that does.
+package instance
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// DefaultName is the name of the data directory unless told otherwise.
+	DefaultName = ".devcluster"
+
+	markerName = "devcluster-data"
+	lockName   = "lock"
+	markerText = "This directory belongs to devcluster: \"devcluster up --fresh\" deletes what is in it.\n"
+
+	// probeTime is how long a lock is tried for before it counts as taken: a
+	// "devcluster status" holds it for an instant.
+	probeTime = 300 * time.Millisecond
+	// leaveTime is how long the components of a killed instance may take to
+	// notice that their parent is gone.
+	leaveTime = 5 * time.Second
+	// minFree is the least free space to start with, in bytes.
+	minFree = 128 << 20
+)
+
+// Dir is the data directory of a cluster.
+type Dir struct {
+	// Path is absolute.
+	Path string
+}
+
+// RunningError reports that another process runs the cluster.
+type RunningError struct {
+	Dir   string
+	State State
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("%s is in use: a devcluster runs on it since %s, process %d; "+
+		"stop it with \"devcluster down --data %s\" or choose another directory with --data",
+		e.Dir, e.State.Started.Format(time.DateTime), e.State.PID, e.Dir)
+}
+
+// At returns the directory at path, which need not exist.
+func At(path string) (Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return Dir{}, fmt.Errorf("data directory: %w", err)
+	}
+	return Dir{Path: abs}, nil
+}
+
+// File returns the path of something in the directory.
+func (d Dir) File(elements ...string) string {
+	return filepath.Join(append([]string{d.Path}, elements...)...)
+}
+
+// Ours tells whether the directory exists and was made by devcluster.
+func (d Dir) Ours() bool {
+	info, err := os.Stat(d.File(markerName))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Prepare creates the directory, or checks that an existing one is ours, can be
+// written to and has space left.
+func (d Dir) Prepare() error {
+	if err := os.MkdirAll(d.Path, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w; choose another one with --data", err)
+	}
+	if !d.Ours() {
+		entries, err := os.ReadDir(d.Path)
+		if err != nil {
+			return fmt.Errorf("data directory: %w; choose another one with --data", err)
+		}
+		if len(entries) > 0 {
+			return fmt.Errorf("%s has files in it that are not devcluster's (such as %s), "+
+				"so it stays untouched: choose another directory with --data", d.Path, entries[0].Name())
+		}
+	}
+	if err := os.Chmod(d.Path, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w; choose another one with --data", err)
+	}
+	if err := d.checkSpace(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(d.File(markerName), []byte(markerText), 0o600); err != nil {
+		return fmt.Errorf("data directory: %w; make it writable or choose another one with --data", err)
+	}
+	return nil
+}
+
+func (d Dir) checkSpace() error {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(d.Path, &stat); err != nil {
+		return fmt.Errorf("data directory %s: %w", d.Path, err)
+	}
+	free := stat.Bavail * uint64(stat.Bsize)
+	if free < minFree {
+		return fmt.Errorf("only %d MiB are free on the disk of %s, a cluster needs %d: "+
+			"free some space or choose another directory with --data", free>>20, d.Path, minFree>>20)
+	}
+	return nil
+}
+
+// Lock takes the directory for this process. The returned file holds the lock
+// for as long as it is open here or in a process that inherited it. stale is
+// the state of an instance that ended without cleaning up, if there was one.
+func (d Dir) Lock() (file *os.File, stale *State, err error) {
+	file, err = os.OpenFile(d.File(lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("data directory: %w", err)
+	}
+	start := time.Now()
+	for {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			file.Close()
+			return nil, nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+		}
+		state, errRead := d.ReadState()
+		limit := probeTime
+		if errRead == nil && !alive(state.PID) {
+			limit = leaveTime
+		}
+		if time.Since(start) > limit {
+			file.Close()
+			return nil, nil, &RunningError{Dir: d.Path, State: state}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if state, err := d.ReadState(); err == nil {
+		stale = &state
+	}
+	return file, stale, nil
+}
+
+// Locked tells whether a process, the instance or one of its components, holds
+// the directory.
+func (d Dir) Locked() (bool, error) {
+	file, err := os.OpenFile(d.File(lockName), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close() // lets go of the lock as well
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Clear deletes everything in the directory but what makes it ours. The caller
+// holds the lock.
+func (d Dir) Clear() error {
+	if !d.Ours() {
+		return fmt.Errorf("%s was not made by devcluster, so it is not deleted", d.Path)
+	}
+	entries, err := os.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != markerName && name != lockName {
+			if err := os.RemoveAll(d.File(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
