@@ -155,7 +155,7 @@ func decode(origin Origin, text []byte) ([]Object, error) {
 			return fmt.Errorf("%s %s has no apiVersion", o.GetKind(), o.GetName())
 		}
 		if o.GetName() == "" {
-			return fmt.Errorf("%s has no metadata.name (a generateName cannot be applied)", o.GetKind())
+			return fmt.Errorf("%s has no metadata.name that is a string (a generateName cannot be applied)", o.GetKind())
 		}
 		objects = append(objects, Object{Unstructured: o, Origin: origin})
 		return nil

@@ -1,0 +1,105 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
+)
+
+const (
+	definitionGroup = "apiextensions.k8s.io"
+	definitionKind  = "CustomResourceDefinition"
+
+	definitionPoll    = 50 * time.Millisecond
+	definitionTimeout = 60 * time.Second
+)
+
+func isDefinition(object manifest.Object) bool {
+	kind := object.GroupVersionKind()
+	return kind.Group == definitionGroup && kind.Kind == definitionKind
+}
+
+// awaitDefinitions waits until the API server serves the kinds that were defined.
+func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
+	defer cancel()
+	for _, definition := range definitions {
+		var state string
+		err := wait.PollUntilContextCancel(ctx, definitionPoll, true, func(ctx context.Context) (bool, error) {
+			mapping, err := a.mapping(definition.GroupVersionKind())
+			if err != nil {
+				return false, err
+			}
+			live, err := a.client.Resource(mapping.Resource).Get(ctx, definition.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			var established bool
+			if established, state = condition(live, "Established"); !established {
+				if accepted, why := condition(live, "NamesAccepted"); !accepted {
+					state = why
+				}
+				return false, nil
+			}
+			return a.served(live), nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: waiting for %s to be established (%s): %w",
+				definition.Origin, definition.Name(), state, err)
+		}
+	}
+	return nil
+}
+
+// condition tells whether a condition of an object is true, and what it says.
+func condition(object *unstructured.Unstructured, kind string) (holds bool, says string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, one := range conditions {
+		if c, ok := one.(map[string]any); ok && c["type"] == kind {
+			return c["status"] == "True", fmt.Sprintf("%s: %v %v", kind, c["reason"], c["message"])
+		}
+	}
+	return false, "no condition " + kind + " yet"
+}
+
+// served tells whether every served version of a defined kind can be found by discovery.
+func (a *Applier) served(definition *unstructured.Unstructured) bool {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, one := range versions {
+		version, ok := one.(map[string]any)
+		if !ok || version["served"] != true {
+			continue
+		}
+		name, _ := version["name"].(string)
+		if _, err := a.mapping(schema.GroupVersionKind{Group: group, Version: name, Kind: kind}); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Names returns what the kinds defined among the objects are best called on a command line: the first short name of
+// each, or its plural.
+func Names(objects []manifest.Object) []string {
+	var names []string
+	for _, object := range manifest.OfKind(objects, definitionGroup, definitionKind) {
+		short, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "names", "shortNames")
+		plural, _, _ := unstructured.NestedString(object.Object, "spec", "names", "plural")
+		switch {
+		case len(short) > 0:
+			names = append(names, short[0])
+		case plural != "":
+			names = append(names, plural)
+		}
+	}
+	return names
+}

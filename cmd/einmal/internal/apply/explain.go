@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
+)
+
+// Error is an object that could not be applied.
+type Error struct {
+	Object manifest.Object
+	// Refused tells that the API server understood the object and did not want it, so its author must change it.
+	Refused bool
+	// Reasons holds what is wrong, a line each.
+	Reasons []string
+	// Remedy is what helps, if that is known.
+	Remedy string
+
+	cause error
+}
+
+// Error names the place and the object, what is wrong with it and what helps.
+func (e *Error) Error() string {
+	verb := "could not be applied"
+	if e.Refused {
+		verb = "was refused by the API server"
+	}
+	text := fmt.Sprintf("%s: %s %s:\n  %s", e.Object.Origin, e.Object.Name(), verb, strings.Join(e.Reasons, "\n  "))
+	if e.Remedy != "" {
+		text += "\n  remedy: " + e.Remedy
+	}
+	return text
+}
+
+// Unwrap returns the error of the API server.
+func (e *Error) Unwrap() error { return e.cause }
+
+func explain(object manifest.Object, err error) error {
+	explained := &Error{Object: object, Reasons: []string{err.Error()}, cause: err}
+	kind := object.GroupVersionKind()
+	switch {
+	case meta.IsNoMatchError(err):
+		explained.Reasons = []string{fmt.Sprintf("the API server knows no kind %s in %s", kind.Kind, kind.GroupVersion())}
+		explained.Remedy = "check apiVersion and kind; if they are right, the kind's CustomResourceDefinition is missing"
+	case apierrors.IsInvalid(err):
+		explained.Refused, explained.Reasons = true, reasons(err)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request"),
+		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied request"),
+		apierrors.IsBadRequest(err):
+		explained.Refused = true
+	case apierrors.IsForbidden(err):
+		explained.Remedy = "use a kubeconfig and context whose user may do this"
+	case apierrors.IsNotFound(err) && isAbout(err, "namespaces"):
+		explained.Remedy = "put the Namespace into the same file, or create it first: " +
+			"kubectl create namespace " + object.GetNamespace()
+	case utilnet.IsConnectionRefused(err):
+		explained.Remedy = "check that the cluster is running"
+	}
+	return explained
+}
+
+// reasons returns the server's complaints one by one, each with the field it is about.
+func reasons(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return []string{err.Error()}
+	}
+	var lines []string
+	for _, cause := range status.Status().Details.Causes {
+		line := cause.Message
+		if cause.Field != "" && cause.Field != "<nil>" {
+			line = cause.Field + ": " + line
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func isAbout(err error, resource string) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == resource
+}

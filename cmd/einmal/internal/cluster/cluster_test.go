@@ -1,0 +1,209 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+)
+
+// TestMain lets the test binary play the guard.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "guard" {
+		os.Exit(guard.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func newStarter(t *testing.T) *guard.Starter {
+	t.Helper()
+	lifeline, err := guard.NewLifeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lifeline.Close() })
+	return guard.NewStarter(lifeline, os.Args[0], "guard")
+}
+
+func program(t *testing.T, path, script string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDevclusterIsLookedForInOrder(t *testing.T) {
+	dir := t.TempDir()
+	flag := program(t, dir+"/flag/devcluster", "")
+	env := program(t, dir+"/env/devcluster", "")
+	beside := program(t, dir+"/beside/devcluster", "")
+	onPath := program(t, dir+"/path/devcluster", "")
+	finder := cluster.Finder{
+		Flag:       flag,
+		Getenv:     func(string) string { return env },
+		Executable: dir + "/beside/einmal",
+		LookPath:   func(string) (string, error) { return onPath, nil },
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got, err := finder.Find(); err != nil || got != want {
+			t.Errorf("found %q, error %v, want %q", got, err, want)
+		}
+	}
+	expect(flag)
+	finder.Flag = ""
+	expect(env)
+	finder.Getenv = func(string) string { return "" }
+	expect(beside)
+	finder.Executable = dir + "/einmal"
+	expect(onPath)
+	finder.LookPath = func(string) (string, error) { return "", errors.New("none") }
+	if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("error %v does not say how to build devcluster", err)
+	}
+}
+
+func TestANamedDevclusterThatCannotBeRunIsNotReplacedByAnother(t *testing.T) {
+	dir := t.TempDir()
+	good := program(t, dir+"/beside/devcluster", "")
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{dir + "/none": "no such file", dir: "directory", plain: "not executable"} {
+		finder := cluster.Finder{Flag: path, Executable: filepath.Dir(good) + "/einmal"}
+		if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v does not say %q", path, err, want)
+		}
+	}
+}
+
+func TestStatusIsRead(t *testing.T) {
+	dir := t.TempDir()
+	running := program(t, dir+"/a", `[ "$*" = "status --data /d --output json" ] || exit 9
+echo '{"running":true,"pid":12,"kubeconfig":"/d/k","server":"https://x","version":"v1"}'`)
+	status, err := cluster.AskStatus(t.Context(), newStarter(t), running, "/d")
+	want := cluster.Status{Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
+	if diff := cmp.Diff(want, status); diff != "" || err != nil {
+		t.Errorf("error %v, status (-want +got):\n%s", err, diff)
+	}
+	stopped := program(t, dir+"/b", `echo '{"running":false}'; exit 3`)
+	if status, err := cluster.AskStatus(t.Context(), newStarter(t), stopped, "/d"); err != nil || status.Running {
+		t.Errorf("status %v, error %v, want not running", status, err)
+	}
+	broken := program(t, dir+"/c", `echo 'state file is broken' >&2; exit 1`)
+	if _, err := cluster.AskStatus(t.Context(), newStarter(t), broken, "/d"); err == nil || !strings.Contains(err.Error(), "state file is broken") {
+		t.Errorf("error %v does not pass on what devcluster says", err)
+	}
+}
+
+func TestARunningClusterIsUsedButNotMadeFresh(t *testing.T) {
+	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"pid":12,"kubeconfig":"/d/k"}'`)
+	options := cluster.Options{Program: path, Data: "/d"}
+	found, err := cluster.Find(t.Context(), newStarter(t), options)
+	if err != nil || found == nil || found.Kubeconfig != "/d/k" || found.Started() {
+		t.Fatalf("found %v, error %v", found, err)
+	}
+	if err := found.Stop(); err != nil {
+		t.Errorf("stopping what is not ours: %v", err)
+	}
+	options.Fresh = true
+	if _, err := cluster.Find(t.Context(), newStarter(t), options); err == nil || !strings.Contains(err.Error(), "down --data /d") {
+		t.Errorf("error %v does not say how to stop the cluster", err)
+	}
+}
+
+// screen collects what is written to it by several goroutines.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func TestAStartedClusterIsReadyWhenItSaysSoAndStopsInOrder(t *testing.T) {
+	script := `trap 'echo stopped; exit 0' TERM
+echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo 'CONFIG=/d/kube config'; echo running
+while :; do sleep 0.05; done`
+	out := &screen{}
+	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Screen: out}
+	started, err := cluster.Start(t.Context(), newStarter(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if started.Kubeconfig != "/d/kube config" || !started.Started() {
+		t.Errorf("started %v", started)
+	}
+	if err := started.Stop(); err != nil {
+		t.Error(err)
+	}
+	want := "args up --data /d --exit-with-fd 3 --fresh\nstarting\nrunning\nstopped\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("screen (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClusterThatEndsEarlyIsAnError(t *testing.T) {
+	options := cluster.Options{
+		Program: program(t, t.TempDir()+"/devcluster", "echo port in use; exit 1"), Data: "/d", Screen: &screen{},
+	}
+	if _, err := cluster.Start(t.Context(), newStarter(t), options); err == nil || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDataIsFoundUpward(t *testing.T) {
+	root := t.TempDir()
+	deep := filepath.Join(root, "a", "b", "c")
+	for _, dir := range []string{deep, root + "/.devcluster", root + "/a/.devcluster"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a test's directory
+			t.Fatal(err)
+		}
+	}
+	if got, ok := cluster.FindData(deep, ".devcluster"); !ok || got != root+"/a/.devcluster" {
+		t.Errorf("found %q", got)
+	}
+	if _, ok := cluster.FindData(deep, ".no-such-name"); ok {
+		t.Error("found what is not there")
+	}
+}
+
+func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n" +
+		"contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: c}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"": "no current context", "three": "it has: one, two",
+		"two": "the cluster at http://127.0.0.1:1 (context two of " + file + ") does not answer"} {
+		if _, err := cluster.Load(t.Context(), file, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("context %q: error %v does not say %q", name, err, want)
+		}
+	}
+	if _, err := cluster.Load(t.Context(), file+"x", ""); err == nil || !strings.Contains(fmt.Sprint(err), file+"x") {
+		t.Errorf("error %v does not name the missing file", err)
+	}
+}

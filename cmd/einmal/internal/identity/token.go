@@ -1,0 +1,153 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// tokenLifetime is what is asked for; the API server may give less or more.
+	tokenLifetime = time.Hour
+	// checkEvery is how often it is looked whether a token is due, by the clock on the wall: a laptop may have slept.
+	checkEvery = 20 * time.Second
+)
+
+// Tokens keeps a file with a valid token of an account.
+type Tokens struct {
+	client  corev1.ServiceAccountsGetter
+	account Account
+	file    string
+	say     func(format string, args ...any)
+
+	mu  sync.Mutex
+	due time.Time
+}
+
+// NewTokens returns the keeper of a token file. What goes wrong while it keeps the file is told to say.
+func NewTokens(client corev1.ServiceAccountsGetter, account Account, file string, say func(string, ...any)) *Tokens {
+	return &Tokens{client: client, account: account, file: file, say: say}
+}
+
+// Renew asks for a new token and writes it to the file.
+func (t *Tokens) Renew(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seconds := int64(tokenLifetime / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	asked := time.Now()
+	answer, err := t.client.ServiceAccounts(t.account.Namespace).
+		CreateToken(ctx, t.account.Name, request, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking for a token: there is no ServiceAccount %s in the cluster\n"+
+			"remedy: add it to the operator's RBAC manifests: %w", t.account, err)
+	}
+	if err != nil {
+		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", t.account, err)
+	}
+	if err := writePrivate(t.file, []byte(answer.Status.Token)); err != nil {
+		return err
+	}
+	t.due = renewAt(asked, answer.Status.ExpirationTimestamp.Time)
+	return nil
+}
+
+// renewAt leaves a fifth of a token's life for getting the next one.
+func renewAt(now, expires time.Time) time.Time {
+	return now.Add(expires.Sub(now) * 4 / 5).Round(0)
+}
+
+// Keep renews the token whenever that is due, until ctx ends.
+func (t *Tokens) Keep(ctx context.Context) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !t.isDue(time.Now()) {
+				continue
+			}
+			err := t.Renew(ctx)
+			switch {
+			case err != nil && ctx.Err() == nil && !failing:
+				t.say("%v\ntrying again every %s", err, checkEvery)
+			case err == nil && failing:
+				t.say("the operator's token is renewed again")
+			}
+			failing = err != nil
+		}
+	}
+}
+
+func (t *Tokens) isDue(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !now.Round(0).Before(t.due)
+}
+
+// Kubeconfig returns a kubeconfig for the cluster of raw (one context, its files read in) that knows no other user
+// than the account, by the token in tokenFile.
+func Kubeconfig(raw clientcmdapi.Config, account Account, tokenFile string) ([]byte, error) {
+	current, ok := raw.Contexts[raw.CurrentContext]
+	if !ok {
+		return nil, fmt.Errorf("kubeconfig has no context %q", raw.CurrentContext)
+	}
+	cluster, ok := raw.Clusters[current.Cluster]
+	if !ok {
+		return nil, fmt.Errorf("kubeconfig has no cluster %q", current.Cluster)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["cluster"] = cluster.DeepCopy()
+	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{TokenFile: tokenFile}
+	config.Contexts["operator"] = &clientcmdapi.Context{
+		Cluster: "cluster", AuthInfo: "operator", Namespace: account.Namespace,
+	}
+	config.CurrentContext = "operator"
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the operator's kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
+// WriteKubeconfig writes the kubeconfig of Kubeconfig to a file that only its owner can read.
+func WriteKubeconfig(file string, raw clientcmdapi.Config, account Account, tokenFile string) error {
+	data, err := Kubeconfig(raw, account, tokenFile)
+	if err != nil {
+		return err
+	}
+	return writePrivate(file, data)
+}
+
+// writePrivate replaces a file in one step, so that whoever reads it sees the old content or the new one.
+func writePrivate(file string, data []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	_, err = temporary.Write(data)
+	if closing := temporary.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	return nil
+}

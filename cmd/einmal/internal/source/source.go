@@ -1,0 +1,122 @@
+// Package source knows the Go sources of an operator: which files its program is made of, and how to build it.
+package source
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+)
+
+// Runner runs a program to its end, in full or for its output.
+type Runner interface {
+	Run(ctx context.Context, c guard.Command) (int, error)
+	Output(ctx context.Context, c guard.Command) ([]byte, error)
+}
+
+// goPackage is what "go list" says about a package.
+type goPackage struct {
+	Dir            string
+	Name           string
+	Standard       bool
+	DepOnly        bool
+	Module         *goModule
+	GoFiles        []string
+	CgoFiles       []string
+	IgnoredGoFiles []string
+	EmbedFiles     []string
+	Error          *struct{ Err string }
+}
+
+type goModule struct {
+	Main    bool
+	GoMod   string
+	Replace *struct{ Version string }
+}
+
+// Inspect finds out what the program in dir (an absolute path) is made of. The sources need not compile, but there
+// must be some, and they must be those of a program.
+func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("looking for the operator's sources: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("looking for the operator's sources: %s is not a directory; name the one with its main package", dir)
+	}
+	const fields = "Dir,Name,Standard,DepOnly,Module,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Error"
+	output, err := runner.Output(ctx, guard.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
+	if err != nil {
+		return nil, fmt.Errorf("finding the Go package in %s: %w", dir, err)
+	}
+	packages, err := decode(output)
+	if err != nil {
+		return nil, fmt.Errorf("finding the Go package in %s: %w", dir, err)
+	}
+	if err := check(dir, packages); err != nil {
+		return nil, err
+	}
+	workspace, err := runner.Output(ctx, guard.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
+	if err != nil {
+		return nil, fmt.Errorf("finding the Go workspace of %s: %w", dir, err)
+	}
+	return newTree(dir, packages, strings.TrimSpace(string(workspace))), nil
+}
+
+func decode(output []byte) ([]goPackage, error) {
+	var packages []goPackage
+	decoder := json.NewDecoder(bytes.NewReader(output))
+	for {
+		var p goPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the answer of go list: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// check makes sure that the package that was asked for is that of a program.
+func check(dir string, packages []goPackage) error {
+	i := slices.IndexFunc(packages, func(p goPackage) bool { return !p.DepOnly })
+	if i < 0 || len(packages[i].GoFiles)+len(packages[i].CgoFiles)+len(packages[i].IgnoredGoFiles) == 0 {
+		why := "no Go files"
+		if i >= 0 && packages[i].Error != nil {
+			why = packages[i].Error.Err
+		}
+		return fmt.Errorf("there is no Go package in %s: %s\nremedy: name the directory of the operator's main package", dir, why)
+	}
+	if name := packages[i].Name; name != "" && name != "main" {
+		return fmt.Errorf("the Go package in %s is %q, a library and not a program\n"+
+			"remedy: name the directory of the operator's main package", dir, name)
+	}
+	return nil
+}
+
+// Build builds the program in dir and puts it at binary in one step, so that a running one is not disturbed. What
+// the compiler says goes to screen; ok tells whether it had nothing to object.
+func Build(ctx context.Context, runner Runner, dir, binary string, screen io.Writer) (ok bool, err error) {
+	next := binary + ".next"
+	code, err := runner.Run(ctx, guard.Command{
+		Args: []string{"go", "build", "-o", next, "."}, Dir: dir, Stdout: screen, Stderr: screen,
+	})
+	if err != nil {
+		return false, fmt.Errorf("building %s: %w", filepath.Base(dir), err)
+	}
+	if code != 0 {
+		return false, nil
+	}
+	if err := os.Rename(next, binary); err != nil {
+		return false, fmt.Errorf("putting the built operator in place: %w", err)
+	}
+	return true, nil
+}

@@ -1,0 +1,171 @@
+package source_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
+)
+
+// TestMain lets the test binary play the guard.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "guard" {
+		os.Exit(guard.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func newStarter(t *testing.T) *guard.Starter {
+	t.Helper()
+	lifeline, err := guard.NewLifeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lifeline.Close() })
+	return guard.NewStarter(lifeline, os.Args[0], "guard")
+}
+
+// workspace writes two modules, one replaced by a directory of the other's workspace, and returns their root.
+func workspace(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, map[string]string{
+		"op/go.mod": "module example.com/op\ngo 1.24\nrequire example.com/lib v0.0.0\n" +
+			"replace example.com/lib => ../lib\n",
+		"op/cmd/operator/main.go": "package main\n\nimport (\n\t_ \"embed\"\n\n\t\"example.com/lib/deep/word\"\n" +
+			"\t\"example.com/op/internal/part\"\n)\n\n//go:embed static/page.txt\nvar page string\n\n" +
+			"func main() { println(page, word.Word, part.Part) }\n",
+		"op/cmd/operator/static/page.txt":       "page",
+		"op/cmd/operator/config/rbac/role.yaml": "",
+		"op/internal/part/part.go":              "package part\n\nconst Part = \"part\"\n",
+		"op/internal/unused/unused.go":          "package unused\n",
+		"lib/go.mod":                            "module example.com/lib\ngo 1.24\n",
+		"lib/deep/word/word.go":                 "package word\n\nconst Word = \"word\"\n",
+	})
+	return root
+}
+
+func write(t *testing.T, root string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a test's directory
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatAnOperatorIsMadeOf(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	root := workspace(t)
+	tree, err := source.Inspect(t.Context(), newStarter(t), root+"/op/cmd/operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, dir := range tree.Dirs() {
+		dirs = append(dirs, strings.TrimPrefix(dir, root+"/"))
+	}
+	want := []string{
+		"lib", "lib/deep", "lib/deep/word", "op", "op/cmd", "op/cmd/operator", "op/cmd/operator/config",
+		"op/cmd/operator/config/rbac", "op/cmd/operator/static", "op/internal", "op/internal/part",
+	}
+	if diff := cmp.Diff(want, dirs); diff != "" {
+		t.Errorf("directories to watch (-want +got):\n%s", diff)
+	}
+	for file, want := range map[string][2]bool{ // counts, counts when broken
+		"op/cmd/operator/main.go":              {true, true},
+		"op/cmd/operator/new.go":               {true, true},
+		"op/cmd/operator/main_test.go":         {false, false},
+		"op/cmd/operator/.main.go.swp":         {false, false},
+		"op/cmd/operator/main.go~":             {false, false},
+		"op/cmd/operator/4913":                 {false, false},
+		"op/cmd/operator/notes.txt":            {false, false},
+		"op/cmd/operator/static/page.txt":      {true, true},
+		"op/cmd/operator/config/rbac/new.yaml": {true, true},
+		"op/internal/part/part.go":             {true, true},
+		"op/internal/unused/unused.go":         {false, true},
+		"op/internal/missing":                  {false, true},
+		"op/go.mod":                            {true, true},
+		"lib/go.mod":                           {true, true},
+		"lib/deep/word/word.go":                {true, true},
+	} {
+		got := [2]bool{tree.Counts(root+"/"+file, false), tree.Counts(root+"/"+file, true)}
+		if got != want {
+			t.Errorf("%s counts %v, want %v (whole, broken)", file, got, want)
+		}
+	}
+}
+
+func TestSourcesThatDoNotCompileAreStillFound(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	root := workspace(t)
+	for name, text := range map[string]string{
+		"syntax":          "package main\nfunc main() {\n",
+		"missing package": "package main\n\nimport \"example.com/op/none\"\n\nfunc main() { none.Run() }\n",
+		"no clause":       "pckage main\n",
+	} {
+		write(t, root, map[string]string{"op/cmd/operator/main.go": text})
+		tree, err := source.Inspect(t.Context(), newStarter(t), root+"/op/cmd/operator")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !tree.Counts(root+"/op/cmd/operator/main.go", false) {
+			t.Errorf("%s: the broken file does not count", name)
+		}
+	}
+}
+
+func TestADirectoryWithoutAProgramIsSaid(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	root := workspace(t)
+	write(t, root, map[string]string{"op/tests/x_test.go": "package tests\n", "outside/main.go": "package main\n"})
+	for dir, want := range map[string]string{
+		"op":               "no Go files in",
+		"op/tests":         "there is no Go package in",
+		"op/internal/part": `"part", a library and not a program`,
+		"op/none":          "no such file or directory",
+		"op/go.mod":        "is not a directory",
+		"outside":          "go.mod",
+	} {
+		_, err := source.Inspect(t.Context(), newStarter(t), filepath.Join(root, dir))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v does not say %q", dir, err, want)
+		}
+	}
+}
+
+func TestABrokenBuildIsShownAndLeavesTheOldProgram(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	root := workspace(t)
+	dir, binary := root+"/op/cmd/operator", root+"/operator"
+	var screen strings.Builder
+	if ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen); err != nil || !ok {
+		t.Fatalf("built %v, error %v:\n%s", ok, err, screen.String())
+	}
+	before, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, map[string]string{"op/internal/part/part.go": "package part\n\nconst Part = nonsense\n"})
+	ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen)
+	if err != nil || ok || !strings.Contains(screen.String(), "undefined: nonsense") {
+		t.Errorf("built %v, error %v, screen %q", ok, err, screen.String())
+	}
+	after, err := os.Stat(binary)
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("the old program was replaced (error %v)", err)
+	}
+}

@@ -1,0 +1,142 @@
+package supervise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/supervise"
+)
+
+func TestPausesDoubleUpToALimitAndBeginAnewAfterALongRun(t *testing.T) {
+	var backoff supervise.Backoff
+	var pauses []int
+	for range 7 {
+		pauses = append(pauses, int(backoff.Next(time.Second).Seconds()))
+	}
+	pauses = append(pauses, int(backoff.Next(2*time.Minute).Seconds()), int(backoff.Next(0).Seconds()))
+	if diff := cmp.Diff([]int{1, 2, 4, 8, 16, 30, 30, 1, 2}, pauses); diff != "" {
+		t.Errorf("pauses in seconds (-want +got):\n%s", diff)
+	}
+}
+
+// fake is a program that runs for a while, or until it is stopped; the deaf one is not stopped before it is killed.
+type fake struct {
+	done chan struct{}
+	deaf bool
+}
+
+func newFake(runs time.Duration) *fake {
+	f := &fake{done: make(chan struct{})}
+	if runs > 0 {
+		time.AfterFunc(runs, func() { close(f.done) })
+	}
+	return f
+}
+
+func (f *fake) Done() <-chan struct{} { return f.done }
+func (f *fake) ExitCode() int         { return 2 }
+func (f *fake) Stop(grace time.Duration) bool {
+	if f.deaf {
+		<-time.After(grace)
+	}
+	close(f.done)
+	return !f.deaf
+}
+
+// supervised runs a program in virtual time; script returns what each start gives. It returns what was said, each
+// line with the second that it was said in.
+func supervised(t *testing.T, script func(n int) (*fake, error), during func(replace chan<- struct{})) []string {
+	t.Helper()
+	var said []string
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		say := func(format string, args ...any) {
+			said = append(said, fmt.Sprintf("%.0fs ", time.Since(begin).Seconds())+fmt.Sprintf(format, args...))
+		}
+		starts := 0
+		program := supervise.Program{
+			Name: "op", Grace: 30 * time.Second, Say: say,
+			Describe: func(code int) string { return fmt.Sprintf("exit code %d", code) },
+			Start: func(context.Context) (supervise.Process, error) {
+				starts++
+				return script(starts)
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		replace := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			supervise.Run(ctx, program, replace, func() { say("started") })
+		}()
+		during(replace)
+		cancel()
+		<-done
+	})
+	return said
+}
+
+func TestACrashedProgramIsStartedAgainLaterEachTime(t *testing.T) {
+	said := supervised(t, func(n int) (*fake, error) {
+		switch n {
+		case 1:
+			return newFake(5 * time.Second), nil
+		case 2:
+			return nil, errors.New("no such file")
+		}
+		return newFake(0), nil
+	}, func(chan<- struct{}) { <-time.After(20 * time.Second) })
+	want := []string{
+		"0s started", "5s op ended by itself (exit code 2)",
+		"5s it is started again in 1s, or at once when its sources change",
+		"6s op could not be started: no such file",
+		"6s it is started again in 2s, or at once when its sources change",
+		"8s started", "20s stopping op …", "20s op stopped after 0s (exit code 2)",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
+
+func TestAReplacementDoesNotWait(t *testing.T) {
+	said := supervised(t, func(n int) (*fake, error) {
+		if n == 1 {
+			return newFake(time.Second), nil
+		}
+		return newFake(0), nil
+	}, func(replace chan<- struct{}) {
+		<-time.After(1500 * time.Millisecond)
+		replace <- struct{}{} // during the pause
+		<-time.After(10 * time.Second)
+		replace <- struct{}{} // while it runs
+		<-time.After(10 * time.Second)
+	})
+	var starts []string
+	for _, line := range said {
+		if strings.HasSuffix(line, "started") {
+			starts = append(starts, line)
+		}
+	}
+	if diff := cmp.Diff([]string{"0s started", "2s started", "12s started"}, starts); diff != "" {
+		t.Errorf("starts (-want +got):\n%s\nsaid %q", diff, said)
+	}
+}
+
+func TestAProgramThatDoesNotFinishIsKilledAndThatIsSaid(t *testing.T) {
+	said := supervised(t, func(int) (*fake, error) {
+		f := newFake(0)
+		f.deaf = true
+		return f, nil
+	}, func(chan<- struct{}) { <-time.After(time.Second) })
+	want := []string{"0s started", "1s stopping op …", "31s op did not finish within 30s and was killed"}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
