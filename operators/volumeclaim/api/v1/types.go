@@ -39,7 +39,11 @@ type EphemeralVolumeClaim struct {
 type EphemeralVolumeClaimSpec struct {
 	// size is how much space to ask for, from 1Mi to 64Ti. It must be given, and it can grow but not shrink.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",messageExpression="'must be from 1Mi to 64Ti, and is ' + string(self)",message="must be from 1Mi to 64Ti"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="must be a number with a unit, for example 500M or 1Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="must be from 1Mi to 64Ti"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + string(oldSelf)",message="can grow but not shrink: a volume does not give back space"
 	Size resource.Quantity `json:"size,omitempty"`
 
