@@ -20,6 +20,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -30,44 +31,65 @@ func main() {
 	if flag.NArg() > 0 {
 		root = flag.Arg(0)
 	}
-	ok, err := run(root, *write, os.Stdout)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "docs:", err)
-		os.Exit(2)
+	if *write {
+		exitOn(updateQuotations(root))
 	}
-	if !ok {
+	complaints, err := check(os.DirFS(root), os.Stdout)
+	exitOn(err)
+	if complaints > 0 {
 		os.Exit(1)
 	}
 }
 
-// run checks all pages below root and reports whether they hold; what does not hold goes to out, a line each.
-func run(root string, write bool, out io.Writer) (bool, error) {
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "docs:", err)
+		os.Exit(2)
+	}
+}
+
+// updateQuotations writes every quotation below root as its source has it.
+func updateQuotations(root string) error {
 	tree := os.DirFS(root)
 	pages, err := markdownFiles(tree)
 	if err != nil {
-		return false, err
+		return err
 	}
-	complaints := 0
 	for _, page := range pages {
 		text, err := fs.ReadFile(tree, page)
 		if err != nil {
-			return false, err
+			return err
 		}
-		updated, stale := quote(tree, string(text))
-		if write && updated != string(text) {
-			if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(updated), 0o600); err != nil {
-				return false, err
-			}
-			_, stale = quote(tree, updated)
+		updated, _ := quote(tree, string(text))
+		if updated == string(text) {
+			continue
 		}
-		found := append(stale, brokenLinks(tree, page, updated)...)
-		for _, complaint := range found {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(page)), []byte(updated), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check counts what does not hold in the pages of a tree; each complaint goes to out, a line each.
+func check(tree fs.FS, out io.Writer) (complaints int, err error) {
+	pages, err := markdownFiles(tree)
+	if err != nil {
+		return 0, err
+	}
+	for _, page := range pages {
+		text, err := fs.ReadFile(tree, page)
+		if err != nil {
+			return complaints, err
+		}
+		_, stale := quote(tree, string(text))
+		for _, complaint := range slices.Concat(stale, brokenLinks(tree, page, string(text))) {
 			fmt.Fprintf(out, "%s: %s\n", page, complaint)
+			complaints++
 		}
-		complaints += len(found)
 	}
 	fmt.Fprintf(out, "%d pages, %d complaints\n", len(pages), complaints)
-	return complaints == 0, nil
+	return complaints, nil
 }
 
 func markdownFiles(tree fs.FS) ([]string, error) {
