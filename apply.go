@@ -1,0 +1,84 @@
+package einmal
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// Apply brings a child object to the given whole desired state by server-side apply, and reads the result back into
+// it. The child gets the handled object as its controller, its namespace if it names none, and its labels where it has
+// none of the same name. What an earlier Apply set and this one does not is removed; fields of others stay.
+//
+// It is refused, with an error that names the remedy, when an object of that name exists without our owner reference
+// (unless Adopt is given), and when the garbage collector would take the owner for missing: a child in another
+// namespace, or a cluster-wide child of a namespaced owner.
+func (c *Change[T]) Apply(ctx context.Context, child client.Object, options ...Option) error {
+	return c.apply.apply(ctx, child, options)
+}
+
+// applier applies children of one object.
+type applier struct {
+	client  client.Client
+	manager string
+	kind    schema.GroupVersionKind
+	owner   object.Body
+}
+
+func (a applier) apply(ctx context.Context, child client.Object, options []Option) error {
+	var settings applySettings
+	for _, option := range options {
+		if option.apply == nil {
+			return Permanent(option.misplaced("Apply"))
+		}
+		option.apply(&settings)
+	}
+	gvk, err := apiutil.GVKForObject(child, a.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("apply %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", child, err)
+	}
+	child.GetObjectKind().SetGroupVersionKind(gvk)
+	desired, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)
+	}
+	applied, err := kube.Children{
+		Client: a.client, Manager: a.manager, Owner: a.reference(), Adopt: settings.adopt,
+	}.Apply(ctx, desired)
+	if err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied, child); err != nil {
+		return fmt.Errorf("read back %s %s: %w", gvk.Kind, child.GetName(), err)
+	}
+	return nil
+}
+
+func (a applier) reference() kube.Owner {
+	controller := true
+	labels := make(map[string]string)
+	for key, value := range object.Map(a.owner, "metadata", "labels") {
+		if text, isText := value.(string); isText {
+			labels[key] = text
+		}
+	}
+	return kube.Owner{
+		Namespace: object.Text(a.owner, "metadata", "namespace"),
+		Labels:    labels,
+		Reference: metav1.OwnerReference{
+			APIVersion: a.kind.GroupVersion().String(), Kind: a.kind.Kind,
+			Name:       object.Text(a.owner, "metadata", "name"),
+			UID:        types.UID(object.Text(a.owner, "metadata", "uid")),
+			Controller: &controller, BlockOwnerDeletion: &controller,
+		},
+	}
+}

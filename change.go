@@ -1,0 +1,78 @@
+package einmal
+
+import (
+	"log/slog"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Reason tells a handler why it runs.
+type Reason string
+
+// The reasons. Whether an object was handled before is told by the Reason, never by Old.
+const (
+	Create Reason = Reason(cause.Create) // the object was never handled, or its creation is not finished
+	Update Reason = Reason(cause.Update) // what the handler looks at has changed since it last succeeded
+	Delete Reason = Reason(cause.Delete) // the object is being deleted and waits for the handler
+	Resume Reason = Reason(cause.Resume) // the object was handled by an earlier process, and is first seen by this one
+)
+
+// Op is what became of a field.
+type Op string
+
+// The kinds of difference. A list is one field: it is changed as a whole.
+const (
+	Added   Op = object.Added
+	Changed Op = object.Changed
+	Removed Op = object.Removed
+)
+
+// Difference is one field that differs. Old is nil for Added, New for Removed. Values are decoded JSON; do not change
+// them.
+type Difference struct {
+	Op   Op
+	Path []string
+	Old  any
+	New  any
+}
+
+// Change is what a handler is given: the object and why. It is valid until the handler returns.
+type Change[T any] struct {
+	// Object is the handler's own copy, with what earlier handlers of the same pass have changed. What the handler
+	// changes on it is written afterwards, also when the handler fails, only the touched fields. Finalizers, owner references and
+	// other metadata than labels and annotations are not to be changed here: that fails the attempt.
+	Object *T
+	// Reason is why the handler runs.
+	Reason Reason
+	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. It is empty at
+	// creation.
+	Diff []Difference
+	// Attempt counts from 1, across restarts.
+	Attempt int
+	// Started is when the first attempt was made.
+	Started time.Time
+	// Client reads and writes other objects. Handled kinds are read from the cache with Get; all else goes to the API server.
+	Client client.Client
+	// Log has the object and the handler as attributes.
+	Log *slog.Logger
+
+	old   func() (*T, bool)
+	apply applier
+}
+
+// Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look
+// at, without status and other metadata. It is false where no such state is kept: at creation, and never otherwise
+// something to conclude from; test Reason instead.
+func (c *Change[T]) Old() (*T, bool) { return c.old() }
+
+func differences(found []object.Difference) []Difference {
+	public := make([]Difference, len(found))
+	for i, difference := range found {
+		public[i] = Difference{Op: Op(difference.Op), Path: difference.Path, Old: difference.Old, New: difference.New}
+	}
+	return public
+}

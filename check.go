@@ -1,0 +1,131 @@
+package einmal
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/engine"
+)
+
+// declaredKind is a kind as it was declared.
+type declaredKind struct {
+	kind   engine.Kind
+	goType reflect.Type
+}
+
+// longestIdentity leaves room for the longest name that is made of an identity, within the limits of field managers.
+const longestIdentity = 100
+
+// check finds all registration mistakes. It needs no API server.
+func (op *Operator) check() error {
+	found := append([]error(nil), op.mistakes...)
+	for _, problem := range validation.IsDNS1123Subdomain(op.settings.Identity) {
+		found = append(found, fmt.Errorf("identity %q: %s; use a domain of your own, such as claims.example.com", op.settings.Identity, problem))
+	}
+	if !strings.Contains(op.settings.Identity, ".") || len(op.settings.Identity) > longestIdentity {
+		found = append(found, fmt.Errorf("identity %q: give a domain of your own with at most %d characters, such as claims.example.com: finalizer and annotation are named after it",
+			op.settings.Identity, longestIdentity))
+	}
+	if len(op.kinds) == 0 {
+		found = append(found, errors.New("no kind is declared: use einmal.For"))
+	}
+	seen := map[string]bool{}
+	for _, declared := range op.kinds {
+		name := declared.kind.GVK.String()
+		if seen[name] {
+			found = append(found, fmt.Errorf("kind %s is declared twice: declare all its handlers on what one For returns", name))
+		}
+		seen[name] = true
+		found = append(found, declared.check())
+	}
+	return errors.Join(found...)
+}
+
+func (d *declaredKind) check() error {
+	var found []error
+	kind := d.kind.GVK.Kind
+	if d.kind.GVK.Group == "" && kind == "Secret" {
+		found = append(found, errors.New("kind Secret: it cannot be handled, since a record would repeat its values in an annotation"))
+	}
+	if len(d.kind.Handlers) == 0 {
+		found = append(found, fmt.Errorf("kind %s has no handlers: declare one, such as OnCreate", kind))
+	}
+	form := regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
+	ids := map[string]bool{}
+	for _, declared := range d.kind.Handlers {
+		where := fmt.Sprintf("handler %q of %s", declared.ID, kind)
+		if !form.MatchString(declared.ID) {
+			found = append(found, fmt.Errorf("%s: an id has 1 to 63 letters, digits, dashes, dots and underscores, and begins and ends with a letter or digit", where))
+		}
+		if ids[declared.ID] {
+			found = append(found, fmt.Errorf("%s is declared twice: records refer to handlers by id, so give each its own", where))
+		}
+		ids[declared.ID] = true
+		if declared.Call == nil {
+			found = append(found, fmt.Errorf("%s has no function", where))
+		}
+		for _, field := range declared.Fields {
+			if err := d.checkField(declared.Verb, field); err != nil {
+				found = append(found, fmt.Errorf("%s: option Field: %w", where, err))
+			}
+		}
+	}
+	return errors.Join(found...)
+}
+
+// checkField refuses fields that can never change in the handler's eyes.
+func (d *declaredKind) checkField(verb cause.Cause, field object.Path) error {
+	if field[0] == "metadata" && !field.Under("metadata", "labels") && !field.Under("metadata", "annotations") {
+		return fmt.Errorf("%s is not looked at: of the metadata only labels and annotations are", field)
+	}
+	if verb == cause.Delete {
+		return fmt.Errorf("%s: a delete handler answers the deletion, not a field; leave the option out", field)
+	}
+	if d.goType == reflect.TypeFor[unstructured.Unstructured]() || field[0] == "metadata" {
+		return nil
+	}
+	return fieldOf(d.goType, field, field)
+}
+
+// fieldOf follows a path through a Go type by its JSON names. Where the type is open (a map, an interface, a type that
+// writes its own JSON) every path is possible.
+func fieldOf(in reflect.Type, rest, whole object.Path) error {
+	for in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	if len(rest) == 0 || in.Kind() == reflect.Map || in.Kind() == reflect.Interface {
+		return nil
+	}
+	if in.Kind() != reflect.Struct {
+		return fmt.Errorf("%s: %s is a %s, which has no field %s (lists are looked at as a whole)", whole, in, in.Kind(), rest[0])
+	}
+	if child, found := jsonField(in, rest[0]); found {
+		return fieldOf(child, rest[1:], whole)
+	}
+	return fmt.Errorf("%s: %s has no field %s", whole, in, rest[0])
+}
+
+func jsonField(in reflect.Type, name string) (reflect.Type, bool) {
+	for i := range in.NumField() {
+		field := in.Field(i)
+		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		inline := tag == "" && (field.Anonymous || strings.Contains(options, "inline"))
+		switch {
+		case inline && field.Type.Kind() == reflect.Struct:
+			if found, has := jsonField(field.Type, name); has {
+				return found, true
+			}
+		case tag == name || tag == "" && field.Name == name:
+			return field.Type, true
+		}
+	}
+	return nil, false
+}

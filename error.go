@@ -1,0 +1,27 @@
+package einmal
+
+import (
+	"errors"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// RetryAfter asks for another attempt after d. With an err the attempt has failed and is counted; with nil the handler
+// only waits: no attempt is counted, and however often it waits it is written once. An edit of the object does not
+// bring the attempt forward. A d below zero counts as zero.
+//
+// Any other error is retried with back-off: a second first, doubled each time up to five minutes, shifted by up to a
+// tenth; an edit of what the handler looks at ends the wait.
+func RetryAfter(d time.Duration, err error) error {
+	return &invoke.RetryAfterError{Delay: max(d, 0), Err: err}
+}
+
+// Permanent says that no further attempt can help. The handler is not called again for this cause until what it looks
+// at changes; other handlers go on. A delete handler that fails so keeps its object. Permanent(nil) is an error too.
+func Permanent(err error) error {
+	if err == nil {
+		err = errors.New("failed for good, without a reason given")
+	}
+	return &invoke.PermanentError{Err: err}
+}

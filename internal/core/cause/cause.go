@@ -1,0 +1,48 @@
+// Package cause names why an operator is called for an object.
+package cause
+
+// Cause is the reason of a pass.
+type Cause string
+
+// The causes, in the order in which they are looked for.
+const (
+	Gone   Cause = "gone"   // the object does not exist any more
+	Free   Cause = "free"   // it is being deleted and is not ours to hold
+	Delete Cause = "delete" // it is being deleted and delete handlers have to run
+	Create Cause = "create" // it was never handled, or its creation is not finished
+	Resume Cause = "resume" // handled before, unchanged, and first seen by this process
+	Update Cause = "update" // something that a handler looks at has changed
+	Noop   Cause = "noop"   // nothing that concerns a handler has changed
+)
+
+// Facts is all that a cause is decided from.
+type Facts struct {
+	Exists       bool
+	Deleting     bool // it has a deletionTimestamp
+	Marked       bool // it has our finalizer
+	Recorded     bool // it has a record for its uid
+	DeletionDone bool // the record says that the delete handlers are done
+	CreationOpen bool // the record says that a create handler has not finished
+	Changed      bool // a view differs from what its handler has seen, or an update handler has not finished
+	FirstSight   bool // resume handlers have not run in this process
+}
+
+// Of names the cause; the first rule that matches wins.
+func Of(f Facts) Cause {
+	switch {
+	case !f.Exists:
+		return Gone
+	case f.Deleting && (f.DeletionDone || !f.Recorded && !f.Marked):
+		return Free
+	case f.Deleting:
+		return Delete
+	case !f.Recorded || f.CreationOpen:
+		return Create
+	case f.Changed:
+		return Update
+	case f.FirstSight:
+		return Resume
+	default:
+		return Noop
+	}
+}

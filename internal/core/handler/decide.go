@@ -1,0 +1,235 @@
+package handler
+
+import (
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// State is all that a decision depends on.
+type State struct {
+	UID, APIVersion string
+	Essence         object.Body
+	// Record is nil when there is no usable one.
+	Record *record.Record
+	// Deleting: the object has a deletionTimestamp. Marked: it has our finalizer.
+	Deleting, Marked bool
+	// Resumed holds the resume handlers that are finished in this process.
+	Resumed map[string]bool
+	// Waits holds, by handler, times to wait for that are newer than what the record says.
+	Waits map[string]time.Time
+	Now   time.Time
+}
+
+// Finalizer is what to do with our finalizer.
+type Finalizer int
+
+// Keep leaves it as it is. Add sets it, before any handler runs. Remove takes it away, once nobody has to run.
+const (
+	Keep Finalizer = iota
+	Add
+	Remove
+)
+
+// Run is one attempt to make now.
+type Run struct {
+	Declaration
+	// Reason is what the handler is told: Create, Update, Delete or Resume.
+	Reason cause.Cause
+	// Old is the essence that the handler was last done with; HasOld is false where there is none.
+	Old    object.Body
+	HasOld bool
+	// Attempt counts from 1.
+	Attempt int
+	Started time.Time
+}
+
+// Plan is what to do with the object now.
+type Plan struct {
+	Cause     cause.Cause
+	Finalizer Finalizer
+	Runs      []Run
+	// Wake is when to look again if nothing happens; zero for never.
+	Wake time.Time
+	// Record is what outcomes are folded into. Tidied tells that it already differs from the state's.
+	Record record.Record
+	Tidied bool
+}
+
+// Decide names the cause and plans what to do about it.
+func (k Kind) Decide(s State) Plan {
+	d := decision{kind: k, state: s, plan: Plan{Record: k.open(s), Tidied: s.Record == nil}}
+	d.plan.Cause = cause.Of(d.facts())
+	if k.HoldsDeletion() && !s.Marked && !s.Deleting {
+		d.plan.Finalizer = Add
+		return d.plan
+	}
+	switch d.plan.Cause {
+	case cause.Delete:
+		d.planVerb(cause.Delete)
+		d.release()
+	case cause.Create:
+		d.planVerb(cause.Create)
+		d.dropUnneeded()
+	case cause.Update, cause.Resume, cause.Noop:
+		d.planInOrder()
+		d.dropUnneeded()
+	case cause.Free:
+		d.release()
+	case cause.Gone:
+	}
+	return d.plan
+}
+
+// open gives the record to work on: the state's, or that of an object which is handled for the first time.
+func (k Kind) open(s State) record.Record {
+	if s.Record != nil {
+		return *s.Record
+	}
+	opened := record.New(s.UID, s.APIVersion)
+	if s.Deleting {
+		return opened
+	}
+	for _, declared := range k.Handlers {
+		if declared.Verb == cause.Create {
+			opened = opened.With(declared.ID, record.Entry{Cause: string(cause.Create), Outcome: record.Pending})
+		}
+	}
+	if !k.has(cause.Create) {
+		opened, opened.Base = opened.Keep(s.Essence)
+	}
+	return opened
+}
+
+type decision struct {
+	kind  Kind
+	state State
+	plan  Plan
+}
+
+func (d *decision) facts() cause.Facts {
+	facts := cause.Facts{
+		Exists: true, Deleting: d.state.Deleting, Marked: d.state.Marked,
+		Recorded: d.state.Record != nil, DeletionDone: d.plan.Record.Deleted,
+	}
+	for _, declared := range d.kind.Handlers {
+		entry, has := d.plan.Record.Handlers[declared.ID]
+		switch declared.Verb {
+		case cause.Create:
+			facts.CreationOpen = facts.CreationOpen || has && (entry.Outcome.Open() || d.reopened(declared, entry))
+		case cause.Update:
+			facts.Changed = facts.Changed || d.changed(declared)
+		case cause.Resume:
+			facts.FirstSight = facts.FirstSight || !d.state.Resumed[declared.ID]
+		case cause.Delete, cause.Gone, cause.Free, cause.Noop:
+		}
+	}
+	return facts
+}
+
+// reopened: a create or delete handler that failed for good runs again when its view changes.
+func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
+	return entry.Outcome == record.Failed && entry.Tried != viewDigest(declared, d.state.Essence)
+}
+
+// changed tells whether an update handler has something to see that it is not done with.
+func (d *decision) changed(declared Declaration) bool {
+	old, has := d.old(declared.ID)
+	return !has || !d.kind.sameView(declared, old, d.state.Essence)
+}
+
+// old is the essence that the handler is done with: its own, else the one common to all.
+func (d *decision) old(id string) (object.Body, bool) {
+	digest := d.plan.Record.Base
+	if entry, has := d.plan.Record.Handlers[id]; has && entry.Seen != "" {
+		digest = entry.Seen
+	}
+	return d.plan.Record.Essence(digest)
+}
+
+// planVerb plans all handlers of one verb that are not finished.
+func (d *decision) planVerb(verb cause.Cause) {
+	for _, declared := range d.kind.Handlers {
+		if declared.Verb != verb {
+			continue
+		}
+		entry, has := d.plan.Record.Handlers[declared.ID]
+		if has || verb == cause.Delete {
+			d.consider(declared, entry)
+		}
+	}
+}
+
+// planInOrder plans update handlers with something to see and resume handlers that this process has not run yet.
+func (d *decision) planInOrder() {
+	for _, declared := range d.kind.Handlers {
+		entry, has := d.plan.Record.Handlers[declared.ID]
+		switch {
+		case declared.Verb == cause.Update && d.changed(declared):
+			d.consider(declared, entry)
+		case declared.Verb == cause.Update && has && entry.Outcome.Open():
+			// What it was tried for has been taken back.
+			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
+		case declared.Verb == cause.Resume && !d.state.Resumed[declared.ID]:
+			d.consider(declared, entry)
+		}
+	}
+}
+
+// consider plans an attempt now, or the time of the next one.
+func (d *decision) consider(declared Declaration, entry record.Entry) {
+	edited := entry.Tried != viewDigest(declared, d.state.Essence)
+	switch entry.Outcome {
+	case record.Done:
+		if declared.Verb != cause.Update {
+			return
+		}
+		entry = record.Entry{}
+	case record.Failed:
+		if !edited {
+			return
+		}
+		entry = record.Entry{}
+	case record.Retry, record.Waiting:
+		next := entry.Next
+		if newer, has := d.state.Waits[declared.ID]; has {
+			next = newer
+		}
+		if d.state.Now.Before(next) && (entry.Asked || !edited) {
+			d.wake(next)
+			return
+		}
+	case record.Pending:
+	}
+	old, hasOld := d.old(declared.ID)
+	if declared.Verb == cause.Create {
+		old, hasOld = nil, false
+	}
+	d.plan.Runs = append(d.plan.Runs, Run{
+		Declaration: declared, Reason: declared.Verb,
+		Old: old, HasOld: hasOld, Attempt: entry.Attempts + 1, Started: entry.Started,
+	})
+}
+
+func (d *decision) wake(at time.Time) {
+	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
+		d.plan.Wake = at
+	}
+}
+
+// release lets a deleted object go when no delete handler has to run any more.
+func (d *decision) release() {
+	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
+	if d.state.Marked && (done || !d.kind.HoldsDeletion()) {
+		d.plan.Finalizer = Remove
+	}
+}
+
+// dropUnneeded takes away a finalizer that an earlier release with delete handlers has left.
+func (d *decision) dropUnneeded() {
+	if d.state.Marked && !d.kind.HoldsDeletion() {
+		d.plan.Finalizer = Remove
+	}
+}

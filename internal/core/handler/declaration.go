@@ -1,0 +1,75 @@
+// Package handler decides, from declared handlers and the state of one object, who runs now, who waits and until
+// when; and folds what they did into the object's record. It is pure: the time comes in as an argument.
+package handler
+
+import (
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Declaration is one declared handler of a kind.
+type Declaration struct {
+	// ID is unique in its kind and stays the same over releases: records refer to it.
+	ID string
+	// Verb is the cause that the handler answers: Create, Update, Delete or Resume.
+	Verb cause.Cause
+	// Fields are what the handler looks at; none means the whole essence without the status.
+	Fields []object.Path
+}
+
+// Kind is what is declared for one kind of objects.
+type Kind struct {
+	// Handlers are in the order of their declaration, which is the order in which they run.
+	Handlers []Declaration
+	// Normalize brings an essence of an earlier release into the form in which today's objects are read. It must be
+	// pure. Nil leaves essences as they are.
+	Normalize func(object.Body) object.Body
+}
+
+// HoldsDeletion tells whether objects need our finalizer.
+func (k Kind) HoldsDeletion() bool { return k.has(cause.Delete) }
+
+func (k Kind) has(verb cause.Cause) bool {
+	for _, declared := range k.Handlers {
+		if declared.Verb == verb {
+			return true
+		}
+	}
+	return false
+}
+
+func (k Kind) find(id string) (Declaration, bool) {
+	for _, declared := range k.Handlers {
+		if declared.ID == id {
+			return declared, true
+		}
+	}
+	return Declaration{}, false
+}
+
+// StatusFields are the fields of the status that some handler looks at.
+func (k Kind) StatusFields() []object.Path {
+	var fields []object.Path
+	for _, declared := range k.Handlers {
+		for _, field := range declared.Fields {
+			if field.Under("status") {
+				fields = append(fields, field)
+			}
+		}
+	}
+	return fields
+}
+
+// sameView tells whether a handler sees no difference between two essences, the first of which may have been written
+// by an earlier release.
+func (k Kind) sameView(declared Declaration, kept, current object.Body) bool {
+	view := object.View(current, declared.Fields)
+	if object.Equal(object.View(kept, declared.Fields), view) {
+		return true
+	}
+	return k.Normalize != nil && object.Equal(object.View(k.Normalize(kept), declared.Fields), view)
+}
+
+func viewDigest(declared Declaration, essence object.Body) string {
+	return object.Digest(object.View(essence, declared.Fields))
+}

@@ -1,0 +1,148 @@
+package handler
+
+import (
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// Result is how one attempt ended.
+type Result struct {
+	Outcome record.Outcome
+	// Delay is the time until the next attempt; Asked tells that the handler named it.
+	Delay   time.Duration
+	Asked   bool
+	Message string
+}
+
+// Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
+// changes.
+func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
+	previous := r.Handlers[run.ID]
+	entry := record.Entry{
+		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
+		Tried: viewDigest(run.Declaration, seen), Attempts: run.Attempt - 1,
+		Started: run.Started, Message: record.Shorten(result.Message),
+	}
+	if entry.Started.IsZero() {
+		entry.Started = now.UTC().Truncate(time.Second)
+	}
+	switch result.Outcome {
+	case record.Waiting:
+		if previous.Outcome == record.Waiting && previous.Tried == entry.Tried {
+			return r // Waiting is written once; how long goes on is no news.
+		}
+		entry.Next, entry.Asked = due(now, result.Delay), true
+	case record.Retry:
+		entry.Attempts = run.Attempt
+		entry.Next, entry.Asked = due(now, result.Delay), result.Asked
+	case record.Failed:
+		entry.Attempts = run.Attempt
+		if run.Reason == cause.Update {
+			r, entry.Seen = r.Keep(seen)
+		}
+	case record.Done:
+		entry = record.Entry{Cause: string(run.Reason), Outcome: record.Done}
+		if run.Reason == cause.Create || run.Reason == cause.Update {
+			r, entry.Seen = r.Keep(seen)
+		}
+	case record.Pending:
+	}
+	if run.Reason == cause.Resume && !result.Outcome.Open() {
+		return r.Without(run.ID)
+	}
+	return r.With(run.ID, entry)
+}
+
+// due is the moment after delay, in the whole seconds that a record keeps, never earlier than asked.
+func due(now time.Time, delay time.Duration) time.Time {
+	at := now.UTC().Add(delay)
+	if whole := at.Truncate(time.Second); !whole.Equal(at) {
+		return whole.Add(time.Second)
+	}
+	return at
+}
+
+// Settle closes what is finished: a creation whose handlers have all ended, an update that every handler has seen, a
+// deletion. Current is the newest essence that was handed out. What is closed takes no room in the record.
+func (k Kind) Settle(r record.Record, current object.Body) record.Record {
+	for id := range r.Handlers {
+		if _, declared := k.find(id); !declared {
+			r = r.Without(id)
+		}
+	}
+	r = k.settleCreation(r, current)
+	r = k.settleUpdates(r, current)
+	r.Deleted = r.Deleted || k.deletionDone(r)
+	return r.Pruned()
+}
+
+// settleCreation: update handlers start from the oldest essence that a create handler succeeded with.
+func (k Kind) settleCreation(r record.Record, current object.Body) record.Record {
+	oldest := ""
+	for _, declared := range k.Handlers {
+		entry, has := r.Handlers[declared.ID]
+		if !has || declared.Verb != cause.Create {
+			continue
+		}
+		if entry.Outcome.Open() {
+			return r
+		}
+		if entry.Outcome == record.Done {
+			if oldest == "" || r.Age(entry.Seen) < r.Age(oldest) {
+				oldest = entry.Seen
+			}
+		}
+	}
+	if r.Base == "" {
+		if r.Base = oldest; oldest == "" {
+			r, r.Base = r.Keep(current)
+		}
+	}
+	return k.withoutDone(r, cause.Create)
+}
+
+// settleUpdates: once every update handler has seen what is current, the record starts afresh from there.
+func (k Kind) settleUpdates(r record.Record, current object.Body) record.Record {
+	finished := false
+	for _, declared := range k.Handlers {
+		if declared.Verb != cause.Update {
+			continue
+		}
+		entry, has := r.Handlers[declared.ID]
+		seen := r.Base
+		if has && entry.Seen != "" {
+			seen = entry.Seen
+		}
+		kept, found := r.Essence(seen)
+		if has && entry.Outcome.Open() || !found || !k.sameView(declared, kept, current) {
+			return r
+		}
+		finished = finished || has
+	}
+	if finished {
+		r, r.Base = r.Keep(current)
+	}
+	return k.withoutDone(r, cause.Update)
+}
+
+func (k Kind) withoutDone(r record.Record, verb cause.Cause) record.Record {
+	for _, declared := range k.Handlers {
+		if declared.Verb == verb && r.Handlers[declared.ID].Outcome == record.Done {
+			r = r.Without(declared.ID)
+		}
+	}
+	return r
+}
+
+// deletionDone tells whether every delete handler is done. One that failed for good keeps the object.
+func (k Kind) deletionDone(r record.Record) bool {
+	for _, declared := range k.Handlers {
+		if declared.Verb == cause.Delete && r.Handlers[declared.ID].Outcome != record.Done {
+			return false
+		}
+	}
+	return k.HoldsDeletion()
+}

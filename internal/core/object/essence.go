@@ -1,0 +1,88 @@
+package object
+
+import "strings"
+
+// Annotations that never belong to the essence, because tools keep their books in them.
+const (
+	lastApplied  = "kubectl.kubernetes.io/last-applied-configuration"
+	kopfDomain   = "kopf.zalando.org"
+	kopfMarker   = "/kopf-managed"
+	recordName   = "/record"
+	recordPrefix = `{"v":`
+)
+
+// RecordAnnotation is the annotation in which the operator with this identity keeps its record.
+func RecordAnnotation(identity string) string { return identity + recordName }
+
+// Essence is the part of an object whose change means something: every top-level stanza except apiVersion, kind,
+// metadata and status, and of the metadata labels and annotations, without the bookkeeping of kubectl and of
+// operators (Kopf §2.5). Fields of the status come in only when named by statusFields.
+func Essence(body Body, statusFields []Path) Body {
+	essence := make(Body, len(body))
+	for key, value := range body {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			essence[key] = value
+		}
+	}
+	metadata := Body{}
+	if labels := Map(body, "metadata", "labels"); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if annotations := meaningful(Map(body, "metadata", "annotations")); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if len(metadata) > 0 {
+		essence["metadata"] = metadata
+	}
+	for _, path := range statusFields {
+		if value, found := Get(body, path...); found {
+			essence = With(essence, path, value)
+		}
+	}
+	return essence
+}
+
+// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework.
+func meaningful(annotations Body) Body {
+	kept := make(Body, len(annotations))
+	for key, value := range annotations {
+		if !isBookkeeping(key, value, annotations) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+func isBookkeeping(key string, value any, all Body) bool {
+	if key == lastApplied {
+		return true
+	}
+	prefix, _, hasPrefix := strings.Cut(key, "/")
+	if !hasPrefix {
+		return false
+	}
+	if prefix == kopfDomain || strings.HasSuffix(prefix, "."+kopfDomain) {
+		return true
+	}
+	if _, marked := all[prefix+kopfMarker]; marked {
+		return true
+	}
+	text, _ := value.(string)
+	return key == prefix+recordName && strings.HasPrefix(text, recordPrefix)
+}
+
+// View is what a handler sees of an essence: the named fields, or all of it but the status when it names none.
+func View(essence Body, fields []Path) Body {
+	if len(fields) == 0 {
+		return Without(essence, Path{"status"})
+	}
+	view := Body{}
+	for _, path := range fields {
+		if value, found := Get(essence, path...); found {
+			view = With(view, path, value)
+		}
+	}
+	return view
+}

@@ -1,0 +1,70 @@
+// Package patch turns what handlers changed, the finalizer and the record into the fewest JSON Patch documents, each
+// conditional on what it was computed from.
+package patch
+
+import (
+	"fmt"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Edit sets one field or, with Remove, takes it away. Maps are edited field by field, lists as a whole.
+type Edit struct {
+	Path   object.Path
+	Value  any
+	Remove bool
+}
+
+// Edits is what someone changed between two bodies: only the fields touched.
+func Edits(before, after object.Body) []Edit {
+	differences := object.Diff(before, after)
+	edits := make([]Edit, 0, len(differences))
+	for _, difference := range differences {
+		edits = append(edits, Edit{
+			Path:   difference.Path,
+			Value:  difference.New,
+			Remove: difference.Op == object.Removed,
+		})
+	}
+	return edits
+}
+
+// Apply returns body with the edits made; body itself stays as it was.
+func Apply(body object.Body, edits []Edit) object.Body {
+	for _, edit := range edits {
+		if edit.Remove {
+			body = object.Without(body, edit.Path)
+		} else {
+			body = object.With(body, edit.Path, edit.Value)
+		}
+	}
+	return body
+}
+
+// Allowed refuses edits that a handler must not make on its copy, naming the field and what to use instead.
+func Allowed(edits []Edit) error {
+	for _, edit := range edits {
+		switch {
+		case edit.Path.Under("metadata", "labels"), edit.Path.Under("metadata", "annotations"):
+		case edit.Path.Under("metadata", "finalizers"):
+			return fmt.Errorf("%s was changed on the handler's copy: declare OnDelete, which keeps the finalizer, or patch it through Client", edit.Path)
+		case edit.Path.Under("metadata", "ownerReferences"):
+			return fmt.Errorf("%s was changed on the handler's copy: use Apply for children, or patch it through Client", edit.Path)
+		case edit.Path.Under("metadata"), edit.Path.Under("apiVersion"), edit.Path.Under("kind"):
+			return fmt.Errorf("%s was changed on the handler's copy: the API server owns it, leave it as it is", edit.Path)
+		}
+	}
+	return nil
+}
+
+// Split parts the edits of the status from those of everything else.
+func Split(edits []Edit) (rest, status []Edit) {
+	for _, edit := range edits {
+		if edit.Path.Under("status") {
+			status = append(status, edit)
+		} else {
+			rest = append(rest, edit)
+		}
+	}
+	return rest, status
+}

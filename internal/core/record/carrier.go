@@ -1,0 +1,64 @@
+package record
+
+import "github.com/einmal-operators/einmal/internal/core/object"
+
+// Carrier is the place in an object where the record is kept.
+type Carrier string
+
+// The carriers. Status survives a replace of the object and is one write with the user's status; Annotation works
+// with every kind.
+const (
+	Status     Carrier = "status"
+	Annotation Carrier = "annotation"
+)
+
+// RecordsField is the field of a status that holds records, a map by operator identity.
+const RecordsField = "records"
+
+// Path is where the operator with this identity keeps its record.
+func (c Carrier) Path(identity string) object.Path {
+	if c == Status {
+		return object.Path{"status", RecordsField, identity}
+	}
+	return object.Path{"metadata", "annotations", object.RecordAnnotation(identity)}
+}
+
+// Read finds the record of the operator in the object, in the preferred carrier first and then in the other.
+// It returns the text of the preferred carrier only, since that is what a conditional write tests.
+// A record of another uid belongs to the object that a manifest was copied from: it is not usable. The error tells of
+// text that is no record of ours; then there is no usable record either.
+func Read(body object.Body, identity string, preferred Carrier) (found *Record, stored string, err error) {
+	stored = object.Text(body, preferred.Path(identity)...)
+	other := Annotation
+	if preferred == Annotation {
+		other = Status
+	}
+	for _, text := range []string{stored, object.Text(body, other.Path(identity)...)} {
+		if text == "" {
+			continue
+		}
+		r, failed := Decode(text)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if r.UID == object.Text(body, "metadata", "uid") {
+			return &r, stored, nil
+		}
+	}
+	return nil, stored, err
+}
+
+// Cut returns the body without records of any operator in the status and without this operator's annotation, so that
+// handlers neither see nor change them.
+func Cut(body object.Body, identity string) object.Body {
+	body = object.Without(body, object.Path{"status", RecordsField})
+	body = object.Without(body, Annotation.Path(identity))
+	if annotations := object.Map(body, "metadata", "annotations"); annotations != nil && len(annotations) == 0 {
+		body = object.Without(body, object.Path{"metadata", "annotations"})
+	}
+	if status := object.Map(body, "status"); status != nil && len(status) == 0 {
+		body = object.Without(body, object.Path{"status"})
+	}
+	return body
+}

@@ -1,0 +1,138 @@
+// Package record is the durable memory of one operator about one object: which essences its handlers have seen, and
+// how far those that are not finished have come. It is a value; every function returns a changed copy.
+package record
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Version is the format that this release writes. It reads this one and refuses newer ones.
+const Version = 1
+
+// Outcome is how the last attempt of a handler ended.
+type Outcome string
+
+// The outcomes of an attempt. Pending was never attempted; Retry failed and is tried again; Waiting asked to be
+// called again without having failed; Done and Failed are final.
+const (
+	Pending Outcome = "pending"
+	Retry   Outcome = "retry"
+	Waiting Outcome = "waiting"
+	Done    Outcome = "done"
+	Failed  Outcome = "failed"
+)
+
+// Open tells whether the handler has still to be called.
+func (o Outcome) Open() bool { return o != Done && o != Failed }
+
+// Entry is the progress of one handler that cannot be told from the rest of the record: it is open, has failed for
+// good, or has seen another essence than Base. A handler without an entry is done with Base.
+type Entry struct {
+	// Cause is the reason under which the handler runs: create, update, resume or delete.
+	Cause   string  `json:"cause"`
+	Outcome Outcome `json:"outcome"`
+	// Seen is the digest of the newest essence that the handler is done with, "" for none.
+	Seen string `json:"seen,omitempty"`
+	// Tried is the digest of the handler's view at the last attempt: a view that differs ends a back-off.
+	Tried    string `json:"tried,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+	// Started is the time of the first attempt, Next the time before which there is no other.
+	Started time.Time `json:"started,omitzero"`
+	Next    time.Time `json:"next,omitzero"`
+	// Asked is set when the handler named Next itself: then an edit does not wake it sooner.
+	Asked   bool   `json:"asked,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Essence is a kept essence under its digest.
+type Essence struct {
+	Digest string      `json:"digest"`
+	Body   object.Body `json:"essence"`
+}
+
+// Record is what is remembered about one object.
+type Record struct {
+	Version    int    `json:"v"`
+	UID        string `json:"uid"`
+	APIVersion string `json:"apiVersion"`
+	// Base is the digest of the essence that every handler without an entry is done with. It is "" until creation
+	// has been closed for the first time.
+	Base string `json:"base,omitempty"`
+	// Deleted is set when all delete handlers are done, while finalizers of others keep the object.
+	Deleted bool `json:"deleted,omitempty"`
+	// Seen holds the essences that Base and the entries point to, oldest first.
+	Seen     []Essence        `json:"seen,omitempty"`
+	Handlers map[string]Entry `json:"handlers,omitempty"`
+}
+
+// New is the empty record of an object.
+func New(uid, apiVersion string) Record {
+	return Record{Version: Version, UID: uid, APIVersion: apiVersion}
+}
+
+// With returns the record with this entry for the handler.
+func (r Record) With(id string, entry Entry) Record {
+	r.Handlers = maps.Clone(r.Handlers)
+	if r.Handlers == nil {
+		r.Handlers = make(map[string]Entry, 1)
+	}
+	r.Handlers[id] = entry
+	return r
+}
+
+// Without returns the record without an entry for the handler.
+func (r Record) Without(id string) Record {
+	if _, found := r.Handlers[id]; !found {
+		return r
+	}
+	r.Handlers = maps.Clone(r.Handlers)
+	delete(r.Handlers, id)
+	return r
+}
+
+// Keep returns the record with this essence among the seen ones, and the essence's digest.
+func (r Record) Keep(essence object.Body) (Record, string) {
+	digest := object.Digest(essence)
+	if _, found := r.Essence(digest); !found {
+		r.Seen = append(slices.Clip(r.Seen), Essence{Digest: digest, Body: essence})
+	}
+	return r, digest
+}
+
+// Essence returns the kept essence with this digest.
+func (r Record) Essence(digest string) (object.Body, bool) {
+	for _, seen := range r.Seen {
+		if seen.Digest == digest {
+			return seen.Body, true
+		}
+	}
+	return nil, false
+}
+
+// Age orders the kept essences: 0 is the oldest, -1 is not kept.
+func (r Record) Age(digest string) int {
+	return slices.IndexFunc(r.Seen, func(seen Essence) bool { return seen.Digest == digest })
+}
+
+// Pruned returns the record without essences that nothing points to.
+func (r Record) Pruned() Record {
+	needed := map[string]bool{r.Base: true}
+	for _, entry := range r.Handlers {
+		needed[entry.Seen] = true
+	}
+	kept := make([]Essence, 0, len(r.Seen))
+	for _, seen := range r.Seen {
+		if needed[seen.Digest] {
+			kept = append(kept, seen)
+		}
+	}
+	r.Seen = kept
+	if len(r.Handlers) == 0 {
+		r.Handlers = nil
+	}
+	return r
+}

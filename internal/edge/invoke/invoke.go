@@ -1,0 +1,86 @@
+// Package invoke runs user code once: with a deadline, guarded against panics, its error sorted into an outcome.
+package invoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// RetryAfterError asks for another attempt after Delay. Without Err nothing has failed: the handler waits.
+type RetryAfterError struct {
+	Delay time.Duration
+	Err   error
+}
+
+// Error tells what failed, if anything, and when the next attempt is due.
+func (e *RetryAfterError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("waiting: asked to be called again after %s", e.Delay)
+	}
+	return fmt.Sprintf("%v (asked to be called again after %s)", e.Err, e.Delay)
+}
+
+// Unwrap gives the failure.
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// PermanentError says that no further attempt can help.
+type PermanentError struct{ Err error }
+
+// Error is the text of the failure.
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the failure.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// PanicError is a panic of user code, caught.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error names the panic; the stack is kept apart, for the log.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Run calls fn with a context that ends after deadline. A panic becomes a *PanicError.
+func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return fn(ctx)
+}
+
+// Verdict is what an error means for the next attempt.
+type Verdict struct {
+	Outcome record.Outcome
+	// Delay is set when the handler named it.
+	Delay time.Duration
+	Asked bool
+}
+
+// Classify sorts the error of an attempt. Anything that is not one of this package's errors is tried again with
+// back-off.
+func Classify(err error) Verdict {
+	var permanent *PermanentError
+	var again *RetryAfterError
+	switch {
+	case err == nil:
+		return Verdict{Outcome: record.Done}
+	case errors.As(err, &permanent):
+		return Verdict{Outcome: record.Failed}
+	case errors.As(err, &again) && again.Err == nil:
+		return Verdict{Outcome: record.Waiting, Delay: again.Delay, Asked: true}
+	case errors.As(err, &again):
+		return Verdict{Outcome: record.Retry, Delay: again.Delay, Asked: true}
+	default:
+		return Verdict{Outcome: record.Retry}
+	}
+}

@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// ErrNotServed tells that the API server does not know the kind (yet).
+var ErrNotServed = errors.New("the API server does not serve it")
+
+// Description is what discovery and the published schema tell of a kind.
+type Description struct {
+	Resource   string
+	Namespaced bool
+	// HasStatus tells of a status subresource: then writes of the status are requests of their own.
+	HasStatus bool
+	// Carrier is where records go: the status where its schema has room for them, else an annotation.
+	Carrier record.Carrier
+}
+
+// Describe asks the API server about a kind. ErrNotServed when it is not known, or its schema not published, yet.
+func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
+	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return Description{}, ErrNotServed
+	}
+	if err != nil {
+		return Description{}, fmt.Errorf("discover %s: %w", kind.GroupVersion(), err)
+	}
+	found := Description{Carrier: record.Annotation}
+	for _, resource := range resources.APIResources {
+		if resource.Kind == kind.Kind && found.Resource == "" {
+			found.Resource, found.Namespaced = resource.Name, resource.Namespaced
+		}
+	}
+	if found.Resource == "" {
+		return Description{}, ErrNotServed
+	}
+	for _, resource := range resources.APIResources {
+		found.HasStatus = found.HasStatus || resource.Name == found.Resource+"/status"
+	}
+	if scheme.Scheme.Recognizes(kind) {
+		return found, nil // Built-in kinds have no room in their status.
+	}
+	room, err := statusHasRoom(ctx, api, kind)
+	if room {
+		found.Carrier = record.Status
+	}
+	return found, err
+}
+
+// property is the part of an OpenAPI schema that tells whether a status can carry records.
+type property struct {
+	Properties map[string]property `json:"properties"`
+	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
+	Additional json.RawMessage     `json:"additionalProperties"`
+	Kinds      []struct {
+		Group   string `json:"group"`
+		Version string `json:"version"`
+		Kind    string `json:"kind"`
+	} `json:"x-kubernetes-group-version-kind"`
+}
+
+// statusHasRoom reads the schema published for the one group and version, never the whole cluster's.
+func statusHasRoom(_ context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (bool, error) {
+	paths, err := api.OpenAPIV3().Paths()
+	if err != nil {
+		return false, fmt.Errorf("list the published schemas: %w", err)
+	}
+	published, found := paths["apis/"+kind.GroupVersion().String()]
+	if !found {
+		return false, ErrNotServed
+	}
+	text, err := published.Schema("application/json")
+	if err != nil {
+		return false, fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
+	}
+	var document struct {
+		Components struct {
+			Schemas map[string]property `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return false, fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
+	}
+	for _, candidate := range document.Components.Schemas {
+		for _, named := range candidate.Kinds {
+			if named.Group == kind.Group && named.Version == kind.Version && named.Kind == kind.Kind {
+				return candidate.hasRoom(), nil
+			}
+		}
+	}
+	return false, ErrNotServed
+}
+
+func (p property) hasRoom() bool {
+	if p.Preserve && len(p.Properties) == 0 {
+		return true
+	}
+	status, found := p.Properties["status"]
+	if !found {
+		return false
+	}
+	records, found := status.Properties[record.RecordsField]
+	return status.Preserve || found && (len(records.Additional) > 0 || records.Preserve)
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// keeper handles all objects of one kind. Its queue gives it one object at a time per key.
+type keeper struct {
+	settings    Settings
+	kind        Kind
+	pure        handler.Kind
+	fields      []object.Path
+	description kube.Description
+	objects     kube.Objects
+	cache       cache.Cache
+	memories    memories
+	startup     startup
+	log         *slog.Logger
+	// told are the fields that the API server was reported to drop or change.
+	told sync.Map
+	// stop ends when the operator is told to stop.
+	stop <-chan struct{}
+}
+
+func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
+	pure := kind.declared()
+	k := &keeper{
+		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
+		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
+		cache:   o.Cache, log: o.Settings.Log.With("kind", kind.GVK.Kind),
+	}
+	if found.Carrier == record.Status && !k.typeHasRoom() {
+		k.description.Carrier = record.Annotation
+		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
+	}
+	k.startup.log = k.log
+	return k
+}
+
+// typeHasRoom tells whether a record in the status survives being read as the handlers' type.
+func (k *keeper) typeHasRoom() bool {
+	at := record.Status.Path(k.settings.Identity)
+	body, err := k.kind.Canonical(object.With(object.Body{}, at, "x"))
+	return err == nil && object.Text(body, at...) == "x"
+}
+
+// Reconcile takes one object through a pass.
+func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := k.detached(ctx)
+	defer cancel()
+	wake, err := k.pass(ctx, request.NamespacedName)
+	if err != nil {
+		k.log.Error("the object could not be handled; it is tried again", "object", request.String(), "error", err)
+		return reconcile.Result{}, err
+	}
+	k.startup.passed(request.NamespacedName)
+	if wake.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond)}, nil
+}
+
+// detached gives handlers a context of their own: it ends only when the grace period after the stop is over.
+func (k *keeper) detached(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	release := context.AfterFunc(parent, func() {
+		timer := time.NewTimer(k.settings.Grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		release()
+		cancel()
+	}
+}
+
+func (k *keeper) stopping() bool {
+	select {
+	case <-k.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// reader is what handlers read and write with.
+func reader(live client.Client, cached cache.Cache, kinds []Kind) client.Client {
+	reading := kube.Reading{Client: live, Cache: cached, Cached: kube.Forms{}}
+	for _, kind := range kinds {
+		reading.Cached.Add(kind.GVK, kind.New())
+	}
+	return reading
+}

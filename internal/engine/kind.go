@@ -1,0 +1,84 @@
+// Package engine drives: it takes one object at a time through a pass that decides in the core and acts at the edge.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Kind is one kind of objects and what is declared for it.
+type Kind struct {
+	GVK schema.GroupVersionKind
+	// New makes an empty object in the form in which the kind is cached and handled.
+	New func() client.Object
+	// Body and Canonical give an object, or a raw body, in the form in which handlers' types write it.
+	Body      func(client.Object) (object.Body, error)
+	Canonical func(object.Body) (object.Body, error)
+	Handlers  []Handler
+}
+
+// Handler is a declared handler and its function.
+type Handler struct {
+	handler.Declaration
+	Call func(ctx context.Context, call *Call) error
+}
+
+// Call is one attempt of a handler, as it is handed out and as it comes back.
+type Call struct {
+	handler.Run
+	// Diff is the difference between Old and what the handler sees now, cut to the handler's fields.
+	Diff []object.Difference
+	Log  *slog.Logger
+	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
+	Given object.Body
+	Left  object.Body
+}
+
+// declared is the pure part of the kind.
+func (k Kind) declared() handler.Kind {
+	pure := handler.Kind{}
+	for _, h := range k.Handlers {
+		pure.Handlers = append(pure.Handlers, h.Declaration)
+	}
+	fields := pure.StatusFields()
+	pure.Normalize = func(essence object.Body) object.Body {
+		canonical, err := k.Canonical(essence)
+		if err != nil {
+			return essence // Not readable as today's type: then it is compared as it was written.
+		}
+		return object.Essence(canonical, fields)
+	}
+	return pure
+}
+
+func (k Kind) function(id string) func(context.Context, *Call) error {
+	for _, h := range k.Handlers {
+		if h.ID == id {
+			return h.Call
+		}
+	}
+	return nil
+}
+
+// Settings are the limits of an operator.
+type Settings struct {
+	// Identity names the operator: its finalizer, its record, its field manager.
+	Identity string
+	// Workers is how many objects of one kind are handled at the same time.
+	Workers int
+	// Deadline ends the context of a handler's attempt.
+	Deadline time.Duration
+	// Grace is how long running handlers may go on after the operator is told to stop; then their context ends.
+	Grace time.Duration
+	Log   *slog.Logger
+}
+
+// Finalizer is the finalizer of the operator.
+func (s Settings) Finalizer() string { return s.Identity + "/finalizer" }

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// memory is what this process knows of one object beside its stored record. Passes of one object never overlap, so it
+// needs no lock.
+type memory struct {
+	uid string
+	// record is the newest text of the record that was read or written.
+	record string
+	// written is the resource version of our last write, until the cache has caught up with it; patience ends then.
+	written  string
+	patience time.Time
+	// resumed are the resume handlers that are finished in this process.
+	resumed map[string]bool
+	// waits are times to wait for that are newer than the record's, by handler.
+	waits map[string]time.Time
+	// unsaved is work that was done and could not be written yet.
+	unsaved *work
+}
+
+// memories holds the memory of every object of one kind.
+type memories struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*memory
+}
+
+// of returns the memory of the object with this uid. An object that was re-created under the same name has a new one;
+// known tells whether this process has seen this very object before.
+func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory, known bool) {
+	uid := object.Text(body, "metadata", "uid")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found, known = m.byKey[key]; known && found.uid == uid {
+		return found, true
+	}
+	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}}
+	if m.byKey == nil {
+		m.byKey = map[types.NamespacedName]*memory{}
+	}
+	m.byKey[key] = found
+	return found, false
+}
+
+// at returns the memory of whatever object had this name last, or nil.
+func (m *memories) at(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byKey[key]
+}
+
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, key)
+}

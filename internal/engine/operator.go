@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// How often a kind that is not served is looked for, and the back-off of passes that fail as a whole.
+const (
+	lookEvery       = time.Second
+	firstPassRetry  = 200 * time.Millisecond
+	longestPassWait = 2 * time.Minute
+)
+
+// Operator runs the keepers of all kinds. It is a Runnable of a manager.
+type Operator struct {
+	Settings Settings
+	Kinds    []Kind
+	// Live reads and writes without a cache.
+	Live      client.Client
+	Cache     cache.Cache
+	Discovery discovery.DiscoveryInterface
+
+	mu      sync.Mutex
+	waiting map[string]string
+}
+
+// Client is what handlers read and write with.
+func (o *Operator) Client() client.Client { return reader(o.Live, o.Cache, o.Kinds) }
+
+// NeedLeaderElection keeps a standby from handling objects.
+func (o *Operator) NeedLeaderElection() bool { return true }
+
+// Start serves every kind until the context ends; then it returns when all running handlers have.
+func (o *Operator) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := make(chan error, len(o.Kinds))
+	var running sync.WaitGroup
+	for _, kind := range o.Kinds {
+		running.Go(func() {
+			if err := o.serve(ctx, kind); err != nil && !errors.Is(err, context.Canceled) {
+				failures <- fmt.Errorf("serve %s: %w", kind.GVK, err)
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	close(failures)
+	var joined error
+	for failure := range failures {
+		joined = errors.Join(joined, failure)
+	}
+	return joined
+}
+
+// serve waits for the kind to be known and then handles its objects.
+func (o *Operator) serve(ctx context.Context, kind Kind) error {
+	found, err := o.discover(ctx, kind)
+	if err != nil {
+		return err
+	}
+	k := newKeeper(o, kind, found)
+	k.stop = ctx.Done()
+	k.log.Info("serving", "apiVersion", kind.GVK.GroupVersion().String(), "records", k.description.Carrier)
+	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
+	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
+		Reconciler:              k,
+		MaxConcurrentReconciles: o.Settings.Workers,
+		SkipNameValidation:      &anyName,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPassRetry, longestPassWait),
+	})
+	if err != nil {
+		return fmt.Errorf("make the controller: %w", err)
+	}
+	o.report(kind, "its objects are not listed yet")
+	if err := c.Watch(&events{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	return c.Start(ctx)
+}
+
+// discover waits until the API server serves the kind, and says so once.
+func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
+	log := o.Settings.Log.With("kind", kind.GVK.Kind)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	told := ""
+	for {
+		found, err := kube.Describe(ctx, o.Discovery, kind.GVK)
+		if err == nil {
+			return found, nil
+		}
+		o.report(kind, err.Error())
+		if told != err.Error() {
+			log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?",
+				"apiVersion", kind.GVK.GroupVersion().String(), "error", err)
+			told = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return kube.Description{}, context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (o *Operator) report(kind Kind, trouble string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting == nil {
+		o.waiting = map[string]string{}
+	}
+	o.waiting[kind.GVK.String()] = trouble
+}
+
+// Ready is nil when every kind is served and listed; else it names the first one that is not.
+func (o *Operator) Ready() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range o.Kinds {
+		trouble, known := o.waiting[kind.GVK.String()]
+		if !known {
+			return fmt.Errorf("%s: not started", kind.GVK.Kind)
+		}
+		if trouble != "" {
+			return fmt.Errorf("%s: %s", kind.GVK.Kind, trouble)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// patience is how long a pass waits for the cache to show our own last write before it reads live.
+const patience = 5 * time.Second
+
+// pass is one look at one object, from reading it to writing what came of it.
+type pass struct {
+	*keeper
+	key    types.NamespacedName
+	log    *slog.Logger
+	memory *memory
+	// body is the object in the form of the handlers' type; base is what patches are computed from; exact tells that
+	// base is as the API server has it.
+	body, base object.Body
+	exact      bool
+	// record is the usable one, if any; stored is the text that the preferred carrier holds.
+	record *record.Record
+	stored string
+	plan   handler.Plan
+}
+
+// pass takes the object through one look. It returns when to look again; zero for when something happens.
+func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	p := &pass{keeper: k, key: key, log: k.log.With("object", key.String())}
+	wait, err := p.read(ctx)
+	if errors.Is(err, kube.ErrGone) {
+		p.gone()
+		return time.Time{}, nil
+	}
+	if err != nil || !wait.IsZero() {
+		return wait, err
+	}
+	p.plan = k.pure.Decide(p.state())
+	if unsaved := p.memory.unsaved; unsaved != nil {
+		return time.Now(), p.save(ctx, unsaved)
+	}
+	p.tellCause()
+	if p.plan.Finalizer == handler.Add {
+		if err := p.mark(ctx); err != nil || p.memory == nil {
+			return time.Time{}, err
+		}
+		p.plan = k.pure.Decide(p.state())
+	}
+	done := p.run(ctx)
+	if err := p.save(ctx, done); err != nil {
+		return time.Time{}, err
+	}
+	return p.next(done), nil
+}
+
+// read takes the object from the cache, or live when the cache has not shown our own last write in time. A time says
+// that it is too early to look.
+func (p *pass) read(ctx context.Context) (time.Time, error) {
+	cached := p.kind.New()
+	if err := p.cache.Get(ctx, p.key, cached); apierrors.IsNotFound(err) {
+		return time.Time{}, kube.ErrGone
+	} else if err != nil {
+		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
+	}
+	if last := p.memories.at(p.key); last != nil && kube.Older(cached.GetResourceVersion(), last.written) {
+		if time.Now().Before(last.patience) {
+			return last.patience, nil
+		}
+		live, err := p.objects.Get(ctx, p.key)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return time.Time{}, p.openRaw(live)
+	}
+	p.tellUnstripped(cached)
+	body, err := p.kind.Body(cached)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("convert %s: %w", p.key, err)
+	}
+	return time.Time{}, p.open(body, patch.Guess(body), false)
+}
+
+// openRaw opens the pass on an object as the API server sent it.
+func (p *pass) openRaw(raw object.Body) error {
+	body, err := p.kind.Canonical(raw)
+	if err != nil {
+		return fmt.Errorf("convert %s: %w", p.key, err)
+	}
+	return p.open(body, raw, true)
+}
+
+// open finds the record: the object's own, else the one that this process remembers for the same object.
+func (p *pass) open(body, base object.Body, exact bool) error {
+	p.body, p.base, p.exact = body, base, exact
+	p.memory, _ = p.memories.of(p.key, body)
+	found, stored, err := record.Read(base, p.settings.Identity, p.description.Carrier)
+	if errors.Is(err, record.ErrNewer) {
+		return fmt.Errorf("%s is left alone: %w", p.key, err)
+	}
+	if err != nil {
+		p.log.Warn("the stored record cannot be read", "error", err)
+	}
+	p.record, p.stored = found, stored
+	if stored != "" && found != nil {
+		p.memory.record = stored
+		return nil
+	}
+	if found == nil && p.memory.record != "" {
+		remembered, err := record.Decode(p.memory.record)
+		if err != nil {
+			return fmt.Errorf("decode the remembered record of %s: %w", p.key, err)
+		}
+		p.record = &remembered
+	}
+	return nil
+}
+
+// state is what the core decides from.
+func (p *pass) state() handler.State {
+	return handler.State{
+		UID:        p.memory.uid,
+		APIVersion: p.kind.GVK.GroupVersion().String(),
+		Essence:    object.Essence(p.body, p.fields),
+		Record:     p.record,
+		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
+		Marked:     p.marked(),
+		Resumed:    p.memory.resumed,
+		Waits:      p.memory.waits,
+		Now:        time.Now(),
+	}
+}
+
+func (p *pass) marked() bool {
+	for _, finalizer := range object.List(p.body, "metadata", "finalizers") {
+		if finalizer == p.settings.Finalizer() {
+			return true
+		}
+	}
+	return false
+}
+
+// mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
+// goes on with the answer. Without an object left, the pass has no memory left either.
+func (p *pass) mark(ctx context.Context) error {
+	lost := p.record != nil && p.stored == "" && p.recordResource() == ""
+	w := &work{finalizer: handler.Add, keepRecord: !lost}
+	if err := p.save(ctx, w); err != nil || p.memory == nil {
+		return err
+	}
+	return p.openRaw(p.base)
+}
+
+// next tells when to look again, after what was done: at once if something more is due.
+func (p *pass) next(done *work) time.Time {
+	if p.memory == nil || p.plan.Cause == cause.Free {
+		return time.Time{}
+	}
+	if len(done.outcomes) == 0 {
+		return p.plan.Wake
+	}
+	state := p.state()
+	state.Essence, state.Record = done.current, &done.record
+	following := p.pure.Decide(state)
+	if len(following.Runs) > 0 {
+		return state.Now
+	}
+	return following.Wake
+}
+
+func (p *pass) gone() {
+	p.log.Info("the object is gone")
+	p.memories.forget(p.key)
+	p.memory = nil
+}

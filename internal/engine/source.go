@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// queue is what a source fills.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// events feeds the queue from the shared informer of a kind, and lets go of the informer when it stops.
+type events struct {
+	keeper *keeper
+	// listed is called when every object of the initial list is in the queue.
+	listed       func()
+	registration toolscache.ResourceEventHandlerRegistration
+}
+
+// Start registers with the informer and returns at once.
+func (e *events) Start(ctx context.Context, to queue) error {
+	informer, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
+	}
+	e.registration, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(added any, initial bool) { e.added(to, added, initial) },
+		UpdateFunc: func(before, after any) {
+			if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
+				return
+			}
+			enqueue(to, after)
+		},
+		DeleteFunc: func(deleted any) { enqueue(to, deleted) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
+	}
+	context.AfterFunc(ctx, func() {
+		if err := informer.RemoveEventHandler(e.registration); err != nil {
+			e.keeper.log.Debug("letting go of the informer", "error", err)
+		}
+	})
+	return nil
+}
+
+// WaitForSync waits until every object of the initial list is in the queue.
+func (e *events) WaitForSync(ctx context.Context) error {
+	if !toolscache.WaitForCacheSync(ctx.Done(), e.registration.HasSynced) {
+		return fmt.Errorf("the list of %s did not arrive: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
+	}
+	e.keeper.startup.listed()
+	e.listed()
+	return nil
+}
+
+// added puts objects of the initial list behind live changes.
+func (e *events) added(to queue, object any, initial bool) {
+	key, found := keyOf(object)
+	if !found {
+		return
+	}
+	request := reconcile.Request{NamespacedName: key}
+	if initial {
+		e.keeper.startup.expect(key)
+	}
+	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && initial {
+		low := ctrlhandler.LowPriority
+		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, request)
+		return
+	}
+	to.Add(request)
+}
+
+func enqueue(to queue, object any) {
+	if key, found := keyOf(object); found {
+		to.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// keyOf names the object of an event; a deletion that the watch missed comes as a tombstone.
+func keyOf(object any) (types.NamespacedName, bool) {
+	if tombstone, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		object = tombstone.Obj
+	}
+	known, is := object.(client.Object)
+	if !is {
+		return types.NamespacedName{}, false
+	}
+	return client.ObjectKeyFromObject(known), true
+}
+
+func unchanged(before client.Object, after any) bool {
+	now, is := after.(client.Object)
+	return is && before.GetResourceVersion() == now.GetResourceVersion()
+}
+
+// startup counts the objects that were there when the operator started, to say once what became of them.
+type startup struct {
+	log      *slog.Logger
+	mu       sync.Mutex
+	complete bool
+	told     bool
+	waiting  map[types.NamespacedName]bool
+	total    int
+	handled  int
+}
+
+func (s *startup) expect(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[types.NamespacedName]bool{}
+	}
+	if !s.told && !s.waiting[key] {
+		s.waiting[key] = true
+		s.total++
+	}
+}
+
+// invoked notes that a handler ran for an object.
+func (s *startup) invoked(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[key] {
+		s.waiting[key] = false
+		s.handled++
+	}
+}
+
+func (s *startup) passed(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, key)
+	s.tell()
+}
+
+func (s *startup) listed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = true
+	s.tell()
+}
+
+func (s *startup) tell() {
+	if s.told || !s.complete || len(s.waiting) > 0 {
+		return
+	}
+	s.told, s.waiting = true, nil
+	switch {
+	case s.total == 0:
+		s.log.Info("no objects yet; watching")
+	case s.handled == 0:
+		s.log.Info("nothing to do: all objects are as they were left; watching", "objects", s.total)
+	default:
+		s.log.Info("caught up with the objects that were there; watching", "objects", s.total, "handled", s.handled)
+	}
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// tellCause logs why the object is looked at; loudly only when that is news.
+func (p *pass) tellCause() {
+	switch {
+	case p.plan.Cause == cause.Create && p.record == nil:
+		p.log.Info("seen for the first time")
+	case p.record != nil && p.stored == "" && p.memory.record != "" && p.plan.Cause != cause.Free:
+		p.log.Warn("the record was lost while the operator ran; putting it back, nothing is repeated")
+	default:
+		p.log.Debug("looked at", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)
+	}
+	if p.plan.Cause == cause.Create {
+		for _, declared := range p.pure.Handlers {
+			if declared.Verb == cause.Resume {
+				p.memory.resumed[declared.ID] = true // What is created here has nothing to resume.
+			}
+		}
+	}
+}
+
+func (p *pass) tellInvoked(run handler.Run) {
+	p.startup.invoked(p.key)
+	p.log.Info("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
+}
+
+func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, took time.Duration) {
+	log := p.log.With("handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "took", took.Round(time.Millisecond))
+	var panicked *invoke.PanicError
+	if errors.As(err, &panicked) {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	switch result.Outcome {
+	case record.Done:
+		log.Info("handler succeeded")
+	case record.Waiting:
+		log.Info("handler waits", "again", result.Delay)
+	case record.Failed:
+		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
+	case record.Retry:
+		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond))
+	case record.Pending:
+	}
+}
+
+// tellUnstripped says once that a manager which was built without our cache options keeps what nobody reads.
+func (p *pass) tellUnstripped(cached client.Object) {
+	if len(cached.GetManagedFields()) == 0 {
+		return
+	}
+	if _, told := p.told.LoadOrStore("metadata.managedFields", true); !told {
+		p.log.Warn("the cache holds managed fields, which cost memory: give the operator's CacheOptions to the manager")
+	}
+}
+
+// tellDropped compares the answer with what was meant. A field that the API server dropped or rewrote is reported once
+// for its kind.
+func (p *pass) tellDropped(edits []patch.Edit, answer object.Body) {
+	for _, edit := range edits {
+		kept, found := object.Get(answer, edit.Path...)
+		if edit.Remove || found && object.Equal(kept, edit.Value) {
+			continue
+		}
+		if _, told := p.told.LoadOrStore(edit.Path.String(), true); told {
+			continue
+		}
+		if !found {
+			p.log.Warn("the API server dropped a field that a handler set: add it to the schema of the kind", "field", edit.Path.String())
+		} else {
+			p.log.Warn("the API server changed a field that a handler set", "field", edit.Path.String())
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package einmal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// The exit codes of Main.
+const (
+	exitStopped = 0 // stopped when told to
+	exitFailed  = 1 // something failed
+	exitUsage   = 2 // the command line is wrong
+)
+
+// Main is the main function of an operator's binary, with these verbs:
+//
+//	run       handle objects until SIGINT or SIGTERM; running handlers then finish. A second signal ends at once.
+//	crds      print the operator's CustomResourceDefinitions, for kubectl apply -f -
+//	version   print the version
+//
+// It exits with 0 after a stop, 1 after a failure, 2 after a wrong command line.
+func (op *Operator) Main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, cancel) // From then on a second signal ends the process.
+	os.Exit(op.command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// command runs one verb and returns the exit code.
+func (op *Operator) command(ctx context.Context, args []string, out, failures io.Writer) int {
+	verb := ""
+	if len(args) > 0 {
+		verb = args[0]
+	}
+	switch verb {
+	case "run":
+		return op.commandRun(ctx, args[1:], failures)
+	case "crds":
+		return op.commandCRDs(out, failures)
+	case "version":
+		_, _ = fmt.Fprintln(out, version())
+		return exitStopped
+	case "help", "-h", "-help", "--help":
+		op.usage(out)
+		return exitStopped
+	default:
+		if verb != "" {
+			_, _ = fmt.Fprintf(failures, "unknown verb %q\n", verb)
+		}
+		op.usage(failures)
+		return exitUsage
+	}
+}
+
+func (op *Operator) usage(out io.Writer) {
+	name := filepath.Base(os.Args[0])
+	_, _ = fmt.Fprintf(out, `%[1]s is the operator %[2]s.
+
+  %[1]s run [flags]   handle objects until stopped (%[1]s run -h lists the flags)
+  %[1]s crds          print its CustomResourceDefinitions: %[1]s crds | kubectl apply -f -
+  %[1]s version       print its version
+`, name, op.settings.Identity)
+}
+
+func (op *Operator) commandCRDs(out, failures io.Writer) int {
+	if len(op.crds) == 0 {
+		_, _ = fmt.Fprintln(failures, "this operator has no CustomResourceDefinitions: give them to einmal.New with einmal.CRDs")
+		return exitFailed
+	}
+	for _, document := range op.crds {
+		text := bytes.TrimPrefix(bytes.TrimSpace(document), []byte("---"))
+		_, _ = fmt.Fprintf(out, "---\n%s\n", bytes.TrimSpace(text))
+	}
+	return exitStopped
+}
+
+// runFlags are the flags of the verb run.
+type runFlags struct {
+	RunOptions
+	kubeconfig, context, namespaces, logFormat string
+	verbose                                    bool
+}
+
+func (f *runFlags) parse(args []string, failures io.Writer) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(failures)
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
+	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
+	flags.BoolVar(&f.verbose, "v", false, "log in detail")
+	flags.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")
+	flags.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0 for none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: everything is given by flags", flags.Arg(0))
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return fmt.Errorf("--log-format %q: give text or json", f.logFormat)
+	}
+	for _, namespace := range strings.Split(f.namespaces, ",") {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			f.Namespaces = append(f.Namespaces, namespace)
+		}
+	}
+	return nil
+}
+
+func (op *Operator) commandRun(ctx context.Context, args []string, failures io.Writer) int {
+	var flags runFlags
+	if err := flags.parse(args, failures); errors.Is(err, flag.ErrHelp) {
+		return exitStopped
+	} else if err != nil {
+		_, _ = fmt.Fprintln(failures, err)
+		return exitUsage
+	}
+	op.logTo(failures, flags)
+	if err := op.check(); err != nil {
+		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
+		return exitFailed
+	}
+	config, err := flags.config()
+	if err != nil {
+		_, _ = fmt.Fprintln(failures, err)
+		return exitFailed
+	}
+	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host)
+	if err := op.Run(ctx, config, flags.RunOptions); err != nil {
+		op.settings.Log.Error("the operator failed", "error", err)
+		return exitFailed
+	}
+	op.settings.Log.Info("stopped")
+	return exitStopped
+}
+
+// logTo sets the operator's log and those of the libraries.
+func (op *Operator) logTo(out io.Writer, flags runFlags) {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if flags.verbose {
+		options.Level = slog.LevelDebug
+	}
+	op.settings.Log = slog.New(slog.NewTextHandler(out, options))
+	if flags.logFormat == "json" {
+		op.settings.Log = slog.New(slog.NewJSONHandler(out, options))
+	}
+	ctrl.SetLogger(op.libraryLog())
+	klog.SetLogger(op.libraryLog())
+}
+
+// config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
+func (f *runFlags) config() (*rest.Config, error) {
+	if f.kubeconfig == "" && f.context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config, err := rest.InClusterConfig(); err == nil {
+			return config, nil
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w; name a file with --kubeconfig", err)
+	}
+	return config, nil
+}
+
+// version is the version of the operator's own module and of this library, as the build recorded them.
+func version() string {
+	info, known := debug.ReadBuildInfo()
+	if !known {
+		return "unknown"
+	}
+	text := info.Main.Path + " " + info.Main.Version
+	for _, dependency := range info.Deps {
+		if dependency.Path == "github.com/einmal-operators/einmal" {
+			text += ", einmal " + dependency.Version
+		}
+	}
+	return text
+}

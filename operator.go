@@ -1,0 +1,198 @@
+package einmal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/einmal-operators/einmal/internal/engine"
+)
+
+// The defaults of the options Workers, Grace and Deadline.
+const (
+	defaultWorkers  = 16
+	defaultGrace    = 25 * time.Second
+	defaultDeadline = 10 * time.Minute
+)
+
+// stopMargin is what a manager gets beyond the grace of handlers, to stop its own parts.
+const stopMargin = 3 * time.Second
+
+// Operator is a set of handlers with one identity.
+type Operator struct {
+	settings engine.Settings
+	scheme   *runtime.Scheme
+	crds     [][]byte
+	kinds    []*declaredKind
+	mistakes []error
+	// client is what handlers get; it is there from SetupWithManager on.
+	client client.Client
+}
+
+// New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
+// same over all releases: the finalizer, the record and the field manager of the operator are named after it.
+// Mistakes are reported by Run, SetupWithManager and Main, all at once.
+func New(identity string, options ...Option) *Operator {
+	op := &Operator{
+		scheme: runtime.NewScheme(),
+		settings: engine.Settings{
+			Identity: identity, Workers: defaultWorkers, Grace: defaultGrace, Deadline: defaultDeadline, Log: slog.Default(),
+		},
+	}
+	if err := clientscheme.AddToScheme(op.scheme); err != nil {
+		op.mistake(fmt.Errorf("add the built-in kinds: %w", err))
+	}
+	for _, option := range options {
+		if option.operator == nil {
+			op.mistake(option.misplaced("New"))
+		} else if err := option.operator(op); err != nil {
+			op.mistake(err)
+		}
+	}
+	return op
+}
+
+func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) }
+
+// applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
+func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
+
+// CacheOptions is what a manager needs for a small cache: managed fields, which nobody reads, are dropped. They go
+// into the options of a manager of your own; Run uses them itself.
+func (op *Operator) CacheOptions() cache.Options {
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+}
+
+// SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
+// manager and follows its leader election. Build the manager with CacheOptions; its scheme must hold the handled
+// types. The operator's readiness is added to the manager's. Give the manager a GracefulShutdownTimeout above the
+// option Grace. All registration mistakes come back as one joined error.
+func (op *Operator) SetupWithManager(mgr manager.Manager) error {
+	if err := op.check(); err != nil {
+		return err
+	}
+	live, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("make the client: %w", err)
+	}
+	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make the discovery client: %w", err)
+	}
+	driver := &engine.Operator{Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api}
+	for _, declared := range op.kinds {
+		driver.Kinds = append(driver.Kinds, declared.kind)
+	}
+	op.client = driver.Client()
+	ready := func(*http.Request) error { return driver.Ready() }
+	if err := mgr.AddReadyzCheck(op.settings.Identity, ready); err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	if err := mgr.Add(driver); err != nil {
+		return fmt.Errorf("add the operator to the manager: %w", err)
+	}
+	return nil
+}
+
+// RunOptions is where an operator runs. The zero value serves all namespaces and opens no ports.
+type RunOptions struct {
+	// Namespaces are the namespaces to serve; none means all.
+	Namespaces []string
+	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere.
+	HealthAddress string
+	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere.
+	MetricsAddress string
+}
+
+// Run runs the operator until the context ends; then no handler starts any more, running ones get the time of the
+// option Grace, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
+// the API server.
+func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
+	if err := op.check(); err != nil {
+		return err
+	}
+	mgr, err := op.manager(config, options)
+	if err != nil {
+		return err
+	}
+	if err := op.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Manager, error) {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
+	}
+	cached := op.CacheOptions()
+	for _, namespace := range options.Namespaces {
+		if cached.DefaultNamespaces == nil {
+			cached.DefaultNamespaces = map[string]cache.Config{}
+		}
+		cached.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	stop := op.settings.Grace + stopMargin
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: op.scheme, Cache: cached, Logger: op.libraryLog(),
+		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
+		HealthProbeBindAddress:  orNowhere(options.HealthAddress),
+		GracefulShutdownTimeout: &stop,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	alive := func(*http.Request) error { return nil }
+	if err := mgr.AddHealthzCheck("alive", alive); err != nil {
+		return nil, fmt.Errorf("add the health check: %w", err)
+	}
+	return mgr, nil
+}
+
+// libraryLog is where controller-runtime logs: the operator's own log, but its routine only in detail.
+func (op *Operator) libraryLog() logr.Logger {
+	return logr.FromSlogHandler(warnings{op.settings.Log.Handler()})
+}
+
+// warnings lets pass what is a warning or worse, or everything where the log is in detail.
+type warnings struct{ slog.Handler }
+
+// Enabled tells whether a record of the level is wanted.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return w.Handler.Enabled(ctx, level) && (level >= slog.LevelWarn || w.Handler.Enabled(ctx, slog.LevelDebug))
+}
+
+// WithAttrs keeps the filter around the handler with attributes.
+func (w warnings) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attributes)}
+}
+
+// WithGroup keeps the filter around the handler with a group.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
+
+// orNowhere turns "" into what controller-runtime understands as no listener.
+func orNowhere(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}

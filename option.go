@@ -1,0 +1,123 @@
+package einmal
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Option changes a default. Each says where it goes: to New, to For, to a handler's verb, or to Apply. An option in the wrong
+// place is a registration mistake, which Run reports.
+type Option struct {
+	name     string
+	operator func(*Operator) error
+	kind     func(*kindSettings) error
+	handler  func(*handlerSettings) error
+	apply    func(*applySettings)
+}
+
+type kindSettings struct{ gvk schema.GroupVersionKind }
+
+type handlerSettings struct{ fields []object.Path }
+
+type applySettings struct{ adopt bool }
+
+// Scheme is an option of New: it adds the types of an API package, usually with its AddToScheme. The built-in kinds
+// are there already.
+func Scheme(add func(*runtime.Scheme) error) Option {
+	return Option{name: "Scheme", operator: func(op *Operator) error { return add(op.scheme) }}
+}
+
+// CRDs is an option of New: the YAML of the operator's CustomResourceDefinitions, usually embedded, which the verb
+// crds of the operator's binary prints. Several documents, and several calls, are joined.
+func CRDs(yaml ...[]byte) Option {
+	return Option{name: "CRDs", operator: func(op *Operator) error {
+		op.crds = append(op.crds, yaml...)
+		return nil
+	}}
+}
+
+// Workers is an option of New: how many objects of one kind are handled at the same time. The default is 16. One
+// object is always handled by one worker.
+func Workers(n int) Option {
+	return Option{name: "Workers", operator: func(op *Operator) error {
+		if n < 1 {
+			return fmt.Errorf("option Workers: %d is no number of workers, give at least 1", n)
+		}
+		op.settings.Workers = n
+		return nil
+	}}
+}
+
+// Grace is an option of New: how long running handlers may go on after the operator is told to stop, before their
+// context ends. The default is 25 seconds, which fits into a pod's usual 30.
+func Grace(d time.Duration) Option {
+	return Option{name: "Grace", operator: func(op *Operator) error {
+		if d < 0 {
+			return fmt.Errorf("option Grace: %s is below zero", d)
+		}
+		op.settings.Grace = d
+		return nil
+	}}
+}
+
+// Deadline is an option of New: how long one attempt of a handler may take before its context ends. The default is ten
+// minutes.
+func Deadline(d time.Duration) Option {
+	return Option{name: "Deadline", operator: func(op *Operator) error {
+		if d <= 0 {
+			return fmt.Errorf("option Deadline: %s leaves handlers no time", d)
+		}
+		op.settings.Deadline = d
+		return nil
+	}}
+}
+
+// Logger is an option of New: where the operator logs. The default is slog's default logger; Main sets one by its
+// flags.
+func Logger(log *slog.Logger) Option {
+	return Option{name: "Logger", operator: func(op *Operator) error {
+		if log == nil {
+			return fmt.Errorf("option Logger: the logger is nil")
+		}
+		op.settings.Log = log
+		return nil
+	}}
+}
+
+// GVK is an option of For: the group, version and kind of objects whose Go type does not tell, such as
+// unstructured.Unstructured.
+func GVK(group, version, kind string) Option {
+	return Option{name: "GVK", kind: func(settings *kindSettings) error {
+		settings.gvk = schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+		return nil
+	}}
+}
+
+// Field is an option of a handler: what it looks at, such as spec.size or metadata.labels. Keys with dots go in
+// brackets: metadata.labels[app.kubernetes.io/name]. Several are joined. A change of anything else neither runs the
+// handler nor is written down. The default is everything but the status and the bookkeeping in the metadata.
+func Field(path string) Option {
+	return Option{name: "Field", handler: func(settings *handlerSettings) error {
+		parsed, err := object.ParsePath(path)
+		if err != nil {
+			return fmt.Errorf("option Field: %w", err)
+		}
+		settings.fields = append(settings.fields, parsed)
+		return nil
+	}}
+}
+
+// Adopt is an option of Apply: take over an object that exists without the owner's reference.
+func Adopt() Option {
+	return Option{name: "Adopt", apply: func(settings *applySettings) { settings.adopt = true }}
+}
+
+func (o Option) misplaced(where string) error {
+	return fmt.Errorf("option %s does not belong to %s", o.name, where)
+}
