@@ -16,6 +16,9 @@ const (
 // directory, which is the working directory of both.
 const etcdSocket = "etcd.sock"
 
+// etcdReady is the file that etcd creates when it serves.
+const etcdReady = "etcd.ready"
+
 func apiServerArgs(d instance.Dir, p port) []string {
 	return []string{
 		"--etcd-servers=unix://" + etcdSocket,

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -63,8 +65,9 @@ type running struct {
 	etcd, apiServer *supervise.Process
 	controllers     []*supervise.Process
 
-	config *rest.Config
+	// client and http act as the administrator.
 	client kubernetes.Interface
+	http   *http.Client
 }
 
 // Up runs a cluster until ctx ends. It returns nil when the cluster was stopped
@@ -134,7 +137,7 @@ func (r *running) prepare() error {
 	if err := os.MkdirAll(r.dir.File(logDir), 0o700); err != nil {
 		return err
 	}
-	if err := os.Remove(r.dir.File(etcdSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.dir.File(etcdReady)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	file, err := r.kubeconfigFile()
@@ -151,11 +154,7 @@ func (r *running) prepare() error {
 	if err := pki.WriteKubeconfig(file, admin); err != nil {
 		return err
 	}
-	if r.config, err = clientcmd.RESTConfigFromKubeConfig(admin); err != nil {
-		return err
-	}
-	r.config.QPS, r.config.Burst = 1000, 1000
-	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
+	if err := r.connect(admin); err != nil {
 		return err
 	}
 	r.state = instance.State{
@@ -163,6 +162,19 @@ func (r *running) prepare() error {
 		Version: version.Get().GitVersion, Started: r.start.Truncate(time.Second),
 	}
 	return r.dir.WriteState(r.state)
+}
+
+func (r *running) connect(admin []byte) error {
+	config, err := clientcmd.RESTConfigFromKubeConfig(admin)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 1000, 1000
+	if r.http, err = rest.HTTPClientFor(config); err != nil {
+		return err
+	}
+	r.client, err = kubernetes.NewForConfigAndClient(config, r.http)
+	return err
 }
 
 func (r *running) kubeconfigFile() (string, error) {
@@ -196,6 +208,10 @@ func (r *running) reservePorts() error {
 func (r *running) stop() error {
 	if r.etcd != nil {
 		r.say("stopping")
+	}
+	if r.http != nil {
+		// A server takes a second to part from an open connection.
+		utilnet.CloseIdleConnectionsFor(r.http.Transport)
 	}
 	var problems []error
 	if err := r.group.Stop(controllersGrace, r.controllers...); err != nil {

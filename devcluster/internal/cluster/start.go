@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
@@ -24,25 +23,23 @@ const (
 	logTailLines = 12
 )
 
-// startControlPlane starts etcd and the API server and waits for both.
+// startControlPlane starts etcd and the API server and waits until the latter
+// is ready. The API server does not start earlier: an attempt to reach etcd too
+// early makes it pause for longer than etcd needs.
 func (r *running) startControlPlane(ctx context.Context) error {
 	var err error
 	if r.etcd, err = r.launch(etcd, "", r.dir.File("etcd")); err != nil {
+		return err
+	}
+	if err := r.await(ctx, etcd, r.etcdServes); err != nil {
 		return err
 	}
 	r.apiServer, err = r.launch(apiServer, r.server.url("/readyz"), apiServerArgs(r.dir, r.server)...)
 	if err != nil {
 		return err
 	}
-	if err := r.await(ctx, etcd, r.etcdListens); err != nil {
-		return err
-	}
-	httpClient, err := rest.HTTPClientFor(r.config)
-	if err != nil {
-		return err
-	}
 	return r.await(ctx, apiServer, func(ctx context.Context) error {
-		return healthy(ctx, httpClient, r.server.url("/readyz"))
+		return r.healthy(ctx, r.server.url("/readyz"))
 	})
 }
 
@@ -67,22 +64,30 @@ func (r *running) startControllers(ctx context.Context) error {
 	if err := bootstrap(ctx, r.client, r.Nodes); err != nil {
 		return err
 	}
-	httpClient, err := rest.HTTPClientFor(r.config)
-	if err != nil {
-		return err
+	return r.awaitControllers(ctx)
+}
+
+func (r *running) awaitControllers(ctx context.Context) error {
+	for _, step := range []struct {
+		name  string
+		check func(context.Context) error
+	}{
+		{scheduler, func(ctx context.Context) error { return r.healthy(ctx, r.schedulerPort.url("/readyz")) }},
+		{controllerManager, r.managerWorks},
+		{nodes, func(ctx context.Context) error { return node.AllReady(ctx, r.client) }},
+	} {
+		if err := r.await(ctx, step.name, step.check); err != nil {
+			return err
+		}
 	}
-	if err := r.await(ctx, scheduler, func(ctx context.Context) error {
-		return healthy(ctx, httpClient, r.schedulerPort.url("/readyz"))
-	}); err != nil {
-		return err
-	}
-	if err := r.await(ctx, controllerManager, func(ctx context.Context) error {
-		_, err := r.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-		return errors.Join(err, healthy(ctx, httpClient, r.managerPort.url("/healthz")))
-	}); err != nil {
-		return err
-	}
-	return r.await(ctx, nodes, func(ctx context.Context) error { return node.AllReady(ctx, r.client) })
+	return nil
+}
+
+// managerWorks looks at what the controllers do, not only at their health: the
+// default ServiceAccount is there, which Pods need.
+func (r *running) managerWorks(ctx context.Context) error {
+	_, err := r.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	return errors.Join(err, r.healthy(ctx, r.managerPort.url("/healthz")))
 }
 
 // launch starts a component and records it in the state.
@@ -144,19 +149,18 @@ func (r *running) kubeconfigOf(name string) string {
 	return r.dir.File(pkiDir, name+".kubeconfig")
 }
 
-// etcdListens looks for the socket that etcd creates when it starts to listen;
-// prepare removes an old one. Whether etcd answers shows at the API server.
-func (r *running) etcdListens(context.Context) error {
-	_, err := os.Stat(r.dir.File(etcdSocket))
+// etcdServes looks for the file that etcd creates; prepare removes an old one.
+func (r *running) etcdServes(context.Context) error {
+	_, err := os.Stat(r.dir.File(etcdReady))
 	return err
 }
 
-func healthy(ctx context.Context, client *http.Client, url string) error {
+func (r *running) healthy(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	response, err := client.Do(request)
+	response, err := r.http.Do(request)
 	if err != nil {
 		return err
 	}

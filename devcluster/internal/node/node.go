@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/version"
 )
 
 const (
@@ -102,8 +103,11 @@ func simulated(name string) *corev1.Node {
 			Capacity:    capacity,
 			Allocatable: capacity,
 			NodeInfo: corev1.NodeSystemInfo{
-				Architecture:    runtime.GOARCH,
-				OperatingSystem: "linux",
+				Architecture:            runtime.GOARCH,
+				OperatingSystem:         "linux",
+				KubeletVersion:          version.Get().GitVersion,
+				ContainerRuntimeVersion: "simulated://",
+				OSImage:                 "simulated",
 			},
 		},
 	}

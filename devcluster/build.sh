@@ -1,0 +1,142 @@
+#!/bin/sh
+# Builds devcluster: devcluster/build.sh OUTPUT
+#
+# Does nothing when OUTPUT is newer than every source. The first build compiles
+# all of Kubernetes and takes some minutes; it shows how far it is.
+set -eu
+
+if [ $# -ne 1 ]; then
+	echo "usage: $0 OUTPUT" >&2
+	exit 2
+fi
+case $1 in
+/*) output=$1 ;;
+*) output=$PWD/$1 ;;
+esac
+cd "$(dirname "$0")"
+export GOWORK=off
+
+newer() { # is any source newer than the output?
+	[ -n "$(find . -name .devcluster -prune -o \
+		\( -name '*.go' ! -name '*_test.go' -o -name go.mod -o -name go.sum -o -name build.sh \) \
+		-newer "$output" -print | head -n 1)" ]
+}
+if [ -x "$output" ] && ! newer; then
+	exit 0
+fi
+
+mkdir -p "$(dirname "$output")"
+work=$(mktemp -d "${TMPDIR:-/tmp}/devcluster-build.XXXXXX")
+new=$output.new.$$
+# What an interrupted compiler leaves behind is cleaned as well.
+export GOTMPDIR="$work"
+child=
+finish() {
+	if [ -n "$child" ]; then
+		kill "$child" 2>/dev/null || :
+		wait "$child" 2>/dev/null || :
+	fi
+	clear_line
+	rm -rf "$work" "$new"
+}
+shown=false
+clear_line() {
+	if $shown; then printf '\r\033[K' >&2; fi
+	shown=false
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+terminal=false
+interval=10
+if [ -t 2 ]; then
+	terminal=true
+	interval=1
+fi
+start=$(date +%s)
+told=$start
+
+elapsed() {
+	seconds=$(($(date +%s) - start))
+	if [ "$seconds" -ge 60 ]; then
+		printf '%dm%02ds' $((seconds / 60)) $((seconds % 60))
+	else
+		printf '%ds' "$seconds"
+	fi
+}
+
+# tell TEXT shows progress: in place on a terminal, else a line now and then.
+tell() {
+	now=$(date +%s)
+	if [ $((now - told)) -lt "$interval" ]; then
+		return
+	fi
+	told=$now
+	if $terminal; then
+		printf '\r\033[K%s, %s' "$1" "$(elapsed)" >&2
+		shown=true
+	else
+		printf '%s, %s\n' "$1" "$(elapsed)" >&2
+	fi
+}
+
+# follow FUNCTION waits for the child and calls the function, which prints the
+# text to show, in the meantime.
+follow() {
+	while kill -0 "$child" 2>/dev/null; do
+		tell "$("$1")"
+		sleep 0.2 2>/dev/null || sleep 1
+	done
+	status=0
+	wait "$child" || status=$?
+	child=
+	clear_line
+	return "$status"
+}
+
+# Download.
+downloading() { echo "building devcluster: downloading modules"; }
+go mod download >"$work/download" 2>&1 &
+child=$!
+if ! follow downloading; then
+	cat "$work/download" >&2
+	echo "devcluster was not built: its modules could not be downloaded" >&2
+	exit 1
+fi
+
+# The versions that kubectl and the API server report come from go.mod.
+kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+built=$(go list -m -f '{{if .Time}}{{.Time.Format "2006-01-02T15:04:05Z"}}{{end}}' k8s.io/kubernetes)
+numbers=${kubernetes#v}
+major=${numbers%%.*}
+minor=${numbers#*.}
+minor=${minor%%.*}
+# A module has no commit; its checksum names the source as exactly.
+commit=$(awk -v v="$kubernetes" '$1 == "k8s.io/kubernetes" && $2 == v { print $3 }' go.sum)
+flags="-s -w"
+for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+	flags="$flags -X $package.gitVersion=$kubernetes -X $package.gitMajor=$major -X $package.gitMinor=$minor"
+	flags="$flags -X $package.gitCommit=$commit -X $package.gitTreeState=archive"
+	flags="$flags -X $package.buildDate=${built:-1970-01-01T00:00:00Z}"
+done
+
+# Compile and link. go build -v names each package that it compiles.
+total=$(go list -deps . | wc -l | tr -d ' ')
+compiling() {
+	echo "building devcluster: $(wc -l <"$work/build" | tr -d ' ') of at most $total packages"
+}
+: >"$work/build"
+# Next to an up-to-date binary, go build does not link again.
+if [ -x "$output" ]; then cp "$output" "$new"; fi
+go build -v -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
+child=$!
+if ! follow compiling; then
+	# Everything but the names of packages.
+	go list -deps . >"$work/packages" 2>/dev/null || :
+	grep -vxF -f "$work/packages" "$work/build" >&2 || cat "$work/build" >&2
+	echo "devcluster was not built" >&2
+	exit 1
+fi
+mv "$new" "$output"
+echo "built $1 in $(elapsed)" >&2
