@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal"
 )
 
 // EphemeralVolumeClaim asks for a volume that lives as long as the claim does.
@@ -81,6 +83,9 @@ const ConditionReady = "Ready"
 
 // EphemeralVolumeClaimStatus is what became of a claim.
 type EphemeralVolumeClaimStatus struct {
+	// The memory of the operators that handle the claim, so that nothing is done twice.
+	einmal.Records `json:",inline"`
+
 	// pvcName is the PersistentVolumeClaim that was created for the claim.
 	// +optional
 	PVCName string `json:"pvcName,omitempty"`

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
+)
+
+// pollInterval is how often a volume that is not ready yet is looked at.
+const pollInterval = 2 * time.Second
+
+// reportProgress writes into the claim's status how far its volume is, and returns whether it is as the claim asks.
+func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
+	wanted := claim.Spec.Size
+	if volume.Status.Phase != corev1.ClaimBound {
+		claim.Status.Phase = v1.Pending
+		notReady(claim, "WaitingForVolume", fmt.Sprintf("waiting for a volume of %s", &wanted))
+		return false
+	}
+	capacity := volume.Status.Capacity[corev1.ResourceStorage]
+	claim.Status.Capacity = &capacity
+	if capacity.Cmp(wanted) < 0 {
+		claim.Status.Phase = v1.Resizing
+		notReady(claim, "WaitingForSpace", fmt.Sprintf("the volume grows from %s to %s", &capacity, &wanted))
+		return false
+	}
+	claim.Status.Phase = v1.Bound
+	setReady(claim, metav1.ConditionTrue, "VolumeBound", fmt.Sprintf("there is a volume of %s", &capacity))
+	return true
+}
+
+// reportRefusal writes into the claim's status why its volume could not be asked for.
+func reportRefusal(claim *v1.EphemeralVolumeClaim, err error) {
+	if claim.Status.Phase == "" {
+		claim.Status.Phase = v1.Pending
+	}
+	notReady(claim, "VolumeRefused", err.Error())
+}
+
+func notReady(claim *v1.EphemeralVolumeClaim, reason, message string) {
+	setReady(claim, metav1.ConditionFalse, reason, message)
+}
+
+func setReady(claim *v1.EphemeralVolumeClaim, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&claim.Status.Conditions, metav1.Condition{
+		Type: v1.ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: claim.Generation,
+	})
+}

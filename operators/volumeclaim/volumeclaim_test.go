@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
+)
+
+// TestOperator tells the life of claims on a real control plane, as the tutorial does. The operator runs as its own
+// ServiceAccount; the test is the user.
+func TestOperator(t *testing.T) {
+	c := startCluster(t)
+	program, kubeconfig := buildOperator(t), c.operatorKubeconfig(t)
+	c.applyFolder(t, "config/samples") // The operator does not run yet.
+	c.create(t, "patient", "1Gi")
+	running := c.startOperator(t, program, kubeconfig)
+
+	t.Run("a claim made before the operator started gets a volume", func(t *testing.T) {
+		claim := c.awaitBound(t, "my-claim", "1G")
+		checkReady(t, claim)
+		checkOwned(t, claim, c.volume(t, "my-claim"))
+		checkStory(t, running.said(), "my-claim", "seen for the first time", "handler invoked", "handler succeeded")
+	})
+	t.Run("a claim that grows gets more space", func(t *testing.T) {
+		c.patch(t, "my-claim", `{"spec":{"size":"2G"}}`)
+		checkReady(t, c.awaitBound(t, "my-claim", "2G"))
+		checkStory(t, running.said(), "my-claim", "handler=resize-pvc")
+	})
+	t.Run("labels follow the claim", func(t *testing.T) {
+		c.patch(t, "my-claim", `{"metadata":{"labels":{"tier":"fast"}}}`)
+		c.awaitLabels(t, "my-claim", map[string]string{"tier": "fast"})
+		c.patch(t, "my-claim", `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
+		c.awaitLabels(t, "my-claim", map[string]string{"team": "blue"})
+	})
+	t.Run("a volume that is not ours is left alone", func(t *testing.T) {
+		foreign := volumeFor(claimOf("1Gi"))
+		foreign.Name, foreign.Namespace = "taken", "default"
+		foreign.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		if err := c.Create(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		c.create(t, "taken", "2Gi")
+		c.awaitReason(t, "taken", "VolumeRefused")
+		if owners := c.volume(t, "taken").OwnerReferences; len(owners) > 0 {
+			t.Errorf("the foreign volume has got owners: %v", owners)
+		}
+	})
+	t.Run("a restart repeats nothing", func(t *testing.T) {
+		before := c.awaitBound(t, "my-claim", "2G")
+		c.awaitBound(t, "patient", "1Gi")
+		running.stop(t)
+		running = c.startOperator(t, program, kubeconfig)
+		c.create(t, "after-restart", "1Gi")
+		c.awaitBound(t, "after-restart", "1Gi") // By then the older ones have been looked at.
+		after := c.claim(t, "my-claim")
+		if diff := cmp.Diff(before.ResourceVersion, after.ResourceVersion); diff != "" {
+			t.Errorf("a restart wrote the claim: resourceVersion (-before +after):\n%s", diff)
+		}
+		for _, line := range storyOf(running.said(), "my-claim") {
+			if strings.Contains(line, "handler invoked") {
+				t.Errorf("a handler ran again: %s", line)
+			}
+		}
+	})
+	t.Run("the volume of a deleted claim is collected", func(t *testing.T) {
+		if err := c.Delete(t.Context(), c.claim(t, "my-claim")); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitGone(t, &v1.EphemeralVolumeClaim{}, "my-claim")
+		c.awaitGone(t, &corev1.PersistentVolumeClaim{}, "my-claim")
+	})
+}
+
+// TestClaimsThatMakeNoSenseAreRefused needs no operator: the API server refuses them with a sentence that tells why.
+func TestClaimsThatMakeNoSenseAreRefused(t *testing.T) {
+	c := startCluster(t)
+	creations := map[string]struct {
+		spec map[string]any
+		want string
+	}{
+		"without a spec":         {nil, "spec.size: Required value: say how much space the claim asks for, for example 1Gi"},
+		"without a size":         {map[string]any{}, "spec.size: Required value: say how much space the claim asks for, for example 1Gi"},
+		"with a word for a size": {map[string]any{"size": "big"}, `spec.size: Invalid value: "big": must be a number with a unit, for example 500M or 1Gi`},
+		"of a negative size":     {map[string]any{"size": "-1Gi"}, `spec.size: Invalid value: "-1Gi": must be from 1Mi to 64Ti`},
+		"of no size":             {map[string]any{"size": int64(0)}, `spec.size: Invalid value: 0: must be from 1Mi to 64Ti`},
+		"of a tiny size":         {map[string]any{"size": "1k"}, `spec.size: Invalid value: "1k": must be from 1Mi to 64Ti`},
+		"of an absurd size":      {map[string]any{"size": "1E"}, `spec.size: Invalid value: "1E": must be from 1Mi to 64Ti`},
+	}
+	for title, test := range creations {
+		t.Run("a claim "+title, func(t *testing.T) {
+			claim := &unstructured.Unstructured{Object: map[string]any{}}
+			claim.SetGroupVersionKind(v1.GroupVersion.WithKind("EphemeralVolumeClaim"))
+			claim.SetNamespace("default")
+			claim.SetName("senseless")
+			if test.spec != nil {
+				claim.Object["spec"] = test.spec
+			}
+			checkRefused(t, c.Create(t.Context(), claim), test.want)
+		})
+	}
+	c.create(t, "settled", "1G")
+	changes := map[string]struct{ patch, want string }{
+		"that shrinks": {
+			`{"spec":{"size":"500M"}}`,
+			`spec.size: Invalid value: "500M": can grow but not shrink: a volume does not give back space, and this one has 1G`,
+		},
+		"that takes its size away": {`{"spec":{"size":null}}`, "spec.size: Required value: say how much space the claim asks for, for example 1Gi"},
+		"of the class": {
+			`{"spec":{"storageClassName":"other"}}`,
+			"spec.storageClassName: Invalid value: cannot be changed: the class of a volume is chosen when the volume is created",
+		},
+		"of the access modes": {
+			`{"spec":{"accessModes":["ReadWriteMany"]}}`,
+			"spec.accessModes: Invalid value: cannot be changed: how a volume may be mounted is chosen when the volume is created",
+		},
+	}
+	for title, test := range changes {
+		t.Run("a change "+title, func(t *testing.T) {
+			checkRefused(t, c.Patch(t.Context(), c.claim(t, "settled"), client.RawPatch("application/merge-patch+json", []byte(test.patch))), test.want)
+		})
+	}
+}
+
+func checkRefused(t *testing.T, err error, sentence string) {
+	t.Helper()
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), sentence) {
+		t.Errorf("the answer was: %v\nwant a refusal with: %s", err, sentence)
+	}
+}
+
+func checkReady(t *testing.T, claim *v1.EphemeralVolumeClaim) {
+	t.Helper()
+	ready := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != claim.Generation {
+		t.Errorf("condition Ready of generation %d is %+v", claim.Generation, ready)
+	}
+	if claim.Status.PVCName != claim.Name {
+		t.Errorf("status.pvcName is %q, want %q", claim.Status.PVCName, claim.Name)
+	}
+}
+
+func checkOwned(t *testing.T, claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	if !metav1.IsControlledBy(volume, claim) {
+		t.Errorf("the volume's owners are %v, want the claim", volume.OwnerReferences)
+	}
+}
+
+// checkStory expects lines about the object that contain the given words, in this order.
+func checkStory(t *testing.T, log, name string, words ...string) {
+	t.Helper()
+	told := storyOf(log, name)
+	for _, word := range words {
+		at := slices.IndexFunc(told, func(line string) bool { return strings.Contains(line, word) })
+		if at < 0 {
+			t.Fatalf("the log does not tell %q of %s, or not after what comes before it in %q; it tells:\n%s",
+				word, name, words, strings.Join(storyOf(log, name), "\n"))
+		}
+		told = told[at+1:]
+	}
+}
+
+func storyOf(log, name string) []string {
+	var told []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "default/"+name) {
+			told = append(told, strings.TrimSpace(line))
+		}
+	}
+	return told
+}
+
+func (c *cluster) create(t *testing.T, name, size string) {
+	t.Helper()
+	claim := &v1.EphemeralVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1.EphemeralVolumeClaimSpec{Size: resource.MustParse(size)},
+	}
+	if err := c.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) patch(t *testing.T, name, merge string) {
+	t.Helper()
+	if err := c.Patch(t.Context(), c.claim(t, name), client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
+
+func (c *cluster) claim(t *testing.T, name string) *v1.EphemeralVolumeClaim {
+	t.Helper()
+	claim := &v1.EphemeralVolumeClaim{}
+	if err := c.Get(t.Context(), key(name), claim); err != nil {
+		t.Fatal(err)
+	}
+	return claim
+}
+
+func (c *cluster) volume(t *testing.T, name string) *corev1.PersistentVolumeClaim {
+	t.Helper()
+	volume := &corev1.PersistentVolumeClaim{}
+	if err := c.Get(t.Context(), key(name), volume); err != nil {
+		t.Fatal(err)
+	}
+	return volume
+}
+
+// awaitBound waits until the claim says that it has a volume of the size, and checks that the volume says so too.
+func (c *cluster) awaitBound(t *testing.T, name, size string) *v1.EphemeralVolumeClaim {
+	t.Helper()
+	claim, want := &v1.EphemeralVolumeClaim{}, resource.MustParse(size)
+	c.within(t, "claim "+name+" bound at "+size, func(ctx context.Context) error {
+		if err := c.Get(ctx, key(name), claim); err != nil {
+			return err
+		}
+		if claim.Status.Phase != v1.Bound || claim.Status.Capacity == nil || claim.Status.Capacity.Cmp(want) != 0 {
+			return fmt.Errorf("the status is %+v", claim.Status)
+		}
+		return nil
+	})
+	if capacity := c.volume(t, name).Status.Capacity[corev1.ResourceStorage]; capacity.Cmp(want) != 0 {
+		t.Errorf("the claim says %s, and the volume has %s", size, &capacity)
+	}
+	return claim
+}
+
+func (c *cluster) awaitLabels(t *testing.T, name string, want map[string]string) {
+	t.Helper()
+	c.within(t, "labels of the volume of "+name, func(context.Context) error {
+		if diff := cmp.Diff(want, c.volume(t, name).Labels); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) awaitReason(t *testing.T, name, reason string) {
+	t.Helper()
+	c.within(t, "claim "+name+" says "+reason, func(context.Context) error {
+		ready := meta.FindStatusCondition(c.claim(t, name).Status.Conditions, v1.ConditionReady)
+		if ready == nil || ready.Reason != reason {
+			return fmt.Errorf("condition Ready is %+v", ready)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) awaitGone(t *testing.T, object client.Object, name string) {
+	t.Helper()
+	c.within(t, fmt.Sprintf("%T %s gone", object, name), func(ctx context.Context) error {
+		err := c.Get(ctx, key(name), object)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		default:
+			return errors.New("it is still there")
+		}
+	})
+}
