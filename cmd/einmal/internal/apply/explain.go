@@ -54,6 +54,9 @@ func explain(object manifest.Object, err error) error {
 		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied request"),
 		apierrors.IsBadRequest(err):
 		explained.Refused = true
+	case strings.Contains(err.Error(), "not declared in schema"):
+		explained.Refused = true
+		explained.Remedy = "check the field's name and place against the kind's CustomResourceDefinition"
 	case apierrors.IsForbidden(err):
 		explained.Remedy = "use a kubeconfig and context whose user may do this"
 	case apierrors.IsNotFound(err) && isAbout(err, "namespaces"):

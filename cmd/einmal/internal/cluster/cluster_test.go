@@ -93,9 +93,10 @@ func TestANamedDevclusterThatCannotBeRunIsNotReplacedByAnother(t *testing.T) {
 func TestStatusIsRead(t *testing.T) {
 	dir := t.TempDir()
 	running := program(t, dir+"/a", `[ "$*" = "status --data /d --output json" ] || exit 9
-echo '{"running":true,"pid":12,"kubeconfig":"/d/k","server":"https://x","version":"v1"}'`)
+echo '{"running":true,"ready":true,"pid":12,"kubeconfig":"/d/k","server":"https://x","version":"v1"}'`)
 	status, err := cluster.AskStatus(t.Context(), newStarter(t), running, "/d")
-	want := cluster.Status{Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
+	ready := true
+	want := cluster.Status{Ready: &ready, Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
 	if diff := cmp.Diff(want, status); diff != "" || err != nil {
 		t.Errorf("error %v, status (-want +got):\n%s", err, diff)
 	}
@@ -145,7 +146,7 @@ func (s *screen) String() string {
 
 func TestAStartedClusterIsReadyWhenItSaysSoAndStopsInOrder(t *testing.T) {
 	script := `trap 'echo stopped; exit 0' TERM
-echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo 'CONFIG=/d/kube config'; echo running
+echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo "CONFIG='/d/kube config'"; echo running
 while :; do sleep 0.05; done`
 	out := &screen{}
 	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Screen: out}
@@ -205,5 +206,26 @@ func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
 	}
 	if _, err := cluster.Load(t.Context(), file+"x", ""); err == nil || !strings.Contains(fmt.Sprint(err), file+"x") {
 		t.Errorf("error %v does not name the missing file", err)
+	}
+}
+
+func TestAClusterThatIsJustStartingIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	path := program(t, dir+"/devcluster", `if [ -e `+dir+`/asked ]; then ready=true; else ready=false; touch `+dir+`/asked; fi
+echo '{"running":true,"pid":12,"kubeconfig":"/d/k","ready":'$ready'}'`)
+	found, err := cluster.Find(t.Context(), newStarter(t), cluster.Options{Program: path, Data: "/d"})
+	if err != nil || found == nil || found.Kubeconfig != "/d/k" {
+		t.Errorf("found %v, error %v", found, err)
+	}
+}
+
+func TestWhatIsQuotedForAShellIsReadBack(t *testing.T) {
+	for _, s := range []string{"/plain/path", "/with blank", "/with'quote", "", "~/$HOME"} {
+		if got := cluster.Unquote(cluster.Quote(s)); got != s {
+			t.Errorf("%q became %q by way of %s", s, got, cluster.Quote(s))
+		}
+	}
+	if got := cluster.Quote("/plain/path-1.x"); got != "/plain/path-1.x" {
+		t.Errorf("a plain path was quoted: %s", got)
 	}
 }

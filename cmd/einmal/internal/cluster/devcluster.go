@@ -19,6 +19,12 @@ const readyLine = "export KUBECONFIG="
 // stopTimeout is how long a devcluster has to stop when it is asked to; its parts stop one after the other.
 const stopTimeout = 45 * time.Second
 
+// A cluster that somebody else is just starting is asked this often, and waited for this long.
+const (
+	startPoll    = 300 * time.Millisecond
+	startTimeout = 2 * time.Minute
+)
+
 // Devcluster is a devcluster of a directory, running.
 type Devcluster struct {
 	// Kubeconfig is the absolute path of its kubeconfig file.
@@ -58,10 +64,37 @@ func Find(ctx context.Context, starter Starter, o Options) (*Devcluster, error) 
 		return nil, fmt.Errorf("--fresh: a devcluster is running for %s already (process %d)\n"+
 			"remedy: stop it first: %s down --data %s", o.Data, status.PID, o.Program, o.Data)
 	}
+	if status, err = awaitReady(ctx, starter, o, status); err != nil {
+		return nil, err
+	}
 	if status.Kubeconfig == "" {
 		return nil, fmt.Errorf("the devcluster that is running for %s names no kubeconfig", o.Data)
 	}
 	return &Devcluster{Kubeconfig: status.Kubeconfig}, nil
+}
+
+// awaitReady waits for a cluster that is just starting.
+func awaitReady(ctx context.Context, starter Starter, o Options, status Status) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(startPoll)
+	defer tick.Stop()
+	for status.Ready != nil && !*status.Ready {
+		select {
+		case <-ctx.Done():
+			return status, fmt.Errorf("waiting for the devcluster that is starting for %s (process %d): %w",
+				o.Data, status.PID, context.Cause(ctx))
+		case <-tick.C:
+		}
+		var err error
+		if status, err = AskStatus(ctx, starter, o.Program, o.Data); err != nil {
+			return status, err
+		}
+		if !status.Running {
+			return status, fmt.Errorf("the devcluster that was starting for %s has ended", o.Data)
+		}
+	}
+	return status, nil
 }
 
 // Start starts a devcluster for the directory and waits until it is ready.
@@ -143,7 +176,7 @@ func (w *readyWriter) Write(p []byte) (int, error) {
 			continue
 		}
 		w.ready = true
-		w.kubeconfig <- strings.Trim(path, `"'`)
+		w.kubeconfig <- Unquote(path)
 	}
 	_, _ = w.screen.Write(w.partial)
 	w.partial = nil

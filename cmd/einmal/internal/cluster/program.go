@@ -97,7 +97,9 @@ func runnable(path string) error {
 
 // Status is what devcluster says about the cluster of a directory.
 type Status struct {
-	Running    bool   `json:"running"`
+	Running bool `json:"running"`
+	// Ready is false as long as a running cluster is starting; a devcluster that does not tell is ready.
+	Ready      *bool  `json:"ready"`
 	PID        int    `json:"pid"`
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`

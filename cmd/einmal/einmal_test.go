@@ -1,0 +1,248 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// playground is a directory with a module of its own that holds the test operator, so that its sources can be changed.
+type playground struct {
+	t        *testing.T
+	root     string
+	operator string
+}
+
+func newPlayground(t *testing.T) playground {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := playground{t: t, root: root, operator: filepath.Join(root, "cmd", "einmal", "testdata", "operator")}
+	if err := os.CopyFS(p.operator, os.DirFS("testdata/operator")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.write(name, string(data))
+	}
+	data, err := os.ReadFile("testdata/greetings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("greetings.yaml", string(data))
+	return p
+}
+
+func (p playground) write(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.root, name), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p playground) read(name string) string {
+	p.t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.root, name))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(data)
+}
+
+const account = "system:serviceaccount:greeting-system:greeter"
+
+func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
+	t.Parallel()
+	p := newPlayground(t)
+	dev := start(t, p.root, "dev", "--fresh", "--apply", "greetings.yaml", p.operator)
+
+	dev.await("\nexport KUBECONFIG=" + p.root + "/.devcluster/kubeconfig\n")
+	dev.await("dev | applied the operator's CRDs: CustomResourceDefinition greetings.test.einmal.dev\n")
+	dev.await("ServiceAccount greeting-system/greeter")
+	dev.await("dev | the operator runs as " + account + "\n")
+	dev.await("dev | applied Greeting default/world (greetings.yaml)\n")
+	dev.await("greetings.yaml, document 2 (line 6): Greeting default/nagging was refused by the API server:\n")
+	dev.await("spec: Invalid value: four times is too often\n")
+	dev.await(".spec.tmies: field not declared in schema")
+	dev.await("kubectl get gr\n")
+	t.Run("under its own account", func(t *testing.T) { p.expectOnScreen(dev, "operator | I am "+account+"\n") })
+	p.expectOnScreen(dev, "operator | Well hello, world\n")
+
+	t.Run("kubectl reaches the cluster from a directory below", func(t *testing.T) {
+		output, err := einmal(t, p.operator, "kubectl", "get", "gr", "-o", "name").CombinedOutput()
+		if err != nil || string(output) != "greeting.test.einmal.dev/world\n" {
+			t.Errorf("kubectl says %q, error %v", output, err)
+		}
+	})
+
+	t.Run("a change restarts it", func(t *testing.T) {
+		source := "cmd/einmal/testdata/operator/word/word.go"
+		p.write(source, strings.ReplaceAll(p.read(source), "Well", "Oh"))
+		dev.await("dev | changed: word/word.go\n")
+		dev.await("operator | goodbye\n")
+		if between := dev.await("operator | Oh hello, world\n"); strings.Contains(between, "applied Greeting") {
+			t.Error("the file of --apply was applied again")
+		}
+		p.write("cmd/einmal/testdata/operator/word/word.txt", "good evening\n") // an embedded file
+		dev.await("operator | Oh good evening, world\n")
+	})
+
+	t.Run("a broken build leaves the old one running", func(t *testing.T) {
+		source := "cmd/einmal/testdata/operator/main.go"
+		good := p.read(source)
+		p.write(source, strings.Replace(good, "func main() {", "import \"nowhere\"\nfunc main() {", 1))
+		dev.await("dev | the build failed")
+		if between := dev.await("dev | the operator from before keeps running"); strings.Contains(between, "goodbye") {
+			t.Error("the operator was stopped")
+		}
+		p.write(source, good)
+		dev.await("operator | goodbye\n")
+		dev.await("operator | Oh good evening, world\n")
+	})
+
+	t.Run("Ctrl-C stops the operator, then the cluster", func(t *testing.T) {
+		dev.signal(syscall.SIGINT)
+		dev.await("operator | goodbye\n")
+		dev.await("dev | stopping the cluster …\n")
+		dev.await("dev | stopped\n")
+		if code := dev.end(); code != 0 {
+			t.Errorf("exit code %d, want 0", code)
+		}
+		expectNoProcesses(t, p.root)
+	})
+}
+
+// expectOnScreen waits for a text anywhere on the screen.
+func (p playground) expectOnScreen(dev *program, text string) {
+	p.t.Helper()
+	at := dev.seen
+	dev.seen = 0
+	dev.await(text)
+	dev.seen = max(at, dev.seen)
+}
+
+func TestAKilledDevLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	p := newPlayground(t)
+	dev := start(t, p.root, "dev", p.operator, "--", "--crash-once", p.root+"/crashed")
+	dev.await("dev | the operator ended by itself (exit code 3)\n")
+	dev.await("dev | it is started again in 1s")
+	dev.await("operator | I am " + account + "\n")
+	if running := processes(t, p.root); len(running) < 4 {
+		t.Errorf("only these processes were found, so the test proves nothing: %v", running)
+	}
+	dev.signal(syscall.SIGKILL)
+	dev.end()
+	expectNoProcesses(t, p.root)
+}
+
+func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
+	t.Parallel()
+	p := newPlayground(t)
+	data := filepath.Join(p.root, "other data")
+	first := start(t, p.root, "dev", "--data", data, p.operator)
+	kubeconfig := data + "/kubeconfig"
+	first.await("\nexport KUBECONFIG='" + kubeconfig + "'\n")
+	first.await("operator | I am " + account)
+
+	output, err := einmal(t, p.root, "dev", "--fresh", "--data", data, p.operator).CombinedOutput()
+	if code := exitCode(err); code != 1 || !bytes.Contains(output, []byte("down --data")) {
+		t.Errorf("--fresh beside a running cluster: exit code %d, output\n%s", code, output)
+	}
+	for name, args := range map[string][]string{
+		"found by its directory":    {"--data", data},
+		"named by its kubeconfig":   {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster"},
+		"with an account of choice": {"--data", data, "--service-account", "default/default"},
+	} {
+		second := start(t, p.root, append(append([]string{"dev"}, args...), p.operator)...)
+		second.await("dev | using the ")
+		second.await("dev | the cluster is Kubernetes v")
+		second.await("export KUBECONFIG='" + kubeconfig + "'\n")
+		user := account
+		if strings.HasPrefix(name, "with") {
+			user = "system:serviceaccount:default:default"
+		}
+		second.await("operator | I am " + user + "\n")
+		second.signal(syscall.SIGTERM)
+		if code := second.end(); code != 0 {
+			t.Errorf("%s: exit code %d, want 0", name, code)
+		}
+	}
+	text, _ := first.screen.read()
+	if strings.Contains(text, "cluster | stop") {
+		t.Error("the cluster was stopped by one that did not start it")
+	}
+
+	t.Run("a second Ctrl-C ends all at once", func(t *testing.T) {
+		first.signal(syscall.SIGINT)
+		first.await("dev | stopping")
+		first.signal(syscall.SIGINT)
+		if code := first.end(); code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		first.await("everything was ended at once")
+		expectNoProcesses(t, p.root)
+	})
+}
+
+func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
+	t.Parallel()
+	p := newPlayground(t)
+	bare := filepath.Join(p.root, "bare")
+	if err := os.MkdirAll(bare, 0o755); err != nil { //nolint:gosec // a test's directory
+		t.Fatal(err)
+	}
+	p.write("bare/main.go", "package main\n\nfunc main() {}\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"dev"}, 2, "the directory of the operator is missing"},
+		{[]string{"dev", "--no-such-flag"}, 2, "unknown flag"},
+		{[]string{"dev", "a", "b"}, 2, "comes after --"},
+		{[]string{"dev", "--fresh", "--context", "x", "a"}, 2, "never an existing cluster"},
+		{[]string{"develop"}, 2, `there is no command "develop"`},
+		{[]string{"dev", p.root + "/none"}, 1, "no such file or directory"},
+		{[]string{"dev", p.root}, 1, "there is no Go package"},
+		{[]string{"dev", bare}, 1, "put its ServiceAccount there"},
+		{[]string{"dev", "--apply", "none.yaml", p.operator}, 1, "--apply none.yaml"},
+		{[]string{"dev", "--devcluster", "/none", p.operator}, 1, "--devcluster names /none"},
+		{[]string{"dev", "--kubeconfig", "/none", p.operator}, 1, "/none"},
+		{[]string{"kubectl", "get", "pods"}, 1, "remedy: start one"},
+		{[]string{"version"}, 0, "einmal "},
+		{[]string{"--help"}, 0, "einmal dev"},
+		{[]string{"kubectl", "--help"}, 0, "kubectl controls"},
+	} {
+		output, err := einmal(t, p.root, c.args...).CombinedOutput()
+		if code := exitCode(err); code != c.code || !bytes.Contains(output, []byte(c.says)) {
+			t.Errorf("einmal %s: exit code %d, want %d and %q in\n%s", strings.Join(c.args, " "), code, c.code, c.says, output)
+		}
+	}
+	if _, err := os.Stat(p.root + "/.devcluster"); err == nil {
+		t.Error("a cluster was started")
+	}
+}
+
+// exitCode returns the exit code that an error of os/exec stands for.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	default:
+		return -1
+	}
+}

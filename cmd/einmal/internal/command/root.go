@@ -1,0 +1,120 @@
+// Package command is the command line of einmal: its verbs, flags, help and exit codes.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+)
+
+// The exit codes.
+const (
+	exitClean   = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// usageError is a command line that is not understood.
+type usageError struct {
+	cause   error
+	command string
+}
+
+func (e *usageError) Error() string { return e.cause.Error() }
+func (e *usageError) Unwrap() error { return e.cause }
+
+// exitError ends the program with a code, when all has been said already.
+type exitError int
+
+func (e exitError) Error() string { return guard.Describe(int(e)) }
+
+// Main runs the command line args (the program's own name first) and returns the exit code. The first signal to end
+// asks for an orderly end, the second one ends everything at once.
+func Main(args []string, streams Streams) int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	again := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		stop()
+		<-signals
+		close(again)
+	}()
+	root := newRoot(args[0], streams, again)
+	root.SetArgs(args[1:])
+	return exitCode(root.ExecuteContext(ctx), streams.Err)
+}
+
+func exitCode(err error, stderr io.Writer) int {
+	var exit exitError
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitClean
+	case errors.As(err, &exit):
+		return int(exit)
+	case errors.As(err, &usage):
+		_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee: %s --help\n", err, usage.command)
+		return exitUsage
+	default:
+		_, _ = fmt.Fprintf(stderr, "einmal: %v\n", err)
+		return exitFailure
+	}
+}
+
+func newRoot(self string, streams Streams, again <-chan struct{}) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "einmal",
+		Short: "Develop Kubernetes operators made with Einmal",
+		Long: `Einmal is the tool beside the Go framework of that name. It runs an operator
+from its sources in a real Kubernetes control plane on this machine.`,
+		Example: `  einmal dev ./operators/volumeclaim
+  einmal kubectl get crds`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{cause: fmt.Errorf("there is no command %q", args[0]), command: cmd.CommandPath()}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{cause: err, command: cmd.CommandPath()}
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newDev(self, again), newKubectl(), newVersion(), newGuard())
+	return root
+}
+
+func newGuard() *cobra.Command {
+	return &cobra.Command{
+		Use:                "guard PROGRAM [ARGUMENTS]",
+		Short:              "Run a program that ends when file descriptor 3 does",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return exitError(guard.Main(args)) },
+	}
+}

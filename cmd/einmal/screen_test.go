@@ -1,0 +1,206 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/command"
+)
+
+const (
+	playEinmal = "EINMAL_TEST_PLAYS_EINMAL"
+
+	// patience is how long a test waits for what should come.
+	patience = 60 * time.Second
+)
+
+// TestMain lets the test binary be the program that is tested.
+func TestMain(m *testing.M) {
+	if os.Getenv(playEinmal) != "" {
+		os.Exit(command.Main(os.Args, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	if err := buildOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// buildOnce fills the build cache with what the test operator needs, so that no test waits for that.
+func buildOnce() error {
+	cmd := exec.Command("go", "build", "-o", os.DevNull, "./testdata/operator")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the test operator: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// screen is what a program writes.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *screen) read() (text string, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String(), s.changed
+}
+
+// program is a running einmal.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	screen *screen
+	ended  chan struct{}
+	seen   int // how much of the screen has been looked at
+}
+
+// devcluster returns the path of the real devcluster.
+func devcluster(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "devcluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v\nbuild it with `make build` or `devcluster/build.sh bin/devcluster`", err)
+	}
+	return path
+}
+
+func einmal(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = dir
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "KUBECONFIG=") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, playEinmal+"=1", "EINMAL_DEVCLUSTER="+devcluster(t), "GOWORK=off")
+	return cmd
+}
+
+// start starts einmal; what is left of it at the end of the test is killed.
+func start(t *testing.T, dir string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, cmd: einmal(t, dir, args...), screen: newScreen(), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.screen, p.screen
+	p.cmd.WaitDelay = 5 * time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			text, _ := p.screen.read()
+			t.Logf("screen of einmal %s:\n%s", strings.Join(args, " "), text)
+		}
+	})
+	return p
+}
+
+// await waits for a text on the screen after what was awaited last, and returns what is between.
+func (p *program) await(text string) string {
+	p.t.Helper()
+	deadline := time.After(patience)
+	for {
+		all, changed := p.screen.read()
+		if i := strings.Index(all[p.seen:], text); i >= 0 {
+			between := all[p.seen : p.seen+i]
+			p.seen += i + len(text)
+			return between
+		}
+		select {
+		case <-changed:
+		case <-p.ended:
+			if all, _ := p.screen.read(); strings.Contains(all[p.seen:], text) {
+				continue
+			}
+			p.t.Fatalf("einmal ended without %q on its screen", text)
+		case <-deadline:
+			p.t.Fatalf("no %q on the screen within %s", text, patience)
+		}
+	}
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the end and returns the exit code.
+func (p *program) end() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		p.t.Fatalf("einmal did not end within %s", patience)
+		return 0
+	}
+}
+
+// processes returns the processes whose command line names the directory.
+func processes(t *testing.T, dir string) map[int]string {
+	t.Helper()
+	output, err := exec.Command("ps", "-A", "-o", "pid=,stat=,args=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || strings.HasPrefix(fields[1], "Z") || !strings.Contains(line, dir) {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[0]); err == nil {
+			found[pid] = strings.Join(fields[2:], " ")
+		}
+	}
+	return found
+}
+
+// expectNoProcesses waits until no process names the directory any more.
+func expectNoProcesses(t *testing.T, dir string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for len(processes(t, dir)) > 0 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("processes are left: %v", processes(t, dir))
+		}
+	}
+}
