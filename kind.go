@@ -117,10 +117,11 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 	if err != nil {
 		return err
 	}
-	body := bodyOf(k.declared.kind.GVK)
-	if call.Given, err = body(copied); err != nil {
+	// The copy's own form is what it is compared with afterwards: a Go type writes its zero values too.
+	if call.Given, err = k.canonical(call.Given); err != nil {
 		return err
 	}
+	body := bodyOf(k.declared.kind.GVK)
 	change := &Change[T]{
 		Object: typed[T](copied), Reason: Reason(call.Reason), Diff: differences(call.Diff),
 		Attempt: call.Attempt, Started: call.Started, Client: k.op.client, Log: call.Log,

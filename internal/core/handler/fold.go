@@ -56,11 +56,11 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	return r.With(run.ID, entry)
 }
 
-// due is the moment after delay, in the whole seconds that a record keeps, never earlier than asked.
+// due is the moment after delay, in the whole milliseconds that a record keeps, never earlier than asked.
 func due(now time.Time, delay time.Duration) time.Time {
 	at := now.UTC().Add(delay)
-	if whole := at.Truncate(time.Second); !whole.Equal(at) {
-		return whole.Add(time.Second)
+	if whole := at.Truncate(time.Millisecond); !whole.Equal(at) {
+		return whole.Add(time.Millisecond)
 	}
 	return at
 }

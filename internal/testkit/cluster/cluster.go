@@ -1,0 +1,181 @@
+// Package cluster gives tests a real control plane: the program devcluster, started for the test and ended with it.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The longest that a control plane may take to start, and that a test waits for something to happen, on a busy
+// machine.
+const (
+	startTimeout = 3 * time.Minute
+	Patience     = time.Minute
+)
+
+// programVariable names the program devcluster where it is not in bin/ of the project.
+const programVariable = "EINMAL_DEVCLUSTER"
+
+// Cluster is a control plane, seen by a user with all rights. Operators get an Account of their own.
+type Cluster struct {
+	client.Client
+	Config     *rest.Config
+	Kubeconfig string
+	program    string
+}
+
+// Start starts a control plane that ends with the test.
+func Start(t *testing.T) *Cluster {
+	t.Helper()
+	c := &Cluster{program: program(t)}
+	c.Kubeconfig = c.up(t)
+	var err error
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	c.Config.QPS = -1
+	if c.Client, err = client.New(c.Config, client.Options{Scheme: clientscheme.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// program finds the program devcluster: what the variable names, else bin/devcluster of the project.
+func program(t *testing.T) string {
+	t.Helper()
+	found := os.Getenv(programVariable)
+	if found == "" {
+		_, here, _, _ := runtime.Caller(0)
+		found = filepath.Join(filepath.Dir(here), "..", "..", "..", "bin", "devcluster")
+	}
+	if _, err := os.Stat(found); err != nil {
+		t.Fatalf("the control plane for tests is not built: %v; run make build", err)
+	}
+	return found
+}
+
+// up runs the control plane and returns the path of its kubeconfig.
+func (c *Cluster) up(t *testing.T) string {
+	t.Helper()
+	// When nobody holds the pipe any more, the control plane ends: also when the test is killed.
+	lifeline, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(c.program, "up", "--data", t.TempDir(), "--exit-with-fd", "3") //nolint:noctx // It ends with the pipe.
+	command.ExtraFiles = []*os.File{lifeline}
+	ready := make(chan string, 1)
+	said := &bytes.Buffer{}
+	command.Stdout = lineWriter(func(line string) {
+		if path, announced := strings.CutPrefix(line, "export KUBECONFIG="); announced {
+			ready <- strings.Trim(path, `"'`)
+		}
+	})
+	command.Stderr = said
+	if err := command.Start(); err != nil {
+		t.Fatalf("start the control plane: %v", err)
+	}
+	_ = lifeline.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() {
+		_ = hold.Close()
+		select {
+		case <-ended:
+		case <-time.After(startTimeout):
+			_ = command.Process.Kill()
+		}
+	})
+	select {
+	case path := <-ready:
+		return path
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("the control plane ended early: %v\n%s", err, said)
+	case <-time.After(startTimeout):
+		t.Fatalf("the control plane is not ready within %s\n%s", startTimeout, said)
+	}
+	return ""
+}
+
+// lineWriter hands on whole lines.
+func lineWriter(each func(string)) *lines { return &lines{each: each} }
+
+type lines struct {
+	each    func(string)
+	partial []byte
+}
+
+// Write takes any part of the output.
+func (l *lines) Write(part []byte) (int, error) {
+	l.partial = append(l.partial, part...)
+	for {
+		line, rest, found := bytes.Cut(l.partial, []byte("\n"))
+		if !found {
+			return len(part), nil
+		}
+		l.each(string(line))
+		l.partial = rest
+	}
+}
+
+// Kubectl runs kubectl with all rights and returns what it prints. A failure fails the test.
+func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.program, append([]string{"kubectl"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	command.Stdin = strings.NewReader(input)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}
+
+// Eventually repeats an attempt until it succeeds; if it does not within Patience, the test fails with the last error.
+func Eventually(t *testing.T, what string, attempt func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := attempt(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, Patience, err)
+		}
+	}
+}
+
+// errNotYet is for attempts that have no better reason.
+var errNotYet = errors.New("not yet")
+
+// Until is Eventually for a condition.
+func Until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	Eventually(t, what, func(context.Context) error {
+		if holds() {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", what, errNotYet)
+	})
+}

@@ -1,0 +1,270 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// TestOnARealControlPlane shows the promises of the framework on a real API server, with records in the status and in
+// an annotation. Operators run under their own account.
+func TestOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	for _, use := range carriers() {
+		t.Run("record in the "+use.name, func(t *testing.T) {
+			t.Run("write budget (design §6)", func(t *testing.T) { w.writeBudget(t, use) })
+			t.Run("write budget with a delete handler (design §6)", func(t *testing.T) { w.writeBudgetWithDelete(t, use) })
+			t.Run("an object from before the start is handled once (scenarios 2, 3)", func(t *testing.T) { w.objectBeforeStart(t, use) })
+			t.Run("ten re-applies and ten restarts create once (scenario 3)", func(t *testing.T) { w.reapplyAndRestart(t, use) })
+			t.Run("changed while down (scenarios 4, 5)", func(t *testing.T) { w.changedWhileDown(t, use) })
+			t.Run("kubectl replace while running repeats nothing (principle 3)", func(t *testing.T) { w.replaceWhileRunning(t, use) })
+			t.Run("deleted while down (scenario 12)", func(t *testing.T) { w.deletedWhileDown(t, use) })
+			t.Run("re-created under the same name (scenario 20)", func(t *testing.T) { w.recreated(t, use) })
+			t.Run("a foreign finalizer keeps the object (scenarios 14, 16)", func(t *testing.T) { w.foreignFinalizer(t, use) })
+		})
+	}
+}
+
+// spend runs an action and checks how many patches the operator needed for it.
+func (w *world) spend(t *testing.T, use carrier, what string, budget int, action func()) {
+	t.Helper()
+	before := w.Patches(t, use.resource)
+	action()
+	w.quiet(t, use)
+	got := w.Patches(t, use.resource) - before
+	t.Logf("%s, record in the %s: %d writes (budget %d)", what, use.name, got, budget)
+	if got != budget {
+		t.Errorf("%s: %d writes, want %d", what, got, budget)
+	}
+}
+
+func (w *world) create(t *testing.T, use carrier, name string) {
+	t.Helper()
+	w.Kubectl(t, use.manifest(name, 1), "create", "-f", "-")
+}
+
+// edit changes the object with a PUT, so that only the operator patches.
+func (w *world) edit(t *testing.T, use carrier, name string, field string, value any) {
+	t.Helper()
+	cluster.Eventually(t, "edit "+name, func(ctx context.Context) error {
+		found, err := w.get(ctx, use, name)
+		if err != nil {
+			return err
+		}
+		if field == "label" {
+			found.SetLabels(map[string]string{"team": fmt.Sprint(value)})
+		} else {
+			found.Object["spec"].(map[string]any)[field] = value
+		}
+		return w.Update(ctx, found)
+	})
+}
+
+func (w *world) delete(t *testing.T, use carrier, name string) {
+	t.Helper()
+	w.Kubectl(t, "", "delete", use.resource, name, "--wait=true")
+}
+
+func (w *world) writeBudget(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j, onResume: true, fails: map[string]int{"fails": 3}})
+	w.spend(t, use, "create", use.writes(1, 2), func() {
+		w.create(t, use, "plain")
+		w.called(t, use, j, "plain", "make (create, attempt 1)")
+	})
+	w.spend(t, use, "update", use.writes(1, 2), func() {
+		w.edit(t, use, "plain", "size", int64(2))
+		w.called(t, use, j, "plain", "make (create, attempt 1)", "resize (update, attempt 1)")
+	})
+	w.spend(t, use, "a change in no view (scenario 39)", 0, func() {
+		w.edit(t, use, "plain", "color", "red")
+		w.edit(t, use, "plain", "label", "a")
+	})
+	// The user's status is a write of its own where the record is in an annotation; here it changes in every attempt.
+	w.spend(t, use, "three failures, then success", use.writes(4, 8), func() {
+		w.create(t, use, "fails")
+		w.called(t, use, j, "fails", "make (create, attempt 1)", "make (create, attempt 2)",
+			"make (create, attempt 3)", "make (create, attempt 4)")
+	})
+	stop()
+	w.spend(t, use, "restart with a resume handler", 0, func() {
+		again := &journal{}
+		stop := w.operator(t, use, plan{journal: again, onResume: true})
+		w.called(t, use, again, "plain", "greet (resume, attempt 1)")
+		stop()
+	})
+	w.delete(t, use, "plain")
+	w.delete(t, use, "fails")
+}
+
+func (w *world) writeBudgetWithDelete(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j, onDelete: true})
+	w.spend(t, use, "create with a delete handler", use.writes(2, 3), func() {
+		w.create(t, use, "held")
+		w.called(t, use, j, "held", "make (create, attempt 1)")
+	})
+	w.spend(t, use, "delete", 1, func() {
+		w.delete(t, use, "held")
+	})
+	if got := j.of("held"); !slices.Equal(got, []string{"make (create, attempt 1)", "unmake (delete, attempt 1)"}) {
+		t.Errorf("calls: %q", got)
+	}
+	stop()
+}
+
+func (w *world) objectBeforeStart(t *testing.T, use carrier) {
+	w.create(t, use, "early")
+	first := &journal{}
+	stop := w.operator(t, use, plan{journal: first, onResume: true})
+	w.called(t, use, first, "early", "make (create, attempt 1)")
+	stop()
+	w.spend(t, use, "restart", 0, func() {
+		second := &journal{}
+		stop := w.operator(t, use, plan{journal: second, onResume: true})
+		w.called(t, use, second, "early", "greet (resume, attempt 1)")
+		stop()
+	})
+	w.delete(t, use, "early")
+}
+
+func (w *world) reapplyAndRestart(t *testing.T, use carrier) {
+	j := &journal{}
+	for round := range 10 {
+		stop := w.operator(t, use, plan{journal: j})
+		w.Kubectl(t, use.manifest("often", 1), "apply", "-f", "-")
+		w.called(t, use, j, "often", "make (create, attempt 1)")
+		if round == 9 {
+			for range 10 {
+				w.Kubectl(t, use.manifest("often", 1), "apply", "-f", "-")
+			}
+			w.called(t, use, j, "often", "make (create, attempt 1)")
+		}
+		stop()
+	}
+	w.delete(t, use, "often")
+}
+
+func (w *world) changedWhileDown(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j})
+	w.create(t, use, "slept")
+	w.called(t, use, j, "slept", "make (create, attempt 1)")
+	stop()
+	w.edit(t, use, "slept", "size", int64(5))
+	w.edit(t, use, "slept", "size", int64(1))
+	w.spend(t, use, "changed and reverted while down", 0, func() {
+		stop := w.operator(t, use, plan{journal: j})
+		w.called(t, use, j, "slept", "make (create, attempt 1)")
+		stop()
+	})
+	w.edit(t, use, "slept", "size", int64(2))
+	w.edit(t, use, "slept", "size", int64(3))
+	stop = w.operator(t, use, plan{journal: j})
+	w.called(t, use, j, "slept", "make (create, attempt 1)", "resize (update, attempt 1)")
+	found, err := w.get(t.Context(), use, "slept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if phase := fmt.Sprint(found.Object["status"]); !strings.Contains(phase, "[{change [spec size] 1 3}]") {
+		t.Errorf("the update handler saw %s, want the whole change from 1 to 3", phase)
+	}
+	stop()
+	w.delete(t, use, "slept")
+}
+
+func (w *world) replaceWhileRunning(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j, onDelete: true})
+	w.create(t, use, "replaced")
+	w.called(t, use, j, "replaced", "make (create, attempt 1)")
+	before, err := w.get(t.Context(), use, "replaced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.Kubectl(t, use.manifest("replaced", 1), "replace", "-f", "-")
+		cluster.Eventually(t, "finalizer and record are back", func(ctx context.Context) error {
+			now, err := w.get(ctx, use, "replaced")
+			if err == nil && (len(now.GetFinalizers()) != 1 || use.record(now) != use.record(before)) {
+				err = fmt.Errorf("finalizers %q, record %q", now.GetFinalizers(), use.record(now))
+			}
+			return err
+		})
+	}
+	w.called(t, use, j, "replaced", "make (create, attempt 1)")
+	w.Kubectl(t, use.manifest("replaced", 4), "replace", "-f", "-")
+	w.called(t, use, j, "replaced", "make (create, attempt 1)", "resize (update, attempt 1)")
+	w.delete(t, use, "replaced")
+	if got := len(j.of("replaced")); got != 3 {
+		t.Errorf("calls: %q", j.of("replaced"))
+	}
+	stop()
+}
+
+func (w *world) deletedWhileDown(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j, onDelete: true, onResume: true})
+	w.create(t, use, "left")
+	w.called(t, use, j, "left", "make (create, attempt 1)")
+	stop()
+	w.Kubectl(t, "", "delete", use.resource, "left", "--wait=false")
+	stop = w.operator(t, use, plan{journal: j, onDelete: true, onResume: true})
+	w.vanished(t, use, "left")
+	if got := j.of("left"); !slices.Equal(got, []string{"make (create, attempt 1)", "unmake (delete, attempt 1)"}) {
+		t.Errorf("calls: %q", got)
+	}
+	stop()
+}
+
+func (w *world) vanished(t *testing.T, use carrier, name string) {
+	t.Helper()
+	cluster.Eventually(t, name+" is gone", func(ctx context.Context) error {
+		_, err := w.get(ctx, use, name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("still there (%w)", err)
+	})
+}
+
+func (w *world) recreated(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j})
+	for round := 1; round <= 3; round++ {
+		w.create(t, use, "phoenix")
+		w.called(t, use, j, "phoenix", slices.Repeat([]string{"make (create, attempt 1)"}, round)...)
+		w.delete(t, use, "phoenix")
+	}
+	stop()
+}
+
+func (w *world) foreignFinalizer(t *testing.T, use carrier) {
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j, onDelete: true})
+	w.Kubectl(t, strings.Replace(use.manifest("shared", 1), "namespace", "finalizers: [other.example.com/keep], namespace", 1), "create", "-f", "-")
+	w.called(t, use, j, "shared", "make (create, attempt 1)")
+	w.Kubectl(t, "", "delete", use.resource, "shared", "--wait=false")
+	cluster.Eventually(t, "only the other finalizer stays", func(ctx context.Context) error {
+		now, err := w.get(ctx, use, "shared")
+		if err == nil && !slices.Equal(now.GetFinalizers(), []string{"other.example.com/keep"}) {
+			err = fmt.Errorf("finalizers: %q", now.GetFinalizers())
+		}
+		return err
+	})
+	want := []string{"make (create, attempt 1)", "unmake (delete, attempt 1)"}
+	w.called(t, use, j, "shared", want...)
+	stop()
+	stop = w.operator(t, use, plan{journal: j, onDelete: true, onResume: true})
+	w.edit(t, use, "shared", "label", "late")
+	w.called(t, use, j, "shared", want...)
+	w.Kubectl(t, "", "patch", use.resource, "shared", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	w.vanished(t, use, "shared")
+	stop()
+}
