@@ -1,0 +1,240 @@
+package acceptance
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestLifecycle goes through the life of one data directory.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if s := readStatus(t, dir); s.Running {
+		t.Error("a cluster runs before the first start")
+	}
+	server := firstRun(t, dir)
+	killedRun(t, dir, server)
+	recoveredRun(t, dir)
+	freshRun(t, dir)
+}
+
+// firstRun writes something and ends by SIGTERM. It returns the server's URL.
+func firstRun(t *testing.T, dir string) string {
+	u := up(t, dir)
+	if !strings.Contains(u.errors(), "ready after ") {
+		t.Errorf("the time until ready is not printed:\n%s", u.errors())
+	}
+	want := filepath.Join(dir, ".devcluster", "kubeconfig")
+	if u.kubeconfig != want {
+		t.Errorf("the kubeconfig is %s, want %s", u.kubeconfig, want)
+	}
+	for path, mode := range map[string]os.FileMode{want: 0o600, filepath.Dir(want): 0o700 | os.ModeDir} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
+			t.Errorf("%s: mode %v, error %v, want mode %v", path, info.Mode(), err, mode)
+		}
+	}
+	client, _ := clients(t, u.kubeconfig)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := readStatus(t, dir)
+	for _, c := range s.Components {
+		if !c.Healthy {
+			t.Errorf("%s is not healthy", c.Name)
+		}
+	}
+	if s.PID != u.cmd.Process.Pid || s.Kubeconfig != want || s.Version != "v1.36.3" {
+		t.Errorf("unexpected status: %+v", s)
+	}
+
+	second := run(t, dir, "up")
+	if second.code != 1 || !strings.Contains(second.stderr, "process "+strconv.Itoa(s.PID)) {
+		t.Errorf("a second up exits with %d and says %q; it should name process %d", second.code, second.stderr, s.PID)
+	}
+
+	processes := pids(t, dir)
+	start := time.Now()
+	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := u.wait(); code != 0 {
+		t.Errorf("up ends with %d after SIGTERM", code)
+	}
+	if took := time.Since(start); took > stopLimit {
+		t.Errorf("stopping took %s", took)
+	}
+	if err := gone(processes); err != nil {
+		t.Error(err)
+	}
+	return s.Server
+}
+
+// killedRun finds the data of the first run and is killed.
+func killedRun(t *testing.T, dir, server string) {
+	u := up(t, dir)
+	client, _ := clients(t, u.kubeconfig)
+	if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Errorf("the data of the last run is not there: %v", err)
+	}
+	if s := readStatus(t, dir); s.Server != server {
+		t.Errorf("the server was %s and is now %s", server, s.Server)
+	}
+	processes := pids(t, dir)
+	if err := u.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	u.wait()
+	eventually(t, func() error { return gone(processes) })
+}
+
+// recoveredRun starts after a kill, although another program has taken the
+// port, and ends because a component does.
+func recoveredRun(t *testing.T, dir string) {
+	state, err := os.ReadFile(filepath.Join(dir, ".devcluster", "port"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strings.TrimSpace(string(state))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	u := up(t, dir)
+	for _, note := range []string{"ended without cleaning up", "is taken"} {
+		if !strings.Contains(u.errors(), note) {
+			t.Errorf("up should say %q:\n%s", note, u.errors())
+		}
+	}
+	client, _ := clients(t, u.kubeconfig)
+	if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Errorf("the data did not survive a kill: %v", err)
+	}
+	processes := pids(t, dir)
+	if err := syscall.Kill(processes["kube-scheduler"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := u.wait(); code != 1 {
+		t.Errorf("up ends with %d after a component died, want 1", code)
+	}
+	if text := u.errors(); !strings.Contains(text, "kube-scheduler ended unexpectedly (signal: killed)") ||
+		!strings.Contains(text, "kube-scheduler.log") {
+		t.Errorf("the message should name the component and its log:\n%s", text)
+	}
+	if err := gone(processes); err != nil {
+		t.Error(err)
+	}
+}
+
+// freshRun starts without the old data and is stopped by "down".
+func freshRun(t *testing.T, dir string) {
+	u := up(t, dir, "--fresh", "--nodes", "3")
+	client, _ := clients(t, u.kubeconfig)
+	_, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("--fresh kept the data: %v", err)
+	}
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 3 {
+		t.Errorf("there are %d nodes, error %v, want 3", len(nodes.Items), err)
+	}
+	processes := pids(t, dir)
+	if r := run(t, dir, "down"); r.code != 0 || !strings.Contains(r.stdout, "stopped process ") {
+		t.Errorf("down: %+v", r)
+	}
+	if code := u.wait(); code != 0 {
+		t.Errorf("up ends with %d after down", code)
+	}
+	if err := gone(processes); err != nil {
+		t.Error(err)
+	}
+	if r := run(t, dir, "down"); r.code != 0 || !strings.Contains(r.stdout, "no cluster is running") {
+		t.Errorf("down when none runs: %+v", r)
+	}
+	if s := readStatus(t, dir); s.Running {
+		t.Error("status says running after down")
+	}
+}
+
+// TestEndOfDescriptor stops a cluster, while it starts, by --exit-with-fd.
+func TestEndOfDescriptor(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "with space")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	u := launch(t, dir)
+	eventually(t, func() error {
+		if !strings.Contains(u.errors(), "etcd ") {
+			return errors.New("etcd has not started")
+		}
+		return nil
+	})
+	start := time.Now()
+	u.hold.Close()
+	if code := u.wait(); code != 0 {
+		t.Errorf("up ends with %d", code)
+	}
+	if took := time.Since(start); took > stopLimit {
+		t.Errorf("stopping took %s", took)
+	}
+	if s := readStatus(t, dir); s.Running {
+		t.Error("status says running")
+	}
+}
+
+// TestRefusals starts clusters where that is not possible.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "foreign")
+	precious := filepath.Join(foreign, "precious")
+	if err := os.Mkdir(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(precious, []byte("apiVersion: v1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"foreign directory":  {[]string{"--data", foreign, "--fresh"}, "choose another directory with --data"},
+		"file in the way":    {[]string{"--data", filepath.Join(precious, "data")}, "choose another one with --data"},
+		"foreign kubeconfig": {[]string{"--kubeconfig", precious}, "name another file with --kubeconfig"},
+		"number of nodes":    {[]string{"--nodes", "-1"}, "--nodes must be between"},
+		"closed descriptor":  {[]string{"--exit-with-fd", "77"}, "--exit-with-fd 77"},
+	} {
+		r := run(t, dir, append([]string{"up"}, c.args...)...)
+		if r.code != 1 || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%s: exit code %d and %q, want 1 and %q", name, r.code, r.stderr, c.want)
+		}
+	}
+	if content, err := os.ReadFile(precious); err != nil || string(content) != "apiVersion: v1\n" {
+		t.Errorf("the file of the user is %q, %v", content, err)
+	}
+	if r := run(t, dir, "component", "etcd", "etcd"); r.code != 2 {
+		t.Errorf("a component started by hand: %+v", r)
+	}
+}
+
+// checkLoopback checks that the server's address is of this machine alone.
+func checkLoopback(t *testing.T, server string) {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() != "127.0.0.1" {
+		t.Errorf("the server is %s, %v", server, err)
+	}
+}
