@@ -45,6 +45,7 @@ func TestKubernetes(t *testing.T) {
 			"namespace":         c.namespace,
 			"custom resource":   c.customResource,
 			"volume":            c.volume,
+			"late and kept":     c.lateAndKept,
 			"unsupported claim": c.unsupportedClaim,
 			"permissions":       c.permissions,
 		} {
@@ -277,6 +278,51 @@ func (c inCluster) claimOfSize(t *testing.T, size string) *corev1.PersistentVolu
 		return err
 	})
 	return claim
+}
+
+// lateAndKept uses a storage class of its own, whose volumes are made for the
+// first Pod and stay when their claim goes.
+func (c inCluster) lateAndKept(t *testing.T) {
+	c.create(t, `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: late},
+  provisioner: devcluster.einmal.dev/volumes, reclaimPolicy: Retain, volumeBindingMode: WaitForFirstConsumer}`,
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: late}, spec: {
+  storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
+	claims := c.client.CoreV1().PersistentVolumeClaims("default")
+	eventually(t, func() error {
+		events, err := c.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{
+			FieldSelector: "involvedObject.name=late,reason=WaitForFirstConsumer",
+		})
+		if err == nil && len(events.Items) == 0 {
+			err = errors.New("the claim does not wait")
+		}
+		return err
+	})
+	claim, err := claims.Get(t.Context(), "late", metav1.GetOptions{})
+	if err != nil || claim.Spec.VolumeName != "" {
+		t.Errorf("the claim has volume %q before a Pod uses it, %v", claim.Spec.VolumeName, err)
+	}
+	c.create(t, `{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {
+  containers: [{name: c, image: example.invalid/c}], volumes: [{name: v, persistentVolumeClaim: {claimName: late}}]}}`)
+	eventually(t, func() error {
+		pod, err := c.client.CoreV1().Pods("default").Get(t.Context(), "late", metav1.GetOptions{})
+		if err == nil && pod.Status.Phase != corev1.PodRunning {
+			err = fmt.Errorf("the Pod is %s", pod.Status.Phase)
+		}
+		return err
+	})
+	if claim, err = claims.Get(t.Context(), "late", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, c.dir, "kubectl", "delete", "pod/late", "pvc/late"); r.code != 0 {
+		t.Fatalf("delete: %+v", r)
+	}
+	eventually(t, func() error {
+		volume, err := c.client.CoreV1().PersistentVolumes().Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
+		if err == nil && volume.Status.Phase != corev1.VolumeReleased {
+			err = fmt.Errorf("the volume is %s", volume.Status.Phase)
+		}
+		return err
+	})
 }
 
 // unsupportedClaim checks that a claim that cannot be served says why.

@@ -33,9 +33,12 @@ func TestLifecycle(t *testing.T) {
 // firstRun writes something and ends by SIGTERM. It returns the server's URL.
 func firstRun(t *testing.T, dir string) string {
 	u := up(t, dir)
-	if !strings.Contains(u.errors(), "ready after ") {
-		t.Errorf("the time until ready is not printed:\n%s", u.errors())
-	}
+	eventually(t, func() error { // standard error is read on its own
+		if !strings.Contains(u.errors(), "ready after ") {
+			return errors.New("the time until ready is not printed")
+		}
+		return nil
+	})
 	want := filepath.Join(dir, ".devcluster", "kubeconfig")
 	if u.kubeconfig != want {
 		t.Errorf("the kubeconfig is %s, want %s", u.kubeconfig, want)

@@ -35,10 +35,8 @@ func reservePort(wanted int) (port, error) {
 	}
 	unix.CloseOnExec(fd)
 	p := port{fd: fd}
-	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
-	)
+	// Without SO_REUSEADDR: with it, anyone who sets it as well could listen.
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}})
 	}

@@ -1,3 +1,5 @@
+//go:build !race
+
 // Package component holds what a child process of devcluster runs: etcd, the
 // three Kubernetes programs, the simulated nodes, the volumes, and kubectl. It
 // is the only package that imports their source; everything else in this module

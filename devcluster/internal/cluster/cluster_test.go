@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+)
+
+// TestReservedPort checks that a component can listen on a reserved port and
+// that nobody else can take it.
+func TestReservedPort(t *testing.T) {
+	p, err := reservePort(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(loopback, p.String())
+	if other, err := net.Listen("tcp", address); err == nil {
+		other.Close()
+		t.Error("the reserved port could be taken")
+	}
+	sharing := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var err error
+		return firstError(raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		}), &err)
+	}}
+	listener, err := sharing.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		t.Fatalf("the component cannot listen: %v", err)
+	}
+	defer listener.Close()
+	for range 20 { // each connection arrives at the one that listens
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	if err := p.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func firstError(err error, other *error) error {
+	if err != nil {
+		return err
+	}
+	return *other
+}
+
+func TestServerPortIsKeptWhenFree(t *testing.T) {
+	dir := instance.Dir{Path: t.TempDir()}
+	first, note, err := reserveServerPort(dir)
+	if err != nil || note != "" {
+		t.Fatalf("note %q, error %v", note, err)
+	}
+	if err := first.release(); err != nil {
+		t.Fatal(err)
+	}
+	second, note, err := reserveServerPort(dir)
+	if err != nil || note != "" || second.number != first.number {
+		t.Errorf("port %d, then %d, note %q, error %v", first.number, second.number, note, err)
+	}
+	if err := second.release(); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", net.JoinHostPort(loopback, first.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	third, note, err := reserveServerPort(dir)
+	if err != nil || third.number == first.number || !strings.Contains(note, first.String()) {
+		t.Errorf("port %d, note %q, error %v", third.number, note, err)
+	}
+	content, err := os.ReadFile(dir.File(portName))
+	if err != nil || strings.TrimSpace(string(content)) != strconv.Itoa(third.number) {
+		t.Errorf("recorded %q, %v", content, err)
+	}
+}
+
+// TestShellQuote asks a shell what it makes of the quoted word.
+func TestShellQuote(t *testing.T) {
+	for _, word := range []string{"/a/b.c", "/with space", "it's", "$HOME", "", "a\nb", "ü"} {
+		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(word)).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("%q is %s for a shell: %q, %v", word, shellQuote(word), out, err)
+		}
+	}
+	if got := shellQuote("/a/.b/kubeconfig"); got != "/a/.b/kubeconfig" {
+		t.Errorf("a plain path becomes %s", got)
+	}
+}

@@ -1,0 +1,222 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// roleVariable makes the test binary play a child, or a parent of one.
+	roleVariable = "SUPERVISE_TEST_ROLE"
+	grace        = 10 * time.Second
+	patience     = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	switch role := os.Getenv(roleVariable); role {
+	case "":
+		os.Exit(m.Run())
+	case "parent":
+		playParent()
+	default:
+		playChild(role)
+	}
+}
+
+// playChild does what its role says until it is ended.
+func playChild(role string) {
+	if err := FollowParent(); err != nil {
+		fmt.Println(err)
+		os.Exit(9)
+	}
+	switch role {
+	case "fails":
+		fmt.Println("first line")
+		fmt.Println("no disk, no fun")
+		os.Exit(4)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	}
+	fmt.Println("up")
+	select {}
+}
+
+// playParent starts a child and waits to be killed.
+func playParent() {
+	group, err := NewGroup(os.Stdout)
+	if err != nil {
+		os.Exit(8)
+	}
+	os.Setenv(roleVariable, "obedient")
+	child, err := group.Start(spec("child", os.Args[1]))
+	if err != nil {
+		os.Exit(7)
+	}
+	fmt.Println(child.PID())
+	select {}
+}
+
+func spec(name, dir string) Spec {
+	return Spec{Name: name, Program: os.Args[0], Args: []string{dir}, Dir: dir,
+		LogFile: filepath.Join(dir, name+".log")}
+}
+
+func newGroup(t *testing.T) *Group {
+	t.Helper()
+	hold, err := os.Create(filepath.Join(t.TempDir(), "hold"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hold.Close() })
+	group, err := NewGroup(hold)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group
+}
+
+// start starts a child in a role and waits until it is up.
+func start(t *testing.T, group *Group, role string) *Process {
+	t.Helper()
+	t.Setenv(roleVariable, role)
+	p, err := group.Start(spec(role, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if role != "fails" {
+		eventually(t, func() bool {
+			tail, err := Tail(p.LogFile, 1)
+			return err == nil && string(tail) == "up"
+		})
+	}
+	return p
+}
+
+func eventually(t *testing.T, check func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !check() {
+		select {
+		case <-deadline:
+			t.Fatalf("did not happen within %s", patience)
+		case <-ticker.C:
+		}
+	}
+}
+
+func gone(pid int) bool { return syscall.Kill(pid, 0) != nil }
+
+func TestStop(t *testing.T) {
+	group := newGroup(t)
+	p := start(t, group, "obedient")
+	if err := group.Stop(grace, p); err != nil {
+		t.Error(err)
+	}
+	if !gone(p.PID()) {
+		t.Error("the process is still there")
+	}
+	select {
+	case p := <-group.Failed():
+		t.Errorf("%s counts as failed", p.Name)
+	default:
+	}
+	if err := group.Stop(grace, p); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopKillsWhatDoesNotListen(t *testing.T) {
+	group := newGroup(t)
+	stubborn, obedient := start(t, group, "stubborn"), start(t, group, "obedient")
+	err := group.Stop(50*time.Millisecond, stubborn, obedient)
+	if err == nil || !strings.Contains(err.Error(), "stubborn did not stop") || strings.Contains(err.Error(), "obedient") {
+		t.Errorf("got %v", err)
+	}
+	if !gone(stubborn.PID()) || !gone(obedient.PID()) {
+		t.Error("a process is still there")
+	}
+}
+
+func TestFailure(t *testing.T) {
+	group := newGroup(t)
+	start(t, group, "fails")
+	select {
+	case p := <-group.Failed():
+		if p.Name != "fails" || p.Reason() != "exit status 4" {
+			t.Errorf("%s: %s", p.Name, p.Reason())
+		}
+		tail, err := Tail(p.LogFile, 1)
+		if err != nil || string(tail) != "no disk, no fun" {
+			t.Errorf("the log ends with %q, %v", tail, err)
+		}
+	case <-time.After(patience):
+		t.Error("the failure went unnoticed")
+	}
+}
+
+func TestCloseEndsWhatRuns(t *testing.T) {
+	group := newGroup(t)
+	p := start(t, group, "stubborn")
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+	if !gone(p.PID()) {
+		t.Error("the process is still there")
+	}
+}
+
+func TestChildEndsWithKilledParent(t *testing.T) {
+	t.Setenv(roleVariable, "parent")
+	group := newGroup(t)
+	dir := t.TempDir()
+	parent, err := group.Start(spec("parent", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	eventually(t, func() bool {
+		tail, err := Tail(parent.LogFile, 1)
+		if err == nil {
+			child, err = strconv.Atoi(string(tail))
+		}
+		return err == nil
+	})
+	if gone(child) {
+		t.Fatal("the child is not there")
+	}
+	if err := syscall.Kill(parent.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return gone(child) })
+}
+
+func TestLogOfLastRunIsKept(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	for _, text := range []string{"first\n", "second\n"} {
+		file, err := openLog(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+	}
+	for file, want := range map[string]string{name: "second", name + ".1": "first"} {
+		if got, err := Tail(file, 5); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", file, got, err)
+		}
+	}
+}
