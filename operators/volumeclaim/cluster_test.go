@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
@@ -34,8 +36,8 @@ import (
 const (
 	// startTimeout is what a control plane or an operator may take to start on a busy machine.
 	startTimeout = 3 * time.Minute
-	// patience is how long a test waits for the operator to do something.
-	patience = time.Minute
+	// deadline is how long a test waits for the operator to do something.
+	deadline = 2 * time.Minute
 )
 
 // cluster is a real control plane, and a client of it with a user's rights: the tests are the users.
@@ -47,6 +49,7 @@ type cluster struct {
 // startCluster starts a control plane of its own for the test and applies the operator's CRD and RBAC.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
+	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
 	config, err := clientcmd.BuildConfigFromFlags("", devcluster(t))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +100,10 @@ func devcluster(t *testing.T) string {
 	t.Cleanup(func() {
 		_ = errors.Join(hold.Close(), lifeline.Close())
 		select {
-		case <-ended:
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the control plane ended with %v\n%s", err, said)
+			}
 		case <-time.After(startTimeout):
 			_ = command.Process.Kill()
 		}
@@ -123,12 +129,12 @@ type lines struct {
 func (l *lines) Write(p []byte) (int, error) {
 	l.partial = append(l.partial, p...)
 	for {
-		line, rest, found := bytes.Cut(l.partial, []byte("\n"))
+		line, after, found := bytes.Cut(l.partial, []byte("\n"))
 		if !found {
 			return len(p), nil
 		}
 		l.each(string(line))
-		l.partial = rest
+		l.partial = after
 	}
 }
 
@@ -174,7 +180,7 @@ func manifests(t *testing.T, files []string) []*unstructured.Unstructured {
 // within repeats an attempt until it succeeds, and fails the test with the last error if it does not in time.
 func (c *cluster) within(t *testing.T, what string, attempt func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
@@ -186,7 +192,7 @@ func (c *cluster) within(t *testing.T, what string, attempt func(context.Context
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
+			t.Fatalf("%s: not within %s: %v", what, deadline, err)
 		}
 	}
 }
@@ -274,7 +280,7 @@ func (p *process) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("the operator ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(deadline):
 		_ = p.command.Process.Kill()
 		t.Error("the operator did not stop")
 	}

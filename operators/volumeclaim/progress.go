@@ -11,9 +11,6 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// pollInterval is how often a volume that is not ready yet is looked at.
-const pollInterval = 2 * time.Second
-
 // reportProgress writes into the claim's status how far its volume is, and returns whether it is as the claim asks.
 func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
 	wanted := claim.Spec.Size
@@ -50,4 +47,14 @@ func setReady(claim *v1.EphemeralVolumeClaim, status metav1.ConditionStatus, rea
 	meta.SetStatusCondition(&claim.Status.Conditions, metav1.Condition{
 		Type: v1.ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: claim.Generation,
 	})
+}
+
+// patience is when to look again at a claim that is not ready: after a quarter of the time that it has not been. Most
+// volumes are there at once, and what takes an hour is not asked for every second.
+func patience(claim *v1.EphemeralVolumeClaim, now time.Time) time.Duration {
+	var waited time.Duration
+	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionReady); ready != nil {
+		waited = now.Sub(ready.LastTransitionTime.Time)
+	}
+	return min(max(waited/4, 250*time.Millisecond), time.Minute)
 }

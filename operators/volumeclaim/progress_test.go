@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -64,6 +65,23 @@ func TestStatusFollowsTheVolume(t *testing.T) {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatTakesLongIsAskedForSeldom(t *testing.T) {
+	tests := map[time.Duration]time.Duration{
+		0:                250 * time.Millisecond,
+		time.Second:      250 * time.Millisecond,
+		20 * time.Second: 5 * time.Second,
+		time.Hour:        time.Minute,
+	}
+	claim := claimOf("1G")
+	reportProgress(claim, volumeIn(corev1.ClaimPending, ""))
+	since := claim.Status.Conditions[0].LastTransitionTime
+	for waited, want := range tests {
+		if got := patience(claim, since.Add(waited)); got != want {
+			t.Errorf("after %s it is looked again in %s, want %s", waited, got, want)
+		}
 	}
 }
 

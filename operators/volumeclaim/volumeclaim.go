@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim
 	}
 	c.Object.Status.PVCName = volume.Name
 	if !reportProgress(c.Object, volume) {
-		return einmal.RetryAfter(pollInterval, nil)
+		return einmal.RetryAfter(patience(c.Object, time.Now()), nil)
 	}
 	return nil
 }
