@@ -11,6 +11,11 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/command"
 )
 
+// version is set by the linker ("make build" does).
+var version string
+
 func main() {
-	os.Exit(command.Main(os.Args, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(command.Main(os.Args, command.Surroundings{
+		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+	}))
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,13 +21,13 @@ const (
 	playEinmal = "EINMAL_TEST_PLAYS_EINMAL"
 
 	// patience is how long a test waits for what should come.
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 )
 
 // TestMain lets the test binary be the program that is tested.
 func TestMain(m *testing.M) {
 	if os.Getenv(playEinmal) != "" {
-		os.Exit(command.Main(os.Args, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(command.Main(os.Args, command.Surroundings{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	if err := buildOnce(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // buildOnce fills the build cache with what the test operator needs, so that no test waits for that.
 func buildOnce() error {
-	cmd := exec.Command("go", "build", "-o", os.DevNull, "./testdata/operator")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", os.DevNull, "./testdata/operator")
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the test operator: %w\n%s", err, output)
@@ -92,7 +93,7 @@ func devcluster(t *testing.T) string {
 
 func einmal(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = dir
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "KUBECONFIG=") {
@@ -173,7 +174,7 @@ func (p *program) end() int {
 // processes returns the processes whose command line names the directory.
 func processes(t *testing.T, dir string) map[int]string {
 	t.Helper()
-	output, err := exec.Command("ps", "-A", "-o", "pid=,stat=,args=").Output()
+	output, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,stat=,args=").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

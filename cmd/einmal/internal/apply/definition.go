@@ -32,23 +32,9 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 	defer cancel()
 	for _, definition := range definitions {
 		var state string
-		err := wait.PollUntilContextCancel(ctx, definitionPoll, true, func(ctx context.Context) (bool, error) {
-			mapping, err := a.mapping(definition.GroupVersionKind())
-			if err != nil {
-				return false, err
-			}
-			live, err := a.client.Resource(mapping.Resource).Get(ctx, definition.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return false, err
-			}
-			var established bool
-			if established, state = condition(live, "Established"); !established {
-				if accepted, why := condition(live, "NamesAccepted"); !accepted {
-					state = why
-				}
-				return false, nil
-			}
-			return a.served(live), nil
+		err := wait.PollUntilContextCancel(ctx, definitionPoll, true, func(ctx context.Context) (done bool, err error) {
+			done, state, err = a.established(ctx, definition)
+			return done, err
 		})
 		if err != nil {
 			return fmt.Errorf("%s: waiting for %s to be established (%s): %w",
@@ -56,6 +42,25 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 		}
 	}
 	return nil
+}
+
+// established tells whether the API server serves a kind that was defined, and what is said about it if not.
+func (a *Applier) established(ctx context.Context, definition manifest.Object) (done bool, state string, err error) {
+	mapping, err := a.mapping(definition.GroupVersionKind())
+	if err != nil {
+		return false, "", err
+	}
+	live, err := a.client.Resource(mapping.Resource).Get(ctx, definition.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return false, "", err
+	}
+	if accepted, why := condition(live, "NamesAccepted"); !accepted {
+		return false, why, nil
+	}
+	if established, why := condition(live, "Established"); !established {
+		return false, why, nil
+	}
+	return a.served(live), "established, but not found by discovery yet", nil
 }
 
 // condition tells whether a condition of an object is true, and what it says.

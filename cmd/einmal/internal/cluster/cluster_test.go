@@ -38,7 +38,7 @@ func program(t *testing.T, path, script string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -179,7 +179,7 @@ func TestDataIsFoundUpward(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "a", "b", "c")
 	for _, dir := range []string{deep, root + "/.devcluster", root + "/a/.devcluster"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a test's directory
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,8 +198,10 @@ func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"": "no current context", "three": "it has: one, two",
-		"two": "the cluster at http://127.0.0.1:1 (context two of " + file + ") does not answer"} {
+	for name, want := range map[string]string{
+		"": "no current context", "three": "it has: one, two",
+		"two": "the cluster at http://127.0.0.1:1 (context two of " + file + ") does not answer",
+	} {
 		if _, err := cluster.Load(t.Context(), file, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("context %q: error %v does not say %q", name, err, want)
 		}

@@ -51,7 +51,7 @@ func runKubectl(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := syscall.Exec(program, append([]string{program, "kubectl"}, args...), env); err != nil {
+	if err := syscall.Exec(program, append([]string{program, "kubectl"}, args...), env); err != nil { //nolint:gosec // the user chose the program
 		return fmt.Errorf("running %s kubectl: %w", program, err)
 	}
 	return nil

@@ -22,11 +22,13 @@ const (
 	exitUsage   = 2
 )
 
-// Streams are what a command reads and writes.
-type Streams struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
+// Surroundings are what a command is given besides its arguments.
+type Surroundings struct {
+	// Version is that of the program; empty means that what the Go toolchain knows is said.
+	Version string
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
 }
 
 // usageError is a command line that is not understood.
@@ -45,7 +47,7 @@ func (e exitError) Error() string { return guard.Describe(int(e)) }
 
 // Main runs the command line args (the program's own name first) and returns the exit code. The first signal to end
 // asks for an orderly end, the second one ends everything at once.
-func Main(args []string, streams Streams) int {
+func Main(args []string, around Surroundings) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	again := make(chan struct{})
@@ -58,9 +60,9 @@ func Main(args []string, streams Streams) int {
 		<-signals
 		close(again)
 	}()
-	root := newRoot(args[0], streams, again)
+	root := newRoot(args[0], around, again)
 	root.SetArgs(args[1:])
-	return exitCode(root.ExecuteContext(ctx), streams.Err)
+	return exitCode(root.ExecuteContext(ctx), around.Err)
 }
 
 func exitCode(err error, stderr io.Writer) int {
@@ -80,7 +82,7 @@ func exitCode(err error, stderr io.Writer) int {
 	}
 }
 
-func newRoot(self string, streams Streams, again <-chan struct{}) *cobra.Command {
+func newRoot(self string, around Surroundings, again <-chan struct{}) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "einmal",
 		Short: "Develop Kubernetes operators made with Einmal",
@@ -98,14 +100,14 @@ from its sources in a real Kubernetes control plane on this machine.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.Err)
+	root.SetIn(around.In)
+	root.SetOut(around.Out)
+	root.SetErr(around.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cause: err, command: cmd.CommandPath()}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(self, again), newKubectl(), newVersion(), newGuard())
+	root.AddCommand(newDev(self, again), newKubectl(), newVersion(around.Version), newGuard())
 	return root
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newVersion() *cobra.Command {
+func newVersion(stamped string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
@@ -21,24 +21,19 @@ func newVersion() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), describe(stamped))
 			return err
 		},
 	}
 }
 
-// version describes the program by what the Go toolchain has put into it.
-func version() string {
-	text := "einmal"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			text += " " + info.Main.Version
-		}
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				text += " (" + setting.Value + ")"
-			}
-		}
+// describe names the program by the version stamped on it, or else by what the Go toolchain has put into it.
+func describe(version string) string {
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
+		version = info.Main.Version
 	}
-	return fmt.Sprintf("%s %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if version == "" {
+		version = "unknown"
+	}
+	return fmt.Sprintf("einmal %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -77,8 +77,7 @@ func (s *session) applyExtras(ctx context.Context) {
 		return
 	}
 	s.dev.Sayf("%v", err)
-	var one *apply.Error
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*apply.Error](err); ok {
 		s.dev.Sayf("the operator runs on; to try again after a correction: %s apply -f %s", s.kubectl(), one.Object.Origin.File)
 	}
 }

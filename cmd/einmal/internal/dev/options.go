@@ -69,19 +69,12 @@ type workplace struct {
 // newWorkplace makes the directory of an operator's workplace. It is beneath that of the devcluster; with an existing
 // cluster it is in the user's cache, so that no directory comes to look like that of a devcluster.
 func newWorkplace(o Options, operatorDir string) (workplace, error) {
-	root := ""
+	root, err := o.data()
 	if o.existing() && o.Data == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return workplace{}, fmt.Errorf("finding a directory for the operator's program (--data names one): %w", err)
-		}
-		root = cache
-	} else {
-		data, err := o.data()
-		if err != nil {
-			return workplace{}, err
-		}
-		root = data
+		root, err = os.UserCacheDir()
+	}
+	if err != nil {
+		return workplace{}, fmt.Errorf("finding a directory for the operator's program (--data names one): %w", err)
 	}
 	sum := sha256.Sum256([]byte(operatorDir))
 	name := filepath.Base(operatorDir)

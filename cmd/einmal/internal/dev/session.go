@@ -169,7 +169,12 @@ func (s *session) loop(ctx context.Context, changed <-chan []string) error {
 // watchTree watches what the operator is made of.
 func (s *session) watchTree() {
 	tree := s.tree
-	counts := func(file string) bool { return tree.Counts(file, s.broken.Load()) }
+	counts := func(file string) bool {
+		if s.broken.Load() {
+			return tree.MayMend(file)
+		}
+		return tree.Counts(file)
+	}
 	if err := s.watcher.Watch(tree.Dirs(), counts); err != nil {
 		s.dev.Sayf("%v\nchanges there are not seen", err)
 	}

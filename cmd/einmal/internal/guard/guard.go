@@ -41,7 +41,7 @@ func Main(args []string) int {
 	if len(args) == 0 {
 		return refuse(report, errors.New("no program to guard"))
 	}
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // it is told what to guard, and by the lifeline how long
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

@@ -60,7 +60,7 @@ func newStarter(t *testing.T) *guard.Starter {
 // alive tells whether a process exists that is not just a corpse.
 func alive(t *testing.T, pid int) bool {
 	t.Helper()
-	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	state, err := exec.CommandContext(t.Context(), "ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	text := strings.TrimSpace(string(state))
 	return err == nil && text != "" && !strings.HasPrefix(text, "Z")
 }
@@ -86,23 +86,7 @@ func TestKillingTheHolderEndsTheWholeGroup(t *testing.T) {
 			t.Parallel()
 			// The program has a child of its own; both say who they are.
 			script := trap + `sh -c 'echo $$; while :; do sleep 0.1; done' & echo $$; while :; do sleep 0.1; done`
-			cmd := exec.Command(os.Args[0], "holder", "sh", "-c", script)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewScanner(out)
-			var pids []int
-			for len(pids) < 2 && lines.Scan() {
-				pid, err := strconv.Atoi(lines.Text())
-				if err != nil {
-					t.Fatalf("unexpected output %q", lines.Text())
-				}
-				pids = append(pids, pid)
-			}
+			cmd, pids := startHolder(t, script)
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -110,6 +94,24 @@ func TestKillingTheHolderEndsTheWholeGroup(t *testing.T) {
 			waitGone(t, 15*time.Second, pids...)
 		})
 	}
+}
+
+// startHolder starts a holder of a program whose first two lines are process ids.
+func startHolder(t *testing.T, script string) (*exec.Cmd, []int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "holder", "sh", "-c", script)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := make([]int, 2)
+	if _, err := fmt.Fscan(out, &pids[0], &pids[1]); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, pids
 }
 
 func TestExitCodesPassThroughTheGuard(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *Starter) Start(c Command) (*Process, error) {
 	defer func() { _ = reports.Close() }()
 	cmd := s.command(c, append(append([]string{}, s.guard...), c.Args...))
 	cmd.ExtraFiles = []*os.File{s.lifeline.read, report}
-	p, err := s.launch(cmd, true)
+	p, err := s.launch(cmd)
 	_ = report.Close()
 	if err != nil {
 		return nil, fmt.Errorf("starting the guard of %s: %w", c.Args[0], err)
@@ -96,22 +96,23 @@ func (s *Starter) Start(c Command) (*Process, error) {
 func (s *Starter) StartUnguarded(c Command) (*Process, error) {
 	cmd := s.command(c, c.Args)
 	cmd.ExtraFiles = []*os.File{s.lifeline.read}
-	p, err := s.launch(cmd, false)
+	p, err := s.launch(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Args[0], err)
 	}
+	p.setGroup(cmd.Process.Pid)
 	return p, nil
 }
 
 func (s *Starter) command(c Command, args []string) *exec.Cmd {
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // what to run is for the caller to say, when to end it too
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdout, c.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process, which ends the others in order
 	cmd.WaitDelay = outputAfterEnd
 	return cmd
 }
 
-func (s *Starter) launch(cmd *exec.Cmd, guarded bool) (*Process, error) {
+func (s *Starter) launch(cmd *exec.Cmd) (*Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.killed {
@@ -121,9 +122,6 @@ func (s *Starter) launch(cmd *exec.Cmd, guarded bool) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
-	if !guarded {
-		p.group = cmd.Process.Pid
-	}
 	p.unlist = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -199,7 +197,7 @@ func (p *Process) wait() {
 	close(p.ended)
 }
 
-// setGroup says which group to kill, once a guard has reported it.
+// setGroup says which group to kill, once that is known.
 func (p *Process) setGroup(group int) {
 	p.mu.Lock()
 	p.group = group

@@ -149,30 +149,31 @@ func decode(origin Origin, text []byte) ([]Object, error) {
 	if strings.HasPrefix(object.GetAPIVersion(), "kustomize.config.k8s.io/") {
 		return nil, nil
 	}
-	var objects []Object
-	add := func(o *unstructured.Unstructured) error {
-		if o.GetAPIVersion() == "" {
-			return fmt.Errorf("%s %s has no apiVersion", o.GetKind(), o.GetName())
-		}
-		if o.GetName() == "" {
-			return fmt.Errorf("%s has no metadata.name that is a string (a generateName cannot be applied)", o.GetKind())
-		}
-		objects = append(objects, Object{Unstructured: o, Origin: origin})
-		return nil
-	}
+	items := []unstructured.Unstructured{*object}
 	if object.IsList() {
 		list, err := object.ToList()
 		if err != nil {
 			return nil, fmt.Errorf("taking the list apart: %w", err)
 		}
-		for i := range list.Items {
-			if err := add(&list.Items[i]); err != nil {
-				return nil, fmt.Errorf("item %d of the list: %w", i+1, err)
-			}
-		}
-		return objects, nil
+		items = list.Items
 	}
-	return objects, add(object)
+	return complete(origin, items)
+}
+
+// complete makes sure that the objects can be applied.
+func complete(origin Origin, items []unstructured.Unstructured) ([]Object, error) {
+	var objects []Object
+	for i := range items {
+		item := &items[i]
+		if item.GetAPIVersion() == "" {
+			return nil, fmt.Errorf("%s %s has no apiVersion", item.GetKind(), item.GetName())
+		}
+		if item.GetName() == "" {
+			return nil, fmt.Errorf("%s has no metadata.name that is a string (a generateName cannot be applied)", item.GetKind())
+		}
+		objects = append(objects, Object{Unstructured: item, Origin: origin})
+	}
+	return objects, nil
 }
 
 type document struct {

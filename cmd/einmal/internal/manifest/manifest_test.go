@@ -101,8 +101,10 @@ func TestLoadTakesAFileADirectoryAndStandardInput(t *testing.T) {
 
 func TestNothingToLoadIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	for path, want := range map[string]string{dir: "holds no Kubernetes objects", dir + "/none": "no such file",
-		"-": "standard input holds no"} {
+	for path, want := range map[string]string{
+		dir: "holds no Kubernetes objects", dir + "/none": "no such file",
+		"-": "standard input holds no",
+	} {
 		if _, err := manifest.Load(path, strings.NewReader("# nothing\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v does not say %q", path, err, want)
 		}
@@ -111,8 +113,10 @@ func TestNothingToLoadIsAnError(t *testing.T) {
 
 func TestSortBringsWhatIsNeededFirst(t *testing.T) {
 	var text strings.Builder
-	for _, kind := range []string{"Pod", "RoleBinding", "Role", "ClusterRoleBinding", "Zebra", "ServiceAccount",
-		"CustomResourceDefinition", "ClusterRole", "Namespace"} {
+	for _, kind := range []string{
+		"Pod", "RoleBinding", "Role", "ClusterRoleBinding", "Zebra", "ServiceAccount",
+		"CustomResourceDefinition", "ClusterRole", "Namespace",
+	} {
 		text.WriteString("---\n" + object(kind, "x"))
 	}
 	objects, err := manifest.Parse("x", []byte(text.String()))
@@ -124,8 +128,10 @@ func TestSortBringsWhatIsNeededFirst(t *testing.T) {
 	for _, o := range objects {
 		kinds = append(kinds, o.GetKind())
 	}
-	want := []string{"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding",
-		"Role", "RoleBinding", "Pod", "Zebra"}
+	want := []string{
+		"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding",
+		"Role", "RoleBinding", "Pod", "Zebra",
+	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}

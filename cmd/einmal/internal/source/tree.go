@@ -88,9 +88,8 @@ func (t *Tree) Dirs() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// Counts tells whether a change of the file makes another operator of it. When the sources do not compile, a new
-// file may be the missing one, so broken lets more files count.
-func (t *Tree) Counts(file string, broken bool) bool {
+// Counts tells whether a change of the file makes another operator of it.
+func (t *Tree) Counts(file string) bool {
 	dir, name := filepath.Dir(file), filepath.Base(file)
 	if t.files[file] {
 		return true
@@ -101,10 +100,14 @@ func (t *Tree) Counts(file string, broken bool) bool {
 	if t.embedded[dir] || within(filepath.Join(t.dir, configDir), file) {
 		return true
 	}
-	if broken && (filepath.Ext(name) == "" || compiled(name)) { // a directory, or a source file in a new one
-		return true
-	}
 	return t.packages[dir] && compiled(name)
+}
+
+// MayMend tells whether a change of the file can make sources whole that do not compile: besides those that count,
+// also a new directory, or a source file in one, may be what is missing.
+func (t *Tree) MayMend(file string) bool {
+	name := filepath.Base(file)
+	return t.Counts(file) || (!temporary(name) && (filepath.Ext(name) == "" || compiled(name)))
 }
 
 // within tells whether path is dir or beneath it.
