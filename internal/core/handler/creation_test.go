@@ -1,0 +1,153 @@
+package handler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// The sentences of design §5, "What creation means while things change", one test each.
+
+func TestACreateHandlerThatSucceededNeverRunsAgain(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create))
+	l.expect(cause.Create, "make(create, 1)")
+	for range 3 {
+		l.restart()
+		l.expect(cause.Noop)
+	}
+	l.essence = spec("a", 9)
+	l.expect(cause.Noop)
+	if l.writes != 1 {
+		t.Errorf("%d writes, want 1", l.writes)
+	}
+}
+
+func TestAPendingCreationIsRetriedWithTheNewestObjectReasonCreate(t *testing.T) { // scenario 34
+	l := newLife(t, declared("make", cause.Create), declared("resize", cause.Update))
+	l.fail("make", time.Minute)
+	l.expect(cause.Create, "make(create, 1)")
+	l.expect(cause.Create) // The back-off holds.
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Create, "make(create, 2)") // An edit of what it looks at ends it; attempts go on counting.
+	l.now = l.now.Add(time.Minute)
+	l.succeed("make")
+	l.expect(cause.Create, "make(create, 3)")
+	l.expect(cause.Noop)
+}
+
+func TestAnEditDoesNotEndAWaitThatTheHandlerAskedFor(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create))
+	l.results["make"] = handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true}
+	l.expect(cause.Create, "make(create, 1)")
+	l.essence = spec("a", 2)
+	l.expect(cause.Create)
+	l.now = l.now.Add(time.Hour)
+	l.expect(cause.Create, "make(create, 2)")
+}
+
+func TestACreationThatFailedForGoodRunsAgainWhenItsViewChanges(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create, "spec.a"), declared("resize", cause.Update, "spec.b"))
+	l.results["make"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.expect(cause.Create, "make(create, 1)")
+	l.restart()
+	l.expect(cause.Noop)
+	l.essence = spec("a", 1, "b", 2)
+	l.expect(cause.Update, "resize(update, 1) spec.b:1->2")
+	l.essence = spec("a", 2, "b", 2)
+	l.succeed("make")
+	l.expect(cause.Create, "make(create, 1)")
+	l.expect(cause.Noop)
+}
+
+func TestUpdatesWaitForTheCreationAndSeeItsOldestSuccess(t *testing.T) {
+	l := newLife(t, declared("first", cause.Create), declared("second", cause.Create), declared("resize", cause.Update, "spec.a"))
+	l.fail("second", time.Second)
+	l.expect(cause.Create, "first(create, 1)", "second(create, 1)")
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Create, "second(create, 2)")
+	l.now = l.now.Add(time.Second)
+	l.succeed("second")
+	l.expect(cause.Create, "second(create, 3)")
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // What the first handler saw, to now.
+	l.expect(cause.Noop)
+	if n := len(l.record().Seen); n != 1 {
+		t.Errorf("a closed record keeps %d essences, want 1", n)
+	}
+}
+
+func TestOtherHandlersAreNotRepeatedAfterAKillBetweenThem(t *testing.T) { // scenario 27
+	l := newLife(t, declared("first", cause.Create), declared("second", cause.Create))
+	l.fail("second", time.Minute)
+	l.expect(cause.Create, "first(create, 1)", "second(create, 1)")
+	l.restart()
+	l.expect(cause.Create)
+	l.now = l.now.Add(59 * time.Second)
+	l.expect(cause.Create) // It waits for the rest of the time only (scenario 28).
+	l.now = l.now.Add(time.Second)
+	l.succeed("second")
+	l.expect(cause.Create, "second(create, 2)")
+}
+
+func TestHandlersAddedByAnUpgrade(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("resize", cause.Update, "spec.a"))
+	l.expect(cause.Create, "make(create, 1)")
+	l.kind.Handlers = append(l.kind.Handlers,
+		declared("make-more", cause.Create), declared("recolor", cause.Update, "spec.b"), declared("unmake", cause.Delete))
+	l.restart()
+	l.expect(cause.Noop) // A new create handler counts as done; a new delete handler adds its finalizer.
+	if !l.marked {
+		t.Error("the delete handler has no finalizer")
+	}
+	l.essence = spec("a", 1, "b", 2)
+	l.expect(cause.Update, "recolor(update, 1) spec.b:1->2") // A new update handler starts from what was last seen.
+	l.expect(cause.Noop)
+}
+
+func TestRemovedHandlersLeaveTheRecord(t *testing.T) { // scenario 36
+	l := newLife(t, declared("make", cause.Create), declared("old", cause.Create))
+	l.results["old"] = handler.Result{Outcome: record.Failed}
+	l.expect(cause.Create, "make(create, 1)", "old(create, 1)")
+	if _, kept := l.record().Handlers["old"]; !kept {
+		t.Fatal("the failure is not recorded")
+	}
+	l.kind.Handlers = []handler.Declaration{declared("make", cause.Create), declared("resize", cause.Update)}
+	l.expect(cause.Noop)
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2")
+	if handlers := l.record().Handlers; len(handlers) != 0 {
+		t.Errorf("the record still holds %v", handlers)
+	}
+}
+
+func TestWaitingIsWrittenOnceAndCountsNoAttempt(t *testing.T) { // scenario 29
+	l := newLife(t, declared("make", cause.Create))
+	l.results["make"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
+	for range 120 {
+		l.expect(cause.Create, "make(create, 1)")
+		l.now = l.now.Add(time.Minute)
+		l.waits["make"] = l.now
+	}
+	if l.writes != 1 {
+		t.Errorf("%d writes in two hours of waiting, want 1", l.writes)
+	}
+	l.succeed("make")
+	l.expect(cause.Create, "make(create, 1)")
+	if l.writes != 2 {
+		t.Errorf("%d writes, want 2", l.writes)
+	}
+}
+
+func TestAnObjectWithoutCreateHandlersIsRecordedOnce(t *testing.T) {
+	l := newLife(t, declared("resize", cause.Update))
+	l.expect(cause.Create)
+	l.expect(cause.Noop)
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2")
+	l.expect(cause.Noop)
+	if l.writes != 2 {
+		t.Errorf("%d writes, want 2", l.writes)
+	}
+}

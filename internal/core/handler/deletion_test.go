@@ -1,0 +1,116 @@
+package handler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+func twoDeletes(t *testing.T) *life {
+	return newLife(t, declared("make", cause.Create), declared("one", cause.Delete), declared("two", cause.Delete))
+}
+
+func TestDeletionHasItsOwnProgress(t *testing.T) { // G2, scenario 10
+	l := twoDeletes(t)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.fail("two", time.Minute)
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if !l.marked {
+		t.Fatal("released too early")
+	}
+	l.restart()
+	l.expect(cause.Delete)
+	l.now = l.now.Add(time.Minute)
+	l.succeed("two")
+	l.expect(cause.Delete, "two(delete, 2)")
+	if l.marked {
+		t.Error("not released")
+	}
+	l.expect(cause.Free) // Finalizers of others keep it: nothing runs any more (scenario 14).
+}
+
+func TestADeletionDuringThePendingCreation(t *testing.T) { // scenario 35
+	l := twoDeletes(t)
+	l.fail("make", time.Hour)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if l.marked {
+		t.Error("not released")
+	}
+}
+
+func TestADeletionWithoutARecordStillRunsTheHandlers(t *testing.T) {
+	l := twoDeletes(t)
+	l.marked, l.deleting = true, true
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if l.marked {
+		t.Error("not released")
+	}
+}
+
+func TestADeletionWhoseFinalizerWasLostStillRunsTheHandlers(t *testing.T) { // principle 3
+	l := twoDeletes(t)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting, l.marked = true, false
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	l.expect(cause.Free)
+}
+
+func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // scenario 18
+	l := twoDeletes(t)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.results["one"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	l.restart()
+	l.expect(cause.Delete)
+	if !l.marked {
+		t.Fatal("released")
+	}
+	l.essence = spec("a", 2, "b", 1)
+	l.succeed("one")
+	l.expect(cause.Delete, "one(delete, 1) spec.a:1->2")
+	if l.marked {
+		t.Error("not released")
+	}
+}
+
+func TestAFinalizerLeftByAnEarlierReleaseIsRemoved(t *testing.T) { // scenario 15
+	l := newLife(t, declared("make", cause.Create))
+	l.marked = true
+	l.expect(cause.Create, "make(create, 1)")
+	if l.marked {
+		t.Error("the finalizer is still there")
+	}
+	l.marked, l.deleting = true, true
+	l.expect(cause.Delete)
+	if l.marked {
+		t.Error("the finalizer keeps the object")
+	}
+}
+
+func TestAReleaseThatWasInterruptedIsFinished(t *testing.T) {
+	l := twoDeletes(t)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	l.marked = true // The record was written, the finalizer was not removed: the process died between.
+	l.expect(cause.Free)
+	if l.marked {
+		t.Error("the finalizer is still there")
+	}
+}
+
+func TestAnObjectThatWasNeverOursIsLeftAlone(t *testing.T) {
+	l := twoDeletes(t)
+	l.deleting = true
+	l.expect(cause.Free)
+	if l.writes != 0 {
+		t.Errorf("%d writes, want 0", l.writes)
+	}
+}

@@ -1,0 +1,168 @@
+package handler_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// life takes one object through passes, as the engine does, with the outcomes that the test gives.
+type life struct {
+	t        *testing.T
+	kind     handler.Kind
+	essence  object.Body
+	stored   string // what is written in the object
+	now      time.Time
+	deleting bool
+	marked   bool
+	resumed  map[string]bool
+	waits    map[string]time.Time
+	// results are by handler; a handler without one succeeds.
+	results map[string]handler.Result
+	// during is called while a handler runs.
+	during func(id string)
+	writes int
+}
+
+func declared(id string, verb cause.Cause, fields ...string) handler.Declaration {
+	found := handler.Declaration{ID: id, Verb: verb}
+	for _, field := range fields {
+		path, err := object.ParsePath(field)
+		if err != nil {
+			panic(err)
+		}
+		found.Fields = append(found.Fields, path)
+	}
+	return found
+}
+
+func newLife(t *testing.T, handlers ...handler.Declaration) *life {
+	return &life{
+		t: t, kind: handler.Kind{Handlers: handlers}, essence: spec("a", 1, "b", 1),
+		now:     time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC),
+		resumed: map[string]bool{}, waits: map[string]time.Time{}, results: map[string]handler.Result{},
+	}
+}
+
+func spec(pairs ...any) object.Body {
+	fields := object.Body{}
+	for i := 0; i < len(pairs); i += 2 {
+		value := pairs[i+1]
+		if number, is := value.(int); is {
+			value = int64(number)
+		}
+		fields[fmt.Sprint(pairs[i])] = value
+	}
+	return object.Body{"spec": fields}
+}
+
+func (l *life) state() handler.State {
+	state := handler.State{
+		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
+		Resumed: l.resumed, Waits: l.waits, Now: l.now,
+	}
+	if l.stored != "" {
+		r, err := record.Decode(l.stored)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		state.Record = &r
+	}
+	return state
+}
+
+// pass makes one pass and returns its cause and the runs, each as "id(reason, attempt)" with its diff.
+func (l *life) pass() (cause.Cause, []string) {
+	l.t.Helper()
+	plan := l.kind.Decide(l.state())
+	if plan.Finalizer == handler.Add {
+		l.marked = true
+		l.writes++
+		plan = l.kind.Decide(l.state())
+	}
+	r := plan.Record
+	seen := l.essence
+	var runs []string
+	for _, run := range plan.Runs {
+		runs = append(runs, describe(run, seen))
+		if l.during != nil {
+			l.during(run.ID)
+		}
+		result, given := l.results[run.ID]
+		if !given {
+			result.Outcome = record.Done
+		}
+		if run.Reason == cause.Resume && !result.Outcome.Open() {
+			l.resumed[run.ID] = true
+		}
+		r = l.kind.Fold(r, run, result, seen, l.now)
+	}
+	l.save(plan, r, seen)
+	return plan.Cause, runs
+}
+
+func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
+	if len(plan.Runs) > 0 || plan.Tidied || l.stored == "" {
+		text, err := l.kind.Settle(r, seen).Encode()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if text != l.stored && plan.Cause != cause.Free {
+			l.stored = text
+			l.writes++
+		}
+	}
+	if plan.Finalizer == handler.Remove || l.marked && l.record().Deleted {
+		l.marked = false
+		l.writes++
+	}
+}
+
+func describe(run handler.Run, seen object.Body) string {
+	text := fmt.Sprintf("%s(%s, %d)", run.ID, run.Reason, run.Attempt)
+	if !run.HasOld {
+		return text
+	}
+	for _, difference := range object.Diff(object.View(run.Old, run.Fields), object.View(seen, run.Fields)) {
+		text += fmt.Sprintf(" %s:%v->%v", difference.Path, difference.Old, difference.New)
+	}
+	return text
+}
+
+func (l *life) record() record.Record {
+	l.t.Helper()
+	var r record.Record
+	if err := json.Unmarshal([]byte(l.stored), &r); err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
+// expect makes one pass and compares.
+func (l *life) expect(want cause.Cause, runs ...string) {
+	l.t.Helper()
+	got, made := l.pass()
+	if got != want {
+		l.t.Errorf("cause %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(runs, made); diff != "" {
+		l.t.Errorf("runs: %s", diff)
+	}
+}
+
+// restart forgets what only the process knows.
+func (l *life) restart() { l.resumed, l.waits = map[string]bool{}, map[string]time.Time{} }
+
+func (l *life) fail(id string, after time.Duration) {
+	l.results[id] = handler.Result{Outcome: record.Retry, Delay: after, Message: "no luck"}
+}
+
+func (l *life) succeed(id string) { delete(l.results, id) }

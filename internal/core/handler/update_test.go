@@ -1,0 +1,163 @@
+package handler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+func twoUpdates(t *testing.T) *life {
+	l := newLife(t, declared("one", cause.Update), declared("two", cause.Update))
+	l.expect(cause.Create)
+	l.writes = 0
+	return l
+}
+
+func TestAChangeInNoViewRunsAndWritesNothing(t *testing.T) { // design §5; scenario 39 as in design §10
+	l := newLife(t, declared("resize", cause.Update, "spec.a"))
+	l.expect(cause.Create)
+	l.writes = 0
+	l.essence = spec("a", 1, "b", 2)
+	l.expect(cause.Noop)
+	if l.writes != 0 {
+		t.Errorf("%d writes, want 0", l.writes)
+	}
+	l.essence = spec("a", 2, "b", 2)
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // The next Old of its own field is right.
+}
+
+func TestAChangeTakenBackWhileDownRunsNothing(t *testing.T) { // scenario 5
+	l := twoUpdates(t)
+	l.essence = spec("a", 2, "b", 1)
+	l.essence = spec("a", 1, "b", 1)
+	l.restart()
+	l.expect(cause.Noop)
+	if l.writes != 0 {
+		t.Errorf("%d writes, want 0", l.writes)
+	}
+}
+
+func TestAHandlerThatFinishedEarlyStillSeesALaterChange(t *testing.T) { // G1, scenario 32
+	l := twoUpdates(t)
+	l.fail("two", time.Minute)
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:1->2", "two(update, 1) spec.a:1->2")
+	l.essence = spec("a", 3, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:2->3", "two(update, 2) spec.a:1->3")
+	l.now = l.now.Add(time.Minute)
+	l.succeed("two")
+	l.expect(cause.Update, "two(update, 3) spec.a:1->3")
+	l.expect(cause.Noop)
+	if r := l.record(); len(r.Seen) != 1 || len(r.Handlers) != 0 {
+		t.Errorf("the record is not closed: %+v", r)
+	}
+}
+
+func TestAChangeDuringALongHandlerIsSeenAfterwards(t *testing.T) { // scenario 31
+	l := newLife(t, declared("one", cause.Update, "spec.a"))
+	l.expect(cause.Create)
+	l.essence = spec("a", 2)
+	l.during = func(string) { l.essence = spec("a", 3) }
+	l.expect(cause.Update, "one(update, 1) spec.a:1->2")
+	l.during = nil
+	l.expect(cause.Update, "one(update, 1) spec.a:2->3")
+	l.expect(cause.Noop)
+}
+
+func TestAnUpdateTakenBackDuringItsRetriesIsForgotten(t *testing.T) {
+	l := twoUpdates(t)
+	l.fail("two", time.Hour)
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:1->2", "two(update, 1) spec.a:1->2")
+	l.essence = spec("a", 1, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:2->1")
+	l.expect(cause.Noop)
+	l.succeed("two")
+	l.essence = spec("a", 5, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:1->5", "two(update, 1) spec.a:1->5")
+}
+
+func TestAPermanentFailureIsNotRetriedUntilTheNextChange(t *testing.T) { // scenario 23
+	l := twoUpdates(t)
+	l.results["one"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:1->2", "two(update, 1) spec.a:1->2")
+	l.restart()
+	l.now = l.now.Add(time.Hour)
+	l.expect(cause.Noop)
+	l.succeed("one")
+	l.essence = spec("a", 3, "b", 1)
+	l.expect(cause.Update, "one(update, 1) spec.a:2->3", "two(update, 1) spec.a:2->3")
+	if handlers := l.record().Handlers; len(handlers) != 0 {
+		t.Errorf("the failure is still recorded: %v", handlers)
+	}
+}
+
+func TestResumeHandlersRunOncePerProcess(t *testing.T) { // scenario 3
+	l := newLife(t, declared("make", cause.Create), declared("greet", cause.Resume))
+	l.resumed["greet"] = true // As the engine notes for what it creates itself (scenario 2).
+	l.expect(cause.Create, "make(create, 1)")
+	l.expect(cause.Noop)
+	l.restart()
+	l.expect(cause.Resume, "greet(resume, 1)")
+	l.expect(cause.Noop)
+	if l.writes != 1 {
+		t.Errorf("%d writes, want 1: a resume that succeeds writes nothing", l.writes)
+	}
+	l.restart()
+	l.fail("greet", time.Second)
+	l.expect(cause.Resume, "greet(resume, 1)")
+	l.restart()
+	l.now = l.now.Add(time.Second)
+	l.succeed("greet")
+	l.expect(cause.Resume, "greet(resume, 2)") // Its attempts are remembered.
+	l.expect(cause.Noop)
+}
+
+func TestAResumeMixesIntoAnUpdate(t *testing.T) { // F47
+	l := newLife(t, declared("greet", cause.Resume), declared("resize", cause.Update))
+	l.resumed["greet"] = true
+	l.expect(cause.Create)
+	l.restart()
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "greet(resume, 1) spec.a:1->2", "resize(update, 1) spec.a:1->2")
+	l.expect(cause.Noop)
+}
+
+func TestNormalizedEssencesAreCompared(t *testing.T) { // design §6: a new field with a zero value is no change
+	l := newLife(t, declared("resize", cause.Update))
+	l.expect(cause.Create)
+	l.kind.Normalize = func(kept object.Body) object.Body {
+		return object.With(kept, object.Path{"spec", "new"}, "")
+	}
+	l.essence = spec("a", 1, "b", 1, "new", "")
+	l.restart()
+	l.expect(cause.Noop)
+	l.essence = spec("a", 1, "b", 1, "new", "set")
+	if got, runs := l.pass(); got != cause.Update || len(runs) != 1 {
+		t.Errorf("a real change: %s, %v", got, runs)
+	}
+}
+
+func TestBackoffGrowsToACap(t *testing.T) {
+	last := time.Duration(0)
+	for attempt := 1; attempt <= 8; attempt++ {
+		delay := handler.Backoff("uid", "id", attempt)
+		if delay <= last {
+			t.Errorf("attempt %d waits %s, the one before %s", attempt, delay, last)
+		}
+		last = delay
+	}
+	for attempt := 9; attempt < 200; attempt++ {
+		if delay := handler.Backoff("uid", "id", attempt); delay < 4*time.Minute || delay > 6*time.Minute {
+			t.Errorf("attempt %d waits %s", attempt, delay)
+		}
+	}
+	if handler.Backoff("one", "id", 5) == handler.Backoff("other", "id", 5) {
+		t.Error("objects that failed together come back together")
+	}
+}

@@ -1,0 +1,187 @@
+package patch_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+func body(t testing.TB, text string) object.Body {
+	t.Helper()
+	var decoded object.Body
+	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return decoded
+}
+
+// apply does with a document what the API server does: it is the same library.
+func apply(t testing.TB, document *patch.Document, to string) (string, error) {
+	t.Helper()
+	operations, err := json.Marshal(document.Operations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		t.Fatalf("%s: %v", operations, err)
+	}
+	result, err := decoded.Apply([]byte(to))
+	return string(result), err
+}
+
+func TestOnlyTouchedFieldsAreWritten(t *testing.T) {
+	before := body(t, `{"spec": {"a": 1, "b": {"c": 2, "d": 3}}, "status": {"phase": "x", "list": [1]}}`)
+	after := body(t, `{"spec": {"a": 1, "b": {"c": 5}}, "status": {"phase": "x", "list": [1, 2], "new": true}}`)
+	want := []patch.Edit{
+		{Path: object.Path{"spec", "b", "c"}, Value: 5.0},
+		{Path: object.Path{"spec", "b", "d"}, Remove: true},
+		{Path: object.Path{"status", "list"}, Value: []any{1.0, 2.0}},
+		{Path: object.Path{"status", "new"}, Value: true},
+	}
+	edits := patch.Edits(before, after)
+	if diff := cmp.Diff(want, edits); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(after, patch.Apply(before, edits)); diff != "" {
+		t.Errorf("applied: %s", diff)
+	}
+	rest, status := patch.Split(edits)
+	if len(rest) != 2 || len(status) != 2 {
+		t.Errorf("split into %v and %v", rest, status)
+	}
+}
+
+func TestForbiddenEditsNameTheFieldAndTheRemedy(t *testing.T) {
+	for path, remedy := range map[string]string{
+		"metadata.finalizers": "OnDelete", "metadata.ownerReferences": "Apply",
+		"metadata.name": "leave it", "apiVersion": "leave it", "kind": "leave it",
+	} {
+		parsed, _ := object.ParsePath(path)
+		err := patch.Allowed([]patch.Edit{{Path: parsed}})
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, path := range []string{"spec", "status.phase", "metadata.labels.a", "metadata.annotations.b", "data.k"} {
+		parsed, _ := object.ParsePath(path)
+		if err := patch.Allowed([]patch.Edit{{Path: parsed}}); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestDocumentsMakeMissingParents(t *testing.T) {
+	const object1 = `{"metadata":{"uid":"u"},"spec":{"a":1}}`
+	document := patch.New(body(t, object1))
+	document.Edit(patch.Edit{Path: object.Path{"status", "records", "op.example.com"}, Value: "text"})
+	document.Edit(patch.Edit{Path: object.Path{"status", "phase"}, Value: "x"})
+	document.Edit(patch.Edit{Path: object.Path{"spec", "none"}, Remove: true})
+	document.Edit(patch.Edit{Path: object.Path{"spec", "a"}, Remove: true})
+	got, err := apply(t, document, object1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := body(t, `{"metadata":{"uid":"u"},"spec":{},"status":{"phase":"x","records":{"op.example.com":"text"}}}`)
+	if diff := cmp.Diff(want, body(t, got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALateWriteDoesNotLandOnARecreatedObject(t *testing.T) { // design §6
+	document := patch.New(body(t, `{"metadata":{"uid":"old"}}`))
+	document.Edit(patch.Edit{Path: object.Path{"metadata", "x"}, Value: "y"})
+	if got, err := apply(t, document, `{"metadata":{"uid":"new"}}`); err == nil {
+		t.Errorf("written: %s", got)
+	}
+}
+
+func TestAWriteTestsTheRecordItCameFrom(t *testing.T) { // design §6
+	at := object.Path{"metadata", "annotations", "op.example.com/record"}
+	const stored = `{"metadata":{"uid":"u","annotations":{"op.example.com/record":"one"}}}`
+	document := patch.New(body(t, stored))
+	document.Test(at)
+	document.Edit(patch.Edit{Path: at, Value: "two"})
+	got, err := apply(t, document, stored)
+	if err != nil || !strings.Contains(got, "two") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := apply(t, document, strings.Replace(stored, `"one"`, `"other"`, 1)); err == nil {
+		t.Errorf("somebody else's record was overwritten: %s", got)
+	}
+}
+
+func TestFinalizersOfOthersStay(t *testing.T) { // scenarios 16, 17
+	for name, test := range map[string]struct{ have, add, remove string }{
+		"none":   {`{"metadata":{"uid":"u"}}`, `["us"]`, ``},
+		"others": {`{"metadata":{"uid":"u","finalizers":["a","b"]}}`, `["a","b","us"]`, `["a","b"]`},
+		"ours":   {`{"metadata":{"uid":"u","finalizers":["a","us","b","us"]}}`, `["a","us","b","us"]`, `["a","b"]`},
+	} {
+		document := patch.New(body(t, test.have))
+		document.AddFinalizer("us")
+		if got, err := apply(t, document, test.have); err != nil || !sameFinalizers(t, got, test.add) {
+			t.Errorf("%s: added: %s, %v", name, got, err)
+		}
+		document = patch.New(body(t, test.have))
+		document.RemoveFinalizer("us")
+		if (name == "ours") == document.Empty() {
+			t.Errorf("%s: removal empty: %v", name, document.Empty())
+		}
+		if got, err := apply(t, document, test.have); err != nil || test.remove != "" && !sameFinalizers(t, got, test.remove) {
+			t.Errorf("%s: removed: %s, %v", name, got, err)
+		}
+	}
+	document := patch.New(body(t, `{"metadata":{"uid":"u","finalizers":["a","us"]}}`))
+	document.RemoveFinalizer("us")
+	if got, err := apply(t, document, `{"metadata":{"uid":"u","finalizers":["us","a"]}}`); err == nil {
+		t.Errorf("removed at a place where it is no longer: %s", got)
+	}
+}
+
+func sameFinalizers(t *testing.T, text, want string) bool {
+	got, _ := json.Marshal(object.List(body(t, text), "metadata", "finalizers"))
+	return string(got) == want
+}
+
+func TestGuessDropsWhatGoTypesWriteForNothing(t *testing.T) {
+	given := body(t, `{"metadata":{"creationTimestamp":null,"name":"n"},"status":{"deep":{}},"spec":{"list":[{}],"zero":0}}`)
+	want := body(t, `{"metadata":{"name":"n"},"spec":{"list":[{}],"zero":0}}`)
+	if diff := cmp.Diff(want, patch.Guess(given)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPointersAreEscaped(t *testing.T) {
+	if got := patch.Pointer(object.Path{"a/b", "c~d"}); got != "/a~1b/c~0d" {
+		t.Error(got)
+	}
+}
+
+// FuzzEdits: a document made of the edits between two bodies turns one into the other.
+func FuzzEdits(f *testing.F) {
+	f.Add(`{"a":1,"b":{"c":[1]}}`, `{"a":{"x":"y"},"b":{"d":2}}`)
+	f.Add(`{}`, `{"a~b":{"c/d":null}}`)
+	f.Fuzz(func(t *testing.T, one, other string) {
+		var before, after object.Body
+		if json.Unmarshal([]byte(one), &before) != nil || json.Unmarshal([]byte(other), &after) != nil {
+			return // Not JSON objects.
+		}
+		edits := patch.Edits(before, after)
+		if rest := object.Diff(patch.Apply(before, edits), after); len(rest) > 0 {
+			t.Errorf("%s to %s: %v is left", one, other, rest)
+		}
+		document := patch.New(before)
+		for _, edit := range edits {
+			document.Edit(edit)
+		}
+		if document.Empty() != (len(edits) == 0) {
+			t.Errorf("%s to %s: %v", one, other, document.Operations())
+		}
+	})
+}

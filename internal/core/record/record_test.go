@@ -1,0 +1,170 @@
+package record_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+const identity = "op.example.com"
+
+func sample() record.Record {
+	r := record.New("uid-1", "g/v1")
+	r, r.Base = r.Keep(object.Body{"spec": object.Body{"size": int64(1), "text": "<a> & ü \u2028", "share": 0.5}})
+	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000_000, time.UTC)
+	return r.With("h", record.Entry{
+		Cause: "update", Outcome: record.Retry, Seen: r.Base, Tried: "0123", Attempts: 2, Started: at,
+		Next: at.Add(time.Minute), Asked: true, Message: "no luck",
+	})
+}
+
+func TestWhatIsEncodedIsDecoded(t *testing.T) {
+	text, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := record.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sample(), got); diff != "" {
+		t.Error(diff)
+	}
+	again, err := got.Encode()
+	if err != nil || again != text {
+		t.Errorf("encoded again it differs, which would be a write at every restart:\n%s\n%s (%v)", text, again, err)
+	}
+}
+
+func TestARecordOfANewerReleaseIsRefused(t *testing.T) {
+	if _, err := record.Decode(`{"v":2,"uid":"u"}`); !errors.Is(err, record.ErrNewer) {
+		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"", "x", "{}", `{"v":1}`, `{"uid":"u"}`, "[]", "null", `{"v":"1","uid":"u"}`} {
+		if _, err := record.Decode(text); err == nil || errors.Is(err, record.ErrNewer) {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+func TestMessagesAreCapped(t *testing.T) {
+	if short := "short"; record.Shorten(short) != short {
+		t.Error("a short message was changed")
+	}
+	for _, long := range []string{strings.Repeat("a", 300), strings.Repeat("ü", 300), "a" + strings.Repeat("ü", 300)} {
+		got := record.Shorten(long)
+		if len(got) > record.MessageLimit || !strings.HasSuffix(got, "…") || strings.Contains(got, "\uFFFD") || !json.Valid([]byte(`"`+got+`"`)) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+}
+
+func withRecord(uid string, carrier record.Carrier, text string) object.Body {
+	body := object.Body{"metadata": object.Body{"uid": uid}}
+	return object.With(body, carrier.Path(identity), text)
+}
+
+func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
+	text, _ := sample().Encode()
+	for _, lies := range []record.Carrier{record.Status, record.Annotation} {
+		for _, preferred := range []record.Carrier{record.Status, record.Annotation} {
+			found, stored, err := record.Read(withRecord("uid-1", lies, text), identity, preferred)
+			if err != nil || found == nil {
+				t.Fatalf("in %s, preferred %s: %v, %v", lies, preferred, found, err)
+			}
+			want := ""
+			if lies == preferred {
+				want = text
+			}
+			if stored != want {
+				t.Errorf("in %s, preferred %s: a conditional write would test %q", lies, preferred, stored)
+			}
+		}
+	}
+}
+
+// Design §5: a record with another object's UID is that of a copied or restored manifest.
+func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
+	text, _ := sample().Encode()
+	found, stored, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation)
+	if found != nil || err != nil || stored != text {
+		t.Errorf("got %v, %q, %v", found, stored, err)
+	}
+}
+
+func TestUnreadableRecordsAreReported(t *testing.T) {
+	if found, _, err := record.Read(withRecord("u", record.Status, "junk"), identity, record.Status); found != nil || err == nil {
+		t.Errorf("got %v, %v", found, err)
+	}
+	if found, stored, err := record.Read(object.Body{}, identity, record.Status); found != nil || stored != "" || err != nil {
+		t.Errorf("an empty object: %v, %q, %v", found, stored, err)
+	}
+}
+
+func TestHandlersDoNotSeeRecords(t *testing.T) {
+	body := withRecord("u", record.Status, "x")
+	body = object.With(body, record.Annotation.Path(identity), "y")
+	want := object.Body{"metadata": object.Body{"uid": "u"}}
+	if diff := cmp.Diff(want, record.Cut(body, identity)); diff != "" {
+		t.Error(diff)
+	}
+	body = object.With(body, object.Path{"status", "phase"}, "p")
+	want["status"] = object.Body{"phase": "p"}
+	if diff := cmp.Diff(want, record.Cut(body, identity)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyEssencesInUseAreKept(t *testing.T) {
+	r := sample()
+	r, used := r.Keep(object.Body{"n": int64(2)})
+	r, _ = r.Keep(object.Body{"n": int64(3)})
+	r = r.With("other", record.Entry{Outcome: record.Done, Seen: used}).Pruned()
+	if len(r.Seen) != 2 || r.Age(used) != 1 || r.Age("none") != -1 {
+		t.Errorf("kept: %v", r.Seen)
+	}
+	r = r.Without("h").Without("other").Without("none").Pruned()
+	if len(r.Seen) != 1 || r.Handlers != nil {
+		t.Errorf("a closed record holds one essence and no handlers: %+v", r)
+	}
+}
+
+func TestRecordsAreValues(t *testing.T) {
+	original := sample()
+	_ = original.With("h", record.Entry{}).Without("h")
+	_, _ = original.Keep(object.Body{"more": true})
+	if diff := cmp.Diff(sample(), original); diff != "" {
+		t.Errorf("a copy changed its original: %s", diff)
+	}
+}
+
+// FuzzDecode: no text panics, and what decodes encodes to something that decodes to the same.
+func FuzzDecode(f *testing.F) {
+	text, _ := sample().Encode()
+	f.Add(text)
+	f.Add(`{"v":1,"uid":"u","seen":[{"digest":"d","essence":{"a":1e300}}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		first, err := record.Decode(text)
+		if err != nil {
+			return
+		}
+		encoded, err := first.Encode()
+		if err != nil {
+			return // A number or a time that JSON cannot hold.
+		}
+		second, err := record.Decode(encoded)
+		if err != nil {
+			t.Fatalf("%q encodes to %q: %v", text, encoded, err)
+		}
+		if again, err := second.Encode(); err != nil || again != encoded {
+			t.Errorf("%q, then %q", encoded, again)
+		}
+	})
+}
