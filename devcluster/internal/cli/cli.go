@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/version"
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
@@ -45,7 +46,10 @@ func Main(args []string, programs Programs) int {
 		}
 		return programs.Component(args[2], args[3:])
 	}
-	root := newRoot()
+	// Kubernetes' packages add flags of their own to the global set, and cobra
+	// would show them with every command of this program.
+	pflag.CommandLine = pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	root := newRoot(programs)
 	root.SetArgs(args[1:])
 	err := root.Execute()
 	var exit exitError
@@ -60,7 +64,7 @@ func Main(args []string, programs Programs) int {
 	}
 }
 
-func newRoot() *cobra.Command {
+func newRoot(programs Programs) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "devcluster",
 		Short: "A Kubernetes cluster for development, in one program",
@@ -70,11 +74,13 @@ containers or root. Pods are scheduled and become ready, but nothing runs in
 them.`,
 		Example: `  devcluster up                     # in one terminal; runs until Ctrl-C
   devcluster kubectl get nodes      # in another one, same directory`,
+		Version:           versionText(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(), newVersion())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(programs), newVersion())
 	return root
 }
 
@@ -85,12 +91,15 @@ func newVersion() *cobra.Command {
 		Example: "  devcluster version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := version.Get()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "devcluster with Kubernetes %s, %s, %s\n",
-				v.GitVersion, v.GoVersion, v.Platform)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
+}
+
+func versionText() string {
+	v := version.Get()
+	return fmt.Sprintf("devcluster with Kubernetes %s, %s, %s", v.GitVersion, v.GoVersion, v.Platform)
 }
 
 func addDataFlag(cmd *cobra.Command, data *string) {

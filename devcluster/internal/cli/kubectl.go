@@ -8,8 +8,8 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 )
 
-// newKubectl describes the command in the help; Main runs it.
-func newKubectl() *cobra.Command {
+// newKubectl is there for the help; Main does not come as far as its Run.
+func newKubectl(programs Programs) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [arguments]",
 		Short: "Run kubectl, by default against the nearest cluster",
@@ -21,6 +21,7 @@ name, for example through a symbolic link.`,
 		Example: `  devcluster kubectl get pods -A
   devcluster kubectl apply -f config/`,
 		DisableFlagParsing: true,
+		Run:                func(_ *cobra.Command, args []string) { runKubectl(args, programs) },
 	}
 }
 

@@ -20,7 +20,8 @@ const (
 	pollInterval = 25 * time.Millisecond
 	// startTimeout bounds the wait for one component on a very slow machine.
 	startTimeout = 2 * time.Minute
-	logTailLines = 12
+	logTailLines = 8
+	logLineLimit = 240
 )
 
 // startControlPlane starts etcd and the API server and waits until the latter
@@ -137,12 +138,21 @@ func (r *running) await(ctx context.Context, name string, check func(context.Con
 // failure describes a component that ended by itself, with the end of its log.
 func (r *running) failure(p *supervise.Process) error {
 	text := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name, p.Reason())
+	r.say("%s", text)
 	tail, err := supervise.Tail(p.LogFile, logTailLines)
 	if err != nil {
-		return fmt.Errorf("%s; its log cannot be read: %w", text, err)
+		return errors.Join(errors.New(text), err, r.dir.CheckSpace())
 	}
-	return fmt.Errorf("%s; the end of %s:\n%s", text, p.LogFile,
-		"  "+strings.ReplaceAll(string(tail), "\n", "\n  "))
+	var lines strings.Builder
+	for line := range strings.Lines(string(tail)) {
+		line = strings.TrimRight(line, "\n")
+		if len(line) > logLineLimit {
+			line = strings.ToValidUTF8(line[:logLineLimit], "") + " …"
+		}
+		lines.WriteString("\n  " + line)
+	}
+	err = fmt.Errorf("%s; the end of %s:%s", text, p.LogFile, lines.String())
+	return errors.Join(err, r.dir.CheckSpace())
 }
 
 func (r *running) kubeconfigOf(name string) string {

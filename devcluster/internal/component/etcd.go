@@ -34,6 +34,7 @@ func runEtcd(ctx context.Context, dir string) error {
 	cfg.Name = "devcluster"
 	cfg.Dir = dir
 	cfg.LogLevel = "info"
+	cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: EtcdSocket}}
 	// A single member needs no listener for peers. What it advertises has to
 	// look like an address, but nobody listens there and nobody asks for it.

@@ -87,7 +87,7 @@ func (d Dir) Prepare() error {
 	if err := os.Chmod(d.Path, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w; choose another one with --data", err)
 	}
-	if err := d.checkSpace(); err != nil {
+	if err := d.CheckSpace(); err != nil {
 		return err
 	}
 	if err := os.WriteFile(d.File(markerName), []byte(markerText), 0o600); err != nil {
@@ -96,14 +96,15 @@ func (d Dir) Prepare() error {
 	return nil
 }
 
-func (d Dir) checkSpace() error {
+// CheckSpace reports an error when the disk is about to be full.
+func (d Dir) CheckSpace() error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(d.Path, &stat); err != nil {
 		return fmt.Errorf("data directory %s: %w", d.Path, err)
 	}
 	free := stat.Bavail * uint64(stat.Bsize)
 	if free < minFree {
-		return fmt.Errorf("only %d MiB are free on the disk of %s, a cluster needs %d: "+
+		return fmt.Errorf("only %d MiB are free on the disk of %s, a cluster needs at least %d: "+
 			"free some space or choose another directory with --data", free>>20, d.Path, minFree>>20)
 	}
 	return nil
