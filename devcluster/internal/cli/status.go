@@ -28,11 +28,11 @@ const (
 type status struct {
 	Running    bool              `json:"running"`
 	Ready      bool              `json:"ready"`
-	PID        int               `json:"pid,omitempty"`
+	PID        int               `json:"pid"`
 	Data       string            `json:"data"`
-	Kubeconfig string            `json:"kubeconfig,omitempty"`
-	Server     string            `json:"server,omitempty"`
-	Version    string            `json:"version,omitempty"`
+	Kubeconfig string            `json:"kubeconfig"`
+	Server     string            `json:"server"`
+	Version    string            `json:"version"`
 	Started    *time.Time        `json:"started,omitempty"`
 	Components []componentStatus `json:"components,omitempty"`
 }

@@ -130,7 +130,9 @@ func (d Dir) Lock() (file *os.File, stale *State, err error) {
 		}
 		state, errRead := d.ReadState()
 		limit := probeTime
-		if errRead == nil && !alive(state.PID) {
+		if errRead != nil || !alive(state.PID) {
+			// Its owner is just starting, or it is killed and its components
+			// have yet to notice.
 			limit = leaveTime
 		}
 		if time.Since(start) > limit {
