@@ -3,7 +3,6 @@ package einmal_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -120,14 +119,14 @@ func (w *world) operator(t *testing.T, use carrier, plan plan) (stop func()) {
 	t.Helper()
 	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(testLog(t), nil))))
 	use.declare(op, plan)
-	return w.run(t, op)
+	return w.run(t, op, w.account)
 }
 
-func (w *world) run(t *testing.T, op *einmal.Operator) (stop func()) {
+func (w *world) run(t *testing.T, op *einmal.Operator, account *rest.Config) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // It is stopped in order, before the test's own ends.
 	ended := make(chan error, 1)
-	go func() { ended <- op.Run(ctx, w.account, einmal.RunOptions{}) }()
+	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{}) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		select {
@@ -144,7 +143,8 @@ func (w *world) run(t *testing.T, op *einmal.Operator) (stop func()) {
 }
 
 // testLog collects a log and shows it when the test has failed.
-func testLog(t *testing.T) io.Writer {
+func testLog(t *testing.T) *syncedText {
+	t.Helper()
 	log := &syncedText{}
 	t.Cleanup(func() {
 		if t.Failed() {

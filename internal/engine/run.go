@@ -63,7 +63,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	essence := object.Essence(given, p.fields)
 	call := &Call{Run: run, Given: given, Log: p.log.With("handler", run.ID)}
 	if run.HasOld {
-		call.Diff = object.Diff(object.View(run.Old, run.Fields), object.View(essence, run.Fields))
+		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
 	p.tellInvoked(run)
 	begun := time.Now()

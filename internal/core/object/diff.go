@@ -23,27 +23,44 @@ func Diff(from, to Body) []Difference {
 	return diffMaps(nil, from, to, nil)
 }
 
+// DiffFields is Diff of what a handler looks at: the named fields, at their own paths or below, or, without any, the
+// whole essence but the status.
+func DiffFields(from, to Body, fields []Path) []Difference {
+	if len(fields) == 0 {
+		return Diff(View(from, nil), View(to, nil))
+	}
+	var found []Difference
+	for _, field := range fields {
+		last := len(field) - 1
+		one, other := Map(from, field[:last]...), Map(to, field[:last]...)
+		found = diffKey(field[:last], field[last], one, other, found)
+	}
+	return found
+}
+
 func diffMaps(path Path, from, to Body, found []Difference) []Difference {
 	for _, key := range keysOf(from, to) {
-		before, had := from[key]
-		after, has := to[key]
-		at := path.Child(key)
-		beforeMap, wasMap := before.(Body)
-		afterMap, isMap := after.(Body)
-		switch {
-		case !had || before == nil && after != nil:
-			if has && after != nil {
-				found = append(found, Difference{Op: Added, Path: at, New: after})
-			}
-		case !has || after == nil && before != nil:
-			if before != nil {
-				found = append(found, Difference{Op: Removed, Path: at, Old: before})
-			}
-		case wasMap && isMap:
-			found = diffMaps(at, beforeMap, afterMap, found)
-		case !Equal(before, after):
-			found = append(found, Difference{Op: Changed, Path: at, Old: before, New: after})
-		}
+		found = diffKey(path, key, from, to, found)
+	}
+	return found
+}
+
+// diffKey compares one key of two maps.
+func diffKey(path Path, key string, from, to Body, found []Difference) []Difference {
+	before, after := from[key], to[key]
+	beforeMap, wasMap := before.(Body)
+	afterMap, isMap := after.(Body)
+	switch {
+	case before == nil && after == nil:
+		return found
+	case before == nil:
+		return append(found, Difference{Op: Added, Path: path.Child(key), New: after})
+	case after == nil:
+		return append(found, Difference{Op: Removed, Path: path.Child(key), Old: before})
+	case wasMap && isMap:
+		return diffMaps(path.Child(key), beforeMap, afterMap, found)
+	case !Equal(before, after):
+		return append(found, Difference{Op: Changed, Path: path.Child(key), Old: before, New: after})
 	}
 	return found
 }

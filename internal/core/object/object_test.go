@@ -115,6 +115,35 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+func TestTheDiffOfFieldsIsAtTheirOwnPaths(t *testing.T) { // F41
+	before := body(t, `{"spec": {"a": 1, "b": {"x": 1}}}`)
+	after := body(t, `{"spec": {"a": 2, "b": {"x": 2}, "c": 3}, "metadata": {"labels": {"l": "1"}}, "status": {"s": 1}}`)
+	fields := []object.Path{{"metadata", "labels"}, {"spec", "b"}, {"spec", "c", "none"}, {"status", "s"}}
+	want := []object.Difference{
+		{Op: object.Added, Path: object.Path{"metadata", "labels"}, New: object.Body{"l": "1"}},
+		{Op: object.Changed, Path: object.Path{"spec", "b", "x"}, Old: 1.0, New: 2.0},
+		{Op: object.Added, Path: object.Path{"status", "s"}, New: 1.0},
+	}
+	if diff := cmp.Diff(want, object.DiffFields(before, after, fields)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(object.Diff(before["spec"].(object.Body), after["spec"].(object.Body)), trimmed(object.DiffFields(before, after, nil))); diff != "" {
+		t.Errorf("without fields: %s", diff)
+	}
+}
+
+// trimmed leaves only what is below spec, with paths from there.
+func trimmed(found []object.Difference) []object.Difference {
+	var below []object.Difference
+	for _, difference := range found {
+		if difference.Path.Under("spec") {
+			difference.Path = difference.Path[1:]
+			below = append(below, difference)
+		}
+	}
+	return below
+}
+
 func TestNumbersAreEqualByValue(t *testing.T) {
 	for _, pair := range [][2]any{{int64(1), 1.0}, {1.0, int64(1)}, {[]any{int64(2)}, []any{2.0}}} {
 		if !object.Equal(pair[0], pair[1]) {

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
@@ -15,16 +16,35 @@ type Edit struct {
 	Remove bool
 }
 
-// Edits is what someone changed between two bodies: only the fields touched.
+// Edits is what someone changed between two bodies: only the fields touched. A map that was added is edited field by
+// field too, since somebody else may be adding it at the same time.
 func Edits(before, after object.Body) []Edit {
-	differences := object.Diff(before, after)
-	edits := make([]Edit, 0, len(differences))
-	for _, difference := range differences {
-		edits = append(edits, Edit{
-			Path:   difference.Path,
-			Value:  difference.New,
-			Remove: difference.Op == object.Removed,
-		})
+	var edits []Edit
+	for _, difference := range object.Diff(before, after) {
+		switch difference.Op {
+		case object.Removed:
+			edits = append(edits, Edit{Path: difference.Path, Remove: true})
+		case object.Added:
+			edits = set(difference.Path, difference.New, edits)
+		default:
+			edits = append(edits, Edit{Path: difference.Path, Value: difference.New})
+		}
+	}
+	return edits
+}
+
+func set(path object.Path, value any, edits []Edit) []Edit {
+	added, isMap := value.(object.Body)
+	if !isMap || len(added) == 0 {
+		return append(edits, Edit{Path: path, Value: value})
+	}
+	keys := make([]string, 0, len(added))
+	for key := range added {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		edits = set(path.Child(key), added[key], edits)
 	}
 	return edits
 }

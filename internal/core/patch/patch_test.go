@@ -58,6 +58,18 @@ func TestOnlyTouchedFieldsAreWritten(t *testing.T) {
 	}
 }
 
+func TestAnAddedMapIsWrittenFieldByField(t *testing.T) { // Somebody else may be adding it at the same time.
+	edits := patch.Edits(body(t, `{"a": 1}`), body(t, `{"a": {"b": 1}, "status": {"x": {"y": 1}, "empty": {}}}`))
+	want := []patch.Edit{
+		{Path: object.Path{"a"}, Value: object.Body{"b": 1.0}},
+		{Path: object.Path{"status", "empty"}, Value: object.Body{}},
+		{Path: object.Path{"status", "x", "y"}, Value: 1.0},
+	}
+	if diff := cmp.Diff(want, edits); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestForbiddenEditsNameTheFieldAndTheRemedy(t *testing.T) {
 	for path, remedy := range map[string]string{
 		"metadata.finalizers": "OnDelete", "metadata.ownerReferences": "Apply",
@@ -182,6 +194,13 @@ func FuzzEdits(f *testing.F) {
 		}
 		if document.Empty() != (len(edits) == 0) {
 			t.Errorf("%s to %s: %v", one, other, document.Operations())
+		}
+		got, err := apply(t, document, one)
+		if err != nil {
+			t.Fatalf("%s to %s: %v: %v", one, other, document.Operations(), err)
+		}
+		if rest := object.Diff(body(t, got), after); len(rest) > 0 {
+			t.Errorf("%s to %s: %v: %v is left", one, other, document.Operations(), rest)
 		}
 	})
 }

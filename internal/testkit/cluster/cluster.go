@@ -136,7 +136,9 @@ func (l *lines) Write(part []byte) (int, error) {
 // Kubectl runs kubectl with all rights and returns what it prints. A failure fails the test.
 func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), c.program, append([]string{"kubectl"}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
+	defer cancel()
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
