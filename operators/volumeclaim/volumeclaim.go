@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,19 +9,15 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
+	"github.com/einmal-operators/einmal/operators/volumeclaim/config/crd"
 )
-
-// crds is what the operator's program prints when it is asked for its kinds.
-//
-//go:embed config/crd/volumeclaim.einmal.dev_ephemeralvolumeclaims.yaml
-var crds []byte
 
 // identity names the operator in its records, its finalizer and the fields that it owns. It never changes.
 const identity = "volumeclaims.einmal.dev"
 
 // operator declares what happens when.
 func operator() *einmal.Operator {
-	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crds))
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", provideVolume)
 	claims.OnUpdate("resize-pvc", provideVolume, einmal.Field("spec.size"))
