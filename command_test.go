@@ -1,0 +1,72 @@
+package einmal
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestTheCommandLineOfAnOperator(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+	t.Setenv("KUBECONFIG", nowhere)
+	for name, test := range map[string]struct {
+		args     []string
+		code     int
+		out, err string
+	}{
+		"no verb":           {nil, exitUsage, "", "print its CustomResourceDefinitions"},
+		"an unknown verb":   {[]string{"rum"}, exitUsage, "", `unknown verb "rum"`},
+		"help":              {[]string{"--help"}, exitStopped, "handle objects until stopped", ""},
+		"version":           {[]string{"version"}, exitStopped, "einmal", ""},
+		"crds":              {[]string{"crds"}, exitStopped, "---\nkind: One\n---\nkind: Two\n", ""},
+		"run --help":        {[]string{"run", "--help"}, exitStopped, "", "-namespace"},
+		"an unknown flag":   {[]string{"run", "--colour"}, exitUsage, "", "colour"},
+		"a bad log format":  {[]string{"run", "--log-format", "xml"}, exitUsage, "", "give text or json"},
+		"an argument":       {[]string{"run", "now"}, exitUsage, "", `unexpected argument "now"`},
+		"no API server":     {[]string{"run"}, exitFailed, "", "--kubeconfig"},
+		"a missing file":    {[]string{"run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"json logs, and -v": {[]string{"run", "--log-format=json", "-v", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			op := New("op.example.com", CRDs([]byte("---\nkind: One\n"), []byte("kind: Two")))
+			For[corev1.ConfigMap](op).OnCreate("x", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
+			var out, failures strings.Builder
+			if code := op.command(t.Context(), test.args, &out, &failures); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if !strings.Contains(out.String(), test.out) {
+				t.Errorf("printed %q, want %q in it", &out, test.out)
+			}
+			if !strings.Contains(failures.String(), test.err) {
+				t.Errorf("complained %q, want %q in it", &failures, test.err)
+			}
+		})
+	}
+}
+
+func TestMistakesEndRunWithAMessage(t *testing.T) {
+	var out, failures strings.Builder
+	if code := New("op.example.com").command(t.Context(), []string{"run"}, &out, &failures); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(failures.String(), "no kind is declared") {
+		t.Errorf("complained %q", &failures)
+	}
+	if code := New("op.example.com").command(t.Context(), []string{"crds"}, &out, &failures); code != exitFailed || !strings.Contains(failures.String(), "einmal.CRDs") {
+		t.Errorf("crds without any: exit code %d, %q", code, &failures)
+	}
+}
+
+func TestNamespacesAreSplit(t *testing.T) {
+	var flags runFlags
+	if err := flags.parse([]string{"--namespace", "a, b,,c"}, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(flags.Namespaces, "|"); got != "a|b|c" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,154 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// An operator with all its verbs. main ends with op.Main(), which knows run, crds and version.
+func Example() {
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Object.Status.Phase = "Made"
+		return nil
+	})
+	widgets.OnUpdate("resize", func(_ context.Context, c *einmal.Change[Widget]) error {
+		for _, difference := range c.Diff {
+			c.Log.Info("resized", "from", difference.Old, "to", difference.New)
+		}
+		return nil
+	}, einmal.Field("spec.size"))
+	widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { return nil })
+	// op.Main()
+	// Output:
+}
+
+// SetupWithManager puts an operator beside plain reconcilers, in one manager with one cache.
+func ExampleOperator_SetupWithManager() {
+	setup := func() (manager.Manager, error) {
+		op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+		einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Status.Phase = "Made"
+			return nil
+		})
+		mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Cache: op.CacheOptions()})
+		if err != nil {
+			return nil, err
+		}
+		if err := addTestKinds(mgr.GetScheme()); err != nil {
+			return nil, err
+		}
+		plain := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		})
+		if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(plain); err != nil {
+			return nil, err
+		}
+		return mgr, op.SetupWithManager(mgr)
+	}
+	_ = setup // Then mgr.Start(ctx) runs both.
+	// Output:
+}
+
+// A create handler applies the whole desired child; a second run does no harm.
+func ExampleChange_Apply() {
+	makeConfig := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(c.Object.Spec.Size)}}
+		config.Name = c.Object.Name
+		return c.Apply(ctx, config)
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("make-config", makeConfig)
+	widgets.OnUpdate("update-config", makeConfig, einmal.Field("spec.size"))
+	// Output:
+}
+
+// Adopt takes over an object that exists without the owner's reference.
+func ExampleAdopt() {
+	_ = func(ctx context.Context, c *einmal.Change[Widget]) error {
+		config := &corev1.ConfigMap{}
+		config.Name = "made-by-hand"
+		return c.Apply(ctx, config, einmal.Adopt())
+	}
+	// Output:
+}
+
+// GVK names the kind of untyped objects.
+func ExampleGVK() {
+	op := einmal.New("gadgets.example.com")
+	gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK("example.com", "v1", "Gadget"))
+	gadgets.OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+		return unstructured.SetNestedField(c.Object.Object, "Made", "status", "phase")
+	})
+	// Output:
+}
+
+// An update handler sees what changed since it last succeeded, also while the operator was down.
+func ExampleKind_OnUpdate() {
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnUpdate("shrink", func(_ context.Context, c *einmal.Change[Widget]) error {
+		if before, known := c.Old(); known && before.Spec.Size > c.Object.Spec.Size {
+			return einmal.Permanent(fmt.Errorf("size %d is below the present %d: make a new widget", c.Object.Spec.Size, before.Spec.Size))
+		}
+		return nil
+	}, einmal.Field("spec.size"))
+	// Output:
+}
+
+// A delete handler keeps the object until it has succeeded.
+func ExampleKind_OnDelete() {
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnDelete("remove-config", func(ctx context.Context, c *einmal.Change[Widget]) error {
+		config := &corev1.ConfigMap{}
+		config.Namespace, config.Name = c.Object.Namespace, c.Object.Name
+		return client.IgnoreNotFound(c.Client.Delete(ctx, config))
+	})
+	// Output:
+}
+
+// A resume handler runs once per process for objects that were handled before.
+func ExampleKind_OnResume() {
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnResume("greet", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Log.Info("still here", "size", c.Object.Spec.Size)
+		return nil
+	})
+	// Output:
+}
+
+// RetryAfter with nil waits: it counts no attempt, and however long it takes it is written once.
+func ExampleRetryAfter() {
+	_ = func(ctx context.Context, c *einmal.Change[Widget]) error {
+		pod := &corev1.Pod{}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), pod); err != nil {
+			return err // Retried with back-off.
+		}
+		if pod.Status.Phase != corev1.PodRunning {
+			return einmal.RetryAfter(pollEvery, nil)
+		}
+		return nil
+	}
+	// Output:
+}
+
+// Permanent ends the attempts until what the handler looks at changes.
+func ExamplePermanent() {
+	_ = func(_ context.Context, c *einmal.Change[Widget]) error {
+		if c.Object.Spec.Size > 100 {
+			return einmal.Permanent(fmt.Errorf("size %d is above 100, the most that there is", c.Object.Spec.Size))
+		}
+		return nil
+	}
+	// Output:
+}
