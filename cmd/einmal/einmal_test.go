@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // playground is a directory with a module of its own that holds the test operator, so that its sources can be changed.
@@ -144,13 +145,27 @@ func TestAKilledDevLeavesNoProcess(t *testing.T) {
 	dev.signal(syscall.SIGKILL)
 	dev.end()
 	expectNoProcesses(t, p.root)
+
+	t.Run("and dev ends with a cluster that ends", func(t *testing.T) {
+		dev := start(t, p.root, "dev", p.operator)
+		dev.await("operator | I am " + account + "\n")
+		down := exec.CommandContext(t.Context(), devcluster(t), "down", "--data", p.root+"/.devcluster")
+		if output, err := down.CombinedOutput(); err != nil {
+			t.Fatalf("stopping the cluster: %v\n%s", err, output)
+		}
+		dev.await("the devcluster ended by itself (exit code 0)")
+		if code := dev.end(); code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		expectNoProcesses(t, p.root)
+	})
 }
 
 func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
 	data := filepath.Join(p.root, "other data")
-	first := start(t, p.root, "dev", "--data", data, p.operator)
+	first := start(t, p.root, "dev", "--data", data, p.operator, "--", "--linger", "20s")
 	kubeconfig := data + "/kubeconfig"
 	first.await("\nexport KUBECONFIG='" + kubeconfig + "'\n")
 	first.await("operator | I am " + account)
@@ -186,6 +201,7 @@ func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
 	t.Run("a second Ctrl-C ends all at once", func(t *testing.T) {
 		first.signal(syscall.SIGINT)
 		first.await("dev | stopping")
+		<-time.After(300 * time.Millisecond) // sooner, it would be the same one again
 		first.signal(syscall.SIGINT)
 		if code := first.end(); code != 1 {
 			t.Errorf("exit code %d, want 1", code)

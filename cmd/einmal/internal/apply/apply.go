@@ -24,6 +24,7 @@ const FieldManager = "einmal-dev"
 // Applier applies objects of any kind that the API server knows.
 type Applier struct {
 	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 	namespace string
 }
@@ -40,7 +41,7 @@ func New(config *rest.Config, namespace string) (*Applier, error) {
 		return nil, fmt.Errorf("making a discovery client: %w", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(lookup))
-	return &Applier{client: client, mapper: mapper, namespace: namespace}, nil
+	return &Applier{client: client, discovery: lookup, mapper: mapper, namespace: namespace}, nil
 }
 
 // Apply applies the objects in the order in which each finds what it needs (manifest.Sort), tells of each that went

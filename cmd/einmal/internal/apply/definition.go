@@ -1,12 +1,15 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -19,6 +22,9 @@ const (
 
 	definitionPoll    = 50 * time.Millisecond
 	definitionTimeout = 60 * time.Second
+	// publishTimeout is how long the publication of a schema is waited for. Operators do without it for a while, and
+	// some API servers publish none, so it is no mistake when it does not come.
+	publishTimeout = 5 * time.Second
 )
 
 func isDefinition(object manifest.Object) bool {
@@ -40,6 +46,7 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 			return fmt.Errorf("%s: waiting for %s to be established (%s): %w",
 				definition.Origin, definition.Name(), state, err)
 		}
+		a.awaitSchemas(ctx, definition)
 	}
 	return nil
 }
@@ -60,7 +67,46 @@ func (a *Applier) established(ctx context.Context, definition manifest.Object) (
 	if established, why := condition(live, "Established"); !established {
 		return false, why, nil
 	}
-	return a.served(live), "established, but not found by discovery yet", nil
+	return a.served(ctx, live), "established, but not served yet", nil
+}
+
+// servedVersions returns the versions of a defined kind that are to be served.
+func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersionKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	all, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var served []schema.GroupVersionKind
+	for _, one := range all {
+		if v, ok := one.(map[string]any); ok && v["served"] == true {
+			name, _ := v["name"].(string)
+			served = append(served, schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		}
+	}
+	return served
+}
+
+// awaitSchemas waits, within limits, until the schemas of a defined kind are published.
+func (a *Applier) awaitSchemas(ctx context.Context, definition manifest.Object) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	for _, kind := range servedVersions(definition.Unstructured) {
+		_ = wait.PollUntilContextCancel(ctx, definitionPoll, true, func(context.Context) (bool, error) {
+			return a.published(kind)
+		})
+	}
+}
+
+func (a *Applier) published(kind schema.GroupVersionKind) (bool, error) {
+	paths, err := a.discovery.OpenAPIV3().Paths()
+	if err != nil {
+		return false, err
+	}
+	path, ok := paths["apis/"+kind.GroupVersion().String()]
+	if !ok {
+		return false, nil
+	}
+	text, err := path.Schema(runtime.ContentTypeJSON)
+	return bytes.Contains(text, []byte(`"kind":"`+kind.Kind+`"`)), err
 }
 
 // condition tells whether a condition of an object is true, and what it says.
@@ -74,18 +120,20 @@ func condition(object *unstructured.Unstructured, kind string) (holds bool, says
 	return false, "no condition " + kind + " yet"
 }
 
-// served tells whether every served version of a defined kind can be found by discovery.
-func (a *Applier) served(definition *unstructured.Unstructured) bool {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, one := range versions {
-		version, ok := one.(map[string]any)
-		if !ok || version["served"] != true {
-			continue
+// served tells whether every served version of a defined kind can be found and listed. An API server lists its kinds
+// in several places, and they catch up one after the other.
+func (a *Applier) served(ctx context.Context, definition *unstructured.Unstructured) bool {
+	for _, kind := range servedVersions(definition) {
+		mapping, err := a.mapping(kind)
+		if err != nil {
+			return false
 		}
-		name, _ := version["name"].(string)
-		if _, err := a.mapping(schema.GroupVersionKind{Group: group, Version: name, Kind: kind}); err != nil {
+		resources, err := a.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+		known := func(r metav1.APIResource) bool { return r.Kind == kind.Kind }
+		if err != nil || !slices.ContainsFunc(resources.APIResources, known) {
+			return false
+		}
+		if _, err := a.client.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return false
 		}
 	}

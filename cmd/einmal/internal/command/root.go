@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,9 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 )
+
+// sameSignal is how soon after the first signal another one is no answer of a person to it.
+const sameSignal = 250 * time.Millisecond
 
 // Surroundings are what a command is given besides its arguments.
 type Surroundings struct {
@@ -54,15 +58,24 @@ func Main(args []string, around Surroundings) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	go func() {
-		<-signals
-		stop()
-		<-signals
-		close(again)
-	}()
+	go passOn(signals, stop, again)
 	root := newRoot(args[0], around, again)
 	root.SetArgs(args[1:])
 	return exitCode(root.ExecuteContext(ctx), around.Err)
+}
+
+// passOn calls stop at the first signal and closes again at the next one. What follows within a moment is the same
+// signal once more: a program that started this one may pass on what the terminal has sent to both.
+func passOn(signals <-chan os.Signal, stop func(), again chan<- struct{}) {
+	<-signals
+	stop()
+	for first := time.Now(); ; {
+		<-signals
+		if time.Since(first) >= sameSignal {
+			close(again)
+			return
+		}
+	}
 }
 
 func exitCode(err error, stderr io.Writer) int {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file")
 	crash := flags.String("crash-once", "", "crash unless this file exists, and create it")
+	linger := flags.Duration("linger", 0, "how long to take for the end")
 	_ = flags.String("health-probe-bind-address", "", "unused")
 	_ = flags.String("metrics-bind-address", "", "unused")
 	if err := flags.Parse(args); err != nil {
@@ -73,7 +75,9 @@ func run(ctx context.Context, args []string) error {
 	if err := introduce(ctx, config); err != nil {
 		return err
 	}
-	return greet(ctx, config)
+	err = greet(ctx, config)
+	time.Sleep(*linger)
+	return err
 }
 
 func introduce(ctx context.Context, config *rest.Config) error {
