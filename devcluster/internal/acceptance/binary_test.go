@@ -116,9 +116,10 @@ func launch(t *testing.T, dir string, args ...string) *upProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer readEnd.Close()
+	defer func() { _ = readEnd.Close() }()
 	u := &upProcess{t: t, dir: dir, hold: writeEnd, exited: make(chan struct{})}
-	u.cmd = exec.Command(binary(t), append([]string{"up", "--exit-with-fd", "3"}, args...)...)
+	// The end of the test is no reason to kill it: the cleanup stops it.
+	u.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), append([]string{"up", "--exit-with-fd", "3"}, args...)...)
 	u.cmd.Dir, u.cmd.Env = dir, environment()
 	u.cmd.ExtraFiles = []*os.File{readEnd}
 	u.cmd.Stderr = u
@@ -130,11 +131,11 @@ func launch(t *testing.T, dir string, args ...string) *upProcess {
 	}
 	go func() {
 		_ = u.cmd.Wait() // the state tells how it ended
-		in.Close()
+		_ = in.Close()
 		close(u.exited)
 	}()
 	t.Cleanup(func() {
-		writeEnd.Close()
+		_ = writeEnd.Close()
 		<-u.exited
 		if t.Failed() {
 			t.Logf("devcluster up said:\n%s", u.errors())
@@ -215,8 +216,8 @@ func pids(t *testing.T, dir string) map[string]int {
 // gone reports an error that names a process that still exists.
 func gone(processes map[string]int) error {
 	for name, pid := range processes {
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("%s, process %d, still exists: %v", name, pid, err)
+		if !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return fmt.Errorf("%s, process %d, still exists", name, pid)
 		}
 	}
 	return nil

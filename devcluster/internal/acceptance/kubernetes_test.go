@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -225,7 +226,24 @@ func (c inCluster) volume(t *testing.T) {
 		t.Errorf("the volume has access modes %v", got)
 	}
 
-	// The capacity of the volume must not be seen smaller than the claim's.
+	c.grow(t, claim)
+	if err := claims.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := volumes.Get(t.Context(), volume.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the volume is still there"), err)
+	})
+}
+
+// grow watches a claim while it grows: as soon as the claim shows the new size,
+// the volume has it, and no condition is left.
+func (c inCluster) grow(t *testing.T, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	claims := c.client.CoreV1().PersistentVolumeClaims("default")
 	watch, err := claims.Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=data", ResourceVersion: claim.ResourceVersion,
 	})
@@ -237,34 +255,36 @@ func (c inCluster) volume(t *testing.T) {
 	if _, err := claims.Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for event := range watch.ResultChan() {
-		seen, ok := event.Object.(*corev1.PersistentVolumeClaim)
-		if !ok {
-			t.Fatalf("unexpected event %v", event)
+	deadline := time.After(patience)
+	for {
+		select {
+		case <-deadline:
+			t.Fatal("the claim does not grow")
+		case event := <-watch.ResultChan():
+			seen, ok := event.Object.(*corev1.PersistentVolumeClaim)
+			if !ok {
+				t.Fatalf("unexpected event %v", event)
+			}
+			if seen.Status.Capacity.Storage().String() == "3Gi" {
+				c.checkGrown(t, seen)
+				return
+			}
 		}
-		if seen.Status.Capacity.Storage().String() != "3Gi" {
-			continue
-		}
-		volume, err := volumes.Get(t.Context(), seen.Spec.VolumeName, metav1.GetOptions{})
-		if err != nil || volume.Spec.Capacity.Storage().String() != "3Gi" {
-			t.Errorf("the claim has grown before its volume: %v, %v", volume.Spec.Capacity, err)
-		}
-		if len(seen.Status.Conditions) > 0 {
-			t.Errorf("conditions are left: %v", seen.Status.Conditions)
-		}
-		break
 	}
+}
 
-	if err := claims.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
+func (c inCluster) checkGrown(t *testing.T, claim *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	volume, err := c.client.CoreV1().PersistentVolumes().Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
-		_, err := volumes.Get(t.Context(), volume.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(errors.New("the volume is still there"), err)
-	})
+	if got := volume.Spec.Capacity.Storage().String(); got != "3Gi" {
+		t.Errorf("the claim has grown before its volume, which has %s", got)
+	}
+	if len(claim.Status.Conditions) > 0 {
+		t.Errorf("conditions are left: %v", claim.Status.Conditions)
+	}
 }
 
 func (c inCluster) claimOfSize(t *testing.T, size string) *corev1.PersistentVolumeClaim {

@@ -32,6 +32,7 @@ func TestLifecycle(t *testing.T) {
 
 // firstRun writes something and ends by SIGTERM. It returns the server's URL.
 func firstRun(t *testing.T, dir string) string {
+	t.Helper()
 	u := up(t, dir)
 	eventually(t, func() error { // standard error is read on its own
 		if !strings.Contains(u.errors(), "ready after ") {
@@ -43,11 +44,8 @@ func firstRun(t *testing.T, dir string) string {
 	if u.kubeconfig != want {
 		t.Errorf("the kubeconfig is %s, want %s", u.kubeconfig, want)
 	}
-	for path, mode := range map[string]os.FileMode{want: 0o600, filepath.Dir(want): 0o700 | os.ModeDir} {
-		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
-			t.Errorf("%s: mode %v, error %v, want mode %v", path, info.Mode(), err, mode)
-		}
-	}
+	checkMode(t, want, 0o600)
+	checkMode(t, filepath.Dir(want), 0o700|os.ModeDir)
 	client, _ := clients(t, u.kubeconfig)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
 	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
@@ -62,13 +60,29 @@ func firstRun(t *testing.T, dir string) string {
 	if s.PID != u.cmd.Process.Pid || s.Kubeconfig != want || s.Version != "v1.36.3" {
 		t.Errorf("unexpected status: %+v", s)
 	}
-
 	second := run(t, dir, "up")
 	if second.code != 1 || !strings.Contains(second.stderr, "process "+strconv.Itoa(s.PID)) {
 		t.Errorf("a second up exits with %d and says %q; it should name process %d", second.code, second.stderr, s.PID)
 	}
+	terminate(t, u)
+	return s.Server
+}
 
-	processes := pids(t, dir)
+func checkMode(t *testing.T, path string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode() != want {
+		t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+	}
+}
+
+// terminate stops a cluster by SIGTERM and checks that everything goes, in time.
+func terminate(t *testing.T, u *upProcess) {
+	t.Helper()
+	processes := pids(t, u.dir)
 	start := time.Now()
 	if err := u.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -82,11 +96,11 @@ func firstRun(t *testing.T, dir string) string {
 	if err := gone(processes); err != nil {
 		t.Error(err)
 	}
-	return s.Server
 }
 
 // killedRun finds the data of the first run and is killed.
 func killedRun(t *testing.T, dir, server string) {
+	t.Helper()
 	u := up(t, dir)
 	client, _ := clients(t, u.kubeconfig)
 	if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
@@ -106,15 +120,17 @@ func killedRun(t *testing.T, dir, server string) {
 // recoveredRun starts after a kill, although another program has taken the
 // port, and ends because a component does.
 func recoveredRun(t *testing.T, dir string) {
+	t.Helper()
 	state, err := os.ReadFile(filepath.Join(dir, ".devcluster", "port"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strings.TrimSpace(string(state))))
+	address := net.JoinHostPort("127.0.0.1", strings.TrimSpace(string(state)))
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	u := up(t, dir)
 	for _, note := range []string{"ended without cleaning up", "is taken"} {
 		if !strings.Contains(u.errors(), note) {
@@ -143,6 +159,7 @@ func recoveredRun(t *testing.T, dir string) {
 
 // freshRun starts without the old data and is stopped by "down".
 func freshRun(t *testing.T, dir string) {
+	t.Helper()
 	u := up(t, dir, "--fresh", "--nodes", "3")
 	client, _ := clients(t, u.kubeconfig)
 	_, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
@@ -186,7 +203,9 @@ func TestEndOfDescriptor(t *testing.T) {
 		return nil
 	})
 	start := time.Now()
-	u.hold.Close()
+	if err := u.hold.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if code := u.wait(); code != 0 {
 		t.Errorf("up ends with %d", code)
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"sync"
 	"syscall"
@@ -19,8 +21,8 @@ import (
 )
 
 const (
-	// exitNotRunning is the exit code of "status" when no cluster runs.
-	exitNotRunning = exitError(3)
+	// codeNotRunning is the exit code of "status" when no cluster runs.
+	codeNotRunning = 3
 	healthTimeout  = 2 * time.Second
 )
 
@@ -73,7 +75,7 @@ when a cluster runs and 3 when none does.`,
 				err = printText(cmd.OutOrStdout(), s)
 			}
 			if err == nil && !s.Running {
-				err = exitNotRunning
+				err = exitError(codeNotRunning)
 			}
 			return err
 		},
@@ -89,13 +91,15 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	if err != nil || !locked {
 		return s, err
 	}
+	s.Running = true
 	state, err := dir.ReadState()
-	if err != nil {
-		// Locked, but nothing written yet: it has only just been started.
-		s.Running = true
-		return s, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil // it has only just been started
 	}
-	s.Running, s.Ready, s.PID = true, state.Ready, state.PID
+	if err != nil {
+		return s, err
+	}
+	s.Ready, s.PID = state.Ready, state.PID
 	s.Kubeconfig, s.Server, s.Version = state.Kubeconfig, state.Server, state.Version
 	s.Started = &state.Started
 	client, err := adminClient(state.Kubeconfig)
@@ -136,7 +140,7 @@ func wellAndAlive(ctx context.Context, client *http.Client, c instance.Component
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close()
+	_ = response.Body.Close() // only the status counts
 	return response.StatusCode == http.StatusOK
 }
 

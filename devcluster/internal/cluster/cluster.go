@@ -85,7 +85,7 @@ func Up(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }() // the lock is let go of in any case
 	if stale != nil {
 		r.say("note: the last instance, process %d, ended without cleaning up; taking over", stale.PID)
 	}

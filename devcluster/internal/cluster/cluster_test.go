@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -23,8 +22,7 @@ func TestReservedPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := net.JoinHostPort(loopback, p.String())
-	if other, err := net.Listen("tcp", address); err == nil {
-		other.Close()
+	if err := take(t, address); err == nil {
 		t.Error("the reserved port could be taken")
 	}
 	sharing := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -33,21 +31,31 @@ func TestReservedPort(t *testing.T) {
 			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 		}), &err)
 	}}
-	listener, err := sharing.Listen(context.Background(), "tcp", address)
+	listener, err := sharing.Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatalf("the component cannot listen: %v", err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	for range 20 { // each connection arrives at the one that listens
-		conn, err := net.Dial("tcp", address)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.Close()
+		_ = conn.Close()
 	}
 	if err := p.release(); err != nil {
 		t.Error(err)
 	}
+}
+
+// take listens on the address until the test ends.
+func take(t *testing.T, address string) error {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err == nil {
+		t.Cleanup(func() { _ = listener.Close() })
+	}
+	return err
 }
 
 func firstError(err error, other *error) error {
@@ -73,11 +81,9 @@ func TestServerPortIsKeptWhenFree(t *testing.T) {
 	if err := second.release(); err != nil {
 		t.Fatal(err)
 	}
-	taken, err := net.Listen("tcp", net.JoinHostPort(loopback, first.String()))
-	if err != nil {
+	if err := take(t, net.JoinHostPort(loopback, first.String())); err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
 	third, note, err := reserveServerPort(dir)
 	if err != nil || third.number == first.number || !strings.Contains(note, first.String()) {
 		t.Errorf("port %d, note %q, error %v", third.number, note, err)
@@ -91,7 +97,7 @@ func TestServerPortIsKeptWhenFree(t *testing.T) {
 // TestShellQuote asks a shell what it makes of the quoted word.
 func TestShellQuote(t *testing.T) {
 	for _, word := range []string{"/a/b.c", "/with space", "it's", "$HOME", "", "a\nb", "ü"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(word)).Output()
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+shellQuote(word)).Output()
 		if err != nil || string(out) != word {
 			t.Errorf("%q is %s for a shell: %q, %v", word, shellQuote(word), out, err)
 		}

@@ -60,8 +60,10 @@ func serving(d instance.Dir, ca *pki.Authority) error {
 	requests := map[string]pki.Request{
 		"apiserver": {
 			CommonName: apiServer,
-			DNSNames: []string{"localhost", "kubernetes", "kubernetes.default",
-				"kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+			DNSNames: []string{
+				"localhost", "kubernetes", "kubernetes.default",
+				"kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+			},
 			IPs: append(local, net.IPv4(10, 96, 0, 1)),
 		},
 		controllerManager: {CommonName: controllerManager, DNSNames: []string{"localhost"}, IPs: local},

@@ -41,7 +41,7 @@ func reservePort(wanted int) (port, error) {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err == nil {
-		err = p.readNumber()
+		p.number, err = numberOf(fd)
 	}
 	if err != nil {
 		return port{}, errors.Join(fmt.Errorf("reserve port %d on %s: %w", wanted, loopback, err), p.release())
@@ -49,17 +49,16 @@ func reservePort(wanted int) (port, error) {
 	return p, nil
 }
 
-func (p *port) readNumber() error {
-	addr, err := unix.Getsockname(p.fd)
+func numberOf(fd int) (int, error) {
+	addr, err := unix.Getsockname(fd)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	inet, ok := addr.(*unix.SockaddrInet4)
 	if !ok {
-		return errors.New("the socket has no IPv4 address")
+		return 0, errors.New("the socket has no IPv4 address")
 	}
-	p.number = inet.Port
-	return nil
+	return inet.Port, nil
 }
 
 func (p port) release() error { return unix.Close(p.fd) }

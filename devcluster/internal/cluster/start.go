@@ -174,7 +174,7 @@ func (r *running) healthy(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	_ = response.Body.Close() // only the status counts
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, response.Status)
 	}

@@ -17,7 +17,7 @@ import (
 func Kubectl(args []string) {
 	// kubectl and its plugins read the process's arguments.
 	os.Args = append([]string{"kubectl"}, args...)
-	logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) //nolint:errcheck // as the original program does
+	logs.GlogSetter(cmd.GetLogVerbosity(os.Args)) //nolint:errcheck,gosec // as the original program does
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)
 	}

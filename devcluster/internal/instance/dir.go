@@ -20,6 +20,9 @@ const (
 	lockName   = "lock"
 	markerText = "This directory belongs to devcluster: \"devcluster up --fresh\" deletes what is in it.\n"
 
+	// dirMode keeps other users from the keys and from the socket of etcd.
+	dirMode = 0o700
+
 	// probeTime is how long a lock is tried for before it counts as taken: a
 	// "devcluster status" holds it for an instant.
 	probeTime = 300 * time.Millisecond
@@ -71,7 +74,7 @@ func (d Dir) Ours() bool {
 // Prepare creates the directory, or checks that an existing one is ours, can be
 // written to and has space left.
 func (d Dir) Prepare() error {
-	if err := os.MkdirAll(d.Path, 0o700); err != nil {
+	if err := os.MkdirAll(d.Path, dirMode); err != nil {
 		return fmt.Errorf("data directory: %w; choose another one with --data", err)
 	}
 	if !d.Ours() {
@@ -84,7 +87,7 @@ func (d Dir) Prepare() error {
 				"so it stays untouched: choose another directory with --data", d.Path, entries[0].Name())
 		}
 	}
-	if err := os.Chmod(d.Path, 0o700); err != nil {
+	if err := os.Chmod(d.Path, dirMode); err != nil {
 		return fmt.Errorf("data directory: %w; choose another one with --data", err)
 	}
 	if err := d.CheckSpace(); err != nil {
@@ -102,7 +105,7 @@ func (d Dir) CheckSpace() error {
 	if err := syscall.Statfs(d.Path, &stat); err != nil {
 		return fmt.Errorf("data directory %s: %w", d.Path, err)
 	}
-	free := stat.Bavail * uint64(stat.Bsize)
+	free := stat.Bavail * uint64(stat.Bsize) //nolint:gosec // a block size is positive; its type differs by system
 	if free < minFree {
 		return fmt.Errorf("only %d MiB are free on the disk of %s, a cluster needs at least %d: "+
 			"free some space or choose another directory with --data", free>>20, d.Path, minFree>>20)
@@ -125,8 +128,7 @@ func (d Dir) Lock() (file *os.File, stale *State, err error) {
 			break
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			file.Close()
-			return nil, nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+			return nil, nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
 		}
 		state, errRead := d.ReadState()
 		limit := probeTime
@@ -136,8 +138,7 @@ func (d Dir) Lock() (file *os.File, stale *State, err error) {
 			limit = leaveTime
 		}
 		if time.Since(start) > limit {
-			file.Close()
-			return nil, nil, &RunningError{Dir: d.Path, State: state}
+			return nil, nil, errors.Join(&RunningError{Dir: d.Path, State: state}, file.Close())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -157,7 +158,7 @@ func (d Dir) Locked() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer file.Close() // lets go of the lock as well
+	defer func() { _ = file.Close() }() // lets go of the lock as well
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return true, nil

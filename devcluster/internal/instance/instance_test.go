@@ -86,7 +86,7 @@ func TestLock(t *testing.T) {
 	if err != nil || stale == nil || stale.PID != os.Getpid() {
 		t.Fatalf("stale %v, error %v", stale, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if err := d.RemoveState(); err != nil {
 		t.Fatal(err)
 	}

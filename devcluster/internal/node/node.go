@@ -121,7 +121,9 @@ func Rules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: append(all, "patch", "update", "delete")},
 		{APIGroups: []string{""}, Resources: []string{"nodes/status", "pods/status"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
-			Verbs: append(all, "create", "patch", "update")},
+		{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: append(all, "create", "patch", "update"),
+		},
 	}
 }

@@ -30,7 +30,7 @@ func Tail(name string, n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err

@@ -74,9 +74,9 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	p := &Process{Spec: spec, exited: make(chan struct{})}
-	p.cmd = exec.Command(spec.Program, spec.Args...)
+	p.cmd = exec.Command(spec.Program, spec.Args...) //nolint:gosec,noctx // runs this very binary; Stop ends it, in order
 	p.cmd.Dir = spec.Dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// In this order they become lifelineFD and holdFD.

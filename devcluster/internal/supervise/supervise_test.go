@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,50 +23,54 @@ const (
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleVariable); role {
 	case "":
-		os.Exit(m.Run())
+		m.Run()
 	case "parent":
-		playParent()
+		os.Exit(playParent(os.Stdout)) //nolint:forbidigo // a part in the play, not a test
 	default:
-		playChild(role)
+		os.Exit(playChild(role, os.Stdout)) //nolint:forbidigo // a part in the play, not a test
 	}
 }
 
 // playChild does what its role says until it is ended.
-func playChild(role string) {
+func playChild(role string, out io.Writer) int {
 	if err := FollowParent(); err != nil {
-		fmt.Println(err)
-		os.Exit(9)
+		fmt.Fprintln(out, err)
+		return 9
 	}
 	switch role {
 	case "fails":
-		fmt.Println("first line")
-		fmt.Println("no disk, no fun")
-		os.Exit(4)
+		fmt.Fprintln(out, "first line")
+		fmt.Fprintln(out, "no disk, no fun")
+		return 4
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	}
-	fmt.Println("up")
+	fmt.Fprintln(out, "up")
 	select {}
 }
 
 // playParent starts a child and waits to be killed.
-func playParent() {
-	group, err := NewGroup(os.Stdout)
+func playParent(out *os.File) int {
+	group, err := NewGroup(out)
 	if err != nil {
-		os.Exit(8)
+		return 8
 	}
-	os.Setenv(roleVariable, "obedient")
+	if err := os.Setenv(roleVariable, "obedient"); err != nil {
+		return 7
+	}
 	child, err := group.Start(spec("child", os.Args[1]))
 	if err != nil {
-		os.Exit(7)
+		return 6
 	}
-	fmt.Println(child.PID())
+	fmt.Fprintln(out, child.PID())
 	select {}
 }
 
 func spec(name, dir string) Spec {
-	return Spec{Name: name, Program: os.Args[0], Args: []string{dir}, Dir: dir,
-		LogFile: filepath.Join(dir, name+".log")}
+	return Spec{
+		Name: name, Program: os.Args[0], Args: []string{dir}, Dir: dir,
+		LogFile: filepath.Join(dir, name+".log"),
+	}
 }
 
 func newGroup(t *testing.T) *Group {
@@ -74,7 +79,7 @@ func newGroup(t *testing.T) *Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { hold.Close() })
+	t.Cleanup(func() { _ = hold.Close() })
 	group, err := NewGroup(hold)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +217,9 @@ func TestLogOfLastRunIsKept(t *testing.T) {
 		if _, err := file.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
-		file.Close()
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for file, want := range map[string]string{name: "second", name + ".1": "first"} {
 		if got, err := Tail(file, 5); err != nil || string(got) != want {

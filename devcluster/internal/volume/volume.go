@@ -59,13 +59,17 @@ func Class() *storagev1.StorageClass {
 func Rules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"persistentvolumes"},
-			Verbs: append(read, "create", "update", "delete")},
+		{
+			APIGroups: []string{""}, Resources: []string{"persistentvolumes"},
+			Verbs: append(read, "create", "update", "delete"),
+		},
 		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: read},
 		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims/status"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses"}, Verbs: read},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
-			Verbs: []string{"create", "patch", "update"}},
+		{
+			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch", "update"},
+		},
 	}
 }
 
