@@ -114,8 +114,7 @@ func fieldOf(in reflect.Type, rest, whole object.Path) error {
 }
 
 func jsonField(in reflect.Type, name string) (reflect.Type, bool) {
-	for i := range in.NumField() {
-		field := in.Field(i)
+	for field := range in.Fields() {
 		tag, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		inline := tag == "" && (field.Anonymous || strings.Contains(options, "inline"))
 		switch {

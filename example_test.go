@@ -30,6 +30,7 @@ func Example() {
 	}, einmal.Field("spec.size"))
 	widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { return nil })
 	// op.Main()
+
 	// Output:
 }
 

@@ -115,7 +115,7 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: give text or json", f.logFormat)
 	}
-	for _, namespace := range strings.Split(f.namespaces, ",") {
+	for namespace := range strings.SplitSeq(f.namespaces, ",") {
 		if namespace = strings.TrimSpace(namespace); namespace != "" {
 			f.Namespaces = append(f.Namespaces, namespace)
 		}
@@ -187,11 +187,10 @@ func version() string {
 	if !known {
 		return "unknown"
 	}
-	text := info.Main.Path + " " + info.Main.Version
 	for _, dependency := range info.Deps {
 		if dependency.Path == "github.com/einmal-operators/einmal" {
-			text += ", einmal " + dependency.Version
+			return fmt.Sprintf("%s %s, einmal %s", info.Main.Path, info.Main.Version, dependency.Version)
 		}
 	}
-	return text
+	return info.Main.Path + " " + info.Main.Version
 }

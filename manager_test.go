@@ -103,7 +103,7 @@ func TestAnOperatorBesideAPlainReconciler(t *testing.T) {
 
 func startManager(t *testing.T, mgr manager.Manager) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // It is stopped in order, before the test's own ends.
+	ctx, cancel := context.WithCancel(context.Background()) // It is stopped in order, before the test's own ends.
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	return func() {

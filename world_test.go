@@ -41,8 +41,8 @@ func (j *journal) of(object string) []string {
 	defer j.mu.Unlock()
 	var found []string
 	for _, call := range j.calls {
-		if rest, is := strings.CutPrefix(call, object+": "); is {
-			found = append(found, rest)
+		if made, is := strings.CutPrefix(call, object+": "); is {
+			found = append(found, made)
 		}
 	}
 	return found
@@ -124,7 +124,7 @@ func (w *world) operator(t *testing.T, use carrier, plan plan) (stop func()) {
 
 func (w *world) run(t *testing.T, op *einmal.Operator, account *rest.Config) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // It is stopped in order, before the test's own ends.
+	ctx, cancel := context.WithCancel(context.Background()) // It is stopped in order, before the test's own ends.
 	ended := make(chan error, 1)
 	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{}) }()
 	stop = sync.OnceFunc(func() {

@@ -84,8 +84,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 // accepted returns the edits to write. A panic leaves half-made changes behind, and a handler must not touch what is
 // not its own: then there are none.
 func accepted(call *Call, err error) ([]patch.Edit, error) {
-	var panicked *invoke.PanicError
-	if call.Left == nil || errors.As(err, &panicked) {
+	if _, panicked := errors.AsType[*invoke.PanicError](err); call.Left == nil || panicked {
 		return nil, err
 	}
 	edits := patch.Edits(call.Given, call.Left)

@@ -51,26 +51,32 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 		if err == nil || !kube.Refused(err) {
 			return err
 		}
-		newest, failed := p.objects.Get(ctx, p.key)
-		if failed != nil {
+		if failed := p.reopen(ctx, w, err); failed != nil {
 			return failed
 		}
-		if object.Text(newest, "metadata", "uid") != p.memory.uid {
-			return kube.ErrGone
-		}
-		unchanged := p.exact && version(newest) == version(p.base)
-		if unchanged || !errors.Is(err, kube.ErrConflict) {
-			// Nobody was faster, so it is the content that is refused.
-			if !w.refuse(p, kube.Refusal(err)) {
-				return err
-			}
-		}
-		if failed := p.openRaw(newest); failed != nil {
-			return failed
-		}
-		p.plan = p.pure.Decide(p.state())
 	}
 	return fmt.Errorf("%s changes faster than it can be written: %w", p.key, err)
+}
+
+// reopen goes on from the live object after a refusal. When nobody else has changed it, it is the content that is
+// refused: then the handlers' changes are given up, or, if there are none, the refusal is returned.
+func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
+	newest, err := p.objects.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	if object.Text(newest, "metadata", "uid") != p.memory.uid {
+		return kube.ErrGone
+	}
+	unchanged := p.exact && version(newest) == version(p.base)
+	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, kube.Refusal(refusal)) {
+		return refusal
+	}
+	if err := p.openRaw(newest); err != nil {
+		return err
+	}
+	p.plan = p.pure.Decide(p.state())
+	return nil
 }
 
 // send sends what is not sent yet, in at most two requests.

@@ -34,7 +34,13 @@ func (e *events) Start(ctx context.Context, to queue) error {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
 	e.registration, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(added any, initial bool) { e.added(to, added, initial) },
+		AddFunc: func(added any, initial bool) {
+			if initial {
+				e.expect(to, added)
+			} else {
+				enqueue(to, added)
+			}
+		},
 		UpdateFunc: func(before, after any) {
 			if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
 				return
@@ -64,17 +70,15 @@ func (e *events) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// added puts objects of the initial list behind live changes.
-func (e *events) added(to queue, object any, initial bool) {
+// expect puts an object of the initial list behind live changes.
+func (e *events) expect(to queue, object any) {
 	key, found := keyOf(object)
 	if !found {
 		return
 	}
+	e.keeper.startup.expect(key)
 	request := reconcile.Request{NamespacedName: key}
-	if initial {
-		e.keeper.startup.expect(key)
-	}
-	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && initial {
+	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can {
 		low := ctrlhandler.LowPriority
 		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, request)
 		return

@@ -40,8 +40,7 @@ func (p *pass) tellInvoked(run handler.Run) {
 
 func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, took time.Duration) {
 	log := p.log.With("handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "took", took.Round(time.Millisecond))
-	var panicked *invoke.PanicError
-	if errors.As(err, &panicked) {
+	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
 	switch result.Outcome {

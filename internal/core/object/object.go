@@ -2,6 +2,8 @@
 // It never changes what it is given; results share memory with it.
 package object
 
+import "maps"
+
 // Body is an object or a part of one, as decoded JSON: maps, slices, strings, bool, int64, float64 and nil.
 type Body = map[string]any
 
@@ -51,6 +53,9 @@ func List(body Body, path ...string) []string {
 // With returns body with value at path, copying only the maps on the way, so that body stays as it was.
 // What stands in the way and is no map is replaced by one.
 func With(body Body, path Path, value any) Body {
+	if len(path) == 0 {
+		return body
+	}
 	changed := shallow(body)
 	if len(path) == 1 {
 		changed[path[0]] = value
@@ -63,7 +68,7 @@ func With(body Body, path Path, value any) Body {
 
 // Without returns body without what is at path, copying only the maps on the way. Parents left empty stay.
 func Without(body Body, path Path) Body {
-	if _, found := Get(body, path...); !found {
+	if _, found := Get(body, path...); !found || len(path) == 0 {
 		return body
 	}
 	changed := shallow(body)
@@ -78,8 +83,6 @@ func Without(body Body, path Path) Body {
 
 func shallow(body Body) Body {
 	copied := make(Body, len(body)+1)
-	for key, value := range body {
-		copied[key] = value
-	}
+	maps.Copy(copied, body)
 	return copied
 }

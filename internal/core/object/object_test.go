@@ -9,11 +9,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-func body(t testing.TB, text string) object.Body {
-	t.Helper()
+func body(tb testing.TB, text string) object.Body {
+	tb.Helper()
 	var decoded object.Body
 	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		tb.Fatalf("%s: %v", text, err)
 	}
 	return decoded
 }

@@ -106,8 +106,8 @@ func (d *Document) AddFinalizer(name string) {
 func (d *Document) RemoveFinalizer(name string) {
 	path := object.Path{"metadata", "finalizers"}
 	finalizers := object.List(d.base, path...)
-	for i := len(finalizers) - 1; i >= 0; i-- {
-		if finalizers[i] != name {
+	for i, finalizer := range slices.Backward(finalizers) {
+		if finalizer != name {
 			continue
 		}
 		at := Pointer(path.Child(fmt.Sprint(i)))

@@ -12,25 +12,25 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
 
-func body(t testing.TB, text string) object.Body {
-	t.Helper()
+func body(tb testing.TB, text string) object.Body {
+	tb.Helper()
 	var decoded object.Body
 	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		tb.Fatalf("%s: %v", text, err)
 	}
 	return decoded
 }
 
 // apply does with a document what the API server does: it is the same library.
-func apply(t testing.TB, document *patch.Document, to string) (string, error) {
-	t.Helper()
+func apply(tb testing.TB, document *patch.Document, to string) (string, error) {
+	tb.Helper()
 	operations, err := json.Marshal(document.Operations())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	decoded, err := jsonpatch.DecodePatch(operations)
 	if err != nil {
-		t.Fatalf("%s: %v", operations, err)
+		tb.Fatalf("%s: %v", operations, err)
 	}
 	result, err := decoded.Apply([]byte(to))
 	return string(result), err
@@ -157,8 +157,7 @@ func TestFinalizersOfOthersStay(t *testing.T) { // scenarios 16, 17
 }
 
 func sameFinalizers(t *testing.T, text, want string) bool {
-	got, _ := json.Marshal(object.List(body(t, text), "metadata", "finalizers"))
-	return string(got) == want
+	return cmp.Equal(object.List(body(t, text), "metadata", "finalizers"), object.List(body(t, `{"want":`+want+`}`), "want"))
 }
 
 func TestGuessDropsWhatGoTypesWriteForNothing(t *testing.T) {

@@ -69,16 +69,16 @@ type Verdict struct {
 // Classify sorts the error of an attempt. Anything that is not one of this package's errors is tried again with
 // back-off.
 func Classify(err error) Verdict {
-	var permanent *PermanentError
-	var again *RetryAfterError
+	_, permanent := errors.AsType[*PermanentError](err)
+	again, named := errors.AsType[*RetryAfterError](err)
 	switch {
 	case err == nil:
 		return Verdict{Outcome: record.Done}
-	case errors.As(err, &permanent):
+	case permanent:
 		return Verdict{Outcome: record.Failed}
-	case errors.As(err, &again) && again.Err == nil:
+	case named && again.Err == nil:
 		return Verdict{Outcome: record.Waiting, Delay: again.Delay, Asked: true}
-	case errors.As(err, &again):
+	case named:
 		return Verdict{Outcome: record.Retry, Delay: again.Delay, Asked: true}
 	default:
 		return Verdict{Outcome: record.Retry}

@@ -62,7 +62,7 @@ func program(t *testing.T) string {
 		_, here, _, _ := runtime.Caller(0)
 		found = filepath.Join(filepath.Dir(here), "..", "..", "..", "bin", "devcluster")
 	}
-	if _, err := os.Stat(found); err != nil {
+	if _, err := os.Stat(found); err != nil { //nolint:gosec // The developer names the program.
 		t.Fatalf("the control plane for tests is not built: %v; run make build", err)
 	}
 	return found
@@ -76,7 +76,7 @@ func (c *Cluster) up(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(c.program, "up", "--data", t.TempDir(), "--exit-with-fd", "3") //nolint:noctx // It ends with the pipe.
+	command := exec.Command(c.program, "up", "--data", t.TempDir(), "--exit-with-fd", "3") //nolint:noctx,gosec // It ends with the pipe; the developer names the program.
 	command.ExtraFiles = []*os.File{lifeline}
 	ready := make(chan string, 1)
 	said := &bytes.Buffer{}
@@ -95,7 +95,7 @@ func (c *Cluster) up(t *testing.T) string {
 	t.Cleanup(func() {
 		_ = hold.Close()
 		select {
-		case <-ended:
+		case <-ended: //nolint:errcheck // How it ends after the test is not the test's concern.
 		case <-time.After(startTimeout):
 			_ = command.Process.Kill()
 		}
@@ -124,12 +124,12 @@ type lines struct {
 func (l *lines) Write(part []byte) (int, error) {
 	l.partial = append(l.partial, part...)
 	for {
-		line, rest, found := bytes.Cut(l.partial, []byte("\n"))
+		line, left, found := bytes.Cut(l.partial, []byte("\n"))
 		if !found {
 			return len(part), nil
 		}
 		l.each(string(line))
-		l.partial = rest
+		l.partial = left
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The developer names the program.
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()

@@ -1,0 +1,155 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// patchStatus writes the status as a third party does.
+func (w *world) patchStatus(ctx context.Context, name, patch string) error {
+	return w.SubResource("status").Patch(ctx, rawWidget(name), client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func rawWidget(name string) *unstructured.Unstructured {
+	target := &unstructured.Unstructured{}
+	target.SetAPIVersion(testGroup + "/v1")
+	target.SetKind("Widget")
+	target.SetNamespace("default")
+	target.SetName(name)
+	return target
+}
+
+func (w *world) foreignEdit(t *testing.T) {
+	var calls atomic.Int32
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("slow", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			calls.Add(1)
+			c.Object.Status.Phase = "ours"
+			// Between our reading and our writing somebody writes other parts of the same object.
+			return errors.Join(
+				w.patchStatus(ctx, c.Object.Name, `{"status":{"records":{"other.example.com":"theirs"}}}`),
+				w.Patch(ctx, rawWidget(c.Object.Name),
+					client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"their":"label"}}}`))))
+		})
+	})
+	w.widget(t, "busy")
+	found := w.phase(t, "busy", "ours")
+	theirs, _, _ := unstructured.NestedString(found.Object, "status", "records", "other.example.com")
+	if theirs != "theirs" || found.GetLabels()["their"] != "label" || typedCarrier().record(found) == "" {
+		t.Errorf("something was lost: %v", found.Object)
+	}
+	w.quiet(t, typedCarrier())
+	if calls.Load() != 1 {
+		t.Errorf("the handler was called %d times, want once", calls.Load())
+	}
+	stop()
+}
+
+func (w *world) foreignRecord(t *testing.T) {
+	var calls atomic.Int32
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnUpdate("resize", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			calls.Add(1)
+			c.Object.Status.Phase = "resized"
+			return w.patchStatus(ctx, c.Object.Name, `{"status":{"records":null}}`)
+		})
+	})
+	w.widget(t, "wiped")
+	cluster.Eventually(t, "recorded", func(ctx context.Context) error {
+		found, err := w.get(ctx, typedCarrier(), "wiped")
+		if err == nil && typedCarrier().record(found) == "" {
+			err = errors.New("no record")
+		}
+		return err
+	})
+	w.edit(t, typedCarrier(), "wiped", "size", int64(2))
+	found := w.phase(t, "wiped", "resized")
+	if !strings.Contains(typedCarrier().record(found), `"size":2`) {
+		t.Errorf("the outcome is not in the record: %s", typedCarrier().record(found))
+	}
+	w.quiet(t, typedCarrier())
+	if calls.Load() != 1 {
+		t.Errorf("the handler was called %d times, want once", calls.Load())
+	}
+	stop()
+}
+
+func (w *world) refusedStatus(t *testing.T) {
+	var calls atomic.Int32
+	stop, log := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("bad", func(_ context.Context, c *einmal.Change[Widget]) error {
+			calls.Add(1)
+			c.Object.Spec.Color = strings.Repeat("x", 30)
+			if c.Attempt > 1 {
+				c.Object.Spec.Color = "red"
+			}
+			return nil
+		})
+	})
+	w.widget(t, "bad")
+	cluster.Eventually(t, "the second attempt is accepted", func(ctx context.Context) error {
+		found, err := w.get(ctx, typedCarrier(), "bad")
+		if color, _, _ := unstructured.NestedString(found.Object, "spec", "color"); err == nil && color != "red" {
+			err = fmt.Errorf("color %q after %d calls", color, calls.Load())
+		}
+		return err
+	})
+	w.quiet(t, typedCarrier())
+	if calls.Load() != 2 {
+		t.Errorf("the handler was called %d times, want 2", calls.Load())
+	}
+	if !strings.Contains(log.String(), "spec.color") {
+		t.Error("the log does not name the field")
+	}
+	stop()
+}
+
+func (w *world) unsavedOutcome(t *testing.T) {
+	role := &rbacv1.ClusterRole{}
+	if err := w.Get(t.Context(), types.NamespacedName{Name: "operator"}, role); err != nil {
+		t.Fatal(err)
+	}
+	full := role.DeepCopy()
+	role.Rules[0].Resources = []string{"widgets"}
+	if err := w.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	stop, log := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("once", func(_ context.Context, c *einmal.Change[Widget]) error {
+			calls.Add(1)
+			return nil
+		})
+	})
+	w.widget(t, "unsaved")
+	cluster.Until(t, "the operator says what it may not do", func() bool { return strings.Contains(log.String(), "forbidden") })
+	cluster.Until(t, "and tries again", func() bool { return strings.Count(log.String(), "could not be handled") >= 3 })
+	full.ResourceVersion = role.ResourceVersion
+	if err := w.Update(t.Context(), full); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the outcome is written", func(ctx context.Context) error {
+		found, err := w.get(ctx, typedCarrier(), "unsaved")
+		if err == nil && typedCarrier().record(found) == "" {
+			err = errors.New("no record")
+		}
+		return err
+	})
+	w.quiet(t, typedCarrier())
+	if calls.Load() != 1 {
+		t.Errorf("the handler was called %d times, want once", calls.Load())
+	}
+	stop()
+}
