@@ -78,7 +78,11 @@ func (s *session) applyExtras(ctx context.Context) {
 	}
 	s.dev.Sayf("%v", err)
 	if one, ok := errors.AsType[*apply.Error](err); ok {
-		s.dev.Sayf("the operator runs on; to try again after a correction: %s apply -f %s", s.kubectl(), one.Object.Origin.File)
+		file := one.Object.Origin.File
+		if file == manifest.Stdin {
+			file = "-"
+		}
+		s.dev.Sayf("the operator runs on; to try again after a correction: %s apply -f %s", s.kubectl(), cluster.Quote(file))
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// Stdin is what the place of an object is called that was read from standard input.
+const Stdin = "standard input"
+
 // Object is one object of a manifest.
 type Object struct {
 	*unstructured.Unstructured
@@ -54,7 +57,7 @@ func Load(path string, stdin io.Reader) ([]Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading standard input: %w", err)
 		}
-		return parseSome("standard input", data)
+		return parseSome(Stdin, data)
 	}
 	info, err := os.Stat(path)
 	if err != nil {

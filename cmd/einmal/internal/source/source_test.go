@@ -84,6 +84,9 @@ func TestWhatAnOperatorIsMadeOf(t *testing.T) {
 	if diff := cmp.Diff(want, dirs); diff != "" {
 		t.Errorf("directories to watch (-want +got):\n%s", diff)
 	}
+	if err := os.Mkdir(root+"/op/internal/missing", 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for file, want := range map[string][2]bool{ // counts, may mend
 		"op/cmd/operator/main.go":              {true, true},
 		"op/cmd/operator/new.go":               {true, true},
@@ -97,6 +100,7 @@ func TestWhatAnOperatorIsMadeOf(t *testing.T) {
 		"op/internal/part/part.go":             {true, true},
 		"op/internal/unused/unused.go":         {false, true},
 		"op/internal/missing":                  {false, true},
+		"op/log":                               {false, false},
 		"op/go.mod":                            {true, true},
 		"lib/go.mod":                           {true, true},
 		"lib/deep/word/word.go":                {true, true},

@@ -3,6 +3,7 @@ package source
 import (
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,7 +108,11 @@ func (t *Tree) Counts(file string) bool {
 // also a new directory, or a source file in one, may be what is missing.
 func (t *Tree) MayMend(file string) bool {
 	name := filepath.Base(file)
-	return t.Counts(file) || (!temporary(name) && (filepath.Ext(name) == "" || compiled(name)))
+	if t.Counts(file) || temporary(name) {
+		return t.Counts(file)
+	}
+	info, err := os.Stat(file)
+	return compiled(name) || (err == nil && info.IsDir())
 }
 
 // within tells whether path is dir or beneath it.

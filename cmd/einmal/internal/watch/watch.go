@@ -4,8 +4,10 @@ package watch
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	wanted map[string]bool
+	made   map[string]bool // directories that were made in those, and are watched for as long as they are there
 	counts func(file string) bool
 }
 
@@ -33,11 +36,13 @@ func New(say func(format string, args ...any)) (*Watcher, error) {
 		return nil, fmt.Errorf("starting to watch files: %w", err)
 	}
 	return &Watcher{
-		notify: notify, say: say, wanted: map[string]bool{}, counts: func(string) bool { return false },
+		notify: notify, say: say, wanted: map[string]bool{}, made: map[string]bool{},
+		counts: func(string) bool { return false },
 	}, nil
 }
 
-// Watch watches these directories from now on, and no others. Only files that count are reported.
+// Watch watches these directories from now on, and no others but those that are made in them. Only files that count
+// are reported.
 func (w *Watcher) Watch(dirs []string, counts func(file string) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +55,7 @@ func (w *Watcher) Watch(dirs []string, counts func(file string) bool) error {
 		}
 	}
 	for dir := range w.wanted {
-		if !wanted[dir] {
+		if !wanted[dir] && !w.made[dir] {
 			_ = w.notify.Remove(dir) // it may be gone
 		}
 	}
@@ -103,11 +108,20 @@ func (w *Watcher) relevant(event fsnotify.Event) bool {
 	if !w.counts(event.Name) {
 		return false
 	}
-	if info, err := os.Stat(event.Name); event.Has(fsnotify.Create) && err == nil && info.IsDir() {
-		w.wanted[event.Name] = true
-		_ = w.notify.Add(event.Name) // what cannot be watched is found when the whole is looked at again
+	if event.Has(fsnotify.Create) {
+		w.follow(event.Name)
 	}
 	return true
+}
+
+// follow watches a directory that was made, and all in it: what was made in it in the meantime was not reported.
+func (w *Watcher) follow(made string) {
+	_ = filepath.WalkDir(made, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && w.notify.Add(path) == nil {
+			w.made[path] = true
+		}
+		return nil // it may be gone again
+	})
 }
 
 // Settle gathers the names that come in and passes them on, each once, when none has come for the time of quiet.

@@ -108,8 +108,16 @@ func TestRealFilesAreWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("part")
-	put("part/part.go")
-	expect("part/part.go")
+	if err := os.MkdirAll(root+"/part/of/the/whole", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	// What was made is watched on, also when others are to be watched.
+	if err := watcher.Watch([]string{root}, counts); err != nil {
+		t.Fatal(err)
+	}
+	put("part/of/the/whole/part.go")
+	expect("part/of/the/whole/part.go")
 	cancel()
 	<-done
 }
