@@ -29,8 +29,9 @@ const (
 	// leaveTime is how long the components of a killed instance may take to
 	// notice that their parent is gone.
 	leaveTime = 5 * time.Second
-	// minFree is the least free space to start with, in bytes.
-	minFree = 128 << 20
+	// minFree is the least free space to start with, in bytes. A new etcd takes
+	// half of it.
+	minFree = 256 << 20
 )
 
 // Dir is the data directory of a cluster.
