@@ -17,9 +17,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// How often a kind that is not served is looked for, and the back-off of passes that fail as a whole.
+// How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
+// operator goes on with its other kinds), and the back-off of passes that fail as a whole.
 const (
 	lookEvery       = time.Second
+	listPatience    = 10 * 365 * 24 * time.Hour
 	firstPassRetry  = 200 * time.Millisecond
 	longestPassWait = 2 * time.Minute
 )
@@ -80,6 +82,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		Reconciler:              k,
 		MaxConcurrentReconciles: o.Settings.Workers,
 		SkipNameValidation:      &anyName,
+		CacheSyncTimeout:        listPatience,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPassRetry, longestPassWait),
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,9 @@ var ErrGone = errors.New("the object does not exist any more")
 // invalid: the API server answers both alike. A live read tells them apart.
 var ErrConflict = errors.New("the object has changed meanwhile, or what was written is not valid")
 
+// requestTimeout is how long the API server may take for one answer, so that no pass waits for ever.
+const requestTimeout = 30 * time.Second
+
 // Objects reads and patches the objects of one kind, never through a cache.
 type Objects struct {
 	Client client.Client
@@ -36,6 +40,8 @@ type Objects struct {
 
 // Get reads the object live. ErrGone when there is none.
 func (o Objects) Get(ctx context.Context, key types.NamespacedName) (object.Body, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	found := o.empty(key)
 	if err := o.Client.Get(ctx, key, found); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -53,6 +59,8 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch of %s %s: %w", o.Kind.Kind, key, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	target, request := o.empty(key), client.RawPatch(types.JSONPatchType, data)
 	if subresource == "" {
 		err = o.Client.Patch(ctx, target, request, client.FieldOwner(o.Owner))
