@@ -47,6 +47,22 @@ func binary(t *testing.T) string {
 	return path
 }
 
+// kubernetesVersion returns the version of Kubernetes that go.mod asks for.
+func kubernetesVersion(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if _, version, ok := strings.Cut(line, "k8s.io/kubernetes "); ok {
+			return strings.TrimSpace(version)
+		}
+	}
+	t.Fatal("go.mod does not require k8s.io/kubernetes")
+	return ""
+}
+
 // result is what a finished command said.
 type result struct {
 	stdout, stderr string

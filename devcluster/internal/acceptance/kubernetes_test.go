@@ -72,7 +72,7 @@ func (c inCluster) create(t *testing.T, documents ...string) {
 
 func (c inCluster) kubectl(t *testing.T) {
 	r := run(t, c.dir, "kubectl", "version")
-	for _, want := range []string{"Client Version: v1.36.3", "Server Version: v1.36.3"} {
+	for _, want := range []string{"Client Version: " + kubernetesVersion(t), "Server Version: " + kubernetesVersion(t)} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("kubectl version should say %q: %+v", want, r)
 		}

@@ -28,6 +28,7 @@ func TestLifecycle(t *testing.T) {
 	killedRun(t, dir, server)
 	recoveredRun(t, dir)
 	freshRun(t, dir)
+	damagedRun(t, dir)
 }
 
 // firstRun writes something and ends by SIGTERM. It returns the server's URL.
@@ -57,7 +58,7 @@ func firstRun(t *testing.T, dir string) string {
 			t.Errorf("%s is not healthy", c.Name)
 		}
 	}
-	if s.PID != u.cmd.Process.Pid || s.Kubeconfig != want || s.Version != "v1.36.3" {
+	if s.PID != u.cmd.Process.Pid || s.Kubeconfig != want || s.Version != kubernetesVersion(t) {
 		t.Errorf("unexpected status: %+v", s)
 	}
 	second := run(t, dir, "up")
@@ -185,6 +186,22 @@ func freshRun(t *testing.T, dir string) {
 	}
 	if s := readStatus(t, dir); s.Running {
 		t.Error("status says running after down")
+	}
+}
+
+// damagedRun cannot start, because the database is damaged.
+func damagedRun(t *testing.T, dir string) {
+	t.Helper()
+	database := filepath.Join(dir, ".devcluster", "etcd", "member", "snap", "db")
+	if err := os.WriteFile(database, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, dir, "up")
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "etcd ended unexpectedly") {
+		t.Errorf("up with a damaged database: %+v", r)
+	}
+	if s := readStatus(t, dir); s.Running {
+		t.Error("status says running after a failed start")
 	}
 }
 

@@ -33,7 +33,16 @@ const (
 	controllersGrace = 1500 * time.Millisecond
 	apiServerGrace   = 1500 * time.Millisecond
 	etcdGrace        = 1500 * time.Millisecond
+
+	// noticeTime is how long the end of a component may take to be noticed
+	// after the first sign of it.
+	noticeTime = 300 * time.Millisecond
 )
+
+// componentError says that a component ended by itself.
+type componentError string
+
+func (e componentError) Error() string { return string(e) }
 
 // Options say what cluster to run.
 type Options struct {
@@ -93,10 +102,27 @@ func Up(ctx context.Context, o Options) error {
 		return err
 	}
 	err = r.run(ctx)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = nil
+	switch {
+	case ctx.Err() != nil:
+		err = nil // told to stop: whatever was interrupted by that is no error
+	case err != nil:
+		err = r.rootCause(err)
 	}
 	return errors.Join(err, r.stop())
+}
+
+// rootCause returns the failure of a component when there is one: then err, say
+// of a refused connection, is only what was noticed first.
+func (r *running) rootCause(err error) error {
+	if _, ok := errors.AsType[componentError](err); ok {
+		return err
+	}
+	select {
+	case p := <-r.group.Failed():
+		return r.failure(p)
+	case <-time.After(noticeTime):
+		return err
+	}
 }
 
 func (r *running) run(ctx context.Context) error {

@@ -141,7 +141,7 @@ func (r *running) failure(p *supervise.Process) error {
 	r.say("%s", text)
 	tail, err := supervise.Tail(p.LogFile, logTailLines)
 	if err != nil {
-		return errors.Join(errors.New(text), err, r.dir.CheckSpace())
+		return errors.Join(componentError(text), err, r.dir.CheckSpace())
 	}
 	var lines strings.Builder
 	for line := range strings.Lines(string(tail)) {
@@ -151,8 +151,8 @@ func (r *running) failure(p *supervise.Process) error {
 		}
 		lines.WriteString("\n  " + line)
 	}
-	err = fmt.Errorf("%s; the end of %s:%s", text, p.LogFile, lines.String())
-	return errors.Join(err, r.dir.CheckSpace())
+	text = fmt.Sprintf("%s; the end of %s:%s", text, p.LogFile, lines.String())
+	return errors.Join(componentError(text), r.dir.CheckSpace())
 }
 
 func (r *running) kubeconfigOf(name string) string {
