@@ -115,8 +115,23 @@ func Build(ctx context.Context, runner Runner, dir, binary string, screen io.Wri
 	if code != 0 {
 		return false, nil
 	}
-	if err := os.Rename(next, binary); err != nil {
+	if err := replace(binary, next); err != nil {
 		return false, fmt.Errorf("putting the built operator in place: %w", err)
 	}
 	return true, nil
+}
+
+// replace puts the new program in the place of the old one and keeps it in its own place as well, where the next
+// build finds it and has nothing to link if nothing has changed.
+func replace(old, built string) error {
+	link := old + ".link"
+	_ = os.Remove(link) // of a build that was broken off
+	if err := os.Link(built, link); err != nil {
+		return os.Rename(built, old) // a file system without links
+	}
+	if err := os.Rename(link, old); err != nil {
+		return err
+	}
+	_ = os.Remove(link) // it is still there when both were the same file already
+	return nil
 }

@@ -163,6 +163,12 @@ func TestABrokenBuildIsShownAndLeavesTheOldProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen); err != nil || !ok {
+		t.Fatalf("built %v without a change, error %v:\n%s", ok, err, screen.String())
+	}
+	if again, err := os.Stat(binary); err != nil || !os.SameFile(before, again) {
+		t.Errorf("the program was linked again without a change (error %v)", err)
+	}
 	write(t, root, map[string]string{"op/internal/part/part.go": "package part\n\nconst Part = nonsense\n"})
 	ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen)
 	if err != nil || ok || !strings.Contains(screen.String(), "undefined: nonsense") {
@@ -171,5 +177,11 @@ func TestABrokenBuildIsShownAndLeavesTheOldProgram(t *testing.T) {
 	after, err := os.Stat(binary)
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("the old program was replaced (error %v)", err)
+	}
+	write(t, root, map[string]string{"op/internal/part/part.go": "package part\n\nconst Part = \"other\"\n"})
+	ok, err = source.Build(t.Context(), newStarter(t), dir, binary, &screen)
+	changed, _ := os.Stat(binary)
+	if err != nil || !ok || os.SameFile(before, changed) {
+		t.Errorf("a changed program was not put in place: built %v, error %v", ok, err)
 	}
 }

@@ -91,33 +91,30 @@ func TestRealFilesAreWatched(t *testing.T) {
 	}
 	put := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(name), 0o600))
 	}
 	put("notes.txt")
 	put("main.go")
 	expect("main.go")
 	// An editor that writes a new file and puts it in the place of the old one.
 	put("new")
-	if err := os.Rename(root+"/new", root+"/main.go"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(root+"/new", root+"/main.go"))
 	expect("main.go", "new")
-	if err := os.Mkdir(root+"/part", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root+"/part", 0o755))
 	expect("part")
-	if err := os.MkdirAll(root+"/part/of/the/whole", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(root+"/part/of/the/whole", 0o755))
 	<-changed
 	// What was made is watched on, also when others are to be watched.
-	if err := watcher.Watch([]string{root}, counts); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watcher.Watch([]string{root}, counts))
 	put("part/of/the/whole/part.go")
 	expect("part/of/the/whole/part.go")
 	cancel()
 	<-done
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
