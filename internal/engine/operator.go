@@ -21,6 +21,7 @@ import (
 // operator goes on with its other kinds), and the back-off of passes that fail as a whole.
 const (
 	lookEvery       = time.Second
+	lookSoon        = lookEvery / 10 // for a schema that is about to be published
 	listPatience    = 10 * 365 * 24 * time.Hour
 	firstPassRetry  = 200 * time.Millisecond
 	longestPassWait = 2 * time.Minute
@@ -107,7 +108,10 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 			return found, nil
 		}
 		o.report(kind, err.Error())
-		if told != err.Error() {
+		if errors.Is(err, kube.ErrNoSchema) {
+			ticker.Reset(lookSoon)
+		} else if told != err.Error() {
+			ticker.Reset(lookEvery)
 			log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?",
 				"apiVersion", kind.GVK.GroupVersion().String(), "error", err)
 			told = err.Error()

@@ -17,6 +17,9 @@ import (
 // ErrNotServed tells that the API server does not know the kind (yet).
 var ErrNotServed = errors.New("the API server does not serve it")
 
+// ErrNoSchema tells that the API server serves the kind and has not published its schema yet, which follows shortly.
+var ErrNoSchema = errors.New("its schema is not published yet")
+
 // Description is what discovery and the published schema tell of a kind.
 type Description struct {
 	Resource   string
@@ -27,7 +30,8 @@ type Description struct {
 	Carrier record.Carrier
 }
 
-// Describe asks the API server about a kind. ErrNotServed when it is not known, or its schema not published, yet.
+// Describe asks the API server about a kind. ErrNotServed when it is not known, ErrNoSchema when it is known for too
+// short a time.
 func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
 	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
@@ -78,7 +82,7 @@ func statusHasRoom(_ context.Context, api discovery.DiscoveryInterface, kind sch
 	}
 	published, found := paths["apis/"+kind.GroupVersion().String()]
 	if !found {
-		return false, ErrNotServed
+		return false, ErrNoSchema
 	}
 	text, err := published.Schema("application/json")
 	if err != nil {
@@ -99,7 +103,7 @@ func statusHasRoom(_ context.Context, api discovery.DiscoveryInterface, kind sch
 			}
 		}
 	}
-	return false, ErrNotServed
+	return false, ErrNoSchema
 }
 
 func (p property) hasRoom() bool {
