@@ -223,6 +223,7 @@ func (c *cluster) operatorKubeconfig(t *testing.T) string {
 type process struct {
 	command *exec.Cmd
 	ended   chan error
+	crashed bool
 
 	mu  sync.Mutex
 	log strings.Builder
@@ -270,6 +271,13 @@ func (p *process) said() string {
 	return p.log.String()
 }
 
+// crash ends the operator as a power failure does.
+func (p *process) crash() {
+	p.crashed = true
+	_ = p.command.Process.Kill()
+	p.ended <- <-p.ended
+}
+
 // stop ends the operator as a cluster does, and expects it to go in order.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
@@ -277,7 +285,7 @@ func (p *process) stop(t *testing.T) {
 	select {
 	case err := <-p.ended:
 		p.ended <- err
-		if err != nil {
+		if err != nil && !p.crashed {
 			t.Errorf("the operator ended with %v", err)
 		}
 	case <-time.After(deadline):
