@@ -65,7 +65,16 @@ func firstRun(t *testing.T, dir string) string {
 	if second.code != 1 || !strings.Contains(second.stderr, "process "+strconv.Itoa(s.PID)) {
 		t.Errorf("a second up exits with %d and says %q; it should name process %d", second.code, second.stderr, s.PID)
 	}
+	// A client that watches must not hold up the stop.
+	watch, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
 	terminate(t, u)
+	if strings.Contains(u.errors(), "killed") {
+		t.Error("a component did not stop by itself")
+	}
 	return s.Server
 }
 

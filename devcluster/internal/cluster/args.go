@@ -46,6 +46,8 @@ func apiServerArgs(d instance.Dir, p port) []string {
 		"--proxy-client-cert-file=" + d.File(pkiDir, "front-proxy-client.crt"),
 		"--proxy-client-key-file=" + d.File(pkiDir, "front-proxy-client.key"),
 		"--profiling=false",
+		// At the end, watches are told so rather than waited for.
+		"--shutdown-watch-termination-grace-period=500ms",
 	}
 }
 

@@ -30,9 +30,9 @@ const (
 
 	// The components are stopped in three steps; together with the kill that
 	// follows a step that takes too long they stay below five seconds.
-	controllersGrace = 1500 * time.Millisecond
-	apiServerGrace   = 1500 * time.Millisecond
-	etcdGrace        = 1500 * time.Millisecond
+	controllersGrace = 1200 * time.Millisecond
+	apiServerGrace   = 2000 * time.Millisecond
+	etcdGrace        = 1300 * time.Millisecond
 
 	// noticeTime is how long the end of a component may take to be noticed
 	// after the first sign of it.
