@@ -28,86 +28,107 @@ func TestOperator(t *testing.T) {
 	program, kubeconfig := buildOperator(t), c.operatorKubeconfig(t)
 	c.applyFolder(t, "config/samples") // The operator does not run yet.
 	c.create(t, "patient", "1Gi")
-	start := func() *process { return c.startOperator(t, program, kubeconfig) } // It runs on after a part of the test.
-	running := start()
+	s := &story{cluster: c, start: func() *process { return c.startOperator(t, program, kubeconfig) }}
+	s.running = s.start()
 
-	t.Run("a claim made before the operator started gets a volume", func(t *testing.T) {
-		claim := c.awaitBound(t, "my-claim", "1G")
-		checkReady(t, claim)
-		checkOwned(t, claim, c.volume(t, "my-claim"))
-		checkStory(t, running.said(), "my-claim", "seen for the first time", "handler invoked", "handler succeeded")
+	t.Run("a claim made before the operator started gets a volume", s.createdEarlier)
+	t.Run("a claim that grows gets more space", s.growing)
+	t.Run("labels follow the claim", s.labels)
+	t.Run("a restart repeats nothing", s.restart)
+	t.Run("a crash in the middle leaves nothing undone", s.crash)
+	t.Run("a volume that is not ours is left alone", s.foreignVolume)
+	t.Run("the volume of a deleted claim is collected", s.deletion)
+}
+
+// story is the operator and its cluster through the parts of a test.
+type story struct {
+	*cluster
+	start   func() *process
+	running *process
+}
+
+func (s *story) createdEarlier(t *testing.T) {
+	claim := s.awaitBound(t, "my-claim", "1G")
+	checkReady(t, claim)
+	checkOwned(t, claim, s.volume(t, "my-claim"))
+	checkStory(t, s.running.said(), "my-claim", "seen for the first time", "handler invoked", "handler succeeded")
+}
+
+func (s *story) growing(t *testing.T) {
+	s.patch(t, "my-claim", `{"spec":{"size":"2G"}}`)
+	checkReady(t, s.awaitBound(t, "my-claim", "2G"))
+	checkStory(t, s.running.said(), "my-claim", "handler=resize-pvc")
+}
+
+func (s *story) labels(t *testing.T) {
+	s.patch(t, "my-claim", `{"metadata":{"labels":{"tier":"fast"}}}`)
+	s.awaitLabels(t, "my-claim", map[string]string{"tier": "fast"})
+	s.patch(t, "my-claim", `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
+	s.awaitLabels(t, "my-claim", map[string]string{"team": "blue"})
+}
+
+func (s *story) restart(t *testing.T) {
+	s.awaitBound(t, "patient", "1Gi")
+	s.running.stop(t)
+	before := s.claim(t, "my-claim").ResourceVersion
+	s.running = s.start()
+	s.within(t, "the log of the restart", func(context.Context) error {
+		if !strings.Contains(s.running.said(), "nothing to do: all objects are as they were left") {
+			return errors.New(s.running.said())
+		}
+		return nil
 	})
-	t.Run("a claim that grows gets more space", func(t *testing.T) {
-		c.patch(t, "my-claim", `{"spec":{"size":"2G"}}`)
-		checkReady(t, c.awaitBound(t, "my-claim", "2G"))
-		checkStory(t, running.said(), "my-claim", "handler=resize-pvc")
+	if strings.Contains(s.running.said(), "handler invoked") {
+		t.Errorf("a handler ran again:\n%s", s.running.said())
+	}
+	if after := s.claim(t, "my-claim").ResourceVersion; after != before {
+		t.Errorf("the restart wrote the claim: resourceVersion %s, was %s", after, before)
+	}
+}
+
+func (s *story) crash(t *testing.T) {
+	var names []string
+	for i := range 10 {
+		names = append(names, fmt.Sprintf("crash-%d", i))
+		s.create(t, names[i], "1Gi")
+	}
+	s.within(t, "the first volume", func(ctx context.Context) error {
+		return s.Get(ctx, key(names[0]), &corev1.PersistentVolumeClaim{})
 	})
-	t.Run("labels follow the claim", func(t *testing.T) {
-		c.patch(t, "my-claim", `{"metadata":{"labels":{"tier":"fast"}}}`)
-		c.awaitLabels(t, "my-claim", map[string]string{"tier": "fast"})
-		c.patch(t, "my-claim", `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
-		c.awaitLabels(t, "my-claim", map[string]string{"team": "blue"})
-	})
-	t.Run("a restart repeats nothing", func(t *testing.T) {
-		c.awaitBound(t, "patient", "1Gi")
-		before := c.awaitBound(t, "my-claim", "2G").ResourceVersion
-		running.stop(t)
-		running = start()
-		c.within(t, "the log of the restart", func(context.Context) error {
-			if !strings.Contains(running.said(), "nothing to do: all objects are as they were left") {
-				return errors.New(running.said())
-			}
-			return nil
-		})
-		if strings.Contains(running.said(), "handler invoked") {
-			t.Errorf("a handler ran again:\n%s", running.said())
+	s.running.crash()
+	made := s.volumes(t, names)
+	s.running = s.start()
+	for _, name := range names {
+		checkReady(t, s.awaitBound(t, name, "1Gi"))
+	}
+	after := s.volumes(t, names)
+	for name, uid := range made {
+		if after[name] != uid {
+			t.Errorf("the volume of %s was made again", name)
 		}
-		if after := c.claim(t, "my-claim").ResourceVersion; after != before {
-			t.Errorf("the restart wrote the claim: resourceVersion %s, was %s", after, before)
-		}
-	})
-	t.Run("a crash in the middle leaves nothing undone", func(t *testing.T) {
-		var names []string
-		for i := range 10 {
-			names = append(names, fmt.Sprintf("crash-%d", i))
-			c.create(t, names[i], "1Gi")
-		}
-		c.within(t, "the first volume", func(ctx context.Context) error {
-			return c.Get(ctx, key(names[0]), &corev1.PersistentVolumeClaim{})
-		})
-		running.crash()
-		made := c.volumes(t, names)
-		running = start()
-		for _, name := range names {
-			checkReady(t, c.awaitBound(t, name, "1Gi"))
-		}
-		after := c.volumes(t, names)
-		for name, uid := range made {
-			if after[name] != uid {
-				t.Errorf("the volume of %s was made again", name)
-			}
-		}
-	})
-	t.Run("a volume that is not ours is left alone", func(t *testing.T) {
-		foreign := volumeFor(claimOf("1Gi"))
-		foreign.Name, foreign.Namespace = "taken", "default"
-		foreign.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-		if err := c.Create(t.Context(), foreign); err != nil {
-			t.Fatal(err)
-		}
-		c.create(t, "taken", "2Gi")
-		c.awaitReason(t, "taken", "VolumeRefused")
-		if owners := c.volume(t, "taken").OwnerReferences; len(owners) > 0 {
-			t.Errorf("the foreign volume has got owners: %v", owners)
-		}
-	})
-	t.Run("the volume of a deleted claim is collected", func(t *testing.T) {
-		if err := c.Delete(t.Context(), c.claim(t, "my-claim")); err != nil {
-			t.Fatal(err)
-		}
-		c.awaitGone(t, &v1.EphemeralVolumeClaim{}, "my-claim")
-		c.awaitGone(t, &corev1.PersistentVolumeClaim{}, "my-claim")
-	})
+	}
+}
+
+func (s *story) foreignVolume(t *testing.T) {
+	foreign := volumeFor(claimOf("1Gi"))
+	foreign.Name, foreign.Namespace = "taken", "default"
+	foreign.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	if err := s.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	s.create(t, "taken", "2Gi")
+	s.awaitReason(t, "taken", "VolumeRefused")
+	if owners := s.volume(t, "taken").OwnerReferences; len(owners) > 0 {
+		t.Errorf("the foreign volume has got owners: %v", owners)
+	}
+}
+
+func (s *story) deletion(t *testing.T) {
+	if err := s.Delete(t.Context(), s.claim(t, "my-claim")); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitGone(t, &v1.EphemeralVolumeClaim{}, "my-claim")
+	s.awaitGone(t, &corev1.PersistentVolumeClaim{}, "my-claim")
 }
 
 // TestClaimsThatMakeNoSenseAreRefused needs no operator: the API server refuses them with a sentence that tells why.
