@@ -1,0 +1,106 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+const schemaPrefix = "#/components/schemas/"
+
+// OpenAPI is the OpenAPI document of one group and version.
+func OpenAPI(kinds []*Kind) map[string]any {
+	schemas := metadataModels()
+	for _, k := range kinds {
+		if k.Schema != nil {
+			schemas[modelName(k.GroupVersionKind)] = k.Schema
+		}
+	}
+	return map[string]any{
+		"openapi":    "3.0.0",
+		"info":       map[string]any{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+		"paths":      map[string]any{},
+		"components": map[string]any{"schemas": schemas},
+	}
+}
+
+// publish makes the schema that is published of a custom kind.
+func publish(rules *customRules) *spec.Schema {
+	published := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
+	if rules.schema != nil {
+		published = rules.schema.Unfold().ToKubeOpenAPI()
+		published.SetProperty("metadata", *reference())
+		addTypeMeta(published)
+		embed(published)
+	}
+	published.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{
+		"group": rules.kind.Group, "version": rules.kind.Version, "kind": rules.kind.Kind,
+	}})
+	return published
+}
+
+func addTypeMeta(to *spec.Schema) {
+	to.SetProperty("apiVersion", *spec.StringProperty())
+	to.SetProperty("kind", *spec.StringProperty())
+}
+
+// embed adds the metadata of objects within objects.
+func embed(within *spec.Schema) {
+	if within == nil {
+		return
+	}
+	for name, property := range within.Properties {
+		embed(&property)
+		within.Properties[name] = property
+	}
+	if within.Items != nil {
+		embed(within.Items.Schema)
+	}
+	if within.AdditionalProperties != nil {
+		embed(within.AdditionalProperties.Schema)
+	}
+	if embedded, _ := within.Extensions.GetBool("x-kubernetes-embedded-resource"); !embedded {
+		return
+	}
+	addTypeMeta(within)
+	within.SetProperty("metadata", *reference())
+	for _, required := range []string{"kind", "apiVersion"} {
+		if !slices.Contains(within.Required, required) {
+			within.Required = append(within.Required, required)
+		}
+	}
+}
+
+func reference() *spec.Schema { return spec.RefSchema(schemaPrefix + metav1.ObjectMeta{}.OpenAPIModelName()) }
+
+func modelName(kind schema.GroupVersionKind) string {
+	return util.ToRESTFriendlyName(kind.Group + "/" + kind.Version + "." + kind.Kind)
+}
+
+// metadataModels are the schemas of an object's metadata.
+func metadataModels() map[string]*spec.Schema {
+	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref {
+		return spec.MustCreateRef(schemaPrefix + path)
+	})
+	models := map[string]*spec.Schema{}
+	wanted := []string{metav1.ObjectMeta{}.OpenAPIModelName()}
+	for len(wanted) > 0 {
+		name := wanted[0]
+		wanted = wanted[1:]
+		definition, found := definitions[name]
+		if _, has := models[name]; has || !found {
+			continue
+		}
+		models[name] = &definition.Schema
+		wanted = append(wanted, definition.Dependencies...)
+	}
+	return models
+}
+
+// Published tells whether a group has custom kinds, whose schema is published.
+func Published(group string) bool { return strings.Contains(group, ".") }
