@@ -7,7 +7,7 @@ OPERATOR ?= volumeclaim
 
 # The version is stamped by the linker, so that a commit alone rebuilds nothing.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-export GOFLAGS := -buildvcs=false
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)

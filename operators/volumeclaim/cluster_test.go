@@ -229,11 +229,11 @@ type process struct {
 	log strings.Builder
 }
 
-// buildOperator builds the operator's program and returns its path.
-func buildOperator(t *testing.T) string {
+// buildOperator builds the operator in a folder of this module and returns the path of its program.
+func buildOperator(t *testing.T, folder string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "volumeclaim")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, ".").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, folder).CombinedOutput(); err != nil {
 		t.Fatalf("building the operator: %v\n%s", err, output)
 	}
 	return program

@@ -25,7 +25,7 @@ import (
 // ServiceAccount; the test is the user.
 func TestOperator(t *testing.T) {
 	c := startCluster(t)
-	program, kubeconfig := buildOperator(t), c.operatorKubeconfig(t)
+	program, kubeconfig := buildOperator(t, "."), c.operatorKubeconfig(t)
 	c.applyFolder(t, "config/samples") // The operator does not run yet.
 	c.create(t, "patient", "1Gi")
 	s := &story{cluster: c, start: func() *process { return c.startOperator(t, program, kubeconfig) }}
@@ -55,15 +55,15 @@ func (s *story) createdEarlier(t *testing.T) {
 }
 
 func (s *story) growing(t *testing.T) {
-	s.patch(t, "my-claim", `{"spec":{"size":"2G"}}`)
+	s.patch(t, `{"spec":{"size":"2G"}}`)
 	checkReady(t, s.awaitBound(t, "my-claim", "2G"))
 	checkStory(t, s.running.said(), "my-claim", "handler=resize-pvc")
 }
 
 func (s *story) labels(t *testing.T) {
-	s.patch(t, "my-claim", `{"metadata":{"labels":{"tier":"fast"}}}`)
+	s.patch(t, `{"metadata":{"labels":{"tier":"fast"}}}`)
 	s.awaitLabels(t, "my-claim", map[string]string{"tier": "fast"})
-	s.patch(t, "my-claim", `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
+	s.patch(t, `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
 	s.awaitLabels(t, "my-claim", map[string]string{"team": "blue"})
 }
 
@@ -241,9 +241,10 @@ func (c *cluster) create(t *testing.T, name, size string) {
 	}
 }
 
-func (c *cluster) patch(t *testing.T, name, merge string) {
+// patch changes the claim of the sample.
+func (c *cluster) patch(t *testing.T, merge string) {
 	t.Helper()
-	if err := c.Patch(t.Context(), c.claim(t, name), client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
+	if err := c.Patch(t.Context(), c.claim(t, "my-claim"), client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
 		t.Fatal(err)
 	}
 }

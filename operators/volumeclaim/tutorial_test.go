@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheTutorialShowsWhatHappens walks through the steps of the tutorial and compares the operator's log with the lines that the
+// pages show.
+func TestTheTutorialShowsWhatHappens(t *testing.T) {
+	c := startCluster(t)
+	kubeconfig := c.operatorKubeconfig(t)
+	var told strings.Builder
+	// step runs the operator of one page; after each thing that the user does, the log is to say a certain thing.
+	step := func(folder string, deeds ...func(*process)) {
+		running := c.startOperator(t, buildOperator(t, "./"+folder), kubeconfig)
+		for _, do := range deeds {
+			do(running)
+		}
+		running.stop(t)
+		told.WriteString(running.said())
+	}
+	says := func(words string) func(*process) {
+		return func(running *process) { c.awaitLog(t, running, words) }
+	}
+	apply := func(*process) { c.applyFolder(t, "config/samples") }
+	remove := func(*process) {
+		if err := c.Delete(t.Context(), c.claim(t, "my-claim")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(merge string) func(*process) { return func(*process) { c.patch(t, merge) } }
+	second := func(*process) { c.create(t, "second", "5Gi") }
+
+	step("tutorial/start", says("no objects yet"), apply, says("handler succeeded"))
+	step("tutorial/start", says("nothing to do"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
+	step("tutorial/create", says("nothing to do"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
+	step("tutorial/update", says("nothing to do"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
+		change(`{"metadata":{"labels":{"owner":"me"}}}`), says("handler=relabel-pvc"))
+	step(".", says("nothing to do"), second, says("handler waits"), says("handler succeeded"))
+
+	lines := map[string]bool{}
+	for line := range strings.Lines(told.String()) {
+		lines[withoutFigures(line)] = true
+	}
+	for page, shown := range shownLines(t) {
+		for _, line := range shown {
+			if !lines[withoutFigures(line)] {
+				t.Errorf("%s shows a line that the operator did not log: %s", page, line)
+			}
+		}
+	}
+	if t.Failed() {
+		t.Logf("the operators' logs:\n%s", told.String())
+	}
+}
+
+// shownLines returns the lines of logs that the pages of the tutorial show, by page.
+func shownLines(t *testing.T) map[string][]string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.FromSlash("../../docs/tutorial/*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages of the tutorial: %v", err)
+	}
+	shown, total := map[string][]string{}, 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "level=") {
+				shown[filepath.Base(page)] = append(shown[filepath.Base(page)], strings.TrimSpace(line))
+				total++
+			}
+		}
+	}
+	if total == 0 {
+		t.Fatal("the tutorial shows no logs")
+	}
+	return shown
+}
+
+// withoutFigures cuts from a line of a log what differs from run to run.
+func withoutFigures(line string) string {
+	return regexp.MustCompile(`\b(time|took|again)=\S+ ?`).ReplaceAllString(strings.TrimSpace(line)+" ", "")
+}
+
+func (c *cluster) awaitLog(t *testing.T, running *process, words string) {
+	t.Helper()
+	c.within(t, fmt.Sprintf("the log says %q", words), func(context.Context) error {
+		if said := running.said(); !strings.Contains(said, words) {
+			return fmt.Errorf("it says:\n%s", said)
+		}
+		return nil
+	})
+}
