@@ -80,8 +80,11 @@ func validateEvent(object, old *eventsv1.Event) field.ErrorList {
 		name    string
 		is, was any
 	}{
-		{"involvedObject", object.Regarding, old.Regarding}, {"reason", object.Reason, old.Reason},
-		{"message", object.Note, old.Note}, {"type", object.Type, old.Type}, {"action", object.Action, old.Action},
+		{"involvedObject", object.Regarding, old.Regarding},
+		{"reason", object.Reason, old.Reason},
+		{"message", object.Note, old.Note},
+		{"type", object.Type, old.Type},
+		{"action", object.Action, old.Action},
 		{"reportingController", object.ReportingController, old.ReportingController},
 		{"reportingInstance", object.ReportingInstance, old.ReportingInstance},
 	} {

@@ -79,7 +79,9 @@ func (k *Kind) GroupResource() schema.GroupResource {
 func (k *Kind) Custom() bool { return k.Example == nil }
 
 // Manager keeps the managed fields of the kind, or of its subresource.
-func (k *Kind) Manager(subresource string) *managedfields.FieldManager { return k.managers[subresource] }
+func (k *Kind) Manager(subresource string) *managedfields.FieldManager {
+	return k.managers[subresource]
+}
 
 // View shows a stored object in this version. It may be the stored object itself: copy it before changing it.
 func (k *Kind) View(stored *unstructured.Unstructured, revision int64) *unstructured.Unstructured {

@@ -2,7 +2,6 @@ package kind
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +75,9 @@ func embed(within *spec.Schema) {
 	}
 }
 
-func reference() *spec.Schema { return spec.RefSchema(schemaPrefix + metav1.ObjectMeta{}.OpenAPIModelName()) }
+func reference() *spec.Schema {
+	return spec.RefSchema(schemaPrefix + metav1.ObjectMeta{}.OpenAPIModelName())
+}
 
 func modelName(kind schema.GroupVersionKind) string {
 	return util.ToRESTFriendlyName(kind.Group + "/" + kind.Version + "." + kind.Kind)
@@ -101,6 +102,3 @@ func metadataModels() map[string]*spec.Schema {
 	}
 	return models
 }
-
-// Published tells whether a group has custom kinds, whose schema is published.
-func Published(group string) bool { return strings.Contains(group, ".") }

@@ -52,3 +52,10 @@ func (w *Watcher) signal() {
 	default:
 	}
 }
+
+// Waiting tells whether there is something to take.
+func (w *Watcher) Waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) > 0
+}

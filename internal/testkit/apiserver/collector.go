@@ -1,0 +1,201 @@
+package apiserver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
+)
+
+// collector does what the garbage collector and the controllers of namespaces and definitions do in a cluster, in a
+// goroutine of its own: owners go before what they own, unless they wait for it.
+type collector struct {
+	server *Server
+	wake   chan struct{}
+
+	mu       sync.Mutex
+	due      map[store.Key]struct{}
+	children map[types.UID]map[store.Key]struct{}
+}
+
+func newCollector(s *Server) *collector {
+	return &collector{
+		server: s, wake: make(chan struct{}, 1),
+		due: map[store.Key]struct{}{}, children: map[types.UID]map[store.Key]struct{}{},
+	}
+}
+
+// noticed is told of each write.
+func (c *collector) noticed(key store.Key, object *unstructured.Unstructured) {
+	owners := object.GetOwnerReferences()
+	if len(owners) == 0 && object.GetDeletionTimestamp() == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, owner := range owners {
+		if c.children[owner.UID] == nil {
+			c.children[owner.UID] = map[store.Key]struct{}{}
+		}
+		c.children[owner.UID][key] = struct{}{}
+	}
+	c.demand(key)
+}
+
+// gone is told of each deletion.
+func (c *collector) gone(key store.Key, last *unstructured.Unstructured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for child := range c.children[last.GetUID()] {
+		c.demand(child)
+	}
+	delete(c.children, last.GetUID())
+	for _, owner := range last.GetOwnerReferences() {
+		delete(c.children[owner.UID], key)
+		c.demandOwner(owner, key)
+	}
+	if key.Namespace != "" {
+		c.demand(store.Key{Resource: namespaces, Name: key.Namespace})
+	}
+	c.demand(store.Key{Resource: definitions, Name: key.Resource})
+}
+
+// demandOwner looks at an owner again, which may wait for its children.
+func (c *collector) demandOwner(owner metav1.OwnerReference, child store.Key) {
+	if k := c.server.kinds.byKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)); k != nil {
+		c.demand(ownerKey(k, owner, child.Namespace))
+	}
+}
+
+func ownerKey(k *kind.Kind, owner metav1.OwnerReference, namespace string) store.Key {
+	key := store.Key{Resource: k.Resource(), Name: owner.Name}
+	if k.Namespaced {
+		key.Namespace = namespace
+	}
+	return key
+}
+
+func (c *collector) demand(key store.Key) {
+	c.due[key] = struct{}{}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *collector) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		}
+		c.mu.Lock()
+		due := c.due
+		c.due = map[store.Key]struct{}{}
+		c.mu.Unlock()
+		for _, key := range slices.SortedFunc(maps.Keys(due), compareKeys) {
+			c.look(key)
+		}
+	}
+}
+
+// look does what is due for one object.
+func (c *collector) look(key store.Key) {
+	_ = c.server.store.Do(func(tx *store.Tx) error { // What cannot be done now is looked at again with the next change.
+		object := tx.Get(key)
+		k := c.server.kinds.ofResource(key.Resource)
+		if object == nil || k == nil {
+			return nil
+		}
+		w := &write{server: c.server, tx: tx, kind: k, manager: "kube-controller-manager"}
+		if object.GetDeletionTimestamp() != nil {
+			return c.finish(w, key, object)
+		}
+		return c.collect(w, key, object)
+	})
+}
+
+// collect deletes an object whose owners are gone.
+func (c *collector) collect(w *write, key store.Key, object *unstructured.Unstructured) error {
+	var kept []metav1.OwnerReference
+	references := object.GetOwnerReferences()
+	waiting := false
+	for _, reference := range references {
+		state := c.owner(w.tx, reference, key.Namespace)
+		waiting = waiting || state == ownerWaiting
+		if state == ownerSolid {
+			kept = append(kept, reference)
+		}
+	}
+	if len(references) == 0 || len(kept) == len(references) {
+		return nil
+	}
+	if len(kept) > 0 {
+		changed := object.DeepCopy()
+		changed.SetOwnerReferences(kept)
+		w.tx.Put(key, changed)
+		return nil
+	}
+	policy := metav1.DeletePropagationBackground
+	if waiting && len(c.childrenOf(object.GetUID())) > 0 {
+		policy = metav1.DeletePropagationForeground
+	}
+	_, _, err := w.delete(key, &metav1.DeleteOptions{PropagationPolicy: &policy})
+	return err
+}
+
+// ownerState is what an owner means for what it owns.
+type ownerState int
+
+const (
+	ownerSolid ownerState = iota
+	ownerAbsent
+	// ownerWaiting is an owner that waits for what it owns to go.
+	ownerWaiting
+)
+
+func (c *collector) owner(tx *store.Tx, reference metav1.OwnerReference, namespace string) ownerState {
+	k := c.server.kinds.byKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+	if k == nil || k.Namespaced && namespace == "" {
+		return ownerSolid // Nobody knows.
+	}
+	owner := tx.Get(ownerKey(k, reference, namespace))
+	switch {
+	case owner == nil || owner.GetUID() != reference.UID:
+		return ownerAbsent
+	case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		return ownerWaiting
+	}
+	return ownerSolid
+}
+
+func (c *collector) childrenOf(uid types.UID) []store.Key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(c.children[uid]), compareKeys)
+}
+
+// finish does what an object that is being deleted waits for.
+func (c *collector) finish(w *write, key store.Key, object *unstructured.Unstructured) error {
+	switch {
+	case key.Resource == namespaces:
+		return c.empty(w, key, func(child store.Key) bool { return child.Namespace == key.Name }, "")
+	case key.Resource == definitions && slices.Contains(object.GetFinalizers(), apiextensionsv1.CustomResourceCleanupFinalizer):
+		return c.empty(w, key, func(child store.Key) bool { return child.Resource == key.Name }, apiextensionsv1.CustomResourceCleanupFinalizer)
+	case slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		return c.orphan(w, key, object)
+	case slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		return c.foreground(w, key, object)
+	}
+	return nil
+}

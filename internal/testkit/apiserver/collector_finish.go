@@ -1,0 +1,110 @@
+package apiserver
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
+)
+
+func compareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// unblock takes a finalizer away; the object goes with the last one.
+func (c *collector) unblock(w *write, key store.Key, finalizer string) error {
+	object := w.tx.Get(key)
+	if object == nil {
+		return nil
+	}
+	changed := object.DeepCopy()
+	changed.SetFinalizers(slices.DeleteFunc(changed.GetFinalizers(), func(f string) bool { return f == finalizer }))
+	if len(changed.GetFinalizers()) == 0 {
+		last := w.tx.Delete(key)
+		return c.server.deleted(w.tx, key, last)
+	}
+	w.tx.Put(key, changed)
+	return c.server.written(w.tx, key, changed, object)
+}
+
+// empty deletes what is in a namespace, or what is of a kind; when nothing is left, the namespace or definition goes.
+func (c *collector) empty(w *write, key store.Key, within func(store.Key) bool, finalizer string) error {
+	left := 0
+	for _, resource := range w.tx.Resources() {
+		k := c.server.kinds.ofResource(resource)
+		if k == nil {
+			continue
+		}
+		deleting := &write{server: c.server, tx: w.tx, kind: k, manager: w.manager}
+		for _, object := range w.tx.List(resource, "") {
+			child := store.Key{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
+			if !within(child) {
+				continue
+			}
+			left++
+			if object.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if _, gone, err := deleting.delete(child, &metav1.DeleteOptions{}); err == nil && gone {
+				left--
+			}
+		}
+	}
+	if left > 0 {
+		return nil
+	}
+	return c.unblock(w, key, finalizer)
+}
+
+// orphan takes the references to an owner away before it goes.
+func (c *collector) orphan(w *write, key store.Key, owner *unstructured.Unstructured) error {
+	for _, child := range c.childrenOf(owner.GetUID()) {
+		object := w.tx.Get(child)
+		if object == nil {
+			continue
+		}
+		changed := object.DeepCopy()
+		changed.SetOwnerReferences(without(object.GetOwnerReferences(), owner.GetUID()))
+		w.tx.Put(child, changed)
+		c.forget(owner.GetUID(), child)
+	}
+	return c.unblock(w, key, metav1.FinalizerOrphanDependents)
+}
+
+func without(references []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+func (c *collector) forget(owner types.UID, child store.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.children[owner], child)
+}
+
+// foreground deletes what an owner waits for; the owner goes when nothing blocks it any more.
+func (c *collector) foreground(w *write, key store.Key, owner *unstructured.Unstructured) error {
+	blocked := false
+	for _, child := range c.childrenOf(owner.GetUID()) {
+		object := w.tx.Get(child)
+		if object == nil {
+			continue
+		}
+		for _, reference := range object.GetOwnerReferences() {
+			blocks := reference.UID == owner.GetUID() && reference.BlockOwnerDeletion != nil && *reference.BlockOwnerDeletion
+			blocked = blocked || blocks
+		}
+		if object.GetDeletionTimestamp() == nil {
+			c.mu.Lock()
+			c.demand(child)
+			c.mu.Unlock()
+		}
+	}
+	if blocked {
+		return nil
+	}
+	return c.unblock(w, key, metav1.FinalizerDeleteDependents)
+}
