@@ -33,6 +33,8 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"two operators share a kind":                                   w.twoOperators,
 		"a field that the schema does not have is reported (G: §4)":    w.droppedField,
 		"children are applied, foreign objects and owners refused":     w.children,
+		"an outcome is saved while a long handler runs (design §6)":    w.flushed,
+		"SaveFirst and CountCrashes write before the attempt (§6)":     w.savedFirst,
 		"an edit wakes a back-off, and Old is typed (scenarios 34, 4)": w.editWakes,
 	} {
 		t.Run(name, test)

@@ -53,6 +53,10 @@ type Change[T any] struct {
 	Diff []Difference
 	// Attempt counts from 1, across restarts.
 	Attempt int
+	// MaybeRepeated tells that an earlier run of this handler for this reason cannot be ruled out: a retry, an object that
+	// was there when the operator started, a creation that a person has asked for once more. False is a promise only
+	// as long as one replica of the operator runs.
+	MaybeRepeated bool
 	// Started is when the first attempt was made.
 	Started time.Time
 	// Client reads and writes other objects. Handled kinds are read from the cache with Get; all else goes to the API server.

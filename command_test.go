@@ -66,7 +66,7 @@ func TestNamespacesAreSplit(t *testing.T) {
 	if err := flags.parse([]string{"--namespace", "a, b,,c"}, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(flags.Namespaces, "|"); got != "a|b|c" {
+	if got := strings.Join(flags.served(), "|"); got != "a|b|c" {
 		t.Errorf("got %s", got)
 	}
 }

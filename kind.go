@@ -104,6 +104,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	}
 	declared := engine.Handler{
 		Declaration: handler.Declaration{ID: id, Verb: verb, Fields: settings.fields},
+		SaveFirst:   settings.saveFirst, CountCrashes: settings.countCrashes,
 	}
 	if fn != nil {
 		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
@@ -124,7 +125,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 	body := bodyOf(k.declared.kind.GVK)
 	change := &Change[T]{
 		Object: typed[T](copied), Reason: Reason(call.Reason), Diff: differences(call.Diff),
-		Attempt: call.Attempt, Started: call.Started, Client: k.op.client, Log: call.Log,
+		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
 		old:   func() (*T, bool) { return k.old(call) },
 		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}

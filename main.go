@@ -2,6 +2,7 @@ package einmal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -92,8 +94,9 @@ func (op *Operator) commandCRDs(out, failures io.Writer) int {
 // runFlags are the flags of the verb run.
 type runFlags struct {
 	RunOptions
-	kubeconfig, context, namespaces, logFormat string
-	verbose                                    bool
+	kubeconfig, context, logFormat string
+	namespaces, stateNamespace     string
+	verbose                        bool
 }
 
 func (f *runFlags) parse(args []string, failures io.Writer) error {
@@ -102,6 +105,7 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks; the default is the pod's own, outside of a pod the kubeconfig's")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
 	flags.BoolVar(&f.verbose, "v", false, "log in detail")
 	flags.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")
@@ -115,12 +119,18 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: give text or json", f.logFormat)
 	}
-	for namespace := range strings.SplitSeq(f.namespaces, ",") {
-		if namespace = strings.TrimSpace(namespace); namespace != "" {
-			f.Namespaces = append(f.Namespaces, namespace)
+	return nil
+}
+
+// served are the namespaces that the flag names.
+func (f *runFlags) served() []string {
+	var names []string
+	for name := range strings.SplitSeq(f.namespaces, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
 		}
 	}
-	return nil
+	return names
 }
 
 func (op *Operator) commandRun(ctx context.Context, args []string, failures io.Writer) int {
@@ -136,11 +146,15 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
 		return exitFailed
 	}
-	config, err := flags.config()
+	config, namespace, err := flags.config()
 	if err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
+	if named := flags.served(); len(named) > 0 {
+		op.settings.Namespaces = named
+	}
+	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
 	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host)
 	if err := op.Run(ctx, config, flags.RunOptions); err != nil {
 		op.settings.Log.Error("the operator failed", "error", err)
@@ -165,20 +179,28 @@ func (op *Operator) logTo(out io.Writer, flags runFlags) {
 }
 
 // config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
-func (f *runFlags) config() (*rest.Config, error) {
+// It also tells the namespace that the kubeconfig names.
+func (f *runFlags) config() (*rest.Config, string, error) {
 	if f.kubeconfig == "" && f.context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
-			return config, nil
+			return config, "", nil
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	config, err := loading.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w; name a file with --kubeconfig", err)
+		return nil, "", fmt.Errorf("find the API server: %w; name a file with --kubeconfig", err)
 	}
-	return config, nil
+	namespace, _, err := loading.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the kubeconfig's namespace: %w", err)
+	}
+	if namespace == metav1.NamespaceDefault {
+		namespace = "" // So it is where none is named, which is no reason to write there.
+	}
+	return config, namespace, nil
 }
 
 // version is the version of the operator's own module and of this library, as the build recorded them.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,11 +23,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// The defaults of the options Workers, Grace and Deadline.
+// The defaults of the options, and how long an outcome may be unsaved while another handler runs.
 const (
 	defaultWorkers  = 16
 	defaultGrace    = 25 * time.Second
 	defaultDeadline = 10 * time.Minute
+	defaultMargin   = 10 * time.Minute
+	flushWindow     = 500 * time.Millisecond
 )
 
 // stopMargin is what a manager gets beyond the grace of handlers, to stop its own parts.
@@ -49,7 +53,8 @@ func New(identity string, options ...Option) *Operator {
 	op := &Operator{
 		scheme: runtime.NewScheme(),
 		settings: engine.Settings{
-			Identity: identity, Workers: defaultWorkers, Grace: defaultGrace, Deadline: defaultDeadline, Log: slog.Default(),
+			Identity: identity, Workers: defaultWorkers, Grace: defaultGrace, Deadline: defaultDeadline,
+			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(), Log: slog.Default(),
 		},
 	}
 	if err := clientscheme.AddToScheme(op.scheme); err != nil {
@@ -70,10 +75,27 @@ func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) 
 // applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
 func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
 
-// CacheOptions is what a manager needs for a small cache: managed fields, which nobody reads, are dropped. They go
-// into the options of a manager of your own; Run uses them itself.
+// CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which nobody reads, are
+// dropped, and only the operator's namespaces are watched. They go into the options of a manager of your own; Run uses
+// them itself.
 func (op *Operator) CacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	for _, namespace := range op.settings.Namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
+}
+
+// podNamespace is the namespace of the pod that the process runs in, "" outside of one.
+func podNamespace() string {
+	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
 }
 
 // SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
@@ -94,7 +116,10 @@ func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make the discovery client: %w", err)
 	}
-	driver := &engine.Operator{Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api}
+	driver := &engine.Operator{
+		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
+		Events: mgr.GetEventRecorder(op.settings.Identity),
+	}
 	for _, declared := range op.kinds {
 		driver.Kinds = append(driver.Kinds, declared.kind)
 	}
@@ -109,10 +134,8 @@ func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// RunOptions is where an operator runs. The zero value serves all namespaces and opens no ports.
+// RunOptions is where an operator is looked at. The zero value opens no ports.
 type RunOptions struct {
-	// Namespaces are the namespaces to serve; none means all.
-	Namespaces []string
 	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere.
 	HealthAddress string
 	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere.
@@ -144,16 +167,9 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	if config.QPS == 0 {
 		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
 	}
-	cached := op.CacheOptions()
-	for _, namespace := range options.Namespaces {
-		if cached.DefaultNamespaces == nil {
-			cached.DefaultNamespaces = map[string]cache.Config{}
-		}
-		cached.DefaultNamespaces[namespace] = cache.Config{}
-	}
 	stop := op.settings.Grace + stopMargin
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: op.scheme, Cache: cached, Logger: op.libraryLog(),
+		Scheme: op.scheme, Cache: op.CacheOptions(), Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		HealthProbeBindAddress:  orNowhere(options.HealthAddress),
 		GracefulShutdownTimeout: &stop,

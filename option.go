@@ -23,7 +23,10 @@ type Option struct {
 
 type kindSettings struct{ gvk schema.GroupVersionKind }
 
-type handlerSettings struct{ fields []object.Path }
+type handlerSettings struct {
+	fields                  []object.Path
+	saveFirst, countCrashes bool
+}
 
 type applySettings struct{ adopt bool }
 
@@ -62,6 +65,37 @@ func Grace(d time.Duration) Option {
 			return fmt.Errorf("option Grace: %s is below zero", d)
 		}
 		op.settings.Grace = d
+		return nil
+	}}
+}
+
+// Namespaces is an option of New: the namespaces to serve. The default is all. It goes into CacheOptions.
+func Namespaces(names ...string) Option {
+	return Option{name: "Namespaces", operator: func(op *Operator) error {
+		op.settings.Namespaces = names
+		return nil
+	}}
+}
+
+// StateNamespace is an option of New: the namespace of the ConfigMap, named after the operator's identity, in which the
+// operator keeps its watermarks: the creation times up to which every object has had a record. With them an object that
+// loses its record while the operator is down is not taken for a new one. The operator needs the right to get, create and
+// patch the ConfigMap. The default is the namespace of the operator's own pod; outside of a pod nothing is kept.
+func StateNamespace(name string) Option {
+	return Option{name: "StateNamespace", operator: func(op *Operator) error {
+		op.settings.Home = name
+		return nil
+	}}
+}
+
+// ClockMargin is an option of New: how old an object must be before a watermark passes it. It must exceed the time by
+// which clocks differ and watches lag. The default is ten minutes.
+func ClockMargin(d time.Duration) Option {
+	return Option{name: "ClockMargin", operator: func(op *Operator) error {
+		if d < 0 {
+			return fmt.Errorf("option ClockMargin: %s is below zero", d)
+		}
+		op.settings.Margin = d
 		return nil
 	}}
 }
@@ -109,6 +143,24 @@ func Field(path string) Option {
 			return fmt.Errorf("option Field: %w", err)
 		}
 		settings.fields = append(settings.fields, parsed)
+		return nil
+	}}
+}
+
+// SaveFirst is an option of a handler: what earlier handlers of the same pass have done is saved before this one
+// starts. Without it that is saved at the end of the pass, or half a second after it was done, whichever comes first.
+func SaveFirst() Option {
+	return Option{name: "SaveFirst", handler: func(settings *handlerSettings) error {
+		settings.saveFirst = true
+		return nil
+	}}
+}
+
+// CountCrashes is an option of a handler: each attempt is written down before it is made, so that one which ends the
+// process counts, and is backed off from. It costs one write for each attempt.
+func CountCrashes() Option {
+	return Option{name: "CountCrashes", handler: func(settings *handlerSettings) error {
+		settings.countCrashes = true
 		return nil
 	}}
 }

@@ -29,10 +29,10 @@ type journal struct {
 	calls []string
 }
 
-func (j *journal) add(object, id string, reason einmal.Reason, attempt int) {
+func (j *journal) add(object, call string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.calls = append(j.calls, fmt.Sprintf("%s: %s (%s, attempt %d)", object, id, reason, attempt))
+	j.calls = append(j.calls, object+": "+call)
 }
 
 // of lists the calls for one object, in order.
@@ -53,6 +53,8 @@ type plan struct {
 	journal *journal
 	// onDelete, onResume declare such handlers.
 	onDelete, onResume bool
+	// repeated notes calls that may be repetitions.
+	repeated bool
 	// fails makes the create handler fail so many times, by object.
 	fails map[string]int
 }
@@ -60,7 +62,11 @@ type plan struct {
 // declare declares handlers that note each call and set a phase in the status. The update handler looks at spec.size.
 func declare[T any](kind *einmal.Kind[T], plan plan, name func(*T) string, setPhase func(*T, string)) {
 	note := func(id string, c *einmal.Change[T]) {
-		plan.journal.add(name(c.Object), id, c.Reason, c.Attempt)
+		call := fmt.Sprintf("%s (%s, attempt %d)", id, c.Reason, c.Attempt)
+		if plan.repeated && c.MaybeRepeated {
+			call += " maybe repeated"
+		}
+		plan.journal.add(name(c.Object), call)
 	}
 	kind.OnCreate("make", func(_ context.Context, c *einmal.Change[T]) error {
 		note("make", c)

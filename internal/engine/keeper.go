@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,6 +30,8 @@ type keeper struct {
 	cache       cache.Cache
 	memories    memories
 	startup     startup
+	watermarks  watermarks
+	events      events.EventRecorder
 	log         *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
 	told sync.Map
@@ -35,7 +40,7 @@ type keeper struct {
 }
 
 func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
-	pure := kind.declared()
+	pure := kind.declared(o.Settings.Identity)
 	k := &keeper{
 		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
@@ -46,7 +51,23 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 	}
 	k.startup.log = k.log
+	k.events = o.Events
+	k.watermarks = watermarks{
+		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
+		ledger: kube.Ledger{
+			Client: o.Live, Owner: o.Settings.Identity,
+			Place: types.NamespacedName{Namespace: o.Settings.Home, Name: o.Settings.Identity},
+		},
+	}
+	if found.Namespaced {
+		k.watermarks.namespaces = o.Settings.Namespaces
+	}
 	return k
+}
+
+// essence is the part of an object whose change means something to the handlers.
+func (k *keeper) essence(body object.Body) object.Body {
+	return object.Essence(body, k.settings.Identity, k.fields)
 }
 
 // typeHasRoom tells whether a record in the status survives being read as the handlers' type.

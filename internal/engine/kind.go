@@ -28,6 +28,8 @@ type Kind struct {
 type Handler struct {
 	handler.Declaration
 	Call func(ctx context.Context, call *Call) error
+	// SaveFirst: what came before is saved before an attempt. CountCrashes: so is the attempt itself.
+	SaveFirst, CountCrashes bool
 }
 
 // Call is one attempt of a handler, as it is handed out and as it comes back.
@@ -42,7 +44,7 @@ type Call struct {
 }
 
 // declared is the pure part of the kind.
-func (k Kind) declared() handler.Kind {
+func (k Kind) declared(identity string) handler.Kind {
 	pure := handler.Kind{}
 	for _, h := range k.Handlers {
 		pure.Handlers = append(pure.Handlers, h.Declaration)
@@ -53,18 +55,18 @@ func (k Kind) declared() handler.Kind {
 		if err != nil {
 			return essence // Not readable as today's type: then it is compared as it was written.
 		}
-		return object.Essence(canonical, fields)
+		return object.Essence(canonical, identity, fields)
 	}
 	return pure
 }
 
-func (k Kind) function(id string) func(context.Context, *Call) error {
+func (k Kind) handler(id string) Handler {
 	for _, h := range k.Handlers {
 		if h.ID == id {
-			return h.Call
+			return h
 		}
 	}
-	return nil
+	return Handler{}
 }
 
 // Settings are the limits of an operator.
@@ -77,7 +79,14 @@ type Settings struct {
 	Deadline time.Duration
 	// Grace is how long running handlers may go on after the operator is told to stop; then their context ends.
 	Grace time.Duration
-	Log   *slog.Logger
+	// Window is how long the outcome of a finished handler may be unsaved while another one runs.
+	Window time.Duration
+	// Margin is how old an object must be before a watermark passes it.
+	Margin time.Duration
+	// Namespaces are the ones that are served, none for all; Home is the one that watermarks are kept in, "" for none.
+	Namespaces []string
+	Home       string
+	Log        *slog.Logger
 }
 
 // Finalizer is the finalizer of the operator.

@@ -18,6 +18,8 @@ type memory struct {
 	// written is the resource version of our last write, until the cache has caught up with it; patience ends then.
 	written  string
 	patience time.Time
+	// inherited: the object was there when this process began, and has not been settled by it since.
+	inherited bool
 	// resumed are the resume handlers that are finished in this process.
 	resumed map[string]bool
 	// waits are times to wait for that are newer than the record's, by handler.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,7 @@ type Operator struct {
 	Live      client.Client
 	Cache     cache.Cache
 	Discovery discovery.DiscoveryInterface
+	Events    events.EventRecorder
 
 	mu      sync.Mutex
 	waiting map[string]string
@@ -89,8 +91,12 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	if err != nil {
 		return fmt.Errorf("make the controller: %w", err)
 	}
+	if err := k.loadWatermarks(ctx); err != nil {
+		return err
+	}
+	go k.moveWatermarks(ctx)
 	o.report(kind, "its objects are not listed yet")
-	if err := c.Watch(&events{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
+	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
 	return c.Start(ctx)
@@ -103,7 +109,7 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 	defer ticker.Stop()
 	told := ""
 	for {
-		found, err := kube.Describe(ctx, o.Discovery, kind.GVK)
+		found, err := kube.Describe(o.Discovery, kind.GVK)
 		if err == nil {
 			return found, nil
 		}

@@ -59,8 +59,11 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		}
 		p.plan = k.pure.Decide(p.state())
 	}
-	done := p.run(ctx)
-	if err := p.save(ctx, done); err != nil {
+	done, err := p.run(ctx)
+	if err == nil && p.memory != nil {
+		err = p.save(ctx, done)
+	}
+	if err != nil || p.memory == nil {
 		return time.Time{}, err
 	}
 	return p.next(done), nil
@@ -105,7 +108,10 @@ func (p *pass) openRaw(raw object.Body) error {
 // open finds the record: the object's own, else the one that this process remembers for the same object.
 func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
-	p.memory, _ = p.memories.of(p.key, body)
+	remembered, known := p.memories.of(p.key, body)
+	if p.memory = remembered; !known {
+		p.memory.inherited = p.startup.inherited(p.key)
+	}
 	found, stored, err := record.Read(base, p.settings.Identity, p.description.Carrier)
 	if errors.Is(err, record.ErrNewer) {
 		return fmt.Errorf("%s is left alone: %w", p.key, err)
@@ -114,16 +120,21 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 		p.log.Warn("the stored record cannot be read", "error", err)
 	}
 	p.record, p.stored = found, stored
+	if found != nil {
+		p.noteRecorded()
+	} else {
+		p.noteMissing()
+	}
 	if stored != "" && found != nil {
 		p.memory.record = stored
 		return nil
 	}
 	if found == nil && p.memory.record != "" {
-		remembered, err := record.Decode(p.memory.record)
+		kept, err := record.Decode(p.memory.record)
 		if err != nil {
 			return fmt.Errorf("decode the remembered record of %s: %w", p.key, err)
 		}
-		p.record = &remembered
+		p.record = &kept
 	}
 	return nil
 }
@@ -133,12 +144,15 @@ func (p *pass) state() handler.State {
 	return handler.State{
 		UID:        p.memory.uid,
 		APIVersion: p.kind.GVK.GroupVersion().String(),
-		Essence:    object.Essence(p.body, p.fields),
+		Essence:    p.essence(p.body),
 		Record:     p.record,
 		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,
 		Waits:      p.memory.waits,
+		Settled:    p.settled(),
+		Inherited:  p.memory.inherited,
+		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
 		Now:        time.Now(),
 	}
 }
@@ -165,10 +179,11 @@ func (p *pass) mark(ctx context.Context) error {
 
 // next tells when to look again, after what was done: at once if something more is due.
 func (p *pass) next(done *work) time.Time {
-	if p.memory == nil || p.plan.Cause == cause.Free {
+	if p.plan.Cause == cause.Free {
 		return time.Time{}
 	}
-	if len(done.outcomes) == 0 {
+	if !done.attempted {
+		p.memory.inherited = false
 		return p.plan.Wake
 	}
 	state := p.state()
@@ -183,5 +198,6 @@ func (p *pass) next(done *work) time.Time {
 func (p *pass) gone() {
 	p.log.Info("the object is gone")
 	p.memories.forget(p.key)
+	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil
 }

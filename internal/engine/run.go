@@ -19,6 +19,8 @@ type work struct {
 	outcomes  []outcome
 	// rest and status are the users' edits that are not sent yet.
 	rest, status []patch.Edit
+	// attempted tells whether a handler ran.
+	attempted bool
 	// current is the newest essence that was handed out.
 	current object.Body
 	// record is the newest one of the object with the outcomes folded in.
@@ -36,49 +38,107 @@ type outcome struct {
 	at     time.Time
 }
 
-// run makes the planned attempts, each on what the ones before it have left.
-func (p *pass) run(ctx context.Context) *work {
+// run makes the planned attempts, each on what the ones before it have left. An error says that something that had to
+// be saved first could not be; the pass has no memory left when the object has gone meanwhile.
+func (p *pass) run(ctx context.Context) (*work, error) {
 	w := &work{
 		finalizer: p.plan.Finalizer, record: p.plan.Record,
 		keepRecord: p.plan.Cause == cause.Free,
 	}
+	if len(p.plan.Runs) == 0 {
+		// Nothing is learned: what is stored stays, unless it is missing or holds entries that are void.
+		w.keepRecord = w.keepRecord || p.stored != "" && !p.plan.Tidied
+	}
 	working := record.Cut(p.body, p.settings.Identity)
-	w.current = object.Essence(working, p.fields)
+	w.current = p.essence(working)
 	for _, run := range p.plan.Runs {
 		if p.stopping() {
 			break
 		}
+		if err := p.saveFirst(ctx, w, run); err != nil || p.memory == nil {
+			return w, err
+		}
 		working = p.attempt(ctx, w, run, working)
-		w.current = w.outcomes[len(w.outcomes)-1].seen
+		if p.memory == nil {
+			return w, nil
+		}
 	}
-	if !w.keepRecord && len(w.outcomes) == 0 {
-		// Nothing was learned: what is stored stays, unless it is missing or holds entries that are void.
-		w.keepRecord = p.stored != "" && !p.plan.Tidied
+	return w, nil
+}
+
+// saveFirst saves what a handler wants saved before it starts.
+func (p *pass) saveFirst(ctx context.Context, w *work, run handler.Run) error {
+	declared := p.kind.handler(run.ID)
+	if declared.CountCrashes {
+		w.outcomes = append(w.outcomes, outcome{run: run, seen: w.current, at: time.Now(), result: handler.Result{
+			Outcome: record.Retry, Message: "the attempt did not end: the process did",
+			Delay: handler.Backoff(p.memory.uid, run.ID, run.Attempt),
+		}})
 	}
-	return w
+	if !declared.SaveFirst && !declared.CountCrashes || len(w.outcomes) == 0 {
+		return nil
+	}
+	return p.flush(ctx, w)
+}
+
+// flush saves the outcomes so far, in the middle of a pass.
+func (p *pass) flush(ctx context.Context, w *work) error {
+	if err := p.save(ctx, w); err != nil || p.memory == nil {
+		return err
+	}
+	saved := w.record
+	p.plan.Record, p.record, w.outcomes = saved, &saved, nil
+	return nil
 }
 
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
-	essence := object.Essence(given, p.fields)
+	essence := p.essence(given)
 	call := &Call{Run: run, Given: given, Log: p.log.With("handler", run.ID)}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
 	p.tellInvoked(run)
 	begun := time.Now()
-	err := invoke.Run(ctx, p.settings.Deadline, func(ctx context.Context) error {
-		return p.kind.function(run.ID)(ctx, call)
-	})
+	err := p.invoke(ctx, w, call)
+	if p.memory == nil {
+		return given
+	}
 	edits, err := accepted(call, err)
-	seen := object.Essence(patch.Apply(given, edits), p.fields)
+	left := patch.Apply(given, edits)
 	result := p.result(run, err)
 	p.tellOutcome(run, result, err, time.Since(begun))
 	p.remember(run, result)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
-	w.outcomes = append(w.outcomes, outcome{run: run, result: result, seen: seen, edited: len(edits) > 0, at: time.Now()})
-	return patch.Apply(given, edits)
+	w.current, w.attempted = p.essence(left), true
+	w.outcomes = append(w.outcomes, outcome{run: run, result: result, seen: w.current, edited: len(edits) > 0, at: time.Now()})
+	return left
+}
+
+// invoke runs the handler. What earlier handlers of the pass have done is saved when it takes longer than the window.
+func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
+	attempt := func() error {
+		return invoke.Run(ctx, p.settings.Deadline, func(ctx context.Context) error {
+			return p.kind.handler(call.ID).Call(ctx, call)
+		})
+	}
+	if len(w.outcomes) == 0 {
+		return attempt()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- attempt() }()
+	window := time.NewTimer(p.settings.Window - time.Since(w.outcomes[0].at))
+	defer window.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-window.C:
+		if err := p.flush(ctx, w); err != nil {
+			p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", err)
+		}
+		return <-ended
+	}
 }
 
 // accepted returns the edits to write. A panic leaves half-made changes behind, and a handler must not touch what is

@@ -151,8 +151,18 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 	carrier.sent = func() {
 		sent()
 		p.memory.record, p.stored = text, text
+		p.noteRecorded()
 	}
+	p.markLost(p.statusOf(main, status).document)
 	p.dropOtherCarrier(main, status)
+}
+
+// statusOf is the request that carries the status.
+func (p *pass) statusOf(main, status *request) *request {
+	if p.description.HasStatus {
+		return status
+	}
+	return main
 }
 
 // removing tells whether the finalizer goes with this work.
@@ -164,10 +174,7 @@ func (p *pass) removing(w *work) bool {
 func (p *pass) dropOtherCarrier(main, status *request) {
 	other, target := record.Annotation, main
 	if p.description.Carrier == record.Annotation {
-		other = record.Status
-		if p.description.HasStatus {
-			target = status
-		}
+		other, target = record.Status, p.statusOf(main, status)
 	}
 	target.document.Edit(patch.Edit{Path: other.Path(p.settings.Identity), Remove: true})
 }

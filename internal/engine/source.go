@@ -19,8 +19,8 @@ import (
 // queue is what a source fills.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// events feeds the queue from the shared informer of a kind, and lets go of the informer when it stops.
-type events struct {
+// informer feeds the queue from the shared informer of a kind, and lets go of the informer when it stops.
+type informer struct {
 	keeper *keeper
 	// listed is called when every object of the initial list is in the queue.
 	listed       func()
@@ -28,12 +28,12 @@ type events struct {
 }
 
 // Start registers with the informer and returns at once.
-func (e *events) Start(ctx context.Context, to queue) error {
-	informer, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
+func (e *informer) Start(ctx context.Context, to queue) error {
+	shared, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
-	e.registration, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+	e.registration, err = shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			if initial {
 				e.expect(to, added)
@@ -53,7 +53,7 @@ func (e *events) Start(ctx context.Context, to queue) error {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
 	context.AfterFunc(ctx, func() {
-		if err := informer.RemoveEventHandler(e.registration); err != nil {
+		if err := shared.RemoveEventHandler(e.registration); err != nil {
 			e.keeper.log.Debug("letting go of the informer", "error", err)
 		}
 	})
@@ -61,7 +61,7 @@ func (e *events) Start(ctx context.Context, to queue) error {
 }
 
 // WaitForSync waits until every object of the initial list is in the queue.
-func (e *events) WaitForSync(ctx context.Context) error {
+func (e *informer) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), e.registration.HasSynced) {
 		return fmt.Errorf("the list of %s did not arrive: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
 	}
@@ -71,7 +71,7 @@ func (e *events) WaitForSync(ctx context.Context) error {
 }
 
 // expect puts an object of the initial list behind live changes.
-func (e *events) expect(to queue, object any) {
+func (e *informer) expect(to queue, object any) {
 	key, found := keyOf(object)
 	if !found {
 		return
@@ -147,6 +147,21 @@ func (s *startup) passed(key types.NamespacedName) {
 	defer s.mu.Unlock()
 	delete(s.waiting, key)
 	s.tell()
+}
+
+// over tells whether every object of the initial list has had its first pass.
+func (s *startup) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
+// inherited tells whether the object was there when the operator started and has not had its first pass.
+func (s *startup) inherited(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, waiting := s.waiting[key]
+	return waiting
 }
 
 func (s *startup) listed() {

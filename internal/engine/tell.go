@@ -17,6 +17,8 @@ import (
 // tellCause logs why the object is looked at; loudly only when that is news.
 func (p *pass) tellCause() {
 	switch {
+	case p.plan.Cause == cause.Lost:
+		p.tellLost()
 	case p.plan.Cause == cause.Create && p.record == nil:
 		p.log.Info("seen for the first time")
 	case p.record != nil && p.stored == "" && p.memory.record != "" && p.plan.Cause != cause.Free:

@@ -9,6 +9,7 @@ const (
 	Gone   Cause = "gone"   // the object does not exist any more
 	Free   Cause = "free"   // it is being deleted and is not ours to hold
 	Delete Cause = "delete" // it is being deleted and delete handlers have to run
+	Lost   Cause = "lost"   // it was handled, and its record was wiped while no process of the operator ran
 	Create Cause = "create" // it was never handled, or its creation is not finished
 	Resume Cause = "resume" // handled before, unchanged, and first seen by this process
 	Update Cause = "update" // something that a handler looks at has changed
@@ -22,6 +23,7 @@ type Facts struct {
 	Marked       bool // it has our finalizer
 	Recorded     bool // it has a record for its uid
 	DeletionDone bool // the record says that the delete handlers are done
+	Settled      bool // it is older than the watermark: every object as old as it has had a record
 	CreationOpen bool // the record says that a create handler has not finished
 	Changed      bool // a view differs from what its handler has seen, or an update handler has not finished
 	FirstSight   bool // resume handlers have not run in this process
@@ -36,6 +38,8 @@ func Of(f Facts) Cause {
 		return Free
 	case f.Deleting:
 		return Delete
+	case !f.Recorded && f.Settled:
+		return Lost
 	case !f.Recorded || f.CreationOpen:
 		return Create
 	case f.Changed:

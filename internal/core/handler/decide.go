@@ -18,6 +18,12 @@ type State struct {
 	Deleting, Marked bool
 	// Resumed holds the resume handlers that are finished in this process.
 	Resumed map[string]bool
+	// Settled: the object is older than the watermark, so it has had a record.
+	Settled bool
+	// Inherited: the object was there when this process began and has not been settled by it since.
+	Inherited bool
+	// Recreate is the token by which a person asks for the create handlers once more; "" for none.
+	Recreate string
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
 	Waits map[string]time.Time
 	Now   time.Time
@@ -43,7 +49,9 @@ type Run struct {
 	HasOld bool
 	// Attempt counts from 1.
 	Attempt int
-	Started time.Time
+	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
+	MaybeRepeated bool
+	Started       time.Time
 }
 
 // Plan is what to do with the object now.
@@ -60,7 +68,7 @@ type Plan struct {
 
 // Decide names the cause and plans what to do about it.
 func (k Kind) Decide(s State) Plan {
-	d := decision{kind: k, state: s, plan: Plan{Record: k.open(s), Tidied: s.Record == nil}}
+	d := decision{kind: k, state: s, plan: Plan{Record: k.open(s), Tidied: s.Record == nil || k.asked(s)}}
 	d.plan.Cause = cause.Of(d.facts())
 	if k.HoldsDeletion() && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
@@ -73,7 +81,7 @@ func (k Kind) Decide(s State) Plan {
 	case cause.Create:
 		d.planVerb(cause.Create)
 		d.dropUnneeded()
-	case cause.Update, cause.Resume, cause.Noop:
+	case cause.Update, cause.Resume, cause.Noop, cause.Lost:
 		d.planInOrder()
 		d.dropUnneeded()
 	case cause.Free:
@@ -83,24 +91,41 @@ func (k Kind) Decide(s State) Plan {
 	return d.plan
 }
 
-// open gives the record to work on: the state's, or that of an object which is handled for the first time.
+// open gives the record to work on: the state's, or that of an object which is handled for the first time, or whose
+// record was lost.
 func (k Kind) open(s State) record.Record {
+	if k.asked(s) {
+		return k.recreate(*s.Record, s.Recreate)
+	}
 	if s.Record != nil {
 		return *s.Record
 	}
 	opened := record.New(s.UID, s.APIVersion)
+	opened.Recreated = s.Recreate // Who finds no record finds a token that may have been used: only a new one counts.
 	if s.Deleting {
 		return opened
 	}
+	if s.Settled || !k.has(cause.Create) {
+		opened, opened.Base = opened.Keep(s.Essence)
+		return opened
+	}
+	return k.recreate(opened, s.Recreate)
+}
+
+// asked tells whether a person asks for the create handlers once more.
+func (k Kind) asked(s State) bool {
+	return s.Record != nil && !s.Deleting && s.Recreate != "" && s.Recreate != s.Record.Recreated
+}
+
+// recreate makes all create handlers due.
+func (k Kind) recreate(r record.Record, token string) record.Record {
+	r.Recreated = token
 	for _, declared := range k.Handlers {
 		if declared.Verb == cause.Create {
-			opened = opened.With(declared.ID, record.Entry{Cause: string(cause.Create), Outcome: record.Pending})
+			r = r.With(declared.ID, record.Entry{Cause: string(cause.Create), Outcome: record.Pending})
 		}
 	}
-	if !k.has(cause.Create) {
-		opened, opened.Base = opened.Keep(s.Essence)
-	}
-	return opened
+	return r
 }
 
 type decision struct {
@@ -112,7 +137,7 @@ type decision struct {
 func (d *decision) facts() cause.Facts {
 	facts := cause.Facts{
 		Exists: true, Deleting: d.state.Deleting, Marked: d.state.Marked,
-		Recorded: d.state.Record != nil, DeletionDone: d.plan.Record.Deleted,
+		Recorded: d.state.Record != nil, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
 	}
 	for _, declared := range d.kind.Handlers {
 		entry, has := d.plan.Record.Handlers[declared.ID]
@@ -123,7 +148,7 @@ func (d *decision) facts() cause.Facts {
 			facts.Changed = facts.Changed || d.changed(declared)
 		case cause.Resume:
 			facts.FirstSight = facts.FirstSight || !d.state.Resumed[declared.ID]
-		case cause.Delete, cause.Gone, cause.Free, cause.Noop:
+		case cause.Delete, cause.Gone, cause.Free, cause.Noop, cause.Lost:
 		}
 	}
 	return facts
@@ -210,6 +235,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	d.plan.Runs = append(d.plan.Runs, Run{
 		Declaration: declared, Reason: declared.Verb,
 		Old: old, HasOld: hasOld, Attempt: entry.Attempts + 1, Started: entry.Started,
+		MaybeRepeated: entry.Attempts > 0 || d.state.Inherited || d.plan.Record.Recreated != "" && declared.Verb == cause.Create,
 	})
 }
 

@@ -24,7 +24,10 @@ type life struct {
 	deleting bool
 	marked   bool
 	resumed  map[string]bool
-	waits    map[string]time.Time
+	// settled, inherited and recreate are as in State.
+	settled, inherited bool
+	recreate           string
+	waits              map[string]time.Time
 	// results are by handler; a handler without one succeeds.
 	results map[string]handler.Result
 	// during is called while a handler runs.
@@ -68,6 +71,7 @@ func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
 		Resumed: l.resumed, Waits: l.waits, Now: l.now,
+		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate,
 	}
 	if l.stored != "" {
 		r, err := record.Decode(l.stored)
@@ -128,6 +132,9 @@ func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
 
 func describe(run handler.Run, seen object.Body) string {
 	text := fmt.Sprintf("%s(%s, %d)", run.ID, run.Reason, run.Attempt)
+	if run.MaybeRepeated && run.Attempt == 1 { // Of a later attempt it goes without saying.
+		text += "?"
+	}
 	if !run.HasOld {
 		return text
 	}

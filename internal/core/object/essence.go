@@ -8,16 +8,22 @@ const (
 	kopfDomain   = "kopf.zalando.org"
 	kopfMarker   = "/kopf-managed"
 	recordName   = "/record"
+	recreateName = "/recreate"
 	recordPrefix = `{"v":`
 )
+
+// RecreateAnnotation is the annotation by which a person asks the operator with this identity to run the create
+// handlers once more, once per value.
+func RecreateAnnotation(identity string) string { return identity + recreateName }
 
 // RecordAnnotation is the annotation in which the operator with this identity keeps its record.
 func RecordAnnotation(identity string) string { return identity + recordName }
 
 // Essence is the part of an object whose change means something: every top-level stanza except apiVersion, kind,
 // metadata and status, and of the metadata labels and annotations, without the bookkeeping of kubectl and of
-// operators (Kopf §2.5). Fields of the status come in only when named by statusFields.
-func Essence(body Body, statusFields []Path) Body {
+// operators (Kopf §2.5), of which identity is the one that reads. Fields of the status come in only when named by
+// statusFields.
+func Essence(body Body, identity string, statusFields []Path) Body {
 	essence := make(Body, len(body))
 	for key, value := range body {
 		switch key {
@@ -30,7 +36,7 @@ func Essence(body Body, statusFields []Path) Body {
 	if labels := Map(body, "metadata", "labels"); len(labels) > 0 {
 		metadata["labels"] = labels
 	}
-	if annotations := meaningful(Map(body, "metadata", "annotations")); len(annotations) > 0 {
+	if annotations := meaningful(Map(body, "metadata", "annotations"), identity); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
 	if len(metadata) > 0 {
@@ -45,10 +51,10 @@ func Essence(body Body, statusFields []Path) Body {
 }
 
 // meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework.
-func meaningful(annotations Body) Body {
+func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
-		if !isBookkeeping(key, value, annotations) {
+		if key != RecreateAnnotation(identity) && !isBookkeeping(key, value, annotations) {
 			kept[key] = value
 		}
 	}

@@ -60,7 +60,7 @@ func TestEssenceLeavesOutWhatMeansNothing(t *testing.T) {
 			"annotations": {
 				"kept": "yes", "other.example.com/record": "a vinyl",
 				"kubectl.kubernetes.io/last-applied-configuration": "{}",
-				"op.example.com/record": "{\"v\":1,\"uid\":\"u\"}",
+				"op.example.com/recreate": "token", "op.example.com/record": "{\"v\":1,\"uid\":\"u\"}",
 				"kopf.zalando.org/last-handled-configuration": "{}", "sub.kopf.zalando.org/x": "y",
 				"marked.example.com/kopf-managed": "yes", "marked.example.com/handler": "{}"
 			}
@@ -68,14 +68,14 @@ func TestEssenceLeavesOutWhatMeansNothing(t *testing.T) {
 	}`)
 	want := body(t, `{"spec": {"size": 1}, "data": {"k": "v"},
 		"metadata": {"labels": {"team": "a"}, "annotations": {"kept": "yes", "other.example.com/record": "a vinyl"}}}`)
-	if diff := cmp.Diff(want, object.Essence(full, nil)); diff != "" {
+	if diff := cmp.Diff(want, object.Essence(full, "op.example.com", nil)); diff != "" {
 		t.Error(diff)
 	}
 	want["status"] = object.Body{"size": 3.0}
-	if diff := cmp.Diff(want, object.Essence(full, []object.Path{{"status", "size"}, {"status", "none"}})); diff != "" {
+	if diff := cmp.Diff(want, object.Essence(full, "op.example.com", []object.Path{{"status", "size"}, {"status", "none"}})); diff != "" {
 		t.Errorf("with a status field: %s", diff)
 	}
-	if diff := cmp.Diff(object.Body{}, object.Essence(body(t, `{"metadata": {"labels": {}, "annotations": {}}}`), nil)); diff != "" {
+	if diff := cmp.Diff(object.Body{}, object.Essence(body(t, `{"metadata": {"labels": {}, "annotations": {}}}`), "op.example.com", nil)); diff != "" {
 		t.Errorf("empty: %s", diff)
 	}
 }

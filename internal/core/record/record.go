@@ -64,6 +64,8 @@ type Record struct {
 	Base string `json:"base,omitempty"`
 	// Deleted is set when all delete handlers are done, while finalizers of others keep the object.
 	Deleted bool `json:"deleted,omitempty"`
+	// Recreated is the newest token for which the create handlers were run once more, or found used.
+	Recreated string `json:"recreated,omitempty"`
 	// Seen holds the essences that Base and the entries point to, oldest first.
 	Seen     []Essence        `json:"seen,omitempty"`
 	Handlers map[string]Entry `json:"handlers,omitempty"`

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,13 +25,15 @@ type Description struct {
 	Namespaced bool
 	// HasStatus tells of a status subresource: then writes of the status are requests of their own.
 	HasStatus bool
+	// HasConditions tells that the status has a list of conditions.
+	HasConditions bool
 	// Carrier is where records go: the status where its schema has room for them, else an annotation.
 	Carrier record.Carrier
 }
 
 // Describe asks the API server about a kind. ErrNotServed when it is not known, ErrNoSchema when it is known for too
 // short a time.
-func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
+func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
 	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return Description{}, ErrNotServed
@@ -55,11 +56,15 @@ func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema
 	if scheme.Scheme.Recognizes(kind) {
 		return found, nil // Built-in kinds have no room in their status.
 	}
-	room, err := statusHasRoom(ctx, api, kind)
-	if room {
+	described, err := published(api, kind)
+	if err != nil {
+		return Description{}, err
+	}
+	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
+	if described.hasRoom() {
 		found.Carrier = record.Status
 	}
-	return found, err
+	return found, nil
 }
 
 // property is the part of an OpenAPI schema that tells whether a status can carry records.
@@ -74,19 +79,19 @@ type property struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// statusHasRoom reads the schema published for the one group and version, never the whole cluster's.
-func statusHasRoom(_ context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (bool, error) {
+// published reads the kind's schema from that of its one group and version, never the whole cluster's.
+func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (property, error) {
 	paths, err := api.OpenAPIV3().Paths()
 	if err != nil {
-		return false, fmt.Errorf("list the published schemas: %w", err)
+		return property{}, fmt.Errorf("list the published schemas: %w", err)
 	}
-	published, found := paths["apis/"+kind.GroupVersion().String()]
+	group, found := paths["apis/"+kind.GroupVersion().String()]
 	if !found {
-		return false, ErrNoSchema
+		return property{}, ErrNoSchema
 	}
-	text, err := published.Schema("application/json")
+	text, err := group.Schema("application/json")
 	if err != nil {
-		return false, fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
 	}
 	var document struct {
 		Components struct {
@@ -94,16 +99,16 @@ func statusHasRoom(_ context.Context, api discovery.DiscoveryInterface, kind sch
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &document); err != nil {
-		return false, fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
 	}
 	for _, candidate := range document.Components.Schemas {
 		for _, named := range candidate.Kinds {
 			if named.Group == kind.Group && named.Version == kind.Version && named.Kind == kind.Kind {
-				return candidate.hasRoom(), nil
+				return candidate, nil
 			}
 		}
 	}
-	return false, ErrNoSchema
+	return property{}, ErrNoSchema
 }
 
 func (p property) hasRoom() bool {

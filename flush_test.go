@@ -1,0 +1,90 @@
+package einmal_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// stored waits until the widget's record has all of these parts.
+func (w *world) stored(t *testing.T, name string, parts ...string) {
+	t.Helper()
+	cluster.Eventually(t, "the record of "+name, func(ctx context.Context) error {
+		found, err := w.get(ctx, typedCarrier(), name)
+		if err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if text := typedCarrier().record(found); !strings.Contains(text, part) {
+				return &missingError{part, text}
+			}
+		}
+		return nil
+	})
+}
+
+type missingError struct{ part, text string }
+
+// Error tells what is missing where.
+func (m *missingError) Error() string { return m.part + " is not in " + m.text }
+
+// A crash in a long handler does not forget the one before it.
+func (w *world) flushed(t *testing.T) {
+	running, finish := make(chan bool, 1), make(chan bool)
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("short", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Status.Phase = "short is done"
+			return nil
+		})
+		widgets.OnCreate("long", func(_ context.Context, c *einmal.Change[Widget]) error {
+			running <- true
+			<-finish
+			c.Object.Status.Phase += ", long too"
+			return nil
+		})
+	})
+	w.spend(t, typedCarrier(), "a short and a long handler", 2, func() {
+		w.create(t, typedCarrier(), "flushed")
+		<-running
+		w.phase(t, "flushed", "short is done")
+		w.stored(t, "flushed", `"short":{"cause":"create","outcome":"done"`, `"long":{"cause":"create","outcome":"pending"`)
+		close(finish)
+		w.phase(t, "flushed", "short is done, long too")
+		w.stored(t, "flushed", `"base"`)
+	})
+	stop()
+	w.delete(t, typedCarrier(), "flushed")
+}
+
+func (w *world) savedFirst(t *testing.T) {
+	running, finish := make(chan bool, 1), make(chan bool)
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("before", func(context.Context, *einmal.Change[Widget]) error { return nil })
+		widgets.OnCreate("risky", func(context.Context, *einmal.Change[Widget]) error {
+			running <- true
+			<-finish
+			return nil
+		}, einmal.CountCrashes())
+		widgets.OnCreate("after", func(context.Context, *einmal.Change[Widget]) error {
+			running <- true
+			<-finish
+			return nil
+		}, einmal.SaveFirst())
+	})
+	w.spend(t, typedCarrier(), "three handlers, saved in between", 3, func() {
+		w.create(t, typedCarrier(), "careful")
+		<-running
+		w.stored(t, "careful", `"before":{"cause":"create","outcome":"done"`,
+			`"risky":{"cause":"create","outcome":"retry"`, `"attempts":1`, "the attempt did not end")
+		finish <- true
+		<-running
+		w.stored(t, "careful", `"risky":{"cause":"create","outcome":"done"`, `"after":{"cause":"create","outcome":"pending"`)
+		finish <- true
+		w.stored(t, "careful", `"base"`)
+	})
+	stop()
+	w.delete(t, typedCarrier(), "careful")
+}

@@ -1,0 +1,231 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// TestLostRecordsOnARealControlPlane shows what becomes of objects whose record is wiped, copied or not yet written.
+func TestLostRecordsOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	w.allowState(t)
+	for _, use := range carriers() {
+		t.Run("record in the "+use.name, func(t *testing.T) {
+			t.Run("wiped while running: put back, nothing runs", func(t *testing.T) { w.wipedWhileRunning(t, use) })
+			t.Run("wiped while down: lost, not created; the way out works", func(t *testing.T) { w.wipedWhileDown(t, use) })
+			t.Run("replaced while down", func(t *testing.T) { w.replacedWhileDown(t, use) })
+			t.Run("without a watermark it may be a repetition", func(t *testing.T) { w.wipedWithoutWatermark(t, use) })
+			t.Run("a restored manifest is a new object", func(t *testing.T) { w.restored(t, use) })
+			t.Run("killed between finalizer and record: creation goes on", func(t *testing.T) { w.killedBeforeRecord(t, use) })
+		})
+	}
+	t.Run("a child that the operator made and handles is created", w.handledChild)
+}
+
+// allowState gives the operators what they need beyond their own kinds: a ConfigMap for watermarks, and events.
+func (w *world) allowState(t *testing.T) {
+	t.Helper()
+	w.account = w.Account(t, "stateful",
+		rbacv1.PolicyRule{
+			APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status", "gadgets", "gadgets/status"},
+			Verbs: []string{"get", "list", "watch", "patch", "create"},
+		},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+}
+
+// stateful runs an operator that keeps watermarks.
+func (w *world) stateful(t *testing.T, use carrier, plan plan) (stop func(), log *syncedText) {
+	t.Helper()
+	log = testLog(t)
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.StateNamespace("default"),
+		einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	use.declare(op, plan)
+	return w.run(t, op, w.account), log
+}
+
+// watermark sets the watermark of the carrier's kind, as the operator does after the clocks' margin; "" removes it.
+func (w *world) watermark(t *testing.T, use carrier, at string) {
+	t.Helper()
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: testIdentity, Namespace: "default"}}
+	if err := w.Delete(t.Context(), kept); err != nil && !strings.Contains(err.Error(), "not found") {
+		t.Fatal(err)
+	}
+	if at == "" {
+		return
+	}
+	kept.Data = map[string]string{use.resource + "." + testGroup: at}
+	if err := w.Create(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func now() string { return time.Now().UTC().Add(time.Second).Format(time.RFC3339) }
+
+// wipe removes the record, and nothing else, as a person would.
+func (w *world) wipe(t *testing.T, use carrier, name string) {
+	t.Helper()
+	if use.name == "annotation" {
+		w.Kubectl(t, "", "annotate", use.resource, name, testIdentity+"/record-")
+		return
+	}
+	w.Kubectl(t, "", "patch", use.resource, name, "--subresource=status", "--type=merge", "-p", `{"status":{"records":null}}`)
+}
+
+func (w *world) wipedWhileRunning(t *testing.T, use carrier) {
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j})
+	w.create(t, use, "wiped")
+	w.called(t, use, j, "wiped", "make (create, attempt 1)")
+	before, err := w.get(t.Context(), use, "wiped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wipe(t, use, "wiped")
+	cluster.Eventually(t, "the record is back", func(ctx context.Context) error {
+		found, err := w.get(ctx, use, "wiped")
+		if err == nil && use.record(found) != use.record(before) {
+			err = fmt.Errorf("it is %q", use.record(found))
+		}
+		return err
+	})
+	w.called(t, use, j, "wiped", "make (create, attempt 1)")
+	stop()
+	w.delete(t, use, "wiped")
+}
+
+func (w *world) wipedWhileDown(t *testing.T, use carrier) {
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j, onResume: true})
+	w.create(t, use, "lost")
+	w.called(t, use, j, "lost", "make (create, attempt 1)")
+	stop()
+	w.wipe(t, use, "lost")
+	w.watermark(t, use, now())
+	stop, log := w.stateful(t, use, plan{journal: j, onResume: true})
+	w.called(t, use, j, "lost", "make (create, attempt 1)", "greet (resume, attempt 1)")
+	if !strings.Contains(log.String(), "the record was lost while the operator was down") {
+		t.Error("the log does not warn")
+	}
+	cluster.Eventually(t, "an event names the way out", func(context.Context) error {
+		if events := w.Kubectl(t, "", "get", "events"); !strings.Contains(events, testIdentity+"/recreate") {
+			return errors.New(events)
+		}
+		return nil
+	})
+	w.Kubectl(t, "", "annotate", use.resource, "lost", testIdentity+"/recreate=yes-1")
+	want := []string{"make (create, attempt 1)", "greet (resume, attempt 1)", "make (create, attempt 1)"}
+	w.called(t, use, j, "lost", want...)
+	stop()
+	stop, _ = w.stateful(t, use, plan{journal: j})
+	w.Kubectl(t, "", "annotate", "--overwrite", use.resource, "lost", testIdentity+"/recreate=yes-1")
+	w.called(t, use, j, "lost", want...)
+	stop()
+	w.delete(t, use, "lost")
+}
+
+func (w *world) replacedWhileDown(t *testing.T, use carrier) {
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j})
+	w.create(t, use, "replaced")
+	w.called(t, use, j, "replaced", "make (create, attempt 1)")
+	stop()
+	w.Kubectl(t, use.manifest("replaced", 1), "replace", "-f", "-")
+	w.watermark(t, use, now())
+	w.spend(t, use, "start after a replace while down", use.writes(0, 1), func() {
+		stop, log := w.stateful(t, use, plan{journal: j})
+		w.called(t, use, j, "replaced", "make (create, attempt 1)")
+		if lost := strings.Contains(log.String(), "the record was lost"); lost != (use.name == "annotation") {
+			t.Errorf("told of a loss: %t", lost)
+		}
+		stop()
+	})
+	w.delete(t, use, "replaced")
+}
+
+func (w *world) wipedWithoutWatermark(t *testing.T, use carrier) {
+	w.watermark(t, use, "")
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j})
+	w.create(t, use, "unknown")
+	w.called(t, use, j, "unknown", "make (create, attempt 1)")
+	stop()
+	w.wipe(t, use, "unknown")
+	stop, _ = w.stateful(t, use, plan{journal: j, repeated: true})
+	w.called(t, use, j, "unknown", "make (create, attempt 1)", "make (create, attempt 1) maybe repeated")
+	stop()
+	w.delete(t, use, "unknown")
+}
+
+func (w *world) restored(t *testing.T, use carrier) {
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j})
+	w.create(t, use, "backup")
+	w.called(t, use, j, "backup", "make (create, attempt 1)")
+	found, err := w.get(t.Context(), use, "backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.delete(t, use, "backup")
+	w.watermark(t, use, now())
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp"} {
+		unstructured.RemoveNestedField(found.Object, "metadata", field)
+	}
+	manifest, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Kubectl(t, string(manifest), "create", "-f", "-")
+	w.called(t, use, j, "backup", slices.Repeat([]string{"make (create, attempt 1)"}, 2)...)
+	stop()
+	w.delete(t, use, "backup")
+}
+
+func (w *world) killedBeforeRecord(t *testing.T, use carrier) {
+	w.watermark(t, use, "")
+	// What a process leaves that dies after it has written the finalizer, and before the record.
+	w.Kubectl(t, strings.Replace(use.manifest("halfway", 1), "namespace", "finalizers: ["+testIdentity+"/finalizer], namespace", 1), "create", "-f", "-")
+	j := &journal{}
+	stop, _ := w.stateful(t, use, plan{journal: j, onDelete: true})
+	w.called(t, use, j, "halfway", "make (create, attempt 1)")
+	w.delete(t, use, "halfway")
+	stop()
+}
+
+func (w *world) handledChild(t *testing.T) {
+	var children atomic.Int32
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			if strings.HasSuffix(c.Object.Name, "-child") {
+				children.Add(1)
+				return nil
+			}
+			child := &Widget{Spec: WidgetSpec{Size: 1}}
+			child.Name = c.Object.Name + "-child"
+			return c.Apply(ctx, child)
+		})
+	})
+	w.widget(t, "parent")
+	cluster.Until(t, "the child's create handler runs", func() bool { return children.Load() == 1 })
+	w.quiet(t, typedCarrier())
+	if children.Load() != 1 {
+		t.Errorf("it ran %d times, want once", children.Load())
+	}
+	stop()
+}
