@@ -76,7 +76,13 @@ func (c *collector) orphan(w *write, key store.Key, owner *unstructured.Unstruct
 }
 
 func without(references []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
-	return slices.DeleteFunc(slices.Clone(references), func(r metav1.OwnerReference) bool { return r.UID == uid })
+	var left []metav1.OwnerReference // nil if none is: then there is no such field.
+	for _, reference := range references {
+		if reference.UID != uid {
+			left = append(left, reference)
+		}
+	}
+	return left
 }
 
 func (c *collector) forget(owner types.UID, child store.Key) {

@@ -94,7 +94,10 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 	if key.Resource == definitions && object.GetDeletionTimestamp() == nil && !slices.Contains(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		finalizers = append(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 	}
-	object.SetFinalizers(finalizers)
+	object.SetFinalizers(finalizers[:len(finalizers):len(finalizers)])
+	if len(finalizers) == 0 {
+		object.SetFinalizers(nil)
+	}
 	if len(finalizers) == 0 && key.Resource != namespaces {
 		if w.dryRun {
 			return view(w.kind, object), true, nil

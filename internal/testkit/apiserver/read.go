@@ -73,7 +73,7 @@ func revisionOf(version string) (int64, error) {
 	}
 	revision, err := strconv.ParseUint(version, 10, 63)
 	if err != nil {
-		return 0, apierrors.NewBadRequest("invalid resource version: " + version)
+		return 0, fmt.Errorf("resourceVersion: Invalid value: %q: %w", version, err)
 	}
 	return int64(revision), nil //nolint:gosec // It was parsed with 63 bits.
 }

@@ -106,5 +106,8 @@ func (s *Server) dispatch(w http.ResponseWriter, q *request) error {
 	case q.Method == http.MethodDelete && q.subresource == "":
 		return s.delete(w, q)
 	}
-	return apierrors.NewMethodNotSupported(q.kind.GroupResource(), strings.ToLower(q.Method))
+	if q.kind.Custom() {
+		return apierrors.NewMethodNotSupported(q.kind.GroupResource(), strings.ToLower(q.Method))
+	}
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", emptyResource(), "", "", 0, true)
 }

@@ -101,12 +101,13 @@ func (t *transport) watch(r *http.Request) (*http.Response, error) {
 	read, write := io.Pipe()
 	p := &pipe{read: read, write: write, cancel: cancel, header: http.Header{}, started: make(chan struct{})}
 	t.server.track(p)
-	context.AfterFunc(ctx, func() { p.closeWith(context.Canceled) })
+	stopBreaking := context.AfterFunc(ctx, func() { p.breakWith(context.Canceled) })
 	t.server.running.Go(func() {
 		defer stopWithServer()
 		defer cancel()
 		defer t.server.forget(p)
 		err := t.handle(p, r.WithContext(ctx))
+		stopBreaking()
 		p.start(http.StatusOK)
 		_ = write.CloseWithError(err) // nil is a clean end.
 	})
@@ -175,16 +176,14 @@ func (p *pipe) Close() error {
 	return p.read.Close()
 }
 
-func (p *pipe) closeWith(err error) {
-	_ = p.write.CloseWithError(err)
-	_ = p.read.CloseWithError(err)
-}
+// breakWith ends what is being written and read.
+func (p *pipe) breakWith(err error) { _ = p.write.CloseWithError(err) }
 
 func (p *pipe) sever() {
 	p.mu.Lock()
 	p.severed = true
 	p.mu.Unlock()
-	p.closeWith(ErrConnection)
+	p.breakWith(ErrConnection)
 	p.cancel()
 }
 

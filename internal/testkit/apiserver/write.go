@@ -144,11 +144,11 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 	if err := w.checkVersion(object, live); err != nil {
 		return nil, false, err
 	}
+	object.SetResourceVersion(live.GetResourceVersion())
 	dedupOwners(object)
 	if err := w.settle(object, live); err != nil {
 		return nil, false, err
 	}
-	object.SetResourceVersion(live.GetResourceVersion())
 	keepTimestamps(object, live)
 	if done := live.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0; done {
 		if w.dryRun {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -85,16 +86,18 @@ func (r *goRules) prepareNew(object *unstructured.Unstructured) {
 	if r.status {
 		delete(object.Object, "status")
 	}
-	object.SetGeneration(0)
-	if r.generation {
-		object.SetGeneration(1)
-	}
 	unstructured.RemoveNestedField(object.Object, "metadata", "generation")
 	if r.generation {
 		object.SetGeneration(1)
 	}
 	switch r.kind.Kind {
 	case "Namespace":
+		defaulted := object.GetLabels()
+		if defaulted == nil {
+			defaulted = map[string]string{}
+		}
+		defaulted[corev1.LabelMetadataName] = object.GetName()
+		object.SetLabels(defaulted)
 		_ = unstructured.SetNestedStringSlice(object.Object, []string{"kubernetes"}, "spec", "finalizers")
 		_ = unstructured.SetNestedField(object.Object, "Active", "status", "phase")
 	case "PersistentVolumeClaim", "Pod":
@@ -119,6 +122,7 @@ func (r *goRules) Validate(object, old *unstructured.Unstructured, _ string) fie
 	var refused field.ErrorList
 	if old == nil {
 		refused = metavalidation.ValidateObjectMetaAccessor(object, !r.cluster, name, field.NewPath("metadata"))
+		refused = append(refused, validateFinalizers(object.GetFinalizers())...)
 	}
 	if r.validate != nil {
 		refused = append(refused, r.validate(object, old)...)

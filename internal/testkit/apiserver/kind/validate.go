@@ -2,6 +2,7 @@ package kind
 
 import (
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -185,4 +186,20 @@ func validateStatefulSet(object, old *appsv1.StatefulSet) field.ErrorList {
 	return append(refused, refuse(!equality.Semantic.DeepEqual(*compared, old.Spec), field.Forbidden(field.NewPath("spec"), fmt.Sprint(
 		"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', ",
 		"'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")))...)
+}
+
+// validateFinalizers checks that finalizers of built-in kinds are standard ones or have a domain.
+func validateFinalizers(finalizers []string) field.ErrorList {
+	var refused field.ErrorList
+	path := field.NewPath("metadata", "finalizers")
+	for _, finalizer := range finalizers {
+		switch finalizer {
+		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			continue
+		}
+		if !strings.Contains(finalizer, "/") {
+			refused = append(refused, field.Invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return refused
 }

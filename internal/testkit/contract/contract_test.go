@@ -1,0 +1,28 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+	"github.com/einmal-operators/einmal/internal/testkit/contract"
+)
+
+func TestContract(t *testing.T) {
+	contract.Run(t, func(t *testing.T) contract.Server {
+		t.Helper()
+		server, err := apiserver.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return contract.Server{Config: server.Config()}
+	})
+}
+
+func TestContractOfTheRealServer(t *testing.T) {
+	contract.Run(t, func(t *testing.T) contract.Server {
+		t.Helper()
+		return contract.Server{Config: cluster.Start(t).Config}
+	})
+}

@@ -1,0 +1,172 @@
+package contract
+
+import (
+	"net/http"
+	"time"
+)
+
+func watching() []behaviour {
+	return []behaviour{
+		{"watch: tells of what happens after a resourceVersion, in order", func(w *world) {
+			start := w.widgets().list().version()
+			w.widgets().create("a")
+			w.widgets().create("b")
+			w.widgets().merge("a", object{"spec": object{"size": 4}}).ok()
+			w.widgets().delete("b").ok()
+			s := w.widgets().watch("resourceVersion", start)
+			s.want("ADDED", "a")
+			s.want("ADDED", "b")
+			w.want(s.want("MODIFIED", "a"), "spec.size", 4)
+			s.want("DELETED", "b")
+			w.widgets().create("c")
+			s.want("ADDED", "c")
+		}},
+		{"watch: from the version of an object does not tell of that object", func(w *world) {
+			made := w.widgets().create("a")
+			s := w.widgets().watch("resourceVersion", made.version())
+			w.widgets().create("b")
+			s.want("ADDED", "b")
+		}},
+		{"watch: without a resourceVersion begins with what there is", func(w *world) {
+			w.widgets().create("a")
+			s := w.widgets().watch()
+			s.want("ADDED", "a")
+			w.widgets().create("b")
+			s.want("ADDED", "b")
+		}},
+		{"watch: resourceVersion 0 begins with what there is", func(w *world) {
+			w.widgets().create("a")
+			w.widgets().watch("resourceVersion", "0").want("ADDED", "a")
+		}},
+		{"watch: a deletion carries the last state and a newer resourceVersion", func(w *world) {
+			made := w.widgets().create("a", object{"spec.size": 3})
+			s := w.widgets().watch("resourceVersion", made.version())
+			w.widgets().delete("a").ok()
+			last := s.want("DELETED", "a")
+			w.want(last, "spec.size", 3)
+			if w.number(last.version()) <= w.number(made.version()) {
+				w.Errorf("the deletion has the version %s, the object had %s", last.version(), made.version())
+			}
+		}},
+		{"watch: what is written with the same content is not told", func(w *world) {
+			made := w.widgets().create("a", object{"spec.size": 3})
+			s := w.widgets().watch("resourceVersion", made.version())
+			w.widgets().merge("a", object{"spec": object{"size": 3}}).ok()
+			w.widgets().create("b")
+			s.want("ADDED", "b")
+		}},
+		{"watch: a deletion with finalizers is a modification first", func(w *world) {
+			made := w.widgets().create("a", object{"metadata.finalizers": []string{hold}})
+			s := w.widgets().watch("resourceVersion", made.version())
+			w.widgets().delete("a").ok()
+			if marked := s.want("MODIFIED", "a"); marked.text("metadata.deletionTimestamp") == "" {
+				w.Errorf("the metadata is %v", marked.at("metadata"))
+			}
+			w.widgets().json("a", op{"remove", "/metadata/finalizers", nil}).ok()
+			w.want(s.want("DELETED", "a"), "metadata.finalizers", []string{hold})
+		}},
+		{"watch: of one name", func(w *world) {
+			s := w.widgets().watch("fieldSelector", "metadata.name=b")
+			w.widgets().create("a")
+			w.widgets().create("b")
+			s.want("ADDED", "b")
+		}},
+	}
+}
+
+func watchingMore() []behaviour {
+	return []behaviour{
+		{"watch: what begins to match is added, what ceases to match is deleted", func(w *world) {
+			made := w.widgets().create("a", object{"metadata.labels": object{"on": "no"}})
+			s := w.widgets().watch("resourceVersion", made.version(), "labelSelector", "on=yes")
+			w.widgets().merge("a", object{"metadata": object{"labels": object{"on": "yes"}}}).ok()
+			s.want("ADDED", "a")
+			w.widgets().merge("a", object{"spec": object{"size": 6}}).ok()
+			s.want("MODIFIED", "a")
+			changed := w.widgets().merge("a", object{"metadata": object{"labels": object{"on": "no"}}}).ok()
+			last := s.want("DELETED", "a")
+			w.want(last, "metadata.labels.on", "yes")
+			w.want(last, "metadata.resourceVersion", changed.version())
+		}},
+		{"watch: ends after timeoutSeconds, with a bookmark before", func(w *world) {
+			made := w.widgets().create("a")
+			s := w.widgets().watch("resourceVersion", made.version(), "timeoutSeconds", "3", "allowWatchBookmarks", "true")
+			told, err := s.next()
+			if err != nil || told.Type != "BOOKMARK" {
+				w.Fatalf("the watch tells %v, %v", told, err)
+			}
+			w.want(told.Object, "kind", "Widget")
+			if w.number(told.Object.version()) < w.number(made.version()) {
+				w.Errorf("the bookmark is at %s", told.Object.version())
+			}
+			s.ends()
+		}},
+		{"watch: ends after timeoutSeconds", func(w *world) {
+			start := time.Now()
+			w.widgets().watch("timeoutSeconds", "1").ends()
+			if took := time.Since(start); took < time.Second/2 || took > patience/2 {
+				w.Errorf("it took %s", took)
+			}
+		}},
+		{"watch: a version that is no number is 500", func(w *world) {
+			c := call{method: http.MethodGet, path: w.widgets().collection(), query: query("watch", "true", "resourceVersion", "nonsense")}
+			w.want(w.send(c).is(http.StatusInternalServerError), "message",
+				`resourceVersion: Invalid value: "nonsense": strconv.ParseUint: parsing "nonsense": invalid syntax`)
+		}},
+		{"watch: a built-in kind", func(w *world) {
+			s := w.configMaps().watch("fieldSelector", "metadata.name=a")
+			w.configMaps().create("a", object{"data": object{"a": "1"}})
+			w.want(s.want("ADDED", "a"), "kind", "ConfigMap")
+			w.configMaps().delete("a").ok()
+			s.want("DELETED", "a")
+		}},
+		{"watch: metadata only", func(w *world) {
+			w.widgets().create("a", object{"spec.size": 3})
+			c := call{
+				method: http.MethodGet, path: w.widgets().collection(), query: query("watch", "true", "timeoutSeconds", "1"),
+				accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+			}
+			told := w.send(c).ok()
+			w.want(told, "object.kind", "PartialObjectMetadata")
+			w.want(told, "object.spec", nil)
+		}},
+	}
+}
+
+func streaming() []behaviour {
+	initial := []string{"sendInitialEvents", "true", "resourceVersionMatch", "NotOlderThan", "allowWatchBookmarks", "true"}
+	return []behaviour{
+		{"stream: the initial list ends with an annotated bookmark", func(w *world) {
+			w.widgets().create("a")
+			w.widgets().create("b")
+			s := w.widgets().watch(initial...)
+			s.want("ADDED", "a")
+			s.want("ADDED", "b")
+			told, err := s.next()
+			if err != nil || told.Type != "BOOKMARK" {
+				w.Fatalf("the watch tells %v, %v", told, err)
+			}
+			annotations, _ := told.Object.at("metadata.annotations").(map[string]any)
+			if annotations["k8s.io/initial-events-end"] != "true" {
+				w.Errorf("the annotations of the bookmark are %v", annotations)
+			}
+			w.widgets().create("c")
+			s.want("ADDED", "c")
+		}},
+		{"stream: an empty initial list is a bookmark", func(w *world) {
+			told, err := w.widgets().watch(initial...).next()
+			if err != nil || told.Type != "BOOKMARK" || told.Object.version() == "" {
+				w.Fatalf("the watch tells %v, %v", told, err)
+			}
+		}},
+		{"stream: sendInitialEvents without resourceVersionMatch is 422", func(w *world) {
+			c := call{method: http.MethodGet, path: w.widgets().collection(), query: query("watch", "true", "sendInitialEvents", "true")}
+			w.send(c).refused(http.StatusUnprocessableEntity, "Invalid",
+				"resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+		}},
+		{"stream: sendInitialEvents for a list is 422", func(w *world) {
+			c := call{method: http.MethodGet, path: w.widgets().collection(), query: query("sendInitialEvents", "true")}
+			w.send(c).refused(http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden for list")
+		}},
+	}
+}
