@@ -38,6 +38,7 @@ const (
 //
 // It exits with 0 after a stop, 1 after a failure, 2 after a wrong command line.
 func (op *Operator) Main() {
+	op.ownsProcess = true
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel) // From then on a second signal ends the process.
 	os.Exit(op.command(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -174,8 +175,10 @@ func (op *Operator) logTo(out io.Writer, flags runFlags) {
 	if flags.logFormat == "json" {
 		op.settings.Log = slog.New(slog.NewJSONHandler(out, options))
 	}
-	ctrl.SetLogger(op.libraryLog())
-	klog.SetLogger(op.libraryLog())
+	if op.ownsProcess {
+		ctrl.SetLogger(op.libraryLog())
+		klog.SetLogger(op.libraryLog())
+	}
 }
 
 // config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.

@@ -42,6 +42,8 @@ type Operator struct {
 	crds     [][]byte
 	kinds    []*declaredKind
 	mistakes []error
+	// ownsProcess: the operator is the program, so that the libraries' process-wide logs are its own.
+	ownsProcess bool
 	// client is what handlers get; it is there from SetupWithManager on.
 	client client.Client
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,15 @@ func (p *pass) tellCause() {
 
 func (p *pass) tellInvoked(run handler.Run) {
 	p.startup.invoked(p.key)
-	p.log.Info("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
+	routine(p.log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
+}
+
+// routine logs what an attempt tells: that a handler goes on waiting is no news.
+func routine(log *slog.Logger, run handler.Run) func(string, ...any) {
+	if run.Waited {
+		return log.Debug
+	}
+	return log.Info
 }
 
 func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, took time.Duration) {
@@ -49,7 +58,7 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	case record.Done:
 		log.Info("handler succeeded")
 	case record.Waiting:
-		log.Info("handler waits", "again", result.Delay)
+		routine(log, run)("handler waits", "again", result.Delay)
 	case record.Failed:
 		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
 	case record.Retry:

@@ -49,6 +49,8 @@ type Run struct {
 	HasOld bool
 	// Attempt counts from 1.
 	Attempt int
+	// Waited: the attempt before this one asked to be called again, without having failed.
+	Waited bool
 	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
 	MaybeRepeated bool
 	Started       time.Time
@@ -232,9 +234,13 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	if declared.Verb == cause.Create {
 		old, hasOld = nil, false
 	}
+	started := entry.Started
+	if started.IsZero() {
+		started = d.state.Now.UTC().Truncate(time.Second)
+	}
 	d.plan.Runs = append(d.plan.Runs, Run{
-		Declaration: declared, Reason: declared.Verb,
-		Old: old, HasOld: hasOld, Attempt: entry.Attempts + 1, Started: entry.Started,
+		Declaration: declared, Reason: declared.Verb, Waited: entry.Outcome == record.Waiting,
+		Old: old, HasOld: hasOld, Attempt: entry.Attempts + 1, Started: started,
 		MaybeRepeated: entry.Attempts > 0 || d.state.Inherited || d.plan.Record.Recreated != "" && declared.Verb == cause.Create,
 	})
 }

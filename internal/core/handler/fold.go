@@ -26,9 +26,6 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		Tried: viewDigest(run.Declaration, seen), Attempts: run.Attempt - 1,
 		Started: run.Started, Message: record.Shorten(result.Message),
 	}
-	if entry.Started.IsZero() {
-		entry.Started = now.UTC().Truncate(time.Second)
-	}
 	switch result.Outcome {
 	case record.Waiting:
 		if previous.Outcome == record.Waiting && previous.Tried == entry.Tried {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +43,10 @@ func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, 
 	for _, owned := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
 		unstructured.RemoveNestedField(child.Object, "metadata", owned)
 	}
-	name := fmt.Sprintf("%s %s/%s", child.GetKind(), child.GetNamespace(), child.GetName())
-	if err := c.place(child); err != nil {
-		return nil, fmt.Errorf("apply %s: %w", name, err)
+	placed := c.place(child)
+	name := strings.TrimSuffix(child.GetKind()+" "+child.GetNamespace()+"/"+child.GetName(), "/")
+	if placed != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, placed)
 	}
 	existing, err := c.existing(ctx, child)
 	if err != nil {

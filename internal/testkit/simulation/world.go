@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -21,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"net/http"
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
@@ -60,6 +60,12 @@ type Setup struct {
 	Stop *Stop
 }
 
+// PrepareProcess makes the libraries fit for virtual time, once for each test process, before anything else runs: their
+// handler of unforeseen errors compares the virtual time with that of earlier bubbles, and would sleep for decades.
+func PrepareProcess() {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way to set it.
+}
+
 // Run makes a world, lets use act in it, and ends it. It must be called in a bubble.
 func Run(t *testing.T, setup Setup, use func(*World)) *World {
 	t.Helper()
@@ -80,7 +86,7 @@ func Run(t *testing.T, setup Setup, use func(*World)) *World {
 	}
 	w.mapper = restmapper.NewDiscoveryRESTMapper(found)
 	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(context.Background()) //nolint:usetesting // The end of the world is in order, before the test's.
+	ctx, w.cancel = context.WithCancel(context.Background()) // It ends in order, before the test's own.
 	go w.keepRunning(ctx)
 	use(w)
 	w.End()

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,6 +158,13 @@ while :; do sleep 0.05; done`
 	}
 	if started.Kubeconfig != "/d/kube config" || !started.Started() {
 		t.Errorf("started %v", started)
+	}
+	// Stopped any sooner, the program would end before it says its last line.
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(out.String(), "running\n"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("the program does not run on: %q", out)
+		}
+		runtime.Gosched()
 	}
 	if err := started.Stop(); err != nil {
 		t.Error(err)

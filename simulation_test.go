@@ -1,0 +1,264 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// outside is a system outside of the cluster: it counts what is made and removed in it, by name, and lives on when the
+// operator's process does not.
+type outside struct {
+	mu    sync.Mutex
+	live  map[string]int
+	calls []string
+}
+
+func (o *outside) ensure(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.live == nil {
+		o.live = map[string]int{}
+	}
+	o.calls = append(o.calls, "ensure "+name)
+	o.live[name] = 1
+}
+
+func (o *outside) remove(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, "remove "+name)
+	delete(o.live, name)
+}
+
+func (o *outside) count(call string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	for _, made := range o.calls {
+		if made == call {
+			n++
+		}
+	}
+	return n
+}
+
+func simulatedScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), addTestKinds(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+func simulatedKinds(t *testing.T) *apiserver.Definitions {
+	t.Helper()
+	manifest, err := os.ReadFile("testdata/crds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := apiserver.ParseDefinitions(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definitions
+}
+
+// lifeOperator makes an operator with a child, an effect outside, retries and a deletion.
+func lifeOperator(world *outside, log *slog.Logger) func() simulation.Operator {
+	return func() simulation.Operator {
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(log), einmal.StateNamespace("default"))
+		widgets := einmal.For[Widget](op)
+		apply := func(ctx context.Context, c *einmal.Change[Widget]) error {
+			config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(c.Object.Spec.Size)}}
+			config.Name = c.Object.Name
+			if err := c.Apply(ctx, config); err != nil {
+				return err
+			}
+			c.Object.Status.Phase = fmt.Sprintf("size %d", c.Object.Spec.Size)
+			return nil
+		}
+		widgets.OnCreate("register", func(_ context.Context, c *einmal.Change[Widget]) error {
+			world.ensure(c.Object.Name)
+			return nil
+		})
+		widgets.OnCreate("configure", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			if c.Attempt == 1 {
+				return errors.New("not yet")
+			}
+			return apply(ctx, c)
+		})
+		widgets.OnUpdate("reconfigure", apply, einmal.Field("spec.size"))
+		widgets.OnDelete("unregister", func(_ context.Context, c *einmal.Change[Widget]) error {
+			world.remove(c.Object.Name)
+			return nil
+		})
+		return op
+	}
+}
+
+// lifeOfWidgets is what a user does: create, grow, delete.
+func lifeOfWidgets(t *testing.T, w *simulation.World) {
+	t.Helper()
+	for _, name := range []string{"kept", "deleted"} {
+		made := &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: WidgetSpec{Size: 1}}
+		if err := w.User.Create(t.Context(), made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Pass(time.Minute)
+	grown := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))
+	for _, name := range []string{"kept", "deleted"} {
+		if err := w.User.Patch(t.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}, grown); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Pass(time.Minute)
+	if err := w.User.Delete(t.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Name: "deleted", Namespace: "default"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(time.Minute)
+}
+
+// endState is what is left, without what differs from run to run.
+func endState(t *testing.T, w *simulation.World) string {
+	t.Helper()
+	widget, config := &Widget{}, &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: "default", Name: "kept"}
+	if err := errors.Join(w.User.Get(t.Context(), key, widget), w.User.Get(t.Context(), key, config)); err != nil {
+		t.Fatal(err)
+	}
+	gone := types.NamespacedName{Namespace: "default", Name: "deleted"}
+	left := []bool{
+		apierrors.IsNotFound(w.User.Get(t.Context(), gone, &Widget{})),
+		apierrors.IsNotFound(w.User.Get(t.Context(), gone, &corev1.ConfigMap{})),
+	}
+	var record struct {
+		Base     string
+		Handlers map[string]any
+	}
+	if err := json.Unmarshal([]byte(widget.Status.Records.Records[testIdentity]), &record); err != nil {
+		t.Fatalf("the record %q: %v", widget.Status.Records.Records, err)
+	}
+	return fmt.Sprint(widget.Spec, widget.Status.Phase, widget.Finalizers, record, config.Data, len(config.OwnerReferences), left)
+}
+
+// simulate runs the life of the widgets in a bubble of its own, with a crash somewhere or nowhere.
+func simulate(t *testing.T, kinds *apiserver.Definitions, stop *simulation.Stop) (state string, world *outside, requests []simulation.Request) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := testLog(t)
+		world = &outside{}
+		setup := simulation.Setup{
+			Definitions: kinds, Scheme: simulatedScheme(t), Stop: stop,
+			Make: lifeOperator(world, slog.New(slog.NewTextHandler(log, nil))),
+		}
+		simulation.Run(t, setup, func(w *simulation.World) {
+			lifeOfWidgets(t, w)
+			state, requests = endState(t, w), w.Requests()
+			if stop != nil && w.Starts() != 2 {
+				t.Errorf("%s: %d processes, want 2: the schedule was not met", stop, w.Starts())
+			}
+		})
+	})
+	return state, world, requests
+}
+
+// Principle 9: a crash before or after every request changes nothing about the end state; what was done outside is
+// live once, and what was recorded is not done again.
+func TestACrashAtAnyRequestChangesNothing(t *testing.T) {
+	kinds := simulatedKinds(t)
+	clean, world, requests := simulate(t, kinds, nil)
+	if world.count("ensure kept") != 1 || !cmp.Equal(world.live, map[string]int{"kept": 1}) {
+		t.Fatalf("the clean run: %v", world.calls)
+	}
+	budget := writes(requests) + writesOfACrash
+	t.Logf("the clean run: %d requests, %d of them writes: %s", len(requests), writes(requests), clean)
+	for i := range 2 * len(requests) {
+		stop := &simulation.Stop{At: requests[i/2], After: i%2 == 1}
+		t.Run(stop.String(), func(t *testing.T) {
+			state, world, made := simulate(t, kinds, stop)
+			if diff := cmp.Diff(clean, state); diff != "" {
+				t.Errorf("another end: %s", diff)
+			}
+			if !cmp.Equal(world.live, map[string]int{"kept": 1}) || world.count("ensure kept") > 2 {
+				t.Errorf("outside: %v, after %q", world.live, world.calls)
+			}
+			if n := writes(made); n > budget {
+				t.Errorf("%d writes, want at most %d", n, budget)
+			}
+		})
+	}
+}
+
+// writesOfACrash is what a crash may cost: what was under way is done again.
+const writesOfACrash = 4
+
+func writes(requests []simulation.Request) int {
+	n := 0
+	for _, made := range requests {
+		if made.Write() {
+			n++
+		}
+	}
+	return n
+}
+
+// The must of quiet, principle 6: a day of objects that wait and look again each hour writes nothing.
+func TestASimulatedDayWritesNothing(t *testing.T) {
+	kinds := simulatedKinds(t)
+	synctest.Test(t, func(t *testing.T) {
+		var looked int
+		var mu sync.Mutex
+		setup := simulation.Setup{Definitions: kinds, Scheme: simulatedScheme(t), Make: func() simulation.Operator {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.DiscardHandler)))
+			einmal.For[Widget](op).OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error {
+				mu.Lock()
+				defer mu.Unlock()
+				looked++
+				return einmal.RetryAfter(time.Hour, nil)
+			})
+			return op
+		}}
+		simulation.Run(t, setup, func(w *simulation.World) {
+			for i := range 100 {
+				made := &Widget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w-%d", i), Namespace: "default"}}
+				if err := w.User.Create(t.Context(), made); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Pass(time.Minute)
+			before := len(w.Requests())
+			w.Pass(24 * time.Hour)
+			if n := len(w.Requests()) - before; n != 0 {
+				t.Errorf("%d requests in a quiet day: %v", n, w.Requests()[before:])
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if looked != 100*25 {
+				t.Errorf("looked %d times, want %d", looked, 100*25)
+			}
+		})
+	})
+}
