@@ -101,7 +101,13 @@ func (t *transport) watch(r *http.Request) (*http.Response, error) {
 	read, write := io.Pipe()
 	p := &pipe{read: read, write: write, cancel: cancel, header: http.Header{}, started: make(chan struct{})}
 	t.server.track(p)
-	stopBreaking := context.AfterFunc(ctx, func() { p.breakWith(context.Canceled) })
+	stopBreaking := context.AfterFunc(ctx, func() {
+		if err := r.Context().Err(); err != nil {
+			p.breakWith(err)
+			return
+		}
+		p.breakWith(ErrConnection)
+	})
 	t.server.running.Go(func() {
 		defer stopWithServer()
 		defer cancel()
