@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
@@ -40,6 +41,7 @@ func (s Stop) String() string {
 type gate struct {
 	server *apiserver.Server
 	stop   *Stop
+	lag    time.Duration
 	died   chan struct{}
 
 	mu     sync.Mutex
@@ -76,6 +78,9 @@ func (g *gate) before(next http.RoundTripper) http.RoundTripper {
 			return nil, apiserver.ErrConnection
 		}
 		answer, err := next.RoundTrip(r)
+		if err == nil && g.lag > 0 && r.URL.Query().Get("watch") != "" {
+			answer.Body = newLagging(answer.Body, g.lag)
+		}
 		if counted && g.stop != nil && g.stop.At == at {
 			g.die()
 			return nil, apiserver.ErrConnection

@@ -45,6 +45,8 @@ type World struct {
 	mapper meta.RESTMapper
 	make   func() Operator
 	stop   *Stop
+	lag    time.Duration
+	down   time.Duration
 	gates  []*gate
 	ended  chan struct{}
 	cancel context.CancelFunc
@@ -56,6 +58,10 @@ type Setup struct {
 	Scheme      *runtime.Scheme
 	// Make makes the operator of a process; it is called once for each.
 	Make func() Operator
+	// Lag is how late every event of a watch arrives: the operator's cache is so stale.
+	Lag time.Duration
+	// Down is how long it takes after a crash until the next process starts.
+	Down time.Duration
 	// Stop is where the first process crashes; nil for nowhere.
 	Stop *Stop
 }
@@ -74,7 +80,7 @@ func Run(t *testing.T, setup Setup, use func(*World)) *World {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	w := &World{Server: api, t: t, scheme: setup.Scheme, make: setup.Make, stop: setup.Stop, ended: make(chan struct{})}
+	w := &World{Server: api, t: t, scheme: setup.Scheme, make: setup.Make, stop: setup.Stop, lag: setup.Lag, down: setup.Down, ended: make(chan struct{})}
 	w.User, err = client.New(api.Config(), client.Options{Scheme: setup.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -124,11 +130,15 @@ func (w *World) keepRunning(ctx context.Context) {
 	defer close(w.ended)
 	for ctx.Err() == nil {
 		g := newGate(w.Server, w.stop)
+		g.lag = w.lag
 		w.stop = nil // One crash to a world.
 		w.gates = append(w.gates, g)
 		if err := w.process(ctx, g); err != nil {
 			w.t.Errorf("process %d of the operator: %v", len(w.gates), err)
 			return
+		}
+		if g.dead() && w.down > 0 {
+			<-time.After(w.down)
 		}
 	}
 }
