@@ -1,10 +1,12 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +34,7 @@ func (w *write) admitNew(object *unstructured.Unstructured) error {
 	definition := w.tx.Get(store.Key{Resource: definitions, Name: w.kind.Resource()})
 	if definition != nil && definition.GetDeletionTimestamp() != nil {
 		return apierrors.NewForbidden(w.kind.GroupResource(), object.GetName(),
-			fmt.Errorf("create not allowed while custom resource definition is terminating")) //nolint:err113 // The text goes to the client.
+			errors.New("create not allowed while custom resource definition is terminating"))
 	}
 	return nil
 }
@@ -47,7 +49,7 @@ func (w *write) admitInto(namespace, name string) error {
 		return nil
 	}
 	refused := apierrors.NewForbidden(w.kind.GroupResource(), name,
-		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace)) //nolint:err113 // The text goes to the client.
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 	refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", namespace), Field: "metadata.namespace",
 	})
@@ -80,7 +82,9 @@ func (s *Server) restamp(tx *store.Tx, key store.Key, object *unstructured.Unstr
 	status.AcceptedNames = definition.Spec.Names
 	changed := object.DeepCopy()
 	kind.SetStatus(changed, status)
-	tx.Put(key, changed)
+	if !equality.Semantic.DeepEqual(changed.Object["status"], object.Object["status"]) {
+		tx.Put(key, changed)
+	}
 }
 
 // deleted follows up a deletion that has happened.

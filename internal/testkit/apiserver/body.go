@@ -84,7 +84,7 @@ func (s strictness) judge(problems []string) (warnings []string, err error) {
 	case len(problems) == 0 || s == metav1.FieldValidationIgnore:
 		return nil, nil
 	case s == metav1.FieldValidationStrict:
-		return nil, fmt.Errorf("strict decoding error: %s", strings.Join(problems, ", ")) //nolint:err113 // The text goes to the client.
+		return nil, fmt.Errorf("strict decoding error: %s", strings.Join(problems, ", "))
 	}
 	return problems, nil
 }

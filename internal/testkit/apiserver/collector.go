@@ -60,13 +60,21 @@ func (c *collector) gone(key store.Key, last *unstructured.Unstructured) {
 	}
 	delete(c.children, last.GetUID())
 	for _, owner := range last.GetOwnerReferences() {
-		delete(c.children[owner.UID], key)
+		c.drop(owner.UID, key)
 		c.demandOwner(owner, key)
 	}
 	if key.Namespace != "" {
 		c.demand(store.Key{Resource: namespaces, Name: key.Namespace})
 	}
 	c.demand(store.Key{Resource: definitions, Name: key.Resource})
+}
+
+// drop forgets that an owner owns a child.
+func (c *collector) drop(owner types.UID, child store.Key) {
+	delete(c.children[owner], child)
+	if len(c.children[owner]) == 0 {
+		delete(c.children, owner)
+	}
 }
 
 // demandOwner looks at an owner again, which may wait for its children.

@@ -33,7 +33,7 @@ func (c *collector) unblock(w *write, key store.Key, finalizer string) error {
 
 // empty deletes what is in a namespace, or what is of a kind; when nothing is left, the namespace or definition goes.
 func (c *collector) empty(w *write, key store.Key, within func(store.Key) bool, finalizer string) error {
-	left := 0
+	left := false
 	for _, resource := range w.tx.Resources() {
 		k := c.server.kinds.ofResource(resource)
 		if k == nil {
@@ -42,22 +42,24 @@ func (c *collector) empty(w *write, key store.Key, within func(store.Key) bool, 
 		deleting := &write{server: c.server, tx: w.tx, kind: k, manager: w.manager}
 		for _, object := range w.tx.List(resource, "") {
 			child := store.Key{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
-			if !within(child) {
-				continue
-			}
-			left++
-			if object.GetDeletionTimestamp() != nil {
-				continue
-			}
-			if _, gone, err := deleting.delete(child, &metav1.DeleteOptions{}); err == nil && gone {
-				left--
+			if within(child) && !deleting.goes(child, object) {
+				left = true
 			}
 		}
 	}
-	if left > 0 {
+	if left {
 		return nil
 	}
 	return c.unblock(w, key, finalizer)
+}
+
+// goes deletes an object that is not being deleted yet, and tells whether it is gone at once.
+func (w *write) goes(key store.Key, object *unstructured.Unstructured) bool {
+	if object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	_, gone, err := w.delete(key, &metav1.DeleteOptions{})
+	return err == nil && gone
 }
 
 // orphan takes the references to an owner away before it goes.
@@ -88,7 +90,7 @@ func without(references []metav1.OwnerReference, uid types.UID) []metav1.OwnerRe
 func (c *collector) forget(owner types.UID, child store.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.children[owner], child)
+	c.drop(owner, child)
 }
 
 // foreground deletes what an owner waits for; the owner goes when nothing blocks it any more.

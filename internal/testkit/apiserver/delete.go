@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -87,14 +88,14 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 		return nil, false, err
 	}
 	if key.Resource == namespaces && slices.Contains([]string{"default", "kube-system", "kube-public"}, key.Name) {
-		return nil, false, apierrors.NewForbidden(corev1.Resource(namespaces), key.Name, fmt.Errorf("this namespace may not be deleted")) //nolint:err113 // The text goes to the client.
+		return nil, false, apierrors.NewForbidden(corev1.Resource(namespaces), key.Name, errors.New("this namespace may not be deleted"))
 	}
 	object := stored.DeepCopy()
 	finalizers := finalizersFor(object, options)
 	if key.Resource == definitions && object.GetDeletionTimestamp() == nil && !slices.Contains(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		finalizers = append(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 	}
-	object.SetFinalizers(finalizers[:len(finalizers):len(finalizers)])
+	object.SetFinalizers(slices.Clip(finalizers))
 	if len(finalizers) == 0 {
 		object.SetFinalizers(nil)
 	}
@@ -119,12 +120,12 @@ func (w *write) preconditions(stored *unstructured.Unstructured, wanted *metav1.
 	}
 	resource := schema.GroupResource{Group: w.kind.Group, Resource: w.kind.Kind}
 	if wanted.UID != nil && *wanted.UID != stored.GetUID() {
-		return apierrors.NewConflict(resource, stored.GetName(), fmt.Errorf( //nolint:err113 // The text goes to the client.
+		return apierrors.NewConflict(resource, stored.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
 			*wanted.UID, stored.GetUID()))
 	}
 	if wanted.ResourceVersion != nil && *wanted.ResourceVersion != stored.GetResourceVersion() {
-		return apierrors.NewConflict(resource, stored.GetName(), fmt.Errorf( //nolint:err113 // The text goes to the client.
+		return apierrors.NewConflict(resource, stored.GetName(), fmt.Errorf(
 			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
 			*wanted.ResourceVersion, stored.GetResourceVersion()))
 	}

@@ -102,14 +102,14 @@ func verbs(k *kind.Kind) []string {
 
 func statusVerbs() []string { return []string{"get", "patch", "update"} }
 
-func (s *Server) discoverVersion(w http.ResponseWriter, version schema.GroupVersion) {
-	kinds := s.kinds.version(version)
+func (s *Server) discoverVersion(w http.ResponseWriter, asked schema.GroupVersion) {
+	kinds := s.kinds.version(asked)
 	if len(kinds) == 0 {
 		refuse(w, errNoPath())
 		return
 	}
 	list := metav1.APIResourceList{
-		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version.String(),
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: asked.String(),
 	}
 	for _, k := range kinds {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -145,9 +145,9 @@ func (s *Server) aggregate(root string) apidiscoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-func (s *Server) aggregateVersion(version schema.GroupVersion) apidiscoveryv2.APIVersionDiscovery {
-	described := apidiscoveryv2.APIVersionDiscovery{Version: version.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-	for _, k := range s.kinds.version(version) {
+func (s *Server) aggregateVersion(served schema.GroupVersion) apidiscoveryv2.APIVersionDiscovery {
+	described := apidiscoveryv2.APIVersionDiscovery{Version: served.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+	for _, k := range s.kinds.version(served) {
 		kindOf := &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 		resource := apidiscoveryv2.APIResourceDiscovery{
 			Resource: k.Plural, ResponseKind: kindOf, Scope: apidiscoveryv2.ScopeCluster, SingularResource: k.Singular,

@@ -24,10 +24,10 @@ func TestMain(m *testing.M) {
 	logger := logr.FromSlogHandler(slog.DiscardHandler)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	os.Exit(m.Run())
+	os.Exit(m.Run()) //nolint:forbidigo // This is the main of tests.
 }
 
-func definitions(t *testing.T) *apiserver.Definitions {
+func definitions(t testing.TB) *apiserver.Definitions {
 	t.Helper()
 	manifest, err := os.ReadFile("testdata/things.yaml")
 	if err != nil {
@@ -41,7 +41,7 @@ func definitions(t *testing.T) *apiserver.Definitions {
 }
 
 // start starts a server with the things; close it before the bubble ends.
-func start(t *testing.T, options ...apiserver.Option) *apiserver.Server {
+func start(t testing.TB, options ...apiserver.Option) *apiserver.Server {
 	t.Helper()
 	server, err := apiserver.New(options...)
 	if err != nil {
@@ -50,7 +50,7 @@ func start(t *testing.T, options ...apiserver.Option) *apiserver.Server {
 	return server
 }
 
-func clientOf(t *testing.T, server *apiserver.Server) client.WithWatch {
+func clientOf(t testing.TB, server *apiserver.Server) client.WithWatch {
 	t.Helper()
 	made, err := client.NewWithWatch(server.Config(), client.Options{})
 	if err != nil {
@@ -71,7 +71,7 @@ func thing(name string) *unstructured.Unstructured {
 	return made
 }
 
-func create(t *testing.T, api client.Client, objects ...client.Object) {
+func create(t testing.TB, api client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
 		if err := api.Create(context.Background(), object); err != nil {

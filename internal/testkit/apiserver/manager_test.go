@@ -117,36 +117,11 @@ func gone(api client.Client, object client.Object) bool {
 }
 
 func TestManagerRunsForHoursAndLeavesNothing(t *testing.T) {
-	const rounds, hours = 20, 6
+	const rounds = 20
 	parsed := definitions(t)
 	before := runtime.NumGoroutine()
 	for range rounds {
-		synctest.Test(t, func(t *testing.T) {
-			server := start(t, apiserver.WithDefinitions(parsed))
-			api := clientOf(t, server)
-			stop := manage(t, server)
-			for i := range 3 {
-				create(t, api, thing(fmt.Sprint("thing-", i)))
-			}
-			pass(hours*time.Hour + time.Minute)
-			for i := range 3 {
-				if visits := visitsOf(t, api, fmt.Sprint("thing-", i)); visits <= hours || visits > hours+2 {
-					t.Errorf("thing %d was visited %d times in %d hours", i, visits, hours)
-				}
-			}
-			if err := api.Delete(context.Background(), thing("thing-0")); err != nil {
-				t.Error(err)
-			}
-			pass(time.Minute)
-			child := &corev1.ConfigMap{}
-			child.Namespace, child.Name = "default", "thing-0"
-			if !gone(api, thing("thing-0")) || !gone(api, child) {
-				t.Error("the deleted thing or its child is still there")
-			}
-			stop()
-			pass(time.Minute) // What posts events is not ended by the manager.
-			server.Close()
-		})
+		synctest.Test(t, func(t *testing.T) { runForHours(t, parsed) })
 	}
 	deadline := time.After(10 * time.Second)
 	for runtime.NumGoroutine() > before {
@@ -158,6 +133,36 @@ func TestManagerRunsForHoursAndLeavesNothing(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
+}
+
+func runForHours(t *testing.T, parsed *apiserver.Definitions) {
+	t.Helper()
+	const hours = 6
+	server := start(t, apiserver.WithDefinitions(parsed))
+	defer server.Close()
+	api := clientOf(t, server)
+	stop := manage(t, server)
+	names := []string{"thing-0", "thing-1", "thing-2"}
+	for _, name := range names {
+		create(t, api, thing(name))
+	}
+	pass(hours*time.Hour + time.Minute)
+	for _, name := range names {
+		if visits := visitsOf(t, api, name); visits <= hours || visits > hours+2 {
+			t.Errorf("%s was visited %d times in %d hours", name, visits, hours)
+		}
+	}
+	if err := api.Delete(context.Background(), thing("thing-0")); err != nil {
+		t.Error(err)
+	}
+	pass(time.Minute)
+	child := &corev1.ConfigMap{}
+	child.Namespace, child.Name = "default", "thing-0"
+	if !gone(api, thing("thing-0")) || !gone(api, child) {
+		t.Error("the deleted thing or its child is still there")
+	}
+	stop()
+	pass(time.Minute) // What posts events is not ended by the manager.
 }
 
 func TestManagerSurvivesBrokenAndExpiredWatches(t *testing.T) {

@@ -64,7 +64,7 @@ func (p *patcher) apply(live *unstructured.Unstructured) (*unstructured.Unstruct
 		return nil, err
 	}
 	if uid := patched.GetUID(); live == nil && uid != "" {
-		return nil, apierrors.NewConflict(p.request.kind.GroupResource(), p.request.name, fmt.Errorf( //nolint:err113 // The text goes to the client.
+		return nil, apierrors.NewConflict(p.request.kind.GroupResource(), p.request.name, fmt.Errorf(
 			"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	if err := inNamespace(patched, p.request.namespace); err != nil {

@@ -75,7 +75,7 @@ func revisionOf(version string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("resourceVersion: Invalid value: %q: %w", version, err)
 	}
-	return int64(revision), nil //nolint:gosec // It was parsed with 63 bits.
+	return int64(revision), nil
 }
 
 // notAhead refuses versions that do not exist yet.

@@ -28,8 +28,8 @@ func (r *registry) add(kinds []*kind.Kind) {
 func (r *registry) replace(group, plural string, kinds []*kind.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind.Kind) bool { return k.Group == group && k.Plural == plural })
-	r.kinds = append(left, kinds...)
+	others := slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind.Kind) bool { return k.Group == group && k.Plural == plural })
+	r.kinds = slices.Concat(others, kinds)
 }
 
 func (r *registry) all() []*kind.Kind {
@@ -39,9 +39,9 @@ func (r *registry) all() []*kind.Kind {
 }
 
 // find returns the kind of a resource, or nil.
-func (r *registry) find(version schema.GroupVersion, plural string) *kind.Kind {
+func (r *registry) find(wanted schema.GroupVersion, plural string) *kind.Kind {
 	for _, k := range r.all() {
-		if k.Plural == plural && k.GroupVersion() == version {
+		if k.Plural == plural && k.GroupVersion() == wanted {
 			return k
 		}
 	}

@@ -69,11 +69,11 @@ func formOf(r *http.Request) (form, error) {
 		if err != nil {
 			continue
 		}
-		json := mediaType == runtime.ContentTypeJSON || mediaType == "*/*" || mediaType == "application/*"
+		known := mediaType == runtime.ContentTypeJSON || mediaType == "*/*" || mediaType == "application/*"
 		switch as := parameters["as"]; {
-		case json && strings.HasPrefix(as, "PartialObjectMetadata"):
+		case known && strings.HasPrefix(as, "PartialObjectMetadata"):
 			return form{metadataOnly: true}, nil
-		case json && as == "":
+		case known && as == "":
 			return form{}, nil
 		}
 	}

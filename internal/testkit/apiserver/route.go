@@ -48,9 +48,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
-		s.serveObjects(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:])
+		s.serveObjects(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:]) //nolint:contextcheck // The request has it.
 	case len(parts) >= 4 && parts[0] == "apis":
-		s.serveObjects(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:])
+		s.serveObjects(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]) //nolint:contextcheck // The request has it.
 	case r.Method != http.MethodGet:
 		refuse(w, apierrors.NewMethodNotSupported(emptyResource(), r.Method))
 	default:
@@ -61,7 +61,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // serveObjects routes what comes after the group and version of a path.
 func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, parts []string) {
 	q := &request{Request: r, query: r.URL.Query()}
-	if parts[0] == "namespaces" && len(parts) > 2 && !(version.Group == "" && len(parts) == 3 && parts[2] == kind.Status) {
+	if parts[0] == "namespaces" && len(parts) > 2 && (version.Group != "" || len(parts) != 3 || parts[2] != kind.Status) {
 		q.namespace, parts = parts[1], parts[2:]
 	}
 	q.kind = s.kinds.find(version, parts[0])
@@ -88,7 +88,7 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version sc
 // dispatch does what the method asks for.
 func (s *Server) dispatch(w http.ResponseWriter, q *request) error {
 	switch {
-	case q.name == "" && q.Method == http.MethodGet && isWatch(q.Request):
+	case q.subresource == "" && isWatch(q.Request):
 		return s.watch(w, q)
 	case q.name == "" && q.Method == http.MethodGet:
 		return s.list(w, q)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Server struct {
 	running sync.WaitGroup
 
 	mu           sync.Mutex
-	interceptors []Interceptor
+	interceptors []*Interceptor
 	pipes        map[*pipe]struct{}
 }
 
@@ -122,21 +123,12 @@ func (s *Server) Config() *rest.Config {
 func (s *Server) Intercept(interceptor Interceptor) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := &interceptor
-	s.interceptors = append(s.interceptors, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		s.mu.Lock()
-		use := kept
-		s.mu.Unlock()
-		if use == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		(*use)(w, r, next)
-	})
+	added := &interceptor
+	s.interceptors = append(slices.Clone(s.interceptors), added)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		kept = nil
+		s.interceptors = slices.DeleteFunc(slices.Clone(s.interceptors), func(i *Interceptor) bool { return i == added })
 	}
 }
 
@@ -162,7 +154,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var handler http.Handler = http.HandlerFunc(s.serve)
 	for _, interceptor := range interceptors {
 		next := handler
-		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { interceptor(w, r, next) })
+		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*interceptor)(w, r, next) })
 	}
 	handler.ServeHTTP(w, r)
 }

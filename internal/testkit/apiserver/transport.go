@@ -97,7 +97,7 @@ func (r *recorder) status() int { return max(r.code, http.StatusOK) }
 // watch starts a stream and returns when its header is there.
 func (t *transport) watch(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	stopWithServer := context.AfterFunc(t.server.ctx, cancel)
+	stopWithServer := context.AfterFunc(t.server.ctx, cancel) //nolint:contextcheck // The server's end is another matter than the request's.
 	read, write := io.Pipe()
 	p := &pipe{read: read, write: write, cancel: cancel, header: http.Header{}, started: make(chan struct{})}
 	t.server.track(p)

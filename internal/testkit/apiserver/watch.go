@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -43,12 +44,12 @@ func (s *Server) watch(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	if q.name != "" {
-		return apierrors.NewMethodNotSupported(q.kind.GroupResource(), "watch")
-	}
 	watched := &stream{server: s, request: q, options: options, flush: func() {}, encoder: json.NewEncoder(w)}
 	if watched.chosen, err = selectionOf(q, options); err != nil {
 		return err
+	}
+	if q.name != "" {
+		watched.chosen.fields = fields.AndSelectors(watched.chosen.fields, fields.OneTermEqualSelector("metadata.name", q.name))
 	}
 	if flusher, can := w.(http.Flusher); can {
 		watched.flush = flusher.Flush

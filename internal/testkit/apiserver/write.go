@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -8,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,8 +56,8 @@ func (w *write) create(object *unstructured.Unstructured) (*unstructured.Unstruc
 
 // wipe takes out what only the server sets.
 func wipe(object *unstructured.Unstructured) {
-	for _, field := range []string{"creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	for _, owned := range []string{"creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", owned)
 	}
 }
 
@@ -79,7 +80,7 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 		return nil, apierrors.NewInvalid(w.kind.GroupKind(), object.GetName(), refused)
 	}
 	if object.GetResourceVersion() != "" {
-		return nil, fmt.Errorf("resourceVersion should not be set on objects to be created") //nolint:err113 // The text goes to the client.
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	key := w.key(object.GetNamespace(), object.GetName())
 	if existing := w.tx.Get(key); existing != nil {
@@ -97,11 +98,11 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 	return view(w.kind, stored), w.server.written(w.tx, key, stored, nil)
 }
 
-func pathSegment(name string, prefix bool) []string {
+func pathSegment(name string, prefix bool) []string { //nolint:revive // Kubernetes gives the signature.
 	if prefix {
-		return path.IsValidPathSegmentPrefix(name)
+		return content.IsPathSegmentPrefix(name)
 	}
-	return path.IsValidPathSegmentName(name)
+	return content.IsPathSegmentName(name)
 }
 
 func (w *write) generateName(object *unstructured.Unstructured) {
@@ -181,10 +182,10 @@ func (w *write) updateMissing(c change) (*unstructured.Unstructured, bool, error
 }
 
 func (w *write) preconditionFailed(key store.Key, wanted, is types.UID) error {
-	path := fmt.Sprintf("/registry/%s/%s/%s/%s", w.kind.Group, w.kind.Plural, key.Namespace, key.Name)
-	return apierrors.NewConflict(w.kind.GroupResource(), key.Name, fmt.Errorf( //nolint:err113 // The text goes to the client.
+	where := fmt.Sprintf("/registry/%s/%s/%s/%s", w.kind.Group, w.kind.Plural, key.Namespace, key.Name)
+	return apierrors.NewConflict(w.kind.GroupResource(), key.Name, fmt.Errorf(
 		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", path, wanted, is))
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", where, wanted, is))
 }
 
 // checkVersion checks that the object was made from the live one.
@@ -196,15 +197,15 @@ func (w *write) checkVersion(object, live *unstructured.Unstructured) error {
 		return nil
 	case version == "" || err == nil && number == 0:
 		invalid := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")
-		kind := w.kind.GroupKind()
-		kind.Kind = w.kind.Plural
-		return apierrors.NewInvalid(kind, live.GetName(), field.ErrorList{invalid})
+		named := w.kind.GroupKind()
+		named.Kind = w.kind.Plural
+		return apierrors.NewInvalid(named, live.GetName(), field.ErrorList{invalid})
 	case err != nil:
 		return apierrors.NewInvalid(w.kind.GroupKind(), live.GetName(), field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), version, err.Error()),
 		})
 	}
-	return apierrors.NewConflict(w.kind.GroupResource(), live.GetName(), fmt.Errorf(optimisticLock)) //nolint:err113 // The text goes to the client.
+	return apierrors.NewConflict(w.kind.GroupResource(), live.GetName(), errors.New(optimisticLock))
 }
 
 // settle resets what the request may not change, and checks the rest.

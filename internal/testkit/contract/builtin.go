@@ -37,6 +37,11 @@ func coreKinds() []behaviour {
 			accounts.delete("a").is(http.StatusOK)
 			accounts.read("a").is(http.StatusNotFound)
 		}},
+	}
+}
+
+func coreMore() []behaviour {
+	return []behaviour{
 		{"core: a claim for a volume begins as pending", func(w *world) {
 			made := w.claims().post(w.claim("a", "1Gi")).is(http.StatusCreated)
 			w.want(made, "spec.volumeMode", "Filesystem")

@@ -34,7 +34,7 @@ type behaviour struct {
 }
 
 //go:embed definitions.yaml
-var manifests string //nolint:gochecknoglobals // A file can only be embedded so.
+var manifests string
 
 // patience is how long something may take that happens in the background.
 const patience = 20 * time.Second
@@ -48,11 +48,11 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 		setup.define(document)
 	}
 	for _, group := range [][]behaviour{
-		creating(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
+		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingConflicts(), managing(),
-		deleting(), finalizing(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingMore(), streaming(),
+		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), refusing(),
-		coreKinds(), workloads(), recordingEvents(), leasing(), versions(), spaces(),
+		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(),
 	} {
 		for _, b := range group {
 			t.Run(b.name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func (w *world) define(manifest string) object {
 
 // served tells whether objects of each served version of a definition can be listed, and its schema is published.
 func (w *world) served(definition object) bool {
-	for _, version := range definition.at("spec.versions").([]any) { //nolint:forcetypeassert,errcheck // The manifest is ours.
-		described := object(version.(map[string]any)) //nolint:forcetypeassert,errcheck // The manifest is ours.
+	for _, version := range definition.at("spec.versions").([]any) {
+		described := object(version.(map[string]any))
 		if described.at("served") != true {
 			continue
 		}

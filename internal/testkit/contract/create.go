@@ -48,6 +48,11 @@ func creating() []behaviour {
 				`object is being deleted: widgets.contract.einmal.dev "a" already exists`)
 			w.widgets().json("a", op{"remove", "/metadata/finalizers", nil}).ok()
 		}},
+	}
+}
+
+func creatingMore() []behaviour {
+	return []behaviour{
 		{"create: a missing namespace is 404", func(w *world) {
 			missing := w.widgets()
 			answer := w.send(call{

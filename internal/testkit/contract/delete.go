@@ -105,6 +105,11 @@ func finalizing() []behaviour {
 			w.want(changed, "spec.size", 7)
 			w.want(changed, "metadata.generation", 3)
 		}},
+	}
+}
+
+func finalizingMore() []behaviour {
+	return []behaviour{
 		{"finalizer: the mark cannot be taken away", func(w *world) {
 			w.widgets().create("a", object{"metadata.finalizers": []string{hold}})
 			left := w.widgets().delete("a").ok()
@@ -128,10 +133,10 @@ func finalizing() []behaviour {
 }
 
 // owned is an owner reference to an object.
-func owned(by object, blocks bool) object { //nolint:revive // It is a field of the reference.
+func owned(by object) object {
 	return object{"metadata.ownerReferences": []object{{
 		"apiVersion": by.text("apiVersion"), "kind": by.text("kind"), "name": by.text("metadata.name"), "uid": by.uid(),
-		"controller": true, "blockOwnerDeletion": blocks,
+		"controller": true, "blockOwnerDeletion": true,
 	}}}
 }
 
@@ -139,29 +144,29 @@ func collecting() []behaviour {
 	return []behaviour{
 		{"garbage: what an owner owned goes after it", func(w *world) {
 			owner := w.configMaps().create("owner")
-			w.configMaps().create("child", owned(owner, true))
+			w.configMaps().create("child", owned(owner))
 			w.configMaps().delete("owner").ok()
 			w.configMaps().read("owner").is(http.StatusNotFound)
 			w.eventually("the child is gone", func() bool { return w.configMaps().gone("child") })
 		}},
 		{"garbage: the owned of the owned go too", func(w *world) {
 			owner := w.configMaps().create("owner")
-			child := w.configMaps().create("child", owned(owner, true))
-			w.configMaps().create("grandchild", owned(child, true))
+			child := w.configMaps().create("child", owned(owner))
+			w.configMaps().create("grandchild", owned(child))
 			w.configMaps().delete("owner", object{"propagationPolicy": "Background"}).ok()
 			w.eventually("the grandchild is gone", func() bool { return w.configMaps().gone("grandchild") })
 			w.configMaps().read("child").is(http.StatusNotFound)
 		}},
 		{"garbage: orphans stay and lose their owner", func(w *world) {
 			owner := w.configMaps().create("owner")
-			w.configMaps().create("child", owned(owner, true))
+			w.configMaps().create("child", owned(owner))
 			w.configMaps().delete("owner", object{"propagationPolicy": "Orphan"}).ok()
 			w.eventually("the owner is gone", func() bool { return w.configMaps().gone("owner") })
 			w.want(w.configMaps().get("child"), "metadata.ownerReferences", nil)
 		}},
 		{"garbage: in the foreground the owner goes last", func(w *world) {
 			owner := w.configMaps().create("owner")
-			w.configMaps().create("child", owned(owner, true), object{"metadata.finalizers": []string{hold}})
+			w.configMaps().create("child", owned(owner), object{"metadata.finalizers": []string{hold}})
 			left := w.configMaps().delete("owner", object{"propagationPolicy": "Foreground"}).ok()
 			w.want(left, "metadata.finalizers", []string{"foregroundDeletion"})
 			w.eventually("the child is being deleted", func() bool {
@@ -178,12 +183,12 @@ func collectingMore() []behaviour {
 	return []behaviour{
 		{"garbage: an object whose owner never was goes", func(w *world) {
 			absent := w.configMaps().new("absent", object{"metadata.uid": "00000000-0000-0000-0000-000000000000"})
-			w.configMaps().create("child", owned(absent, true))
+			w.configMaps().create("child", owned(absent))
 			w.eventually("the child is gone", func() bool { return w.configMaps().gone("child") })
 		}},
 		{"garbage: an owner of that name with another uid is no owner", func(w *world) {
 			owner := w.configMaps().create("owner")
-			w.configMaps().create("child", owned(owner.with("metadata.uid", "00000000-0000-0000-0000-000000000000"), true))
+			w.configMaps().create("child", owned(owner.with("metadata.uid", "00000000-0000-0000-0000-000000000000")))
 			w.eventually("the child is gone", func() bool { return w.configMaps().gone("child") })
 		}},
 		{"garbage: one of two owners is enough to stay", func(w *world) {
@@ -204,7 +209,7 @@ func collectingMore() []behaviour {
 		}},
 		{"garbage: the owner's finalizer keeps the owned", func(w *world) {
 			owner := w.configMaps().create("owner", object{"metadata.finalizers": []string{hold}})
-			w.configMaps().create("child", owned(owner, true))
+			w.configMaps().create("child", owned(owner))
 			w.configMaps().delete("owner").ok()
 			w.want(w.configMaps().get("child"), "metadata.deletionTimestamp", nil)
 			w.configMaps().json("owner", op{"remove", "/metadata/finalizers", nil}).ok()

@@ -145,9 +145,9 @@ func (t target) create(name string, parts ...object) object {
 	return t.post(t.new(name, parts...)).is(http.StatusCreated)
 }
 
-func (t target) read(name string, pairs ...string) answer {
+func (t target) read(name string) answer {
 	t.w.Helper()
-	return t.w.send(call{method: http.MethodGet, path: t.path(name), query: query(pairs...)})
+	return t.w.send(call{method: http.MethodGet, path: t.path(name)})
 }
 
 func (t target) get(name string) object {
@@ -160,9 +160,9 @@ func (t target) list(pairs ...string) object {
 	return t.w.send(call{method: http.MethodGet, path: t.collection(), query: query(pairs...)}).ok()
 }
 
-func (t target) put(body object, pairs ...string) answer {
+func (t target) put(body object) answer {
 	t.w.Helper()
-	return t.w.send(call{method: http.MethodPut, path: t.path(body.text("metadata.name")), body: body, query: query(pairs...)})
+	return t.w.send(call{method: http.MethodPut, path: t.path(body.text("metadata.name")), body: body})
 }
 
 func (t target) putStatus(body object) answer {

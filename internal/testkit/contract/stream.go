@@ -33,7 +33,7 @@ func (t target) watch(pairs ...string) *stream {
 	t.w.Helper()
 	ctx, cancel := context.WithCancel(t.w.Context())
 	c := call{method: http.MethodGet, path: t.collection(), query: query(append([]string{"watch", "true"}, pairs...)...)}
-	response, err := t.w.http.Do(t.w.request(ctx, c))
+	response, err := t.w.http.Do(t.w.request(ctx, c)) //nolint:bodyclose // It is closed where it is read to its end.
 	if err != nil {
 		t.w.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (s *stream) next() (event, error) {
 		}
 		return told, nil
 	case <-time.After(patience):
-		return event{}, fmt.Errorf("no event within %s", patience) //nolint:err113 // It ends the test.
+		return event{}, fmt.Errorf("no event within %s", patience)
 	}
 }
 

@@ -65,11 +65,22 @@ func watching() []behaviour {
 			w.widgets().json("a", op{"remove", "/metadata/finalizers", nil}).ok()
 			w.want(s.want("DELETED", "a"), "metadata.finalizers", []string{hold})
 		}},
+	}
+}
+
+func watchingSome() []behaviour {
+	return []behaviour{
 		{"watch: of one name", func(w *world) {
 			s := w.widgets().watch("fieldSelector", "metadata.name=b")
 			w.widgets().create("a")
 			w.widgets().create("b")
 			s.want("ADDED", "b")
+		}},
+		{"watch: of one name, in the path", func(w *world) {
+			w.widgets().create("a")
+			w.widgets().create("b")
+			c := call{method: http.MethodGet, path: w.widgets().path("b"), query: query("watch", "true", "timeoutSeconds", "1")}
+			w.want(w.send(c).ok(), "object.metadata.name", "b")
 		}},
 	}
 }

@@ -126,8 +126,8 @@ func newCustomRules(definition *apiextensionsv1.CustomResourceDefinition, versio
 // typesOf makes what server-side apply knows of all versions of a kind.
 func typesOf(published map[string]*spec.Schema, rules map[string]*customRules, preserve bool) (managedfields.TypeConverter, error) {
 	models := metadataModels()
-	for version, schema := range published {
-		models[modelName(rules[version].kind)] = schema
+	for version, described := range published {
+		models[modelName(rules[version].kind)] = described
 	}
 	types, err := managedfields.NewTypeConverter(models, preserve)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -63,12 +64,9 @@ func StoredVersions(definition *apiextensionsv1.CustomResourceDefinition) []stri
 		if !version.Storage {
 			continue
 		}
-		for _, known := range stored {
-			if known == version.Name {
-				return stored
-			}
+		if !slices.Contains(stored, version.Name) {
+			stored = append(stored, version.Name)
 		}
-		return append(stored, version.Name)
 	}
 	return stored
 }

@@ -138,7 +138,7 @@ func (k *Kind) Selects(label string) bool {
 	return found
 }
 
-// converter lets managed fields of several versions be compared; it is an ObjectConvertor, Creater and Defaulter.
+// converter lets managed fields of several versions be compared; it also makes objects and sets their defaults.
 type converter struct {
 	convert func(object *unstructured.Unstructured, to schema.GroupVersion)
 	rules   func(version schema.GroupVersion) Rules
@@ -176,7 +176,7 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 }
 
 // ConvertFieldLabel is not used by field managers.
-func (c converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (newLabel, newValue string, err error) { //nolint:revive // Kubernetes gives the signature.
+func (c converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (newLabel, newValue string, err error) {
 	return label, value, nil
 }
 

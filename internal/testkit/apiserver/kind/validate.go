@@ -18,7 +18,7 @@ import (
 const immutable = "field is immutable when `immutable` is set"
 
 // refuse adds a problem if there is one.
-func refuse(when bool, problem *field.Error) field.ErrorList {
+func refuse(when bool, problem *field.Error) field.ErrorList { //nolint:revive // It keeps lists of checks readable.
 	if when {
 		return field.ErrorList{problem}
 	}
