@@ -27,34 +27,34 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) //nolint:forbidigo // This is the main of tests.
 }
 
-func definitions(t testing.TB) *apiserver.Definitions {
-	t.Helper()
+func definitions(tb testing.TB) *apiserver.Definitions {
+	tb.Helper()
 	manifest, err := os.ReadFile("testdata/things.yaml")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	parsed, err := apiserver.ParseDefinitions(manifest)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return parsed
 }
 
 // start starts a server with the things; close it before the bubble ends.
-func start(t testing.TB, options ...apiserver.Option) *apiserver.Server {
-	t.Helper()
+func start(tb testing.TB, options ...apiserver.Option) *apiserver.Server {
+	tb.Helper()
 	server, err := apiserver.New(options...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return server
 }
 
-func clientOf(t testing.TB, server *apiserver.Server) client.WithWatch {
-	t.Helper()
+func clientOf(tb testing.TB, server *apiserver.Server) client.WithWatch {
+	tb.Helper()
 	made, err := client.NewWithWatch(server.Config(), client.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return made
 }
@@ -71,11 +71,11 @@ func thing(name string) *unstructured.Unstructured {
 	return made
 }
 
-func create(t testing.TB, api client.Client, objects ...client.Object) {
-	t.Helper()
+func create(tb testing.TB, api client.Client, objects ...client.Object) {
+	tb.Helper()
 	for _, object := range objects {
 		if err := api.Create(context.Background(), object); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version sc
 // dispatch does what the method asks for.
 func (s *Server) dispatch(w http.ResponseWriter, q *request) error {
 	switch {
-	case q.subresource == "" && isWatch(q.Request):
+	case q.name == "" && isWatch(q.Request):
 		return s.watch(w, q)
 	case q.name == "" && q.Method == http.MethodGet:
 		return s.list(w, q)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -47,9 +46,6 @@ func (s *Server) watch(w http.ResponseWriter, q *request) error {
 	watched := &stream{server: s, request: q, options: options, flush: func() {}, encoder: json.NewEncoder(w)}
 	if watched.chosen, err = selectionOf(q, options); err != nil {
 		return err
-	}
-	if q.name != "" {
-		watched.chosen.fields = fields.AndSelectors(watched.chosen.fields, fields.OneTermEqualSelector("metadata.name", q.name))
 	}
 	if flusher, can := w.(http.Flusher); can {
 		watched.flush = flusher.Flush

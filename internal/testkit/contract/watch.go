@@ -76,11 +76,11 @@ func watchingSome() []behaviour {
 			w.widgets().create("b")
 			s.want("ADDED", "b")
 		}},
-		{"watch: of one name, in the path", func(w *world) {
+		{"watch: the path of one object is read, not watched", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().create("b")
 			c := call{method: http.MethodGet, path: w.widgets().path("b"), query: query("watch", "true", "timeoutSeconds", "1")}
-			w.want(w.send(c).ok(), "object.metadata.name", "b")
+			w.want(w.send(c).ok(), "metadata.name", "b")
 		}},
 	}
 }
