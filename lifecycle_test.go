@@ -2,12 +2,16 @@ package einmal_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
@@ -26,6 +30,7 @@ func TestOnARealControlPlane(t *testing.T) {
 			t.Run("kubectl replace while running repeats nothing (principle 3)", func(t *testing.T) { w.replaceWhileRunning(t, use) })
 			t.Run("deleted while down (scenario 12)", func(t *testing.T) { w.deletedWhileDown(t, use) })
 			t.Run("re-created under the same name (scenario 20)", func(t *testing.T) { w.recreated(t, use) })
+			t.Run("a large object is handled as any other (G6)", func(t *testing.T) { w.largeObject(t, use) })
 			t.Run("a foreign finalizer keeps the object (scenarios 14, 16)", func(t *testing.T) { w.foreignFinalizer(t, use) })
 		})
 	}
@@ -243,6 +248,32 @@ func (w *world) recreated(t *testing.T, use carrier) {
 		w.delete(t, use, "phoenix")
 	}
 	stop()
+}
+
+// The object's annotations take most of the 256 KiB that there is for them, and cannot be compressed.
+func (w *world) largeObject(t *testing.T, use carrier) {
+	noise := make([]byte, 150<<10)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	large := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(use.manifest("large", 1)), &large.Object); err != nil {
+		t.Fatal(err)
+	}
+	large.SetAnnotations(map[string]string{"noise": base64.StdEncoding.EncodeToString(noise)})
+	j := &journal{}
+	stop := w.operator(t, use, plan{journal: j})
+	if err := w.Create(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	w.called(t, use, j, "large", "make (create, attempt 1)")
+	w.edit(t, use, "large", "size", int64(2))
+	w.called(t, use, j, "large", "make (create, attempt 1)", "resize (update, attempt 1)")
+	stop()
+	stop = w.operator(t, use, plan{journal: j})
+	w.called(t, use, j, "large", "make (create, attempt 1)", "resize (update, attempt 1)")
+	stop()
+	w.delete(t, use, "large")
 }
 
 func (w *world) foreignFinalizer(t *testing.T, use carrier) {

@@ -108,7 +108,7 @@ func (k Kind) open(s State) record.Record {
 		return opened
 	}
 	if s.Settled || !k.has(cause.Create) {
-		opened, opened.Base = opened.Keep(s.Essence)
+		opened, opened.Base = k.keep(opened, s.Essence)
 		return opened
 	}
 	return k.recreate(opened, s.Recreate)
@@ -164,11 +164,11 @@ func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
 // changed tells whether an update handler has something to see that it is not done with.
 func (d *decision) changed(declared Declaration) bool {
 	old, has := d.old(declared.ID)
-	return !has || !d.kind.sameView(declared, old, d.state.Essence)
+	return !has || !d.kind.hasSeen(declared, old, d.state.Essence)
 }
 
 // old is the essence that the handler is done with: its own, else the one common to all.
-func (d *decision) old(id string) (object.Body, bool) {
+func (d *decision) old(id string) (record.Essence, bool) {
 	digest := d.plan.Record.Base
 	if entry, has := d.plan.Record.Handlers[id]; has && entry.Seen != "" {
 		digest = entry.Seen
@@ -230,19 +230,23 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 		}
 	case record.Pending:
 	}
-	old, hasOld := d.old(declared.ID)
-	if declared.Verb == cause.Create {
-		old, hasOld = nil, false
-	}
-	started := entry.Started
-	if started.IsZero() {
-		started = d.state.Now.UTC().Truncate(time.Second)
-	}
-	d.plan.Runs = append(d.plan.Runs, Run{
+	d.attempt(declared, entry)
+}
+
+// attempt plans an attempt now.
+func (d *decision) attempt(declared Declaration, entry record.Entry) {
+	run := Run{
 		Declaration: declared, Reason: declared.Verb, Waited: entry.Outcome == record.Waiting,
-		Old: old, HasOld: hasOld, Attempt: entry.Attempts + 1, Started: started,
+		Attempt: entry.Attempts + 1, Started: entry.Started,
 		MaybeRepeated: entry.Attempts > 0 || d.state.Inherited || d.plan.Record.Recreated != "" && declared.Verb == cause.Create,
-	})
+	}
+	if run.Started.IsZero() {
+		run.Started = d.state.Now.UTC().Truncate(time.Second)
+	}
+	if old, kept := d.old(declared.ID); kept && old.Body != nil && declared.Verb != cause.Create {
+		run.Old, run.HasOld = old.Body, true
+	}
+	d.plan.Runs = append(d.plan.Runs, run)
 }
 
 func (d *decision) wake(at time.Time) {

@@ -5,6 +5,7 @@ package handler
 import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
 // Declaration is one declared handler of a kind.
@@ -58,6 +59,29 @@ func (k Kind) StatusFields() []object.Path {
 		}
 	}
 	return fields
+}
+
+// keep puts an essence among the seen ones.
+func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string) {
+	return r.Keep(essence, func() map[string]string {
+		views := map[string]string{}
+		for _, declared := range k.Handlers {
+			if declared.Verb == cause.Update {
+				views[declared.ID] = viewDigest(declared, essence)
+			}
+		}
+		return views
+	})
+}
+
+// hasSeen tells whether a handler sees no difference between a kept essence and the current one. Of an essence that was
+// too large to be kept, a handler that was added since has seen everything.
+func (k Kind) hasSeen(declared Declaration, kept record.Essence, current object.Body) bool {
+	if kept.Body != nil {
+		return k.sameView(declared, kept.Body, current)
+	}
+	view, known := kept.Views[declared.ID]
+	return !known || view == viewDigest(declared, current)
 }
 
 // sameView tells whether a handler sees no difference between two essences, the first of which may have been written

@@ -38,12 +38,12 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	case record.Failed:
 		entry.Attempts = run.Attempt
 		if run.Reason == cause.Update {
-			r, entry.Seen = r.Keep(seen)
+			r, entry.Seen = k.keep(r, seen)
 		}
 	case record.Done:
 		entry = record.Entry{Cause: string(run.Reason), Outcome: record.Done}
 		if run.Reason == cause.Create || run.Reason == cause.Update {
-			r, entry.Seen = r.Keep(seen)
+			r, entry.Seen = k.keep(r, seen)
 		}
 	case record.Pending:
 	}
@@ -95,7 +95,7 @@ func (k Kind) settleCreation(r record.Record, current object.Body) record.Record
 	}
 	if r.Base == "" {
 		if r.Base = oldest; oldest == "" {
-			r, r.Base = r.Keep(current)
+			r, r.Base = k.keep(r, current)
 		}
 	}
 	return k.withoutDone(r, cause.Create)
@@ -114,13 +114,13 @@ func (k Kind) settleUpdates(r record.Record, current object.Body) record.Record 
 			seen = entry.Seen
 		}
 		kept, found := r.Essence(seen)
-		if has && entry.Outcome.Open() || !found || !k.sameView(declared, kept, current) {
+		if has && entry.Outcome.Open() || !found || !k.hasSeen(declared, kept, current) {
 			return r
 		}
 		finished = finished || has
 	}
 	if finished {
-		r, r.Base = r.Keep(current)
+		r, r.Base = k.keep(r, current)
 	}
 	return k.withoutDone(r, cause.Update)
 }

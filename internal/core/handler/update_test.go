@@ -143,6 +143,29 @@ func TestNormalizedEssencesAreCompared(t *testing.T) { // design §6: a new fiel
 	}
 }
 
+func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // G6: never an error loop
+	l := newLife(t, declared("resize", cause.Update, "spec.a"), declared("all", cause.Update))
+	noise := make([]byte, 0, 2*record.EssenceLimit)
+	for state := uint32(1); len(noise) < cap(noise); state = state*1664525 + 1013904223 {
+		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"[state>>26])
+	}
+	l.essence = spec("a", 1, "noise", string(noise))
+	l.expect(cause.Create)
+	l.restart()
+	l.expect(cause.Noop)
+	l.essence = spec("a", 2, "noise", string(noise))
+	l.expect(cause.Update, "resize(update, 1)", "all(update, 1)") // Without Old: it was too large to keep.
+	l.expect(cause.Noop)
+	l.kind.Handlers = append(l.kind.Handlers, declared("new", cause.Update))
+	l.expect(cause.Noop)
+	l.essence = spec("a", 2)
+	l.expect(cause.Update, "all(update, 1)")
+	l.expect(cause.Noop)
+	if size := len(l.stored); size > 1<<10 {
+		t.Errorf("the record has %d bytes", size)
+	}
+}
+
 func TestBackoffGrowsToACap(t *testing.T) {
 	last := time.Duration(0)
 	for attempt := 1; attempt <= 8; attempt++ {

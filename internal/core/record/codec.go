@@ -1,11 +1,8 @@
 package record
 
 import (
-	"bytes"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -19,13 +16,11 @@ var ErrNewer = errors.New("the record was written by a newer release of the oper
 
 // Encode writes the record as one line of JSON. Equal records give equal text.
 func (r Record) Encode() (string, error) {
-	var text bytes.Buffer
-	encoder := stdjson.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	text, err := plainJSON(r)
+	if err != nil {
 		return "", fmt.Errorf("encode the record of %s: %w", r.UID, err)
 	}
-	return strings.TrimSuffix(text.String(), "\n"), nil
+	return string(text), nil
 }
 
 // Decode reads what Encode wrote. Text that is no record, or of a newer version, is an error.

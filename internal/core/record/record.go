@@ -48,10 +48,13 @@ type Entry struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Essence is a kept essence under its digest.
+// Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views
+// that handlers have of it.
 type Essence struct {
-	Digest string      `json:"digest"`
-	Body   object.Body `json:"essence"`
+	Digest string
+	Body   object.Body
+	// Views holds the digests of the handlers' views, by handler, in place of a Body.
+	Views map[string]string
 }
 
 // Record is what is remembered about one object.
@@ -96,23 +99,29 @@ func (r Record) Without(id string) Record {
 	return r
 }
 
-// Keep returns the record with this essence among the seen ones, and the essence's digest.
-func (r Record) Keep(essence object.Body) (Record, string) {
+// Keep returns the record with this essence among the seen ones, and the essence's digest. Views gives the digests of
+// the handlers' views; it is asked when the essence is too large to be kept.
+func (r Record) Keep(essence object.Body, views func() map[string]string) (Record, string) {
 	digest := object.Digest(essence)
-	if _, found := r.Essence(digest); !found {
-		r.Seen = append(slices.Clip(r.Seen), Essence{Digest: digest, Body: essence})
+	if _, found := r.Essence(digest); found {
+		return r, digest
 	}
+	kept := Essence{Digest: digest, Body: essence}
+	if kept.size() > EssenceLimit {
+		kept = Essence{Digest: digest, Views: views()}
+	}
+	r.Seen = append(slices.Clip(r.Seen), kept)
 	return r, digest
 }
 
-// Essence returns the kept essence with this digest.
-func (r Record) Essence(digest string) (object.Body, bool) {
+// Essence returns what is kept under this digest.
+func (r Record) Essence(digest string) (Essence, bool) {
 	for _, seen := range r.Seen {
 		if seen.Digest == digest {
-			return seen.Body, true
+			return seen, true
 		}
 	}
-	return nil, false
+	return Essence{}, false
 }
 
 // Age orders the kept essences: 0 is the oldest, -1 is not kept.

@@ -17,7 +17,7 @@ const identity = "op.example.com"
 
 func sample() record.Record {
 	r := record.New("uid-1", "g/v1")
-	r, r.Base = r.Keep(object.Body{"spec": object.Body{"size": int64(1), "text": "<a> & ü \u2028", "share": 0.5}})
+	r, r.Base = r.Keep(object.Body{"spec": object.Body{"size": int64(1), "text": "<a> & ü \u2028", "share": 0.5}}, nil)
 	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000_000, time.UTC)
 	return r.With("h", record.Entry{
 		Cause: "update", Outcome: record.Retry, Seen: r.Base, Tried: "0123", Attempts: 2, Started: at,
@@ -124,8 +124,8 @@ func TestHandlersDoNotSeeRecords(t *testing.T) {
 
 func TestOnlyEssencesInUseAreKept(t *testing.T) {
 	r := sample()
-	r, used := r.Keep(object.Body{"n": int64(2)})
-	r, _ = r.Keep(object.Body{"n": int64(3)})
+	r, used := r.Keep(object.Body{"n": int64(2)}, nil)
+	r, _ = r.Keep(object.Body{"n": int64(3)}, nil)
 	r = r.With("other", record.Entry{Outcome: record.Done, Seen: used}).Pruned()
 	if len(r.Seen) != 2 || r.Age(used) != 1 || r.Age("none") != -1 {
 		t.Errorf("kept: %v", r.Seen)
@@ -139,9 +139,42 @@ func TestOnlyEssencesInUseAreKept(t *testing.T) {
 func TestRecordsAreValues(t *testing.T) {
 	original := sample()
 	_ = original.With("h", record.Entry{}).Without("h")
-	_, _ = original.Keep(object.Body{"more": true})
+	_, _ = original.Keep(object.Body{"more": true}, nil)
 	if diff := cmp.Diff(sample(), original); diff != "" {
 		t.Errorf("a copy changed its original: %s", diff)
+	}
+}
+
+// Design §6 and G6: a large essence is packed, one that is still too large leaves only digests.
+func TestLargeEssences(t *testing.T) {
+	packable := object.Body{"text": strings.Repeat("all work and no play ", 10_000)}
+	noise := make([]byte, 0, 2*record.EssenceLimit)
+	for state := uint32(1); len(noise) < cap(noise); state = state*1664525 + 1013904223 {
+		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"[state>>26])
+	}
+	views := map[string]string{"h": "digest"}
+	r := record.New("u", "v")
+	r, packed := r.Keep(packable, nil)
+	r, tooLarge := r.Keep(object.Body{"text": string(noise)}, func() map[string]string { return views })
+	r = r.With("one", record.Entry{Seen: packed}).With("two", record.Entry{Seen: tooLarge})
+	text, err := r.Encode()
+	if err != nil || len(text) > 4<<10 {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	got, err := record.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, got); diff != "" {
+		t.Error(diff)
+	}
+	if kept, _ := got.Essence(tooLarge); kept.Body != nil || !cmp.Equal(kept.Views, views) {
+		t.Errorf("kept of the largest: %v", kept)
+	}
+	for _, bad := range []string{`"packed":"!"`, `"packed":"AAAA"`, `"essence":1`} {
+		if _, err := record.Decode(`{"v":1,"uid":"u","seen":[{"digest":"d",` + bad + `}]}`); err == nil {
+			t.Errorf("%s was read", bad)
+		}
 	}
 }
 
