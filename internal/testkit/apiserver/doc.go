@@ -2,5 +2,15 @@
 // unmodified clients, caches and managers run against it in the virtual time of testing/synctest. What it promises is
 // written down in the contract suite, which a real kube-apiserver passes too.
 //
-// A server used in a bubble must be made in that bubble, and closed before it ends.
+//	definitions, err := apiserver.ParseDefinitions(manifest) // Once: compiling takes a while.
+//	server, err := apiserver.New(apiserver.WithDefinitions(definitions))
+//	defer server.Close()
+//	mgr, err := ctrl.NewManager(server.Config(), options)
+//
+// A server used in a bubble must be made in that bubble, and closed before it ends. An Interceptor disturbs requests;
+// SeverWatches and ExpireWatches disturb what is open.
+//
+// What a real cluster has and this one has not: authentication and authorization, admission, conversion by webhook,
+// protobuf, tables, pages of lists, and every controller but the garbage collector and those of namespaces and
+// definitions. Pods do not run and are deleted at once; claims are not protected from deletion.
 package apiserver

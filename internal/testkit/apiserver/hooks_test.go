@@ -195,3 +195,21 @@ func TestKindsAreDescribed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDefinitionsAreSharedByBubbles(t *testing.T) {
+	parsed := definitions(t)
+	for range 8 {
+		t.Run("bubble", func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := start(t, apiserver.WithDefinitions(parsed))
+				defer server.Close()
+				api := clientOf(t, server)
+				create(t, api, thing("a"), thing("b"))
+				if visitsOf(t, api, "a") != 0 {
+					t.Error("there are visits of another bubble")
+				}
+			})
+		})
+	}
+}

@@ -60,13 +60,14 @@ func (s *Server) put(w http.ResponseWriter, q *request) error {
 		return err
 	}
 	dedupOwners(object)
-	var result *unstructured.Unstructured
+	var result, before *unstructured.Unstructured
 	var created bool
 	err = s.store.Do(func(tx *store.Tx) error {
 		writing := s.writing(tx, q)
 		result, created, err = writing.update(change{
 			namespace: q.namespace, name: q.name, uid: object.GetUID(), create: q.kind.CreateOnUpdate,
 			mutate: func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				before = live
 				return writing.manage(live, object), nil
 			},
 		})
@@ -75,7 +76,7 @@ func (s *Server) put(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	warn(w, warnings)
+	warn(w, append(warnings, finalizerWarnings(q.kind, result, before)...))
 	respond(w, code(created), q.form.apply(result))
 	return nil
 }

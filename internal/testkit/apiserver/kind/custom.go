@@ -20,9 +20,6 @@ import (
 
 // Compile makes the kinds of a CustomResourceDefinition, one for each version that is served.
 func Compile(definition *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
-	if conversion := definition.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		return nil, fmt.Errorf("%s: conversion by webhook is not supported", definition.Name)
-	}
 	rules := map[string]*customRules{}
 	published := map[string]*spec.Schema{}
 	var storage schema.GroupVersion

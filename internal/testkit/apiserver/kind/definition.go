@@ -72,6 +72,10 @@ func StoredVersions(definition *apiextensionsv1.CustomResourceDefinition) []stri
 }
 
 func validateDefinition(object, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	if conversion := object.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
+		path := field.NewPath("spec", "conversion", "strategy")
+		return field.ErrorList{field.NotSupported(path, conversion.Strategy, []apiextensionsv1.ConversionStrategyType{apiextensionsv1.NoneConverter})}
+	}
 	is, err := internalOf(object)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
