@@ -40,7 +40,7 @@ type keeper struct {
 }
 
 func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
-	pure := kind.declared(o.Settings.Identity)
+	pure := kind.declared(o.Settings.Identity, found.Defaults)
 	k := &keeper{
 		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},

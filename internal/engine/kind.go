@@ -44,14 +44,15 @@ type Call struct {
 }
 
 // declared is the pure part of the kind.
-func (k Kind) declared(identity string) handler.Kind {
+func (k Kind) declared(identity string, defaults object.Defaults) handler.Kind {
 	pure := handler.Kind{}
 	for _, h := range k.Handlers {
 		pure.Handlers = append(pure.Handlers, h.Declaration)
 	}
 	fields := pure.StatusFields()
 	pure.Normalize = func(essence object.Body) object.Body {
-		canonical, err := k.Canonical(essence)
+		filled, _ := defaults.Fill(essence).(object.Body)
+		canonical, err := k.Canonical(filled)
 		if err != nil {
 			return essence // Not readable as today's type: then it is compared as it was written.
 		}

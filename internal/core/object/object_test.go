@@ -160,6 +160,28 @@ func TestNumbersAreEqualByValue(t *testing.T) {
 	}
 }
 
+func TestDefaultsAreFilledIn(t *testing.T) {
+	defaults := object.Defaults{Fields: map[string]object.Defaults{
+		"size": {Value: 3.0},
+		"deep": {Value: object.Body{}, Fields: map[string]object.Defaults{"a": {Value: "x"}}},
+		"list": {Items: &object.Defaults{Fields: map[string]object.Defaults{"b": {Value: true}}}},
+		"map":  {Others: &object.Defaults{Fields: map[string]object.Defaults{"c": {Value: 1.0}}}},
+		"none": {Fields: map[string]object.Defaults{"d": {Value: 1.0}}},
+	}}
+	given := body(t, `{"list": [{}, {"b": false}, 1], "map": {"k": {}}, "other": null}`)
+	kept := body(t, `{"list": [{}, {"b": false}, 1], "map": {"k": {}}, "other": null}`)
+	want := body(t, `{"size": 3, "deep": {"a": "x"}, "list": [{"b": true}, {"b": false}, 1], "map": {"k": {"c": 1}}, "other": null}`)
+	if diff := cmp.Diff(want, defaults.Fill(given)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(kept, given); diff != "" {
+		t.Errorf("the original changed: %s", diff)
+	}
+	if defaults.Empty() || !(object.Defaults{}).Empty() {
+		t.Error("Empty")
+	}
+}
+
 func TestChangesLeaveTheOriginalAlone(t *testing.T) {
 	original := body(t, `{"spec": {"a": {"b": 1}, "c": 2}}`)
 	kept := body(t, `{"spec": {"a": {"b": 1}, "c": 2}}`)

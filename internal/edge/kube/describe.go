@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -27,6 +28,8 @@ type Description struct {
 	HasStatus bool
 	// HasConditions tells that the status has a list of conditions.
 	HasConditions bool
+	// Defaults are those of the schema.
+	Defaults object.Defaults
 	// Carrier is where records go: the status where its schema has room for them, else an annotation.
 	Carrier record.Carrier
 }
@@ -60,6 +63,7 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	if err != nil {
 		return Description{}, err
 	}
+	found.Defaults = described.defaults()
 	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
 	if described.hasRoom() {
 		found.Carrier = record.Status
@@ -72,6 +76,8 @@ type property struct {
 	Properties map[string]property `json:"properties"`
 	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
 	Additional json.RawMessage     `json:"additionalProperties"`
+	Items      *property           `json:"items"`
+	Default    any                 `json:"default"`
 	Kinds      []struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`
@@ -109,6 +115,34 @@ func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (
 		}
 	}
 	return property{}, ErrNoSchema
+}
+
+// defaults gathers what the schema fills in.
+func (p property) defaults() object.Defaults {
+	found := object.Defaults{Value: p.Default}
+	for name, child := range p.Properties {
+		if below := child.defaults(); !below.Empty() {
+			if found.Fields == nil {
+				found.Fields = map[string]object.Defaults{}
+			}
+			found.Fields[name] = below
+		}
+	}
+	var others property
+	if json.Unmarshal(p.Additional, &others) == nil { // It may be true, which says nothing of defaults.
+		found.Others = someDefaults(others.defaults())
+	}
+	if p.Items != nil {
+		found.Items = someDefaults(p.Items.defaults())
+	}
+	return found
+}
+
+func someDefaults(found object.Defaults) *object.Defaults {
+	if found.Value = nil; found.Empty() {
+		return nil
+	}
+	return &found
 }
 
 func (p property) hasRoom() bool {
