@@ -94,6 +94,8 @@ type target struct {
 	w                     *world
 	version, plural, kind string
 	cluster               bool
+	// accept is the form that a watch asks for.
+	accept string
 }
 
 func (w *world) in(version, plural, kind string) target {

@@ -32,7 +32,7 @@ const maxEvent = 4 << 20
 func (t target) watch(pairs ...string) *stream {
 	t.w.Helper()
 	ctx, cancel := context.WithCancel(t.w.Context())
-	c := call{method: http.MethodGet, path: t.collection(), query: query(append([]string{"watch", "true"}, pairs...)...)}
+	c := call{method: http.MethodGet, path: t.collection(), query: query(append([]string{"watch", "true"}, pairs...)...), accept: t.accept}
 	response, err := t.w.http.Do(t.w.request(ctx, c)) //nolint:bodyclose // It is closed where it is read to its end.
 	if err != nil {
 		t.w.Fatal(err)
