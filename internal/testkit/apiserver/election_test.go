@@ -60,7 +60,7 @@ func TestLeaderIsElectedInVirtualTime(t *testing.T) {
 		stopOne := candidate(t, server, "one", note)
 		pass(time.Minute)
 		stopTwo := candidate(t, server, "two", note)
-		pass(time.Hour)
+		pass(10 * time.Minute)
 		stopOne()
 		pass(time.Minute)
 		stopTwo()

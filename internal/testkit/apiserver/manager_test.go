@@ -137,7 +137,7 @@ func TestManagerRunsForHoursAndLeavesNothing(t *testing.T) {
 
 func runForHours(t *testing.T, parsed *apiserver.Definitions) {
 	t.Helper()
-	const hours = 6
+	const hours = 4
 	server := start(t, apiserver.WithDefinitions(parsed))
 	defer server.Close()
 	api := clientOf(t, server)
