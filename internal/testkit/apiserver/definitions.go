@@ -71,7 +71,7 @@ func (s *Server) installed(tx *store.Tx, object *unstructured.Unstructured) erro
 		return err
 	}
 	group, plural := definition.Spec.Group, definition.Spec.Names.Plural
-	kinds, err := s.compiler.Compile(definition, tx.Revision())
+	kinds, err := s.definitions.compiler.Compile(definition, tx.Revision())
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
 )
 
@@ -23,12 +22,13 @@ const (
 
 // Server is the API server. It is an http.Handler; in-process clients use its Config.
 type Server struct {
-	store     *store.Store
-	kinds     *registry
-	bookmark  time.Duration
-	history   int
-	compiler  *kind.Compiler
-	collector *collector
+	store    *store.Store
+	kinds    *registry
+	bookmark time.Duration
+	history  int
+	// definitions are what is served from the start; definitions made later are compiled with them.
+	definitions *Definitions
+	collector   *collector
 
 	ctx     context.Context //nolint:containedctx // It is the lifetime of the server, which every request shares.
 	cancel  context.CancelFunc
@@ -49,8 +49,8 @@ type Option func(*Server) error
 // WithDefinitions makes the server serve the kinds of CustomResourceDefinitions from the start.
 func WithDefinitions(definitions *Definitions) Option {
 	return func(s *Server) error {
-		s.compiler = &definitions.compiler
-		return definitions.install(s)
+		s.definitions = definitions
+		return nil
 	}
 }
 
@@ -73,13 +73,18 @@ func WithBookmarks(every time.Duration) Option {
 // New starts a server that has nothing but the namespaces every cluster has. Close it when it is not used any more.
 func New(options ...Option) (*Server, error) {
 	s := &Server{
-		bookmark: defaultBookmark,
-		history:  defaultHistory,
-		compiler: &kind.Compiler{},
-		kinds:    &registry{},
-		pipes:    map[*pipe]struct{}{},
+		bookmark:    defaultBookmark,
+		history:     defaultHistory,
+		definitions: &Definitions{},
+		kinds:       &registry{},
+		pipes:       map[*pipe]struct{}{},
 	}
-	builtins, err := kind.Builtins()
+	for _, option := range options {
+		if err := option(s); err != nil {
+			return nil, fmt.Errorf("start the API server: %w", err)
+		}
+	}
+	builtins, err := s.definitions.compiler.Builtins()
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +97,9 @@ func New(options ...Option) (*Server, error) {
 			return nil, err
 		}
 	}
-	for _, option := range options {
-		if err := option(s); err != nil {
-			return nil, fmt.Errorf("start the API server: %w", err)
-		}
+	if err := s.definitions.install(s); err != nil {
+		return nil, fmt.Errorf("start the API server: %w", err)
 	}
-	s.store.SetLimit(s.history)
 	s.running.Go(func() { s.collector.run(s.ctx) })
 	return s, nil
 }

@@ -106,8 +106,8 @@ func definitionKind() builtin {
 	}
 }
 
-// Builtins makes the built-in kinds that are served.
-func Builtins() ([]*Kind, error) {
+// builtinKinds makes the built-in kinds that are served.
+func builtinKinds() ([]*Kind, error) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	rules := map[schema.GroupVersionKind]*goRules{}
 	use := converter{convert: convertEvent}

@@ -9,8 +9,23 @@ import (
 // Compiler compiles definitions, each one once: its rules take a while. Several servers can share it, also servers in
 // different bubbles of virtual time.
 type Compiler struct {
-	mu   sync.Mutex
-	made map[string][]*Kind
+	mu       sync.Mutex
+	made     map[string][]*Kind
+	builtins []*Kind
+}
+
+// Builtins returns the built-in kinds.
+func (c *Compiler) Builtins() ([]*Kind, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.builtins == nil {
+		made, err := builtinKinds()
+		if err != nil {
+			return nil, err
+		}
+		c.builtins = made
+	}
+	return c.builtins, nil
 }
 
 // Compile returns the kinds of a definition, which became valid at the revision.

@@ -192,10 +192,3 @@ func (t *Tx) Oldest() int64 { return t.store.compacted }
 func (t *Tx) EndWatches(resource string) {
 	t.store.end(func(w *Watcher) bool { return w.resource == resource }, nil)
 }
-
-// SetLimit changes how many changes are remembered at least.
-func (s *Store) SetLimit(history int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit = history
-}
