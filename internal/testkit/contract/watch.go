@@ -103,7 +103,9 @@ func watchingMore() []behaviour {
 			made := w.widgets().create("a")
 			var told event
 			var err error
-			for range 5 { // A busy server is late, and then the watch has ended.
+			// A server that looks each second may be late, and then the watch has ended; another moment may suit it better.
+			for pause := range 6 {
+				<-time.After(time.Duration(pause) * 170 * time.Millisecond)
 				s := w.widgets().watch("resourceVersion", made.version(), "timeoutSeconds", "3", "allowWatchBookmarks", "true")
 				if told, err = s.next(); err == nil {
 					break
