@@ -193,6 +193,8 @@ type fate struct {
 	stop *simulation.Stop
 	// lag is by how much its cache is stale, down how long it is not there after a crash.
 	lag, down time.Duration
+	// trouble goes on beside the life of the widgets, until its context ends.
+	trouble func(context.Context, *simulation.World)
 }
 
 // simulate runs the life of the widgets in a bubble of its own. It tells how many processes of the operator there were.
@@ -206,6 +208,11 @@ func simulate(t *testing.T, kinds *apiserver.Definitions, fate fate) (state stri
 			Make: lifeOperator(world, slog.New(slog.NewTextHandler(log, nil))),
 		}
 		simulation.Run(t, setup, func(w *simulation.World) {
+			if fate.trouble != nil {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go fate.trouble(ctx, w)
+			}
 			lifeOfWidgets(t, w)
 			state, requests = endState(t, w), w.Requests()
 			world.processes = w.Starts()
