@@ -78,7 +78,7 @@ func (w *world) delete(t *testing.T, use carrier, name string) {
 
 func (w *world) writeBudget(t *testing.T, use carrier) {
 	j := &journal{}
-	stop := w.operator(t, use, plan{journal: j, onResume: true, fails: map[string]int{"fails": 3}})
+	stop := w.operator(t, use, plan{journal: j, onResume: true, fails: map[string]int{"fails": 3, "quietly-fails": 3}})
 	w.spend(t, use, "create", use.writes(1, 2), func() {
 		w.create(t, use, "plain")
 		w.called(t, use, j, "plain", "make (create, attempt 1)")
@@ -91,11 +91,15 @@ func (w *world) writeBudget(t *testing.T, use carrier) {
 		w.edit(t, use, "plain", "color", "red")
 		w.edit(t, use, "plain", "label", "a")
 	})
+	four := []string{"make (create, attempt 1)", "make (create, attempt 2)", "make (create, attempt 3)", "make (create, attempt 4)"}
+	w.spend(t, use, "three failures, then success and a status", use.writes(4, 5), func() {
+		w.create(t, use, "quietly-fails")
+		w.called(t, use, j, "quietly-fails", four...)
+	})
 	// The user's status is a write of its own where the record is in an annotation; here it changes in every attempt.
-	w.spend(t, use, "three failures, then success", use.writes(4, 8), func() {
+	w.spend(t, use, "three failures, each with a status, then success", use.writes(4, 8), func() {
 		w.create(t, use, "fails")
-		w.called(t, use, j, "fails", "make (create, attempt 1)", "make (create, attempt 2)",
-			"make (create, attempt 3)", "make (create, attempt 4)")
+		w.called(t, use, j, "fails", four...)
 	})
 	stop()
 	w.spend(t, use, "restart with a resume handler", 0, func() {
@@ -106,6 +110,7 @@ func (w *world) writeBudget(t *testing.T, use carrier) {
 	})
 	w.delete(t, use, "plain")
 	w.delete(t, use, "fails")
+	w.delete(t, use, "quietly-fails")
 }
 
 func (w *world) writeBudgetWithDelete(t *testing.T, use carrier) {
