@@ -49,7 +49,7 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 		// Nothing is learned: what is stored stays, unless it is missing or holds entries that are void.
 		w.keepRecord = w.keepRecord || p.stored != "" && !p.plan.Tidied
 	}
-	working := record.Cut(p.body, p.settings.Identity)
+	working := record.Cut(p.body)
 	w.current = p.essence(working)
 	for _, run := range p.plan.Runs {
 		if p.stopping() {

@@ -50,7 +50,7 @@ func routine(log *slog.Logger, run handler.Run) func(string, ...any) {
 }
 
 func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, took time.Duration) {
-	log := p.log.With("handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "took", took.Round(time.Millisecond))
+	log := p.log.With("handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "took", took.Round(time.Millisecond).String())
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
@@ -58,11 +58,11 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	case record.Done:
 		log.Info("handler succeeded")
 	case record.Waiting:
-		routine(log, run)("handler waits", "again", result.Delay)
+		routine(log, run)("handler waits", "again", result.Delay.String())
 	case record.Failed:
 		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
 	case record.Retry:
-		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond))
+		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())
 	case record.Pending:
 	}
 }

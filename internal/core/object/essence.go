@@ -75,8 +75,13 @@ func isBookkeeping(key string, value any, all Body) bool {
 	if _, marked := all[prefix+kopfMarker]; marked {
 		return true
 	}
+	return IsRecord(key, value)
+}
+
+// IsRecord tells whether an annotation is the record of some operator of this framework.
+func IsRecord(key string, value any) bool {
 	text, _ := value.(string)
-	return key == prefix+recordName && strings.HasPrefix(text, recordPrefix)
+	return strings.HasSuffix(key, recordName) && strings.HasPrefix(text, recordPrefix)
 }
 
 // View is what a handler sees of an essence: the named fields, or all of it but the status when it names none.

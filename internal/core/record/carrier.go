@@ -49,11 +49,15 @@ func Read(body object.Body, identity string, preferred Carrier) (found *Record, 
 	return nil, stored, err
 }
 
-// Cut returns the body without records of any operator in the status and without this operator's annotation, so that
-// handlers neither see nor change them.
-func Cut(body object.Body, identity string) object.Body {
+// Cut returns the body without the records of any operator, so that handlers neither see nor change them: one that sets
+// all annotations anew must not take another operator's memory away.
+func Cut(body object.Body) object.Body {
 	body = object.Without(body, object.Path{"status", RecordsField})
-	body = object.Without(body, Annotation.Path(identity))
+	for key, value := range object.Map(body, "metadata", "annotations") {
+		if object.IsRecord(key, value) {
+			body = object.Without(body, object.Path{"metadata", "annotations", key})
+		}
+	}
 	if annotations := object.Map(body, "metadata", "annotations"); annotations != nil && len(annotations) == 0 {
 		body = object.Without(body, object.Path{"metadata", "annotations"})
 	}
