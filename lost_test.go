@@ -116,6 +116,8 @@ func (w *world) wipedWhileDown(t *testing.T, use carrier) {
 	w.create(t, use, "lost")
 	w.called(t, use, j, "lost", "make (create, attempt 1)")
 	stop()
+	w.Kubectl(t, "", "patch", use.resource, "lost", "--subresource=status", "--type=merge", "-p",
+		`{"status":{"conditions":[{"type":"Theirs","status":"True"}]}}`)
 	w.wipe(t, use, "lost")
 	w.watermark(t, use, now())
 	stop, log := w.stateful(t, use, plan{journal: j, onResume: true})
@@ -129,15 +131,29 @@ func (w *world) wipedWhileDown(t *testing.T, use carrier) {
 		}
 		return nil
 	})
-	w.Kubectl(t, "", "annotate", use.resource, "lost", testIdentity+"/recreate=yes-1")
-	want := []string{"make (create, attempt 1)", "greet (resume, attempt 1)", "make (create, attempt 1)"}
+	w.edit(t, use, "lost", "size", int64(2))
+	want := []string{"make (create, attempt 1)", "greet (resume, attempt 1)", "resize (update, attempt 1)"}
 	w.called(t, use, j, "lost", want...)
+	w.lostIs(t, use, "True")
+	w.Kubectl(t, "", "annotate", use.resource, "lost", testIdentity+"/recreate=yes-1")
+	want = append(want, "make (create, attempt 1)")
+	w.called(t, use, j, "lost", want...)
+	w.lostIs(t, use, "False")
 	stop()
 	stop, _ = w.stateful(t, use, plan{journal: j})
 	w.Kubectl(t, "", "annotate", "--overwrite", use.resource, "lost", testIdentity+"/recreate=yes-1")
 	w.called(t, use, j, "lost", want...)
 	stop()
 	w.delete(t, use, "lost")
+}
+
+// lostIs checks the condition, beside which that of somebody else must stay.
+func (w *world) lostIs(t *testing.T, use carrier, want string) {
+	t.Helper()
+	const path = `jsonpath={.status.conditions[?(@.type=="StateLost")].status} {.status.conditions[?(@.type=="Theirs")].status}`
+	if got := w.Kubectl(t, "", "get", use.resource, "lost", "-o", path); got != want+" True" {
+		t.Errorf("conditions StateLost and Theirs are %q, want %q and True", got, want)
+	}
 }
 
 func (w *world) replacedWhileDown(t *testing.T, use carrier) {
@@ -148,7 +164,8 @@ func (w *world) replacedWhileDown(t *testing.T, use carrier) {
 	stop()
 	w.Kubectl(t, use.manifest("replaced", 1), "replace", "-f", "-")
 	w.watermark(t, use, now())
-	w.spend(t, use, "start after a replace while down", use.writes(0, 1), func() {
+	// Beside the fresh record a condition is written, which is a write of its own where the record is in an annotation.
+	w.spend(t, use, "start after a replace while down", use.writes(0, 2), func() {
 		stop, log := w.stateful(t, use, plan{journal: j})
 		w.called(t, use, j, "replaced", "make (create, attempt 1)")
 		if lost := strings.Contains(log.String(), "the record was lost"); lost != (use.name == "annotation") {

@@ -124,6 +124,7 @@ func (w *world) unsavedOutcome(t *testing.T) {
 	stop, log := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
 		widgets.OnCreate("once", func(_ context.Context, c *einmal.Change[Widget]) error {
 			calls.Add(1)
+			c.Object.Status.Phase = "done once"
 			return nil
 		})
 	})
@@ -135,6 +136,7 @@ func (w *world) unsavedOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stored(t, "unsaved", `"base"`)
+	w.phase(t, "unsaved", "done once")
 	w.quiet(t, typedCarrier())
 	if calls.Load() != 1 {
 		t.Errorf("the handler was called %d times, want once", calls.Load())

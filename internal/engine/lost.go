@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,13 +36,32 @@ func (p *pass) tellLost() {
 	}
 }
 
+// lookCloser reads the object live where the condition of a lost record is to be written: the handlers' type need not
+// have conditions, and those of others must stay.
+func (p *pass) lookCloser(ctx context.Context) error {
+	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
+	if !p.description.HasConditions || p.exact || p.plan.Cause != cause.Lost && !asked {
+		return nil
+	}
+	live, err := p.objects.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	if err := p.openRaw(live); err != nil {
+		return err
+	}
+	p.plan = p.pure.Decide(p.state())
+	return nil
+}
+
 // conditionsField is where the conventions of Kubernetes put conditions.
 func conditionsField() object.Path { return object.Path{"status", "conditions"} }
 
-// markLost adds the condition to the document of the status, or ends it when a person has asked for the create
-// handlers. It expects the list of conditions to be as it was.
-func (p *pass) markLost(document *patch.Document) {
-	if !p.description.HasConditions {
+// markLost adds the condition to the document of the status when the record was lost, and ends it when a person has
+// asked for the create handlers. It expects the list of conditions to be as it was.
+func (p *pass) markLost(w *work, document *patch.Document) {
+	lost, asked := p.plan.Cause == cause.Lost, p.record != nil && p.record.Recreated != w.record.Recreated
+	if !p.description.HasConditions || !lost && !asked {
 		return
 	}
 	value, _ := object.Get(p.base, conditionsField()...)
@@ -56,7 +76,7 @@ func (p *pass) markLost(document *patch.Document) {
 		conditions = append(conditions, item)
 	}
 	now := metav1.ConditionFalse
-	if p.plan.Cause == cause.Lost {
+	if lost {
 		now = metav1.ConditionTrue
 	}
 	if was == string(now) || was == "" && now == metav1.ConditionFalse {

@@ -52,6 +52,12 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	if unsaved := p.memory.unsaved; unsaved != nil {
 		return time.Now(), p.save(ctx, unsaved)
 	}
+	if err := p.lookCloser(ctx); errors.Is(err, kube.ErrGone) {
+		p.gone()
+		return time.Time{}, nil
+	} else if err != nil {
+		return time.Time{}, err
+	}
 	p.tellCause()
 	if p.plan.Finalizer == handler.Add {
 		if err := p.mark(ctx); err != nil || p.memory == nil {

@@ -115,8 +115,12 @@ func (p *pass) requests(w *work, text string) []request {
 			composed.document.Edit(edit)
 		}
 	}
-	main.sent = func() { w.rest, w.finalizer = nil, handler.Keep }
 	status.sent = func() { w.status = nil }
+	main.sent = func() {
+		if w.rest, w.finalizer = nil, handler.Keep; !p.description.HasStatus {
+			w.status = nil
+		}
+	}
 	p.compose(w, text, &main, &status)
 	if p.recordResource() == statusResource && !p.removing(w) {
 		return []request{main, status}
@@ -153,7 +157,7 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 		p.memory.record, p.stored = text, text
 		p.noteRecorded()
 	}
-	p.markLost(p.statusOf(main, status).document)
+	p.markLost(w, p.statusOf(main, status).document)
 	p.dropOtherCarrier(main, status)
 }
 

@@ -97,10 +97,11 @@ func Refusal(err error) string {
 	return err.Error()
 }
 
-// Refused tells that the API server understood a request and will not do it, now or later: repeating it is no use.
+// Refused tells that the API server will not write this content, now or later: repeating it is no use. A missing right is
+// no refusal of the content: somebody may grant it. Admission webhooks deny with the same code as missing rights.
 func Refused(err error) bool {
-	return errors.Is(err, ErrConflict) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err)
+	denied := apierrors.IsForbidden(err) && strings.Contains(Refusal(err), "denied the request")
+	return denied || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // Older tells whether the first of two resource versions of one resource is older. Versions that cannot be compared
