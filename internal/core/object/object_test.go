@@ -153,10 +153,48 @@ func TestNumbersAreEqualByValue(t *testing.T) {
 			t.Errorf("the digests of %v and %v differ", pair[0], pair[1])
 		}
 	}
-	for _, pair := range [][2]any{{int64(1), "1"}, {1.5, int64(1)}, {nil, object.Body{}}, {"a", []any{"a"}}, {object.Body{"a": nil}, object.Body{"b": nil}}} {
+	for _, pair := range [][2]any{
+		{int64(1), "1"},
+		{1.5, int64(1)},
+		{nil, object.Body{}},
+		{"a", []any{"a"}},
+		{object.Body{"a": nil}, object.Body{"b": nil}},
+		{object.Body{"a": nil}, object.Body{"a": nil, "b": nil}},
+		{[]any{"a"}, []any{"b"}},
+		{[]any{"a"}, []any{}},
+		{1.5, 2.5},
+	} {
 		if object.Equal(pair[0], pair[1]) {
 			t.Errorf("%v and %v are equal", pair[0], pair[1])
 		}
+	}
+}
+
+func TestReading(t *testing.T) {
+	given := body(t, `{"metadata": {"name": "n", "finalizers": ["a", 1, "b"]}, "n": 1}`)
+	for path, want := range map[string]string{"metadata.name": "n", "metadata.none": "", "n": "", "n.deeper": "", "none.deeper": ""} {
+		parsed, err := object.ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := object.Text(given, parsed...); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, object.List(given, "metadata", "finalizers")); diff != "" {
+		t.Error(diff)
+	}
+	if found := object.List(given, "metadata", "name"); len(found) != 0 {
+		t.Errorf("a text is no list: %v", found)
+	}
+	if (object.Path{"spec"}).Under("spec", "size") || !(object.Path{"spec", "size"}).Under("spec") || (object.Path{"spec"}).Under("status") {
+		t.Error("Under")
+	}
+	if diff := cmp.Diff(given, object.With(given, nil, "x")); diff != "" {
+		t.Errorf("an empty path names nothing: %s", diff)
+	}
+	if got := object.RecordAnnotation("op.example.com"); got != "op.example.com/record" {
+		t.Error(got)
 	}
 }
 
