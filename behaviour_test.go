@@ -27,6 +27,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"a foreign edit meanwhile survives (principle 5)":              w.foreignEdit,
 		"a foreign edit of the very record is folded again":            w.foreignRecord,
 		"what the API server refuses is a failure, told once":          w.refusedStatus,
+		"a resume handler whose change is refused is tried again":      w.refusedResume,
 		"an outcome that cannot be written is not forgotten":           w.unsavedOutcome,
 		"a handler's own change does not call it (scenario 61)":        w.ownChange,
 		"a copied manifest is a new object":                            w.copiedManifest,

@@ -110,6 +110,27 @@ func (w *world) refusedStatus(t *testing.T) {
 	stop()
 }
 
+func (w *world) refusedResume(t *testing.T) {
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("make", nothing[Widget])
+	})
+	w.widget(t, "resumed")
+	w.stored(t, "resumed", `"base"`)
+	stop()
+	stop, _ = w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
+		widgets.OnCreate("make", nothing[Widget])
+		widgets.OnResume("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Spec.Color = strings.Repeat("x", 30)
+			if c.Attempt > 1 {
+				c.Object.Spec.Color, c.Object.Status.Phase = "red", "painted"
+			}
+			return nil
+		})
+	})
+	w.phase(t, "resumed", "painted")
+	stop()
+}
+
 func (w *world) unsavedOutcome(t *testing.T) {
 	role := &rbacv1.ClusterRole{}
 	if err := w.Get(t.Context(), types.NamespacedName{Name: "operator"}, role); err != nil {

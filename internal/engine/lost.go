@@ -17,7 +17,7 @@ import (
 const (
 	lostCondition = "StateLost"
 	lostReason    = "RecordMissing"
-	lostSentence  = "the record of what was done is missing, and the object is older than the operator's last start: " +
+	lostSentence  = "the record of what was done is missing, although every object as old as this one has had one: " +
 		"it counts as created. If that is wrong, set the annotation %s to a new value: the create handlers run once for it"
 )
 

@@ -204,6 +204,8 @@ func (w *work) refuse(p *pass, reason string) bool {
 			Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
 			Delay: handler.Backoff(p.memory.uid, o.run.ID, o.run.Attempt),
 		}
+		delete(p.memory.resumed, o.run.ID)
+		delete(p.memory.waits, o.run.ID)
 		p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason)
 		w.outcomes[i] = o
 	}
