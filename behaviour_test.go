@@ -190,7 +190,7 @@ func (w *world) ownChange(t *testing.T) {
 		}, einmal.Field("metadata.labels"))
 	})
 	w.widget(t, "grows")
-	w.quiet(t, typedCarrier())
+	w.stored(t, "grows", `"base"`) // What comes later is a change.
 	w.edit(t, typedCarrier(), "grows", "size", int64(5))
 	w.phase(t, "grows", "[{add [metadata labels] <nil> map[size:6]}]")
 	w.quiet(t, typedCarrier())
@@ -283,7 +283,7 @@ func (w *world) editWakes(t *testing.T) {
 		})
 	})
 	w.widget(t, "small")
-	w.quiet(t, typedCarrier())
+	w.stored(t, "small", `"base"`) // What comes later is a change.
 	w.edit(t, typedCarrier(), "small", "size", int64(2))
 	cluster.Until(t, "the first attempt", func() bool { return old.Load() != nil })
 	begun := time.Now()
