@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -106,7 +105,7 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 		last := w.tx.Delete(key)
 		return view(w.kind, last), true, w.server.deleted(w.tx, key, last)
 	}
-	markDeleting(key, object)
+	w.markDeleting(key, object)
 	if w.dryRun || slices.Equal(finalizers, stored.GetFinalizers()) && stored.GetDeletionTimestamp() != nil {
 		return view(w.kind, object), false, nil
 	}
@@ -160,12 +159,12 @@ func finalizersFor(object *unstructured.Unstructured, options *metav1.DeleteOpti
 }
 
 // markDeleting marks an object as being deleted.
-func markDeleting(key store.Key, object *unstructured.Unstructured) {
+func (w *write) markDeleting(key store.Key, object *unstructured.Unstructured) {
 	if object.GetDeletionTimestamp() == nil {
 		if object.GetGeneration() > 0 {
 			object.SetGeneration(object.GetGeneration() + 1)
 		}
-		now := metav1.NewTime(time.Now())
+		now := w.server.now()
 		object.SetDeletionTimestamp(&now)
 		terminating(key, object)
 	}

@@ -195,5 +195,6 @@ func (p *patcher) serverSide(live *unstructured.Unstructured) (*unstructured.Uns
 	if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil && strictnessOf(p.request.query) == metav1.FieldValidationStrict {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 	}
+	p.write.stamp(object, live)
 	return object, nil
 }

@@ -97,6 +97,7 @@ func (w *write) manage(live, object *unstructured.Unstructured) *unstructured.Un
 	if !is {
 		return object
 	}
+	w.stamp(managed, live)
 	return managed
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,8 +49,7 @@ func (w *write) key(namespace, name string) store.Key {
 func (w *write) create(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	wipe(object)
 	dedupOwners(object)
-	object, _ = w.kind.Manager("").UpdateNoErrors(w.kind.New(), object, w.manager).(*unstructured.Unstructured)
-	return w.insert(object)
+	return w.insert(w.manage(nil, object))
 }
 
 // wipe takes out what only the server sets.
@@ -67,7 +65,7 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 		return nil, err
 	}
 	object.SetUID(uuid.NewUUID())
-	object.SetCreationTimestamp(metav1.NewTime(time.Now()))
+	object.SetCreationTimestamp(w.server.now())
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		w.generateName(object)
 	}

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,7 +37,7 @@ func establish(object *unstructured.Unstructured) {
 	if err != nil {
 		return
 	}
-	now := metav1.NewTime(time.Now())
+	now := object.GetCreationTimestamp()
 	status := apiextensionsv1.CustomResourceDefinitionStatus{
 		AcceptedNames:  definition.Spec.Names,
 		StoredVersions: StoredVersions(definition),
