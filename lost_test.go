@@ -32,7 +32,6 @@ func TestLostRecordsOnARealControlPlane(t *testing.T) {
 			t.Run("replaced while down", func(t *testing.T) { w.replacedWhileDown(t, use) })
 			t.Run("without a watermark it may be a repetition", func(t *testing.T) { w.wipedWithoutWatermark(t, use) })
 			t.Run("a restored manifest is a new object", func(t *testing.T) { w.restored(t, use) })
-			t.Run("killed between finalizer and record: creation goes on", func(t *testing.T) { w.killedBeforeRecord(t, use) })
 		})
 	}
 	t.Run("a child that the operator made and handles is created", w.handledChild)
@@ -212,17 +211,6 @@ func (w *world) restored(t *testing.T, use carrier) {
 	w.called(t, use, j, "backup", slices.Repeat([]string{"make (create, attempt 1)"}, 2)...)
 	stop()
 	w.delete(t, use, "backup")
-}
-
-func (w *world) killedBeforeRecord(t *testing.T, use carrier) {
-	w.watermark(t, use, "")
-	// What a process leaves that dies after it has written the finalizer, and before the record.
-	w.Kubectl(t, strings.Replace(use.manifest("halfway", 1), "namespace", "finalizers: ["+testIdentity+"/finalizer], namespace", 1), "create", "-f", "-")
-	j := &journal{}
-	stop, _ := w.stateful(t, use, plan{journal: j, onDelete: true})
-	w.called(t, use, j, "halfway", "make (create, attempt 1)")
-	w.delete(t, use, "halfway")
-	stop()
 }
 
 func (w *world) handledChild(t *testing.T) {

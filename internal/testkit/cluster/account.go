@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -9,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // accountNamespace is where the accounts of operators under test live.
@@ -44,4 +47,22 @@ func (c *Cluster) Account(t *testing.T, name string, rules ...rbacv1.PolicyRule)
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token.Status.Token
 	return config
+}
+
+// KubeconfigOf writes a kubeconfig for processes that act as an account, and returns its path.
+func KubeconfigOf(t *testing.T, account *rest.Config) string {
+	t.Helper()
+	const name = "test"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server: account.Host, CertificateAuthorityData: account.CAData, CertificateAuthority: account.CAFile,
+	}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: account.BearerToken}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

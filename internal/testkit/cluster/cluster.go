@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (c *Cluster) up(t *testing.T) string {
 	command.ExtraFiles = []*os.File{lifeline}
 	ready := make(chan string, 1)
 	said := &bytes.Buffer{}
-	command.Stdout = lineWriter(func(line string) {
+	command.Stdout = Lines(func(line string) {
 		if path, announced := strings.CutPrefix(line, "export KUBECONFIG="); announced {
 			ready <- strings.Trim(path, `"'`)
 		}
@@ -112,8 +113,8 @@ func (c *Cluster) up(t *testing.T) string {
 	return ""
 }
 
-// lineWriter hands on whole lines.
-func lineWriter(each func(string)) *lines { return &lines{each: each} }
+// Lines hands on the whole lines of a process's output.
+func Lines(each func(string)) io.Writer { return &lines{each: each} }
 
 type lines struct {
 	each    func(string)
