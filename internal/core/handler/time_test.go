@@ -1,0 +1,56 @@
+package handler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// A record keeps milliseconds: a handler that asked for a time is not called a moment before it, and a record that is
+// read and written again stays as it is.
+func TestTheNextAttemptIsNeverEarlierThanAsked(t *testing.T) { // scenario 28
+	for _, outcome := range []record.Outcome{record.Retry, record.Waiting} {
+		l := newLife(t, declared("make", cause.Create))
+		l.now = l.now.Add(time.Nanosecond)
+		l.results["make"] = handler.Result{Outcome: outcome, Delay: time.Second, Asked: true}
+		l.expect(cause.Create, "make(create, 1)")
+		asked := l.now.Add(time.Second)
+		if next := l.record().Handlers["make"].Next; next.Before(asked) || next.Sub(asked) > time.Millisecond {
+			t.Errorf("%s: next at %s, asked for %s", outcome, next, asked)
+		}
+		l.now = asked
+		l.expect(cause.Create)
+		l.now = asked.Add(time.Millisecond)
+		l.succeed("make")
+		if _, runs := l.pass(); len(runs) != 1 {
+			t.Errorf("%s: not called when it is due: %v", outcome, runs)
+		}
+	}
+}
+
+// Design §5: status is in the view only of handlers that name a status field.
+func TestTheStatusFieldsThatHandlersLookAt(t *testing.T) {
+	kind := handler.Kind{Handlers: []handler.Declaration{
+		declared("all", cause.Update), declared("spec", cause.Update, "spec.a"),
+		declared("phase", cause.Update, "status.phase", "spec.b"), declared("ready", cause.Create, "status.ready"),
+	}}
+	want := []object.Path{{"status", "phase"}, {"status", "ready"}}
+	if diff := cmp.Diff(want, kind.StatusFields()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAStatusIsNoChangeForThoseWhoDoNotNameIt(t *testing.T) { // design §5
+	l := newLife(t, declared("all", cause.Update), declared("phase", cause.Update, "status.phase"))
+	l.essence = object.With(l.essence, object.Path{"status", "phase"}, "Pending")
+	l.expect(cause.Create)
+	l.essence = object.With(l.essence, object.Path{"status", "phase"}, "Ready")
+	l.expect(cause.Update, "phase(update, 1) status.phase:Pending->Ready")
+	l.expect(cause.Noop)
+}
