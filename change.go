@@ -60,6 +60,7 @@ type Change[T any] struct {
 	// Started is when the first attempt was made.
 	Started time.Time
 	// Client reads and writes other objects. Handled kinds are read from the cache with Get; all else goes to the API server.
+	// Updates and merge patches of handled objects leave their records alone.
 	Client client.Client
 	// Log has the object and the handler as attributes.
 	Log *slog.Logger

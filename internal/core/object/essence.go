@@ -81,8 +81,11 @@ func isBookkeeping(key string, value any, all Body) bool {
 // IsRecord tells whether an annotation is the record of some operator of this framework.
 func IsRecord(key string, value any) bool {
 	text, _ := value.(string)
-	return strings.HasSuffix(key, recordName) && strings.HasPrefix(text, recordPrefix)
+	return MayBeRecord(key) && strings.HasPrefix(text, recordPrefix)
 }
+
+// MayBeRecord tells whether an annotation of this name can be the record of some operator of this framework.
+func MayBeRecord(key string) bool { return strings.HasSuffix(key, recordName) }
 
 // View is what a handler sees of an essence: the named fields, or all of it but the status when it names none.
 func View(essence Body, fields []Path) Body {

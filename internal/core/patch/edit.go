@@ -71,7 +71,7 @@ func Allowed(edits []Edit) error {
 		case edit.Path.Under("metadata", "ownerReferences"):
 			return fmt.Errorf("%s was changed on the handler's copy: use Apply for children, or patch it through Client", edit.Path)
 		case edit.Path.Under("metadata"), edit.Path.Under("apiVersion"), edit.Path.Under("kind"):
-			return fmt.Errorf("%s was changed on the handler's copy: the API server owns it, leave it as it is", edit.Path)
+			return fmt.Errorf("%s was changed on the handler's copy: the API server owns it, leave it as it is, and give Client a deep copy", edit.Path)
 		}
 	}
 	return nil

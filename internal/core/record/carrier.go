@@ -52,12 +52,7 @@ func Read(body object.Body, identity string, preferred Carrier) (found *Record, 
 // Cut returns the body without the records of any operator, so that handlers neither see nor change them: one that sets
 // all annotations anew must not take another operator's memory away.
 func Cut(body object.Body) object.Body {
-	body = object.Without(body, object.Path{"status", RecordsField})
-	for key, value := range object.Map(body, "metadata", "annotations") {
-		if object.IsRecord(key, value) {
-			body = object.Without(body, object.Path{"metadata", "annotations", key})
-		}
-	}
+	body = Strip(body)
 	if annotations := object.Map(body, "metadata", "annotations"); annotations != nil && len(annotations) == 0 {
 		body = object.Without(body, object.Path{"metadata", "annotations"})
 	}

@@ -24,8 +24,19 @@ func (f Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
 	return cached && unstructured == asUnstructured
 }
 
+// handled tells whether the kind is cached, in whatever form and version: then its objects have records.
+func (f Forms) handled(kind schema.GroupVersionKind) bool {
+	for cached := range f {
+		if cached.GroupKind() == kind.GroupKind() {
+			return true
+		}
+	}
+	return false
+}
+
 // Reading serves Get of the handled kinds from the cache, if asked for in the form that is cached, and everything else
-// live: one cached read of a Secret would start an informer of every Secret in the cluster.
+// live: one cached read of a Secret would start an informer of every Secret in the cluster. What it writes to handled kinds
+// keeps their records.
 type Reading struct {
 	client.Client
 	Cache  client.Reader

@@ -1,0 +1,175 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	jsonutil "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// carryTries is how often an update without a resource version is sent anew after somebody else was faster.
+const carryTries = 5
+
+// Update replaces the object. One of a handled kind keeps the records that it has now, whatever the copy says of them.
+func (r Reading) Update(ctx context.Context, from client.Object, options ...client.UpdateOption) error {
+	return r.carrying(ctx, from, func(sent client.Object) error { return r.Client.Update(ctx, sent, options...) })
+}
+
+// Patch changes the object. A merge patch leaves the records of a handled kind alone: one that was computed from copies
+// of which only one has them would take them away or roll them back. A JSON Patch is sent as it was written.
+func (r Reading) Patch(ctx context.Context, target client.Object, patch client.Patch, options ...client.PatchOption) error {
+	spared, err := r.sparing(ctx, target, patch)
+	if err != nil {
+		return err
+	}
+	return r.Client.Patch(ctx, target, spared, options...)
+}
+
+// Status writes the status.
+func (r Reading) Status() client.SubResourceWriter { return r.SubResource("status") }
+
+// SubResource reads and writes a subresource.
+func (r Reading) SubResource(name string) client.SubResourceClient {
+	return subresource{SubResourceClient: r.Client.SubResource(name), parent: r}
+}
+
+// subresource is one whose updates and patches leave records alone too.
+type subresource struct {
+	client.SubResourceClient
+	parent Reading
+}
+
+// Update replaces the subresource.
+func (s subresource) Update(ctx context.Context, from client.Object, options ...client.SubResourceUpdateOption) error {
+	settings := (&client.SubResourceUpdateOptions{}).ApplyOptions(options)
+	if settings.SubResourceBody == nil {
+		return s.parent.carrying(ctx, from, func(sent client.Object) error { return s.SubResourceClient.Update(ctx, sent, options...) })
+	}
+	return s.parent.carrying(ctx, settings.SubResourceBody, func(sent client.Object) error {
+		return s.SubResourceClient.Update(ctx, from, append(slices.Clip(options), client.WithSubResourceBody(sent))...)
+	})
+}
+
+// Patch changes the subresource.
+func (s subresource) Patch(ctx context.Context, target client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	subject := target
+	if settings := (&client.SubResourcePatchOptions{}).ApplyOptions(options); settings.SubResourceBody != nil {
+		subject = settings.SubResourceBody
+	}
+	spared, err := s.parent.sparing(ctx, subject, patch)
+	if err != nil {
+		return err
+	}
+	return s.SubResourceClient.Patch(ctx, target, spared, options...)
+}
+
+// carrying sends the object with the records that the API server has now, and fills it from the answer.
+func (r Reading) carrying(ctx context.Context, from client.Object, send func(client.Object) error) error {
+	kind, handled := r.handled(from)
+	if !handled {
+		return send(from)
+	}
+	var err error
+	for range carryTries {
+		sent, pinned, failed := r.carried(ctx, kind, from)
+		if failed != nil {
+			return failed
+		}
+		if err = send(sent); err == nil {
+			return fill(from, sent)
+		}
+		if !pinned || !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// handled tells the kind of an object, and whether its objects have records.
+func (r Reading) handled(candidate client.Object) (schema.GroupVersionKind, bool) {
+	kind, err := apiutil.GVKForObject(candidate, r.Scheme())
+	return kind, err == nil && r.Cached.handled(kind)
+}
+
+// carried is the object as it is to be sent. A copy with a resource version replaces just that one, so the records
+// cannot be newer than what was read. One without is pinned to what was read, where the API server would take it at all.
+func (r Reading) carried(ctx context.Context, kind schema.GroupVersionKind, from client.Object) (sent *unstructured.Unstructured, pinned bool, err error) {
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from.DeepCopyObject())
+	if err != nil {
+		return nil, false, fmt.Errorf("encode %s %s: %w", kind.Kind, from.GetName(), err)
+	}
+	now, err := r.now(ctx, kind, from)
+	if err != nil {
+		return nil, false, err
+	}
+	sent = &unstructured.Unstructured{Object: record.Carry(now.Object, body)}
+	sent.SetGroupVersionKind(kind)
+	if pinned = sent.GetResourceVersion() == "" && scheme.Scheme.Recognizes(kind); pinned {
+		sent.SetResourceVersion(now.GetResourceVersion())
+	}
+	return sent, pinned, nil
+}
+
+// now reads the object live; it is empty when there is none.
+func (r Reading) now(ctx context.Context, kind schema.GroupVersionKind, of client.Object) (*unstructured.Unstructured, error) {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(kind)
+	key := client.ObjectKeyFromObject(of)
+	if err := r.Client.Get(ctx, key, found); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the record of %s %s, which a write must keep: %w", kind.Kind, key, err)
+	}
+	return found, nil
+}
+
+// fill reads the answer into the object that the caller has.
+func fill(target client.Object, answer *unstructured.Unstructured) error {
+	if free, is := target.(*unstructured.Unstructured); is {
+		free.Object = answer.Object
+		return nil
+	}
+	named := target.GetObjectKind().GroupVersionKind()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, target); err != nil {
+		return fmt.Errorf("decode %s %s: %w", answer.GetKind(), answer.GetName(), err)
+	}
+	target.GetObjectKind().SetGroupVersionKind(named)
+	return nil
+}
+
+// sparing is the patch without what it does to records.
+func (r Reading) sparing(ctx context.Context, target client.Object, patch client.Patch) (client.Patch, error) {
+	kind, handled := r.handled(target)
+	merges := patch.Type() == types.MergePatchType || patch.Type() == types.StrategicMergePatchType
+	if !handled || !merges {
+		return patch, nil
+	}
+	data, err := patch.Data(target)
+	if err != nil {
+		return nil, fmt.Errorf("compute the patch of %s %s: %w", kind.Kind, target.GetName(), err)
+	}
+	var merge object.Body
+	if err := jsonutil.Unmarshal(data, &merge); err != nil || !record.Threatens(merge) {
+		return patch, nil //nolint:nilerr // What is wrong with a patch, the API server tells best.
+	}
+	now, err := r.now(ctx, kind, target)
+	if err != nil {
+		return nil, err
+	}
+	spared, err := json.Marshal(record.Spare(merge, now.Object))
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch of %s %s: %w", kind.Kind, target.GetName(), err)
+	}
+	return client.RawPatch(patch.Type(), spared), nil
+}
