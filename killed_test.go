@@ -22,7 +22,7 @@ func TestAKillBetweenFinalizerAndRecordOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.allowState(t)
 	program := filepath.Join(t.TempDir(), "killed")
-	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, "./testdata/killed") //nolint:gosec // The test names the program.
+	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, "./testdata/killed")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, output)
 	}
@@ -31,7 +31,7 @@ func TestAKillBetweenFinalizerAndRecordOnARealControlPlane(t *testing.T) {
 		t.Run("record in the "+use.name, func(t *testing.T) {
 			w.killed(t, use, func(t *testing.T, j *journal, env ...string) *process {
 				t.Helper()
-				return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", //nolint:noctx,gosec // It is ended by the test, in its own ways.
+				return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", //nolint:noctx // It is ended by the test, in its own ways.
 					"--health-probe-bind-address", "0", "--metrics-bind-address", "0"), j, append(env, "KIND="+use.kind)...)
 			})
 		})
@@ -66,8 +66,9 @@ func (w *world) killed(t *testing.T, use carrier, run func(t *testing.T, j *jour
 		w.called(t, use, j, "halfway", calls...)
 	})
 	w.delete(t, use, "halfway")
-	if got, want := j.of("halfway"), append(calls, "unmake (delete, attempt 1)"); !slices.Equal(got, want) {
-		t.Errorf("at the end: got %q, want %q", got, want)
+	calls = append(calls, "unmake (delete, attempt 1)")
+	if got := j.of("halfway"); !slices.Equal(got, calls) {
+		t.Errorf("at the end: got %q, want %q", got, calls)
 	}
 	second.stop(t)
 }

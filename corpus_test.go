@@ -1,0 +1,182 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// keptRecord is a record that a release left in an object on which nothing was to do; see
+// internal/core/record/testdata/README.md.
+type keptRecord struct {
+	Record   string
+	Handlers []string
+	Essence  map[string]any
+	Marked   bool
+	Recreate string
+	Decided  map[string]struct{ Cause string }
+}
+
+func readKeptRecord(t *testing.T, file string) keptRecord {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept keptRecord
+	if err := json.Unmarshal(text, &kept); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return kept
+}
+
+// Design §10: records that each release wrote are resumed by every later one: no handler runs, nothing is written.
+func TestAnOperatorResumesWhatEachReleaseLeft(t *testing.T) {
+	manifest, err := os.ReadFile("testdata/crds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := apiserver.ParseDefinitions(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("internal/core/record/testdata/*/closed-*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		kept := readKeptRecord(t, file)
+		if kept.Decided["nothing"].Cause != "noop" {
+			continue // A process that has just started has something to do by itself: resume handlers.
+		}
+		for _, use := range carriers() {
+			t.Run(filepath.Base(file)+" in the "+use.name, func(t *testing.T) {
+				t.Parallel()
+				server, err := apiserver.New(apiserver.WithDefinitions(kinds))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(server.Close)
+				kept.place(t, server, use)
+				kept.resume(t, server, use)
+			})
+		}
+	}
+}
+
+// place makes the object as the release left it.
+func (k keptRecord) place(t *testing.T, server *apiserver.Server, use carrier) {
+	t.Helper()
+	user, err := client.New(server.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(k.Essence)}
+	made.SetAPIVersion(testGroup + "/v1")
+	made.SetKind(use.kind)
+	made.SetNamespace("default")
+	made.SetName("kept")
+	if k.Marked {
+		made.SetFinalizers([]string{testIdentity + "/finalizer"})
+	}
+	annotate := func(key, value string) {
+		annotations := made.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		made.SetAnnotations(annotations)
+	}
+	if k.Recreate != "" {
+		annotate(testIdentity+"/recreate", k.Recreate)
+	}
+	wanted := made.DeepCopy()
+	if err := user.Create(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	record := strings.Replace(k.Record, `"uid":"uid"`, fmt.Sprintf(`"uid":%q`, made.GetUID()), 1)
+	if status, has := wanted.Object["status"]; has {
+		made.Object["status"] = status
+	}
+	if use.name == "status" {
+		if err := unstructured.SetNestedField(made.Object, record, "status", "records", testIdentity); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := user.Status().Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if use.name == "annotation" {
+		annotate(testIdentity+"/record", record)
+		if err := user.Update(t.Context(), made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if use.record(made) != record {
+		t.Fatalf("the API server made the record %q", use.record(made))
+	}
+}
+
+// resume runs an operator with the release's handlers until it has looked at the object.
+func (k keptRecord) resume(t *testing.T, server *apiserver.Server, use carrier) {
+	t.Helper()
+	var runs, writes atomic.Int32
+	server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method != http.MethodGet {
+			t.Logf("written: %s %s", r.Method, r.URL)
+			writes.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+	log := testLog(t)
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	if use.name == "status" {
+		declareKept(einmal.For[Widget](op), k.Handlers, &runs)
+	} else {
+		declareKept(einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind)), k.Handlers, &runs)
+	}
+	stop := new(world).run(t, op, server.Config())
+	cluster.Until(t, "the object is looked at", func() bool { return strings.Contains(log.String(), "; watching") })
+	stop()
+	if runs.Load() != 0 || writes.Load() != 0 || !strings.Contains(log.String(), "nothing to do") {
+		t.Errorf("%d handlers ran and there were %d writes, want none", runs.Load(), writes.Load())
+	}
+}
+
+// declareKept declares handlers as the corpus lists them: an id, a verb and fields.
+func declareKept[T any](kind *einmal.Kind[T], handlers []string, runs *atomic.Int32) {
+	call := func(context.Context, *einmal.Change[T]) error {
+		runs.Add(1)
+		return nil
+	}
+	for _, declared := range handlers {
+		words := strings.Fields(declared)
+		var options []einmal.Option
+		for _, field := range words[2:] {
+			options = append(options, einmal.Field(field))
+		}
+		switch words[1] {
+		case "create":
+			kind.OnCreate(words[0], call, options...)
+		case "update":
+			kind.OnUpdate(words[0], call, options...)
+		case "delete":
+			kind.OnDelete(words[0], call, options...)
+		}
+	}
+}

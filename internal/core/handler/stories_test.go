@@ -1,0 +1,213 @@
+package handler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// story is how a record of the corpus came to be. The names of those that leave nothing to do begin with "closed".
+type story struct {
+	name, about string
+	handlers    []handler.Declaration
+	play        func(*life)
+}
+
+func (s story) live(t *testing.T) *life {
+	t.Helper()
+	l := newLife(t, s.handlers...)
+	l.essence = spec("size", 1, "color", "red")
+	for _, declared := range s.handlers {
+		l.resumed[declared.ID] = declared.Verb == cause.Resume // The process that creates an object does not resume it.
+	}
+	s.play(l)
+	return l
+}
+
+func stories() []story {
+	return append(append(closedStories(), closedLargeStories()...), append(openStories(), append(failedStories(), deletionStories()...)...)...)
+}
+
+func makeAndResize() []handler.Declaration {
+	return []handler.Declaration{declared("make", cause.Create), declared("resize", cause.Update, "spec.size")}
+}
+
+func once(l *life) { l.pass() }
+
+func closedStories() []story {
+	return []story{
+		{"closed-created", "created, and all is done", makeAndResize(), once},
+		{
+			"closed-with-finalizer", "created, with a delete handler declared",
+			append(makeAndResize(), declared("unmake", cause.Delete)), once,
+		},
+		{"closed-updated", "changed since its creation", makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.pass()
+		}},
+		{"closed-resumed", "seen by a second process", append(makeAndResize(), declared("greet", cause.Resume)), func(l *life) {
+			l.pass()
+			l.restart()
+			l.pass()
+		}},
+		{"closed-metadata", "labels and annotations are part of what was seen", []handler.Declaration{
+			declared("label", cause.Update, "metadata.labels"), declared("all", cause.Update),
+		}, func(l *life) {
+			l.essence["metadata"] = object.Body{
+				"labels":      object.Body{"team": "a"},
+				"annotations": object.Body{"example.com/note": "<a> & ü \u2028 \"b\""},
+			}
+			l.pass()
+		}},
+		{"closed-status-field", "a handler looks at the status", []handler.Declaration{declared("phase", cause.Update, "status.phase")}, func(l *life) {
+			l.essence["status"] = object.Body{"phase": "Ready"}
+			l.pass()
+		}},
+		{"closed-empty", "an object that is nothing but its name", []handler.Declaration{declared("all", cause.Update)}, func(l *life) {
+			l.essence = object.Body{}
+			l.pass()
+		}},
+		{"closed-lost", "its record was lost while nobody looked", makeAndResize(), func(l *life) {
+			l.settled, l.recreate = true, "used before"
+			l.pass()
+		}},
+		{"closed-recreated", "a person asked for the create handlers once more", makeAndResize(), func(l *life) {
+			l.pass()
+			l.recreate = "please"
+			l.pass()
+		}},
+	}
+}
+
+func closedLargeStories() []story {
+	watched := []handler.Declaration{declared("resize", cause.Update, "spec.size"), declared("all", cause.Update)}
+	annotated := func(text string) func(*life) {
+		return func(l *life) {
+			l.essence["metadata"] = object.Body{"annotations": object.Body{"example.com/note": text}}
+			l.pass()
+		}
+	}
+	return []story{
+		{"closed-packed", "what was seen is compressed", watched, annotated(strings.Repeat("all work and no play ", 100))},
+		{"closed-digests", "what was seen is too large to keep", watched, annotated(noise(record.EssenceLimit + 1))},
+	}
+}
+
+func openStories() []story {
+	three := []handler.Declaration{declared("one", cause.Update), declared("two", cause.Update), declared("three", cause.Update, "spec.color")}
+	return []story{
+		{"open-create", "one create handler is done, one is retried, one waits, one failed for good", append([]handler.Declaration{
+			declared("first", cause.Create), declared("second", cause.Create), declared("third", cause.Create),
+			declared("fourth", cause.Create), declared("unmake", cause.Delete),
+		}, makeAndResize()...), func(l *life) {
+			l.results["second"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: strings.Repeat("no luck: „ü“ ", 50)}
+			l.results["third"] = handler.Result{Outcome: record.Waiting, Delay: 90 * time.Second, Asked: true}
+			l.results["fourth"] = handler.Result{Outcome: record.Failed, Message: "never"}
+			l.pass()
+		}},
+		{"open-create-stopped", "stopped after the first of two create handlers (scenario 27)", []handler.Declaration{
+			declared("first", cause.Create), declared("second", cause.Create),
+		}, func(l *life) {
+			plan := l.kind.Decide(l.state())
+			done := l.kind.Fold(plan.Record, plan.Runs[0], handler.Result{Outcome: record.Done}, l.essence, l.now)
+			l.store(l.kind.Settle(done, l.essence))
+		}},
+		{"open-create-edited", "edited while a create handler is retried (scenario 34)", append(makeAndResize(), declared("slow", cause.Create)), func(l *life) {
+			l.fail("slow", time.Minute)
+			l.pass()
+			l.resize(2)
+			l.pass()
+		}},
+		{"open-update", "one update handler has seen more than the others (G1)", three, func(l *life) {
+			l.pass()
+			l.fail("two", time.Minute)
+			l.results["three"] = handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true, Message: "later"}
+			l.essence = spec("size", 2, "color", "blue")
+			l.pass()
+			l.resize(3)
+			l.pass()
+		}},
+		{"open-resume", "a resume handler is retried", append(makeAndResize(), declared("greet", cause.Resume)), func(l *life) {
+			l.pass()
+			l.restart()
+			l.fail("greet", time.Minute)
+			l.pass()
+		}},
+		{"open-recreate", "the create handlers run once more, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
+			l.pass()
+			l.recreate = "please"
+			l.fail("more", time.Minute)
+			l.pass()
+		}},
+	}
+}
+
+func failedStories() []story {
+	return []story{
+		{"failed-create", "the create handler failed for good", makeAndResize(), func(l *life) {
+			l.results["make"] = handler.Result{Outcome: record.Failed, Message: "never"}
+			l.pass()
+		}},
+		{"failed-update", "an update handler failed for good (scenario 23)", append(makeAndResize(), declared("all", cause.Update)), func(l *life) {
+			l.pass()
+			l.results["resize"] = handler.Result{Outcome: record.Failed, Message: "never"}
+			l.resize(2)
+			l.pass()
+		}},
+	}
+}
+
+func deletionStories() []story {
+	handlers := func() []handler.Declaration {
+		return append(makeAndResize(), declared("one", cause.Delete), declared("two", cause.Delete), declared("three", cause.Delete))
+	}
+	return []story{
+		{"deletion-open", "one delete handler is done, one is retried, one failed for good (G2)", handlers(), func(l *life) {
+			l.pass()
+			l.deleting = true
+			l.fail("two", time.Minute)
+			l.results["three"] = handler.Result{Outcome: record.Failed, Message: "never"}
+			l.pass()
+		}},
+		{"deletion-before-creation", "deleted while its creation is open (scenario 35)", handlers(), func(l *life) {
+			l.fail("make", time.Hour)
+			l.pass()
+			l.deleting = true
+			l.fail("two", time.Minute)
+			l.pass()
+		}},
+		{"deletion-done", "the finalizers of others keep it (scenario 14)", handlers(), func(l *life) {
+			l.pass()
+			l.deleting = true
+			l.pass()
+		}},
+	}
+}
+
+func (l *life) resize(to int) {
+	l.essence = object.With(l.essence, object.Path{"spec", "size"}, int64(to))
+}
+
+func (l *life) store(r record.Record) {
+	l.t.Helper()
+	text, err := r.Encode()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.stored = text
+}
+
+// noise is text that does not compress.
+func noise(size int) string {
+	text := make([]byte, 0, size)
+	for state := uint32(1); len(text) < size; state = state*1664525 + 1013904223 {
+		text = append(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"[state>>26])
+	}
+	return string(text)
+}
