@@ -1,5 +1,6 @@
 // Package contract is the list of behaviours that operators may rely on in a Kubernetes API server, as tests: the real
 // kube-apiserver passes them, and so must the one in memory. Where the two differ, the one in memory is wrong.
+// CASES.md lists them.
 package contract
 
 import (
@@ -11,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,20 +49,31 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 	for document := range strings.SplitSeq(manifests, "\n---\n") {
 		setup.define(document)
 	}
-	for _, group := range [][]behaviour{
+	for _, b := range behaviours() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			b.test(newWorld(t, server))
+		})
+	}
+}
+
+// Cases names every behaviour, in the order in which Run tests them. A name begins with what it is about and a colon.
+func Cases() []string {
+	var names []string
+	for _, b := range behaviours() {
+		names = append(names, b.name)
+	}
+	return names
+}
+
+func behaviours() []behaviour {
+	return slices.Concat(
 		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingConflicts(), managing(),
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(),
-	} {
-		for _, b := range group {
-			t.Run(b.name, func(t *testing.T) {
-				t.Parallel()
-				b.test(newWorld(t, server))
-			})
-		}
-	}
+	)
 }
 
 // world is what one behaviour is tested in.

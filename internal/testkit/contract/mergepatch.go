@@ -4,33 +4,33 @@ import "net/http"
 
 func mergePatching() []behaviour {
 	return []behaviour{
-		{"patch/merge: sets and removes fields", func(w *world) {
+		{"merge patch: sets and removes fields", func(w *world) {
 			w.widgets().create("a", object{"spec.size": 3, "spec.short": "abc", "spec.selector": object{"a": "1", "b": "2"}})
 			changed := w.widgets().merge("a", object{"spec": object{"size": 4, "short": nil, "selector": object{"a": nil, "c": "3"}}}).ok()
 			w.want(changed, "spec.size", 4)
 			w.want(changed, "spec.short", nil)
 			w.want(changed, "spec.selector", object{"b": "2", "c": "3"})
 		}},
-		{"patch/merge: replaces lists", func(w *world) {
+		{"merge patch: replaces lists", func(w *world) {
 			w.widgets().create("a", object{"spec.lines": []string{"x", "y"}})
 			w.want(w.widgets().merge("a", object{"spec": object{"lines": []string{"z"}}}).ok(), "spec.lines", []string{"z"})
 		}},
-		{"patch/merge: a resourceVersion that has passed is 409", func(w *world) {
+		{"merge patch: a resourceVersion that has passed is 409", func(w *world) {
 			made := w.widgets().create("a")
 			w.widgets().merge("a", object{"spec": object{"size": 4}}).ok()
 			w.widgets().merge("a", object{"metadata": object{"resourceVersion": made.version()}, "spec": object{"size": 5}}).
 				refused(http.StatusConflict, "Conflict", modified)
 		}},
-		{"patch/merge: no JSON is 400", func(w *world) {
+		{"merge patch: no JSON is 400", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().patch(mergeType, "a", "{").refused(http.StatusBadRequest, "BadRequest")
 		}},
-		{"patch/merge: a value of the wrong type is 422", func(w *world) {
+		{"merge patch: a value of the wrong type is 422", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().merge("a", object{"spec": object{"size": "three"}}).refused(http.StatusUnprocessableEntity, "Invalid",
 				`spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`)
 		}},
-		{"patch/merge: annotations that are not texts are refused", func(w *world) {
+		{"merge patch: annotations that are not texts are refused", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().merge("a", object{"metadata": object{"annotations": object{"a": 1}}}).refused(http.StatusUnprocessableEntity, "Invalid", "metadata")
 		}},
@@ -39,18 +39,18 @@ func mergePatching() []behaviour {
 
 func mergePatchingStatus() []behaviour {
 	return []behaviour{
-		{"patch/merge status: metadata.uid is ignored", func(w *world) {
+		{"merge patch status: metadata.uid is ignored", func(w *world) {
 			w.widgets().create("a")
 			changed := w.widgets().merge("a/status", object{"metadata": object{"uid": "other"}, "status": object{"phase": "late"}}).ok()
 			w.want(changed, "status.phase", "late")
 		}},
-		{"patch/merge status: a resourceVersion that has passed is 409", func(w *world) {
+		{"merge patch status: a resourceVersion that has passed is 409", func(w *world) {
 			made := w.widgets().create("a")
 			w.widgets().merge("a", object{"spec": object{"size": 4}}).ok()
 			w.widgets().merge("a/status", object{"metadata": object{"resourceVersion": made.version()}, "status": object{"phase": "late"}}).
 				refused(http.StatusConflict, "Conflict", modified)
 		}},
-		{"patch/merge status: labels and spec are ignored", func(w *world) {
+		{"merge patch status: labels and spec are ignored", func(w *world) {
 			w.widgets().create("a", object{"spec.size": 3})
 			changed := w.widgets().merge("a/status", object{
 				"metadata": object{"labels": object{"a": "b"}}, "spec": object{"size": 4}, "status": object{"phase": "ready"},
@@ -59,7 +59,7 @@ func mergePatchingStatus() []behaviour {
 			w.want(changed, "spec.size", 3)
 			w.want(changed, "status.phase", "ready")
 		}},
-		{"patch/merge status: null removes the status", func(w *world) {
+		{"merge patch status: null removes the status", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().merge("a/status", object{"status": object{"phase": "ready"}}).ok()
 			w.want(w.widgets().merge("a/status", object{"status": nil}).ok(), "status", nil)
@@ -69,7 +69,7 @@ func mergePatchingStatus() []behaviour {
 
 func strategic() []behaviour {
 	return []behaviour{
-		{"patch/strategic: merges lists by key in a built-in kind", func(w *world) {
+		{"strategic patch: merges lists by key in a built-in kind", func(w *world) {
 			services := w.in("v1", "services", "Service")
 			services.create("a", object{"spec.ports": []object{{"name": "web", "port": 80}}})
 			changed := services.patch(strategicType, "a", object{"spec": object{"ports": []object{{"name": "tls", "port": 443}}}}).ok()
@@ -77,11 +77,11 @@ func strategic() []behaviour {
 				w.Errorf("the ports are %v", ports)
 			}
 		}},
-		{"patch/strategic: is 415 for a custom kind", func(w *world) {
+		{"strategic patch: is 415 for a custom kind", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().patch(strategicType, "a", object{}).refused(http.StatusUnsupportedMediaType, "UnsupportedMediaType")
 		}},
-		{"patch/strategic: finalizers are merged", func(w *world) {
+		{"strategic patch: finalizers are merged", func(w *world) {
 			w.configMaps().create("a", object{"metadata.finalizers": []string{"contract.einmal.dev/a"}})
 			changed := w.configMaps().patch(strategicType, "a", object{"metadata": object{"finalizers": []string{"contract.einmal.dev/b"}}}).ok()
 			if finalizers, _ := changed.at("metadata.finalizers").([]any); len(finalizers) != 2 {
