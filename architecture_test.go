@@ -37,6 +37,7 @@ func rooms() map[string][]string {
 
 		"internal/core/object":  {},
 		"internal/core/record":  {"internal/core/object"},
+		"internal/core/scrub":   {"internal/core/object"},
 		"internal/core/cause":   {"internal/core/record", "internal/core/object"},
 		"internal/core/handler": {"internal/core/cause", "internal/core/record", "internal/core/object"},
 		"internal/core/patch":   {"internal/core/record", "internal/core/object"},

@@ -16,6 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/core/scrub"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -32,6 +33,7 @@ type keeper struct {
 	startup     startup
 	watermarks  watermarks
 	events      events.EventRecorder
+	scrubber    *scrub.Scrubber
 	log         *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
 	told sync.Map
@@ -44,7 +46,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 	k := &keeper{
 		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
-		cache:   o.Cache, log: o.Settings.Log.With("kind", kind.GVK.Kind),
+		cache:   o.Cache, scrubber: scrub.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
 	}
 	if found.Carrier == record.Status && !k.typeHasRoom() {
 		k.description.Carrier = record.Annotation
@@ -83,6 +85,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	defer cancel()
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
+		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))
 		k.log.Error("the object could not be handled; it is tried again", "object", request.String(), "error", err)
 		return reconcile.Result{}, err
 	}

@@ -43,6 +43,9 @@ type Call struct {
 	Left  object.Body
 }
 
+// Secret tells whether the kind is the Secret of the core API, in whatever form.
+func (k Kind) Secret() bool { return k.GVK.GroupKind() == schema.GroupKind{Kind: "Secret"} }
+
 // declared is the pure part of the kind.
 func (k Kind) declared(identity string, defaults object.Defaults) handler.Kind {
 	pure := handler.Kind{}

@@ -105,6 +105,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 		return given
 	}
 	edits, err := accepted(call, err)
+	err = p.scrubbed(err, call.Given, call.Left)
 	left := patch.Apply(given, edits)
 	result := p.result(run, err)
 	p.tellOutcome(run, result, err, time.Since(begun))
@@ -135,7 +136,7 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 		return err
 	case <-window.C:
 		if err := p.flush(ctx, w); err != nil {
-			p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", err)
+			p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", p.scrubbed(err, p.body))
 		}
 		return <-ended
 	}
@@ -147,7 +148,8 @@ func accepted(call *Call, err error) ([]patch.Edit, error) {
 	if _, panicked := errors.AsType[*invoke.PanicError](err); call.Left == nil || panicked {
 		return nil, err
 	}
-	edits := patch.Edits(call.Given, call.Left)
+	// A copy that was read through the client has the record, which is not the handler's to write.
+	edits := patch.Edits(record.Strip(call.Given), record.Strip(call.Left))
 	if refused := patch.Allowed(edits); refused != nil {
 		return nil, errors.Join(err, refused)
 	}
@@ -196,6 +198,7 @@ func (w *work) refuse(p *pass, reason string) bool {
 		return false
 	}
 	w.rest, w.status = nil, nil
+	reason = p.scrub(reason, p.body)
 	for i, o := range w.outcomes {
 		if !o.edited {
 			continue
