@@ -6,14 +6,11 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
 // TestMain silences the libraries' own logs; operators log through their own logger.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	simulation.PrepareProcess()
 	m.Run()
 }

@@ -6,11 +6,15 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
 // Kind is one kind of objects and what is declared for it.
@@ -91,6 +95,28 @@ type Settings struct {
 	Namespaces []string
 	Home       string
 	Log        *slog.Logger
+	// Witness is told of each attempt that has ended; nil for nobody. It is for tests.
+	Witness func(Attempt)
+}
+
+// Declared is what an operator tells a test about itself.
+type Declared struct {
+	Identity string
+	Scheme   *runtime.Scheme
+	// CRDs is the YAML of its definitions; Kinds are the ones that it handles.
+	CRDs  [][]byte
+	Kinds []schema.GroupVersionKind
+}
+
+// Attempt is one run of a handler that has ended.
+type Attempt struct {
+	Kind    schema.GroupVersionKind
+	Object  types.NamespacedName
+	Handler string
+	Reason  cause.Cause
+	// Number counts from 1.
+	Number  int
+	Outcome record.Outcome
 }
 
 // Finalizer is the finalizer of the operator.

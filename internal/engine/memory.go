@@ -15,9 +15,13 @@ type memory struct {
 	uid string
 	// record is the newest text of the record that was read or written.
 	record string
-	// written is the resource version of our last write, until the cache has caught up with it; patience ends then.
-	written  string
+	// newest is the newest resource version that we have seen live, mostly that of our last write: what the cache shows
+	// from before it is not to be trusted until patience ends.
+	newest   string
 	patience time.Time
+	// over: nothing held the deleted object any more after our last write. The cache may still show it, in a version that
+	// somebody else wrote before us, and as new as our answer.
+	over bool
 	// inherited: the object was there when this process began, and has not been settled by it since.
 	inherited bool
 	// resumed are the resume handlers that are finished in this process.

@@ -45,7 +45,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		p.gone()
 		return time.Time{}, nil
 	}
-	if err != nil || !wait.IsZero() {
+	if err != nil || !wait.IsZero() || p.memory.over {
 		return wait, err
 	}
 	p.plan = k.pure.Decide(p.state())
@@ -84,7 +84,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
 	}
-	if last := p.memories.at(p.key); last != nil && kube.Older(cached.GetResourceVersion(), last.written) {
+	if last := p.memories.at(p.key); last != nil && kube.Older(cached.GetResourceVersion(), last.newest) {
 		if time.Now().Before(last.patience) {
 			return last.patience, nil
 		}
@@ -108,7 +108,16 @@ func (p *pass) openRaw(raw object.Body) error {
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", p.key, err)
 	}
-	return p.open(body, raw, true)
+	if err := p.open(body, raw, true); err != nil {
+		return err
+	}
+	p.awaitCache(raw)
+	return nil
+}
+
+// awaitCache notes a version that this process has seen live: what the cache shows from before it is not to be trusted.
+func (p *pass) awaitCache(raw object.Body) {
+	p.memory.newest, p.memory.patience = version(raw), time.Now().Add(patience)
 }
 
 // open finds the record: the object's own, else the one that this process remembers for the same object.

@@ -109,6 +109,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	left := patch.Apply(given, edits)
 	result := p.result(run, err)
 	p.tellOutcome(run, result, err, time.Since(begun))
+	p.witness(run, result)
 	p.remember(run, result)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
@@ -120,7 +121,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 // invoke runs the handler. What earlier handlers of the pass have done is saved when it takes longer than the window.
 func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 	attempt := func() error {
-		return invoke.Run(ctx, p.settings.Deadline, func(ctx context.Context) error {
+		return invoke.Run(invoke.Named(ctx, call.ID), p.settings.Deadline, func(ctx context.Context) error {
 			return p.kind.handler(call.ID).Call(ctx, call)
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -96,7 +95,8 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		}
 		next.sent()
 		p.base, p.exact = answer, true
-		p.memory.written, p.memory.patience = version(answer), time.Now().Add(patience)
+		p.awaitCache(answer)
+		p.memory.over = object.Text(answer, "metadata", "deletionTimestamp") != "" && len(object.List(answer, "metadata", "finalizers")) == 0
 		p.tellDropped(next.edits, answer)
 	}
 	return nil

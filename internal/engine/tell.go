@@ -67,6 +67,14 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	}
 }
 
+func (p *pass) witness(run handler.Run, result handler.Result) {
+	if p.settings.Witness != nil {
+		p.settings.Witness(Attempt{
+			Kind: p.kind.GVK, Object: p.key, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: result.Outcome,
+		})
+	}
+}
+
 // tellUnstripped says once that a manager which was built without our cache options keeps what nobody reads.
 func (p *pass) tellUnstripped(cached client.Object) {
 	if len(cached.GetManagedFields()) == 0 {

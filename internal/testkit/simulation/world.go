@@ -1,36 +1,48 @@
-// Package simulation runs whole operators in virtual time against the API server in memory, and stops them at chosen
-// requests, as a crash does.
+// Package simulation runs whole operators in virtual time against the API server in memory, and lets go wrong what a
+// schedule says: crashes, lost answers, stale caches, other writers.
 package simulation
 
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"testing"
+	"log/slog"
+	"maps"
+	"sync"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// Operator is what a world runs.
+// grace is how long an operator that is stopped may take.
+const grace = time.Minute
+
+// Operator is what a world runs: an operator of package einmal.
 type Operator interface {
 	CacheOptions() cache.Options
 	SetupWithManager(mgr manager.Manager) error
+	Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared
+}
+
+// Setup says what a world is made of.
+type Setup struct {
+	// Schedule is what goes wrong.
+	Schedule Schedule
+	// Definitions keeps compiled definitions for the next world.
+	Definitions *Definitions
+	// Log is where operators log.
+	Log *slog.Logger
+	// Failed is called when an operator cannot run.
+	Failed func(error)
 }
 
 // World is an API server in memory with an operator that is started anew whenever it has crashed. It lives in one
@@ -38,71 +50,117 @@ type Operator interface {
 type World struct {
 	Server *apiserver.Server
 	// User reads and writes with all rights, without a cache.
-	User client.Client
+	User client.WithWatch
 
-	t      *testing.T
-	scheme *runtime.Scheme
-	mapper meta.RESTMapper
-	make   func() Operator
-	stop   *Stop
-	lag    time.Duration
-	down   time.Duration
-	gates  []*gate
-	ended  chan struct{}
-	cancel context.CancelFunc
+	setup    Setup
+	mapper   meta.RESTMapper
+	declared engine.Declared
+	history  history
+
+	stop    context.CancelFunc // of the operator that runs; nil while none does
+	stopped sync.WaitGroup
+
+	mu        sync.Mutex
+	processes []*Process
+	counts    map[string]int
+	points    []Point
+	events    map[string]int
+	cutUntil  time.Time
+	clock     time.Duration
 }
 
-// Setup says what a world is made of.
-type Setup struct {
-	Definitions *apiserver.Definitions
-	Scheme      *runtime.Scheme
-	// Make makes the operator of a process; it is called once for each.
-	Make func() Operator
-	// Lag is how late every event of a watch arrives: the operator's cache is so stale.
-	Lag time.Duration
-	// Down is how long it takes after a crash until the next process starts.
-	Down time.Duration
-	// Stop is where the first process crashes; nil for nowhere.
-	Stop *Stop
+// Definitions keeps definitions in their compiled form, so that they are compiled once for many worlds.
+type Definitions struct {
+	mu     sync.Mutex
+	parsed map[string]*apiserver.Definitions
 }
 
-// PrepareProcess makes the libraries fit for virtual time, once for each test process, before anything else runs: their
-// handler of unforeseen errors compares the virtual time with that of earlier bubbles, and would sleep for decades.
-func PrepareProcess() {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way to set it.
-}
-
-// Run makes a world, lets use act in it, and ends it. It must be called in a bubble.
-func Run(t *testing.T, setup Setup, use func(*World)) *World {
-	t.Helper()
-	api, err := apiserver.New(apiserver.WithDefinitions(setup.Definitions), apiserver.WithBookmarks(0))
-	if err != nil {
-		t.Fatal(err)
+func (d *Definitions) of(manifests [][]byte) (*apiserver.Definitions, error) {
+	key := fmt.Sprintf("%q", manifests)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, found := d.parsed[key]; found {
+		return known, nil
 	}
-	defer api.Close()
-	w := &World{Server: api, t: t, scheme: setup.Scheme, make: setup.Make, stop: setup.Stop, lag: setup.Lag, down: setup.Down, ended: make(chan struct{})}
-	w.User, err = client.New(api.Config(), client.Options{Scheme: setup.Scheme})
+	parsed, err := apiserver.ParseDefinitions(manifests...)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
+	}
+	if d.parsed == nil {
+		d.parsed = map[string]*apiserver.Definitions{}
+	}
+	d.parsed[key] = parsed
+	return parsed, nil
+}
+
+// PrepareProcess makes the libraries fit for virtual time, before the first bubble of a test process: their handler of
+// unforeseen errors compares the virtual time with that of earlier bubbles, and would sleep for decades.
+//
+//nolint:gochecknoglobals // What it prepares is global.
+var PrepareProcess = sync.OnceFunc(func() {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way to set it.
+})
+
+// New makes a world with the kinds of an operator. It must be called in a bubble, and ended there with End.
+func New(setup Setup, operator Operator) (*World, error) {
+	declared := operator.Observe(nil, setup.Log)
+	definitions, err := setup.Definitions.of(declared.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{setup: setup, declared: declared, counts: map[string]int{}, events: map[string]int{}}
+	w.Server, err = apiserver.New(apiserver.WithDefinitions(definitions), apiserver.WithBookmarks(0), apiserver.WithClock(w.now))
+	if err != nil {
+		return nil, err
+	}
+	w.User, err = client.NewWithWatch(w.Server.Config(), client.Options{Scheme: declared.Scheme})
+	if err != nil {
+		w.End()
+		return nil, err
 	}
 	// A static mapper: a discovery that hangs under the informers' lock would freeze virtual time.
-	found, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(api.Config()))
+	found, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
 	if err != nil {
-		t.Fatal(err)
+		w.End()
+		return nil, err
 	}
 	w.mapper = restmapper.NewDiscoveryRESTMapper(found)
-	var ctx context.Context
-	ctx, w.cancel = context.WithCancel(context.Background()) // It ends in order, before the test's own.
-	go w.keepRunning(ctx)
-	use(w)
-	w.End()
-	return w
+	return w, nil
 }
 
-// End stops the operator in order and waits for it.
+// now is the time of the API server's clock.
+func (w *World) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.clock)
+}
+
+// Start starts an operator, in as many replicas as the schedule says; make makes that of one process.
+func (w *World) Start(make func(*Process) Operator) {
+	ctx, cancel := context.WithCancel(context.Background()) // It ends in order, before the test's own.
+	w.stop = cancel
+	replicas := 1 + w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas })
+	for range replicas {
+		w.stopped.Go(func() { w.keepRunning(ctx, make) })
+	}
+}
+
+// Running tells whether an operator was started and not stopped.
+func (w *World) Running() bool { return w.stop != nil }
+
+// Stop stops the operator in order and waits for it.
+func (w *World) Stop() {
+	if w.stop != nil {
+		w.stop()
+		w.stopped.Wait()
+		w.stop = nil
+	}
+}
+
+// End stops the operator and the API server.
 func (w *World) End() {
-	w.cancel()
-	<-w.ended
+	w.Stop()
+	w.Server.Close()
 }
 
 // Pass lets virtual time go by.
@@ -113,74 +171,76 @@ func (w *World) Pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Requests are the requests of all processes so far, in order.
-func (w *World) Requests() []Request {
-	var all []Request
-	for _, g := range w.gates {
-		all = append(all, g.requests()...)
-	}
-	return all
+// Processes is how many processes there were.
+func (w *World) Processes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.processes)
 }
-
-// Starts is how many processes there were.
-func (w *World) Starts() int { return len(w.gates) }
 
 // keepRunning starts the operator, and again after each crash.
-func (w *World) keepRunning(ctx context.Context) {
-	defer close(w.ended)
+func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
 	for ctx.Err() == nil {
-		g := newGate(w.Server, w.stop)
-		g.lag = w.lag
-		w.stop = nil // One crash to a world.
-		w.gates = append(w.gates, g)
-		if err := w.process(ctx, g); err != nil {
-			w.t.Errorf("process %d of the operator: %v", len(w.gates), err)
+		p := newProcess(w)
+		w.mu.Lock()
+		w.processes = append(w.processes, p)
+		w.mu.Unlock()
+		if err := p.run(ctx, make(p)); err != nil {
+			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
 		}
-		if g.dead() && w.down > 0 {
-			<-time.After(w.down)
+		switch p.end { //nolint:exhaustive // The others begin again at once.
+		case CrashThenDown:
+			down := time.NewTimer(downFor)
+			select {
+			case <-down.C:
+			case <-ctx.Done():
+			}
+			down.Stop()
+		case CrashThenWiped:
+			w.wipe() //nolint:contextcheck // The user who wipes is not the operator.
 		}
 	}
 }
 
-// process runs one process of the operator until the context ends or it crashes.
-func (w *World) process(ctx context.Context, g *gate) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	operator := w.make()
-	mgr, err := ctrl.NewManager(w.config(g), w.options(operator))
-	if err != nil {
-		return fmt.Errorf("make the manager: %w", err)
-	}
-	if err := operator.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("set up the operator: %w", err)
-	}
-	go func() {
-		select {
-		case <-g.died:
-			cancel()
-		case <-ctx.Done():
+// reach counts that a process has come to a point, and returns what goes wrong there.
+func (w *World) reach(what string) []Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[what]++
+	at := Point{What: what, N: w.counts[what]}
+	w.points = append(w.points, at)
+	return w.faultsAt(at)
+}
+
+// told counts that a watch of a resource has an event to tell, and returns what goes wrong with it.
+func (w *World) told(resource string) []Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events[resource]++
+	return w.faultsAt(Point{What: resource, N: w.events[resource]})
+}
+
+func (w *World) faultsAt(at Point) []Fault {
+	var found []Fault
+	for _, fault := range w.setup.Schedule {
+		if fault.At == at {
+			found = append(found, fault)
 		}
-	}()
-	if err := mgr.Start(ctx); err != nil && !g.dead() {
-		return fmt.Errorf("run the manager: %w", err)
 	}
-	return nil
+	return found
 }
 
-func (w *World) config(g *gate) *rest.Config {
-	through := w.Server.Config()
-	through.Wrap(func(next http.RoundTripper) http.RoundTripper { return g.before(next) })
-	return through
+// Points are the points that processes came to, in order.
+func (w *World) Points() []Point {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Point(nil), w.points...)
 }
 
-func (w *World) options(operator Operator) ctrl.Options {
-	anyName, grace := true, time.Minute
-	return ctrl.Options{
-		Scheme: w.scheme, Logger: logr.Discard(), Cache: operator.CacheOptions(),
-		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller:              config.Controller{SkipNameValidation: &anyName},
-		MapperProvider:          func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.mapper, nil },
-		GracefulShutdownTimeout: &grace,
-	}
+// Events tells how many events watches told of each resource.
+func (w *World) Events() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.events)
 }

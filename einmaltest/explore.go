@@ -1,0 +1,167 @@
+package einmaltest
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// ReplayVariable is the environment variable that makes Explore play one schedule only, with the log of the operator.
+const ReplayVariable = "EINMALTEST_REPLAY"
+
+// Finding is the shortest schedule that was found to break a scenario.
+type Finding struct {
+	// Schedule is what goes wrong, by name; "nothing goes wrong" if the scenario fails by itself.
+	Schedule string
+	// Broken are the expectations that do not hold then, one each.
+	Broken []string
+	// Schedules is how many had been played.
+	Schedules int
+}
+
+// String tells it as the report of a failed test does.
+func (f *Finding) String() string {
+	return "when this goes wrong: " + f.Schedule + "\n- " + strings.Join(f.Broken, "\n- ") + "\n"
+}
+
+// Explore plays a scenario once with nothing that goes wrong, and then again for each single thing that can go wrong at
+// each point where the operator asks something of the world: each request to the API server but the lists and watches of
+// its cache, and each Effect. With the option Schedules it goes on with pairs. It fails the test when in any of them
+//
+//   - the scenario's own expectations fail, or the operator cannot run;
+//   - other objects are left than in the run in which nothing goes wrong, or an Outcome is another; times, uids and the
+//     values of Secrets are not compared;
+//   - an Effect, or a value in a Secret that the operator wrote, changes more often than in that run: something was
+//     generated twice;
+//   - a handler succeeds more often for an object than in that run, beyond the once that a crash can repeat, or than two
+//     replicas do;
+//   - the operator writes more often than in that run, beyond what the fault costs.
+//
+// A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.
+// The report has the shortest schedule found and a command that plays just that one.
+func Explore(t *testing.T, scenario Scenario, options ...Option) {
+	t.Helper()
+	if text := os.Getenv(ReplayVariable); text != "" {
+		replay(t, scenario, text)
+		return
+	}
+	finding, played := search(t, scenario, options)
+	if finding == nil {
+		t.Logf("%d schedules played: each ends as when nothing goes wrong", played)
+		return
+	}
+	t.Errorf("%splay it again: %s='%s' go test -run '^%s$' .", finding, ReplayVariable, finding.Schedule, t.Name())
+}
+
+// Search is Explore for what is meant to break: it returns what Explore would fail with, or nil.
+func Search(t *testing.T, scenario Scenario, options ...Option) *Finding {
+	t.Helper()
+	finding, _ := search(t, scenario, options)
+	return finding
+}
+
+// explorer plays the schedules of one scenario.
+type explorer struct {
+	scenario    Scenario
+	settings    settings
+	definitions simulation.Definitions
+	clean       result
+
+	mu sync.Mutex
+	// found is the finding that comes first, at is its place among the schedules.
+	found  *Finding
+	at     int
+	played int
+}
+
+func search(t *testing.T, scenario Scenario, options []Option) (*Finding, int) {
+	t.Helper()
+	simulation.PrepareProcess()
+	e := &explorer{scenario: scenario, settings: newSettings(options)}
+	e.clean = play(t, scenario, e.setup(nil))
+	if len(e.clean.failures) > 0 {
+		return &Finding{Schedule: simulation.Schedule{}.String(), Broken: e.clean.failures}, 1
+	}
+	singles := e.settings.singles(e.clean)
+	e.playAll(t, "one fault", singles)
+	if e.found == nil {
+		e.playAll(t, "two faults", e.settings.pairs(singles))
+	}
+	if e.found != nil {
+		e.found.Schedules = e.played
+	}
+	return e.found, e.played + 1
+}
+
+func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
+	return simulation.Setup{Schedule: schedule, Definitions: &e.definitions, Log: slog.New(slog.DiscardHandler)}
+}
+
+// playAll plays schedules, several at a time, and keeps the first finding.
+func (e *explorer) playAll(t *testing.T, title string, schedules []simulation.Schedule) {
+	t.Helper()
+	t.Run(title, func(t *testing.T) {
+		for i, schedule := range schedules {
+			t.Run(schedule.String(), func(t *testing.T) {
+				t.Parallel()
+				e.playOne(t, i, schedule)
+			})
+		}
+	})
+}
+
+func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
+	t.Helper()
+	e.mu.Lock()
+	late := e.found != nil && e.at < i
+	e.mu.Unlock()
+	if late {
+		return // One finding at a time.
+	}
+	broken := judge(e.clean, play(t, e.scenario, e.setup(schedule)), schedule)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.played++
+	if len(broken) > 0 && (e.found == nil || i < e.at) {
+		e.found, e.at = &Finding{Schedule: schedule.String(), Broken: broken}, i
+	}
+}
+
+// replay plays one schedule and tells all about it.
+func replay(t *testing.T, scenario Scenario, text string) {
+	t.Helper()
+	schedule, err := simulation.ParseSchedule(text)
+	if err != nil {
+		t.Fatalf("%s: %v", ReplayVariable, err)
+	}
+	simulation.PrepareProcess()
+	e := &explorer{scenario: scenario}
+	e.clean = play(t, scenario, e.setup(nil))
+	setup := e.setup(schedule)
+	setup.Log = logTo(t)
+	found := play(t, scenario, setup)
+	for _, point := range found.points {
+		t.Logf("asked: %s", point)
+	}
+	for _, fault := range schedule {
+		if fault.At.N > 0 && found.events[fault.At.What] < fault.At.N && !found.reached(fault.At) {
+			t.Logf("this run did not come to %s", fault.At)
+		}
+	}
+	broken := judge(e.clean, found, schedule)
+	if len(broken) == 0 {
+		t.Logf("it ends as when nothing goes wrong: %s", schedule)
+		return
+	}
+	t.Error(fmt.Stringer(&Finding{Schedule: schedule.String(), Broken: broken}))
+}
+
+func (r result) reached(at simulation.Point) bool {
+	return slices.Contains(r.points, at)
+}

@@ -1,0 +1,35 @@
+package einmaltest
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// React plays a controller that the world does not have, such as the one that provides volumes: from now on do is called
+// with each object of the list's type that is there or comes, and each time that one has changed, until the world ends. The
+// calls come one after the other. What it writes is not disturbed.
+func (w *World) React(list client.ObjectList, do func(object client.Object)) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	opened, err := w.begun().User.Watch(ctx, list)
+	if err != nil {
+		cancel()
+		w.Fatalf("watch %T: %v", list, err)
+	}
+	stop := w.stop
+	w.stop = func() {
+		cancel()
+		stop()
+	}
+	w.reacting.Go(func() {
+		defer opened.Stop()
+		for event := range opened.ResultChan() {
+			object, is := event.Object.(client.Object)
+			if is && (event.Type == watch.Added || event.Type == watch.Modified) && ctx.Err() == nil {
+				do(object)
+			}
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package einmaltest
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// Run plays a scenario once, with nothing that goes wrong. What the operator logs goes to the log of the test.
+func Run(t *testing.T, scenario Scenario) {
+	t.Helper()
+	simulation.PrepareProcess()
+	found := play(t, scenario, simulation.Setup{Definitions: &simulation.Definitions{}, Log: logTo(t)})
+	for _, failure := range found.failures {
+		t.Error(failure)
+	}
+}
+
+// result is how a run has ended.
+type result struct {
+	failures []string
+	objects  map[string]string
+	outcomes map[string]string
+	// successes counts how often handlers were done, by handler and object; those that resume are left out.
+	successes map[string]int
+	// writes counts the writes of each name, values those that effects and Secrets have had.
+	writes, values map[string]int
+	points         []simulation.Point
+	events         map[string]int
+	processes      int
+}
+
+// play plays a scenario in a bubble of its own.
+func play(t *testing.T, scenario Scenario, setup simulation.Setup) (found result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &World{TB: t, outcomes: map[string]string{}, stop: func() {}, setup: setup}
+		w.setup.Failed = func(err error) { w.fail(err.Error()) }
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer w.survive()
+			scenario(w)
+		}()
+		<-ended
+		found = w.end()
+	})
+	return found
+}
+
+// survive makes a panic of the scenario a failure of its run.
+func (w *World) survive() {
+	if value := recover(); value != nil {
+		w.fail(fmt.Sprintf("the scenario panicked: %v\n%s", value, debug.Stack()))
+	}
+}
+
+// end notes how the run has ended, and ends the world.
+func (w *World) end() result {
+	found := result{outcomes: w.outcomes, successes: map[string]int{}, writes: map[string]int{}}
+	if w.sim == nil {
+		w.fail("the scenario has not started an operator")
+		found.failures = w.failed()
+		return found
+	}
+	var err error
+	if found.objects, err = w.sim.Objects(); err != nil {
+		w.fail(err.Error())
+	}
+	w.stop()
+	w.sim.Stop()
+	found.points, found.events, found.values = w.sim.Points(), w.sim.Events(), w.sim.Values()
+	found.processes = w.sim.Processes()
+	for _, call := range w.Calls() {
+		if call.Outcome == "done" && call.Reason != "resume" {
+			found.successes[fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())]++
+		}
+	}
+	for _, made := range w.Writes() {
+		found.writes[made]++
+	}
+	w.sim.End()
+	w.reacting.Wait()
+	found.failures = w.failed()
+	return found
+}
+
+// logTo is a log that goes to the log of a test.
+func logTo(t *testing.T) *slog.Logger {
+	t.Helper()
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}

@@ -1,0 +1,54 @@
+package einmaltest
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Failed tells whether this run has failed so far.
+func (w *World) Failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.failures) > 0
+}
+
+// Fail lets this run fail, without a word.
+func (w *World) Fail() { w.fail("failed") }
+
+// FailNow lets this run fail, and ends it.
+func (w *World) FailNow() {
+	w.Fail()
+	runtime.Goexit()
+}
+
+// Error lets this run fail.
+func (w *World) Error(args ...any) { w.fail(fmt.Sprintln(args...)) }
+
+// Errorf lets this run fail.
+func (w *World) Errorf(format string, args ...any) { w.fail(fmt.Sprintf(format, args...)) }
+
+// Fatal lets this run fail, and ends it.
+func (w *World) Fatal(args ...any) {
+	w.fail(fmt.Sprintln(args...))
+	runtime.Goexit()
+}
+
+// Fatalf lets this run fail, and ends it.
+func (w *World) Fatalf(format string, args ...any) {
+	w.fail(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+func (w *World) fail(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failures = append(w.failures, strings.TrimSpace(text))
+}
+
+func (w *World) failed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.failures)
+}

@@ -1,0 +1,231 @@
+package einmaltest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// Scenario is what users do, and what they expect. It must do the same each time that it is played, and make all that
+// it needs anew: fakes of outside systems too. What it expects should hold however often the operator crashes meanwhile.
+type Scenario func(w *World)
+
+// World is a cluster without nodes and without the controllers of Kubernetes, but with its garbage collector, in virtual
+// time: time goes by only where the scenario lets it. It is the testing.TB of one run of the scenario: what fails there
+// belongs to that run. Its methods are for the scenario's own goroutine.
+type World struct {
+	testing.TB
+
+	setup    simulation.Setup
+	sim      *simulation.World
+	make     func(*simulation.Process) simulation.Operator
+	stop     context.CancelFunc
+	reacting sync.WaitGroup
+	outcomes map[string]string
+
+	mu       sync.Mutex
+	failures []string
+}
+
+// Start starts the operator; make makes it, anew for each process: once now, and again after each crash. The first Start
+// also gives the world the operator's kinds, so it comes before any object.
+func (w *World) Start(make func(p *Process) *einmal.Operator) {
+	w.Helper()
+	w.Install(make)
+	if w.sim.Running() {
+		w.Fatal("the operator runs already: Stop it first")
+	}
+	w.sim.Start(w.make)
+}
+
+// Install gives the world the kinds of the operator without starting it, so that there can be objects before. Start with
+// the same operator then starts it.
+func (w *World) Install(make func(p *Process) *einmal.Operator) {
+	w.Helper()
+	w.make = func(p *simulation.Process) simulation.Operator { return make(&Process{process: p}) }
+	if w.sim != nil {
+		return
+	}
+	var err error
+	if w.sim, err = simulation.New(w.setup, make(&Process{})); err != nil {
+		w.Fatalf("the world has no beginning: %v", err)
+	}
+}
+
+// Stop stops the operator in order, as a cluster does when it is updated, and waits until it has ended.
+func (w *World) Stop() {
+	w.Helper()
+	w.begun().Stop()
+}
+
+// Restart stops the operator in order and starts it again.
+func (w *World) Restart() {
+	w.Helper()
+	w.begun().Stop()
+	w.sim.Start(w.make)
+}
+
+// begun is the world after its beginning.
+func (w *World) begun() *simulation.World {
+	w.Helper()
+	if w.sim == nil {
+		w.Fatal("there is no world yet: Start or Install the operator first, so that its kinds are known")
+	}
+	return w.sim
+}
+
+// Advance lets virtual time go by: timers fire, caches catch up, handlers run.
+func (w *World) Advance(d time.Duration) {
+	w.Helper()
+	w.begun().Pass(d)
+}
+
+// Client reads and writes with all rights and without a cache.
+func (w *World) Client() client.Client {
+	w.Helper()
+	return w.begun().User
+}
+
+// Create creates objects, as a user does.
+func (w *World) Create(objects ...client.Object) {
+	w.Helper()
+	for _, object := range objects {
+		if err := w.Client().Create(w.Context(), object); err != nil {
+			w.Fatalf("create %s: %v", object.GetName(), err)
+		}
+	}
+}
+
+// Apply applies a manifest of YAML documents, as kubectl apply --server-side does.
+func (w *World) Apply(manifest string) {
+	w.Helper()
+	for document := range strings.SplitSeq("\n"+manifest, "\n---") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			w.Fatalf("the manifest is no YAML: %v\n%s", err, document)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		configuration := client.ApplyConfigurationFromUnstructured(object)
+		if err := w.Client().Apply(w.Context(), configuration, client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+			w.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// Patch changes an object by a JSON merge patch, such as {"spec":{"size":2}}, and reads the result into it.
+func (w *World) Patch(object client.Object, merge string) {
+	w.Helper()
+	if err := w.Client().Patch(w.Context(), object, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
+		w.Fatalf("patch %s: %v", object.GetName(), err)
+	}
+}
+
+// Delete asks for the deletion of objects; those that are gone already are no failure.
+func (w *World) Delete(objects ...client.Object) {
+	w.Helper()
+	for _, object := range objects {
+		if err := w.Client().Delete(w.Context(), object); client.IgnoreNotFound(err) != nil {
+			w.Fatalf("delete %s: %v", object.GetName(), err)
+		}
+	}
+}
+
+// Get reads an object by its namespace and name. It is false if there is none.
+func (w *World) Get(object client.Object) bool {
+	w.Helper()
+	err := w.Client().Get(w.Context(), client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	if err != nil {
+		w.Fatalf("read %s: %v", object.GetName(), err)
+	}
+	return true
+}
+
+// Outcome says how something outside of the cluster has ended, such as the users that a database has. Explore expects the
+// same text, as fmt.Sprint gives it, whatever goes wrong; so leave out what is made by chance.
+func (w *World) Outcome(name string, value any) { w.outcomes[name] = fmt.Sprint(value) }
+
+// Process is one process of the operator. What a handler does outside of the cluster belongs to it, so that a process
+// that has crashed does nothing more.
+type Process struct{ process *simulation.Process }
+
+// Effect does something outside of the cluster. The fake of an outside system calls it around each of its effects, so that
+// Explore can crash the process before and after: then do is not called, or its answer is lost, and the error must go
+// back to the handler, like any other failure of the system.
+//
+// The name says what is done to what, such as "set the password of acme", the same in each run. The value is what it is
+// set to: Explore expects that it changes no more often than in a run in which nothing goes wrong. It is not kept, and
+// not shown.
+func (p *Process) Effect(name string, value any, do func() error) error {
+	if p.process == nil {
+		return do()
+	}
+	if err := p.process.Effect(name, value, do); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Call is one attempt of a handler.
+type Call struct {
+	Handler, Kind, Namespace, Name string
+	Reason                         einmal.Reason
+	// Attempt counts from 1.
+	Attempt int
+	// Outcome is how it ended: done, failed (for good), retry or waiting.
+	Outcome string
+}
+
+// String is one line: create-pvc of default/my-claim (create, attempt 1): done.
+func (c Call) String() string {
+	return fmt.Sprintf("%s of %s (%s, attempt %d): %s", c.Handler, c.object(), c.Reason, c.Attempt, c.Outcome)
+}
+
+func (c Call) object() string {
+	return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+}
+
+// Calls are the attempts of handlers that have ended so far, in order.
+func (w *World) Calls() []Call {
+	w.Helper()
+	attempts := w.begun().Calls()
+	calls := make([]Call, len(attempts))
+	for i, made := range attempts {
+		calls[i] = Call{
+			Handler: made.Handler, Kind: made.Kind.Kind, Namespace: made.Object.Namespace, Name: made.Object.Name,
+			Reason: einmal.Reason(made.Reason), Attempt: made.Number, Outcome: string(made.Outcome),
+		}
+	}
+	return calls
+}
+
+// Writes are the writes of the operator that the API server has accepted so far, in order, each as
+//
+//	VERB RESOURCE NAMESPACE/NAME SUBRESOURCE by HANDLER
+//
+// with the verbs of RBAC, and apply; without a handler where the operator keeps its own books.
+func (w *World) Writes() []string {
+	w.Helper()
+	requests := w.begun().Writes()
+	writes := make([]string, len(requests))
+	for i, made := range requests {
+		writes[i] = made.String()
+	}
+	return writes
+}

@@ -1,0 +1,89 @@
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/einmal-operators/einmal/internal/engine"
+)
+
+// history is what the processes of an operator did in one run.
+type history struct {
+	mu     sync.Mutex
+	calls  []engine.Attempt
+	writes []Request
+	values map[string][]digest
+}
+
+// digest stands for a value: values may be secret, and are neither kept nor shown.
+type digest [sha256.Size]byte
+
+func (h *history) called(attempt engine.Attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, attempt)
+}
+
+// wrote notes a write and, of a Secret, which values it holds now.
+func (h *history) wrote(request Request, answer []byte) {
+	h.mu.Lock()
+	h.writes = append(h.writes, request)
+	h.mu.Unlock()
+	if request.Resource != "secrets" || request.Verb == verbDelete {
+		return
+	}
+	var secret struct{ Data map[string][]byte }
+	if json.Unmarshal(answer, &secret) != nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+		h.set("Secret "+request.Object+", "+key, string(secret.Data[key]))
+	}
+}
+
+// set notes that something has this value now.
+func (h *history) set(name string, value any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.values == nil {
+		h.values = map[string][]digest{}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = fmt.Append(nil, value)
+	}
+	now := digest(sha256.Sum256(text))
+	if known := h.values[name]; len(known) == 0 || known[len(known)-1] != now {
+		h.values[name] = append(known, now)
+	}
+}
+
+// Calls are all attempts so far, in order.
+func (w *World) Calls() []engine.Attempt {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return slices.Clone(w.history.calls)
+}
+
+// Writes are all writes of the operator that the API server accepted so far, in order.
+func (w *World) Writes() []Request {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return slices.Clone(w.history.writes)
+}
+
+// Values tells for each effect, and for each key of each Secret that the operator wrote, how many values it has had one
+// after the other.
+func (w *World) Values() map[string]int {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	counts := map[string]int{}
+	for name, values := range w.history.values {
+		counts[name] = len(values)
+	}
+	return counts
+}

@@ -1,0 +1,174 @@
+package simulation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// Point is one thing that the processes of an operator ask of the world: the Nth request or effect of this name. Names
+// are logical, so that the same point is found in another run.
+type Point struct {
+	What string
+	N    int
+}
+
+// String is the name: patch widgets.test.example.com default/one status by resize #2.
+func (p Point) String() string { return fmt.Sprintf("%s #%d", p.What, p.N) }
+
+// parsePoint reads what String wrote.
+func parsePoint(text string) (Point, error) {
+	const mark = " #"
+	at := strings.LastIndex(text, mark)
+	if at < 0 {
+		return Point{}, fmt.Errorf("%q: %w", text, errNoPoint)
+	}
+	n, err := strconv.Atoi(text[at+len(mark):])
+	if err != nil || n < 1 {
+		return Point{}, fmt.Errorf("%q: %w", text, errNoPoint)
+	}
+	return Point{What: text[:at], N: n}, nil
+}
+
+var errNoPoint = errors.New("this names no point: a point ends with its number, such as #1")
+
+// The verbs of requests, as in the rules of RBAC, and apply for server-side apply.
+const (
+	verbGet    = "get"
+	verbList   = "list"
+	verbWatch  = "watch"
+	verbCreate = "create"
+	verbUpdate = "update"
+	verbPatch  = "patch"
+	verbApply  = "apply"
+	verbDelete = "delete"
+)
+
+// effectVerb begins the names of effects outside of the cluster.
+const effectVerb = "effect"
+
+// Request is a request to the API server, by its meaning.
+type Request struct {
+	// Verb is that of RBAC, or apply.
+	Verb string
+	// Resource is the plural name with its group: pods, widgets.test.example.com.
+	Resource string
+	// Object is namespace/name, or the name of a cluster-wide object.
+	Object      string
+	Subresource string
+	// Handler is the one that asks; "" for the operator's own bookkeeping.
+	Handler string
+}
+
+// String names the request as Point.What does.
+func (r Request) String() string {
+	text := r.Verb + " " + r.Resource + " " + r.Object
+	if r.Subresource != "" {
+		text += " " + r.Subresource
+	}
+	if r.Handler != "" {
+		text += " by " + r.Handler
+	}
+	return text
+}
+
+// write tells whether the request changes something.
+func (r Request) write() bool {
+	return r.Verb != verbGet && r.Verb != verbList && r.Verb != verbWatch
+}
+
+// point tells whether a process can be stopped at the request. Lists and watches are the business of the cache, and
+// events and leases have no part in what is true.
+func (r Request) point() bool {
+	switch r.Resource {
+	case "events", "events.events.k8s.io", "leases.coordination.k8s.io":
+		return false
+	default:
+		return r.Verb != verbList && r.Verb != verbWatch
+	}
+}
+
+// requestOf reads the meaning of a request; it is false for discovery and the like.
+func requestOf(r *http.Request) (Request, bool) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		group, parts = "."+parts[1], parts[3:]
+	default:
+		return Request{}, false
+	}
+	found := Request{Handler: invoke.Name(r.Context())}
+	namespace := ""
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		namespace, parts = parts[1], parts[2:]
+	}
+	found.Resource = parts[0] + group
+	name := ""
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	if len(parts) > 2 {
+		found.Subresource = strings.Join(parts[2:], "/")
+	}
+	found.Verb = verbOf(r, name)
+	if found.Verb == verbCreate && name == "" {
+		name = nameInBody(r)
+	}
+	found.Object = strings.TrimPrefix(types.NamespacedName{Namespace: namespace, Name: name}.String(), "/")
+	return found, true
+}
+
+func verbOf(r *http.Request, name string) string {
+	switch r.Method {
+	case http.MethodPost:
+		return verbCreate
+	case http.MethodPut:
+		return verbUpdate
+	case http.MethodDelete:
+		return verbDelete
+	case http.MethodPatch:
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+			return verbApply
+		}
+		return verbPatch
+	}
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		return verbWatch
+	case name == "":
+		return verbList
+	default:
+		return verbGet
+	}
+}
+
+// nameInBody is the name of an object that is to be created; "" when the server is to choose it.
+func nameInBody(r *http.Request) string {
+	if r.GetBody == nil {
+		return ""
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(body)
+	var object struct {
+		Metadata struct{ Name string }
+	}
+	if err != nil || json.Unmarshal(text, &object) != nil {
+		return ""
+	}
+	return object.Metadata.Name
+}
