@@ -1,0 +1,91 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// replacer is a handler that replaces its object, and the status too, with a copy of what it was given. Before and after
+// it notes the record that the API server has.
+type replacer struct {
+	use     carrier
+	user    client.Client
+	records []string
+}
+
+func (r *replacer) replace(ctx context.Context, handlers client.Client, copied client.Object) error {
+	another, _ := copied.DeepCopyObject().(client.Object)
+	another.SetLabels(map[string]string{"replaced": "yes"})
+	failed := errors.Join(r.note(ctx, copied), handlers.Status().Update(ctx, copied), r.note(ctx, copied))
+	another.SetResourceVersion(copied.GetResourceVersion())
+	return errors.Join(failed, handlers.Update(ctx, another), r.note(ctx, copied))
+}
+
+func (r *replacer) note(ctx context.Context, of client.Object) error {
+	found := r.object(of.GetName())
+	err := r.user.Get(ctx, client.ObjectKeyFromObject(of), found)
+	r.records = append(r.records, r.use.record(found))
+	return err
+}
+
+func (r *replacer) object(name string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{}
+	made.SetAPIVersion(testGroup + "/v1")
+	made.SetKind(r.use.kind)
+	made.SetNamespace("default")
+	made.SetName(name)
+	return made
+}
+
+func (r *replacer) declare(op *einmal.Operator) {
+	if r.use.name == "status" {
+		einmal.For[Widget](op).OnUpdate("replace", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			return r.replace(ctx, c.Client, c.Object.DeepCopyObject().(*Widget))
+		}, einmal.Field("spec.size"))
+		return
+	}
+	gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
+	gadgets.OnUpdate("replace", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+		return r.replace(ctx, c.Client, c.Object.DeepCopy())
+	}, einmal.Field("spec.size"))
+}
+
+// Design §6: the author cannot hurt the record. What handlers are given has none, so a full update with a copy of it
+// would drop it, and a process that dies then has forgotten everything.
+func TestAHandlerThatReplacesItsObjectKeepsTheRecord(t *testing.T) {
+	for _, use := range carriers() {
+		t.Run("record in the "+use.name, func(t *testing.T) {
+			r := &replacer{use: use}
+			virtually(t, testLog(t), r.declare, r.life)
+			if len(r.records) != 4 || r.records[0] == "" || r.records[1] != r.records[0] || r.records[2] != r.records[0] || r.records[3] == r.records[0] {
+				t.Errorf("before, after the status, after the object, after all: %q", r.records)
+			}
+		})
+	}
+}
+
+// life is an object that grows.
+func (r *replacer) life(t *testing.T, w *simulation.World) {
+	r.user = w.User
+	made := r.object("replaced")
+	if err := w.User.Create(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(time.Minute)
+	if err := w.User.Patch(t.Context(), made, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(time.Minute)
+	if err := r.note(t.Context(), made); err != nil {
+		t.Error(err)
+	}
+}
