@@ -41,7 +41,7 @@ func (f *Finding) String() string {
 //     generated twice;
 //   - a handler succeeds more often for an object than in that run, beyond the once that a crash can repeat, or than two
 //     replicas do;
-//   - the operator writes more often than in that run, beyond what the fault costs.
+//   - the operator writes the objects that it handles more often than in that run, beyond what the fault costs.
 //
 // A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.
 // The report has the shortest schedule found and a command that plays just that one.

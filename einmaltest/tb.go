@@ -41,6 +41,22 @@ func (w *World) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// Log writes to the log of the test, where one schedule is played only: in Run, and when Explore plays one again.
+func (w *World) Log(args ...any) {
+	w.Helper()
+	if !w.quiet {
+		w.TB.Log(args...)
+	}
+}
+
+// Logf is Log with a format.
+func (w *World) Logf(format string, args ...any) {
+	w.Helper()
+	if !w.quiet {
+		w.TB.Logf(format, args...)
+	}
+}
+
 func (w *World) fail(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,6 +34,7 @@ type World struct {
 	stop     context.CancelFunc
 	reacting sync.WaitGroup
 	outcomes map[string]string
+	quiet    bool
 
 	mu       sync.Mutex
 	failures []string

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/einmal-operators/einmal/einmaltest"
 )
 
 // TestTheTutorialShowsWhatHappens walks through the steps of the tutorial and compares the operator's log with the lines that the
@@ -17,25 +17,25 @@ func TestTheTutorialShowsWhatHappens(t *testing.T) {
 	kubeconfig := c.operatorKubeconfig(t)
 	var told strings.Builder
 	// step runs the operator of one page; after each thing that the user does, the log is to say a certain thing.
-	step := func(folder string, deeds ...func(*process)) {
-		running := c.startOperator(t, buildOperator(t, "./"+folder), kubeconfig)
+	step := func(folder string, deeds ...func(*einmaltest.Program)) {
+		running := c.Run(t, einmaltest.Build(t, "./"+folder), kubeconfig)
 		for _, do := range deeds {
 			do(running)
 		}
-		running.stop(t)
-		told.WriteString(running.said())
+		running.Stop(t)
+		told.WriteString(running.Log())
 	}
-	says := func(words string) func(*process) {
-		return func(running *process) { c.awaitLog(t, running, words) }
+	says := func(words string) func(*einmaltest.Program) {
+		return func(running *einmaltest.Program) { running.AwaitLog(t, words) }
 	}
-	apply := func(*process) { c.applyFolder(t, "config/samples") }
-	remove := func(*process) {
+	apply := func(*einmaltest.Program) { c.ApplyFolders(t, "config/samples") }
+	remove := func(*einmaltest.Program) {
 		if err := c.Delete(t.Context(), c.claim(t, "my-claim")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change := func(merge string) func(*process) { return func(*process) { c.patch(t, merge) } }
-	second := func(*process) { c.create(t, "second", "5Gi") }
+	change := func(merge string) func(*einmaltest.Program) { return func(*einmaltest.Program) { c.patch(t, merge) } }
+	second := func(*einmaltest.Program) { c.create(t, "second", "5Gi") }
 
 	step("tutorial/start", says("no objects yet"), apply, says("handler succeeded"))
 	step("tutorial/start", says("nothing to do"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
@@ -89,14 +89,4 @@ func shownLines(t *testing.T) map[string][]string {
 // withoutFigures cuts from a line of a log what differs from run to run.
 func withoutFigures(line string) string {
 	return regexp.MustCompile(`\b(time|took|again)=\S+ ?`).ReplaceAllString(strings.TrimSpace(line)+" ", "")
-}
-
-func (c *cluster) awaitLog(t *testing.T, running *process, words string) {
-	t.Helper()
-	c.within(t, fmt.Sprintf("the log says %q", words), func(context.Context) error {
-		if said := running.said(); !strings.Contains(said, words) {
-			return fmt.Errorf("it says:\n%s", said)
-		}
-		return nil
-	})
 }

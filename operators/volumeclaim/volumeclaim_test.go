@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
@@ -25,10 +26,10 @@ import (
 // ServiceAccount; the test is the user.
 func TestOperator(t *testing.T) {
 	c := startCluster(t)
-	program, kubeconfig := buildOperator(t, "."), c.operatorKubeconfig(t)
-	c.applyFolder(t, "config/samples") // The operator does not run yet.
+	program, kubeconfig := einmaltest.Build(t, "."), c.operatorKubeconfig(t)
+	c.ApplyFolders(t, "config/samples") // The operator does not run yet.
 	c.create(t, "patient", "1Gi")
-	s := &story{cluster: c, start: func() *process { return c.startOperator(t, program, kubeconfig) }}
+	s := &story{cluster: c, start: func() *einmaltest.Program { return c.Run(t, program, kubeconfig) }}
 	s.running = s.start()
 
 	t.Run("a claim made before the operator started gets a volume", s.createdEarlier)
@@ -43,21 +44,21 @@ func TestOperator(t *testing.T) {
 // story is the operator and its cluster through the parts of a test.
 type story struct {
 	*cluster
-	start   func() *process
-	running *process
+	start   func() *einmaltest.Program
+	running *einmaltest.Program
 }
 
 func (s *story) createdEarlier(t *testing.T) {
 	claim := s.awaitBound(t, "my-claim", "1G")
 	checkReady(t, claim)
 	checkOwned(t, claim, s.volume(t, "my-claim"))
-	checkStory(t, s.running.said(), "my-claim", "seen for the first time", "handler invoked", "handler succeeded")
+	checkStory(t, s.running.Log(), "my-claim", "seen for the first time", "handler invoked", "handler succeeded")
 }
 
 func (s *story) growing(t *testing.T) {
 	s.patch(t, `{"spec":{"size":"2G"}}`)
 	checkReady(t, s.awaitBound(t, "my-claim", "2G"))
-	checkStory(t, s.running.said(), "my-claim", "handler=resize-pvc")
+	checkStory(t, s.running.Log(), "my-claim", "handler=resize-pvc")
 }
 
 func (s *story) labels(t *testing.T) {
@@ -69,17 +70,12 @@ func (s *story) labels(t *testing.T) {
 
 func (s *story) restart(t *testing.T) {
 	s.awaitBound(t, "patient", "1Gi")
-	s.running.stop(t)
+	s.running.Stop(t)
 	before := s.claim(t, "my-claim").ResourceVersion
 	s.running = s.start()
-	s.within(t, "the log of the restart", func(context.Context) error {
-		if !strings.Contains(s.running.said(), "nothing to do: all objects are as they were left") {
-			return errors.New(s.running.said())
-		}
-		return nil
-	})
-	if strings.Contains(s.running.said(), "handler invoked") {
-		t.Errorf("a handler ran again:\n%s", s.running.said())
+	s.running.AwaitLog(t, "nothing to do: all objects are as they were left")
+	if strings.Contains(s.running.Log(), "handler invoked") {
+		t.Errorf("a handler ran again:\n%s", s.running.Log())
 	}
 	if after := s.claim(t, "my-claim").ResourceVersion; after != before {
 		t.Errorf("the restart wrote the claim: resourceVersion %s, was %s", after, before)
@@ -92,10 +88,10 @@ func (s *story) crash(t *testing.T) {
 		names = append(names, fmt.Sprintf("crash-%d", i))
 		s.create(t, names[i], "1Gi")
 	}
-	s.within(t, "the first volume", func(ctx context.Context) error {
+	einmaltest.Eventually(t, "the first volume", func(ctx context.Context) error {
 		return s.Get(ctx, key(names[0]), &corev1.PersistentVolumeClaim{})
 	})
-	s.running.crash()
+	s.running.Kill()
 	made := s.volumes(t, names)
 	s.running = s.start()
 	for _, name := range names {
@@ -288,7 +284,7 @@ func (c *cluster) volumes(t *testing.T, names []string) map[string]types.UID {
 func (c *cluster) awaitBound(t *testing.T, name, size string) *v1.EphemeralVolumeClaim {
 	t.Helper()
 	claim, want := &v1.EphemeralVolumeClaim{}, resource.MustParse(size)
-	c.within(t, "claim "+name+" bound at "+size, func(ctx context.Context) error {
+	einmaltest.Eventually(t, "claim "+name+" bound at "+size, func(ctx context.Context) error {
 		if err := c.Get(ctx, key(name), claim); err != nil {
 			return err
 		}
@@ -305,7 +301,7 @@ func (c *cluster) awaitBound(t *testing.T, name, size string) *v1.EphemeralVolum
 
 func (c *cluster) awaitLabels(t *testing.T, name string, want map[string]string) {
 	t.Helper()
-	c.within(t, "labels of the volume of "+name, func(context.Context) error {
+	einmaltest.Eventually(t, "labels of the volume of "+name, func(context.Context) error {
 		if diff := cmp.Diff(want, c.volume(t, name).Labels); diff != "" {
 			return errors.New(diff)
 		}
@@ -315,7 +311,7 @@ func (c *cluster) awaitLabels(t *testing.T, name string, want map[string]string)
 
 func (c *cluster) awaitReason(t *testing.T, name, reason string) {
 	t.Helper()
-	c.within(t, "claim "+name+" says "+reason, func(context.Context) error {
+	einmaltest.Eventually(t, "claim "+name+" says "+reason, func(context.Context) error {
 		ready := meta.FindStatusCondition(c.claim(t, name).Status.Conditions, v1.ConditionReady)
 		if ready == nil || ready.Reason != reason {
 			return fmt.Errorf("condition Ready is %+v", ready)
@@ -326,7 +322,7 @@ func (c *cluster) awaitReason(t *testing.T, name, reason string) {
 
 func (c *cluster) awaitGone(t *testing.T, object client.Object, name string) {
 	t.Helper()
-	c.within(t, fmt.Sprintf("%T %s gone", object, name), func(ctx context.Context) error {
+	einmaltest.Eventually(t, fmt.Sprintf("%T %s gone", object, name), func(ctx context.Context) error {
 		err := c.Get(ctx, key(name), object)
 		switch {
 		case apierrors.IsNotFound(err):
