@@ -29,14 +29,14 @@ type registry struct {
 }
 
 func (r *registry) set(p *einmaltest.Process, name string, wanted bool) error {
-	return p.Effect("register "+name, wanted, func() error {
+	return p.Effect("register "+name, func() (any, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.live == nil {
 			r.live = map[string]bool{}
 		}
 		r.live[name] = wanted
-		return nil
+		return wanted, nil
 	})
 }
 
@@ -97,16 +97,36 @@ func newTestOperator(tb testing.TB, options ...einmal.Option) *einmal.Operator {
 	}, options...)...)
 }
 
+// declareWidgets declares the kind with records in the status.
+func declareWidgets(op *einmal.Operator) (*einmal.Kind[Widget], sized[Widget]) {
+	return einmal.For[Widget](op), sized[Widget]{
+		name:     func(o *Widget) string { return o.Name },
+		size:     func(o *Widget) int64 { return int64(o.Spec.Size) },
+		setPhase: func(o *Widget, phase string) { o.Status.Phase = phase },
+	}
+}
+
+// declareGadgets declares the kind with records in an annotation.
+func declareGadgets(op *einmal.Operator) (*einmal.Kind[unstructured.Unstructured], sized[unstructured.Unstructured]) {
+	return einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget")), sized[unstructured.Unstructured]{
+		name: (*unstructured.Unstructured).GetName,
+		size: func(o *unstructured.Unstructured) int64 {
+			size, _, _ := unstructured.NestedInt64(o.Object, "spec", "size")
+			return size
+		},
+		setPhase: func(o *unstructured.Unstructured, phase string) {
+			_ = unstructured.SetNestedField(o.Object, phase, "status", "phase")
+		},
+	}
+}
+
 // lifeOfWidgets is a life with records in the status.
 func lifeOfWidgets(w *einmaltest.World) {
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		op := newTestOperator(w)
-		lifeHandlers(einmal.For[Widget](op), sized[Widget]{
-			name:     func(o *Widget) string { return o.Name },
-			size:     func(o *Widget) int64 { return int64(o.Spec.Size) },
-			setPhase: func(o *Widget, phase string) { o.Status.Phase = phase },
-		}, p, outside)
+		widgets, of := declareWidgets(op)
+		lifeHandlers(widgets, of, p, outside)
 		return op
 	})
 	life(w, outside, func(name string) client.Object {
@@ -119,16 +139,8 @@ func lifeOfGadgets(w *einmaltest.World) {
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		op := newTestOperator(w)
-		lifeHandlers(einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget")), sized[unstructured.Unstructured]{
-			name: (*unstructured.Unstructured).GetName,
-			size: func(o *unstructured.Unstructured) int64 {
-				size, _, _ := unstructured.NestedInt64(o.Object, "spec", "size")
-				return size
-			},
-			setPhase: func(o *unstructured.Unstructured, phase string) {
-				_ = unstructured.SetNestedField(o.Object, phase, "status", "phase")
-			},
-		}, p, outside)
+		gadgets, of := declareGadgets(op)
+		lifeHandlers(gadgets, of, p, outside)
 		return op
 	})
 	life(w, outside, func(name string) client.Object {

@@ -103,15 +103,15 @@ func (s settings) singles(clean result) []simulation.Schedule {
 			all = append(all, simulation.Schedule{{Kind: fault.kind, At: at}})
 		}
 	}
-	for _, fault := range allTheTime() {
-		add(fault, simulation.Point{})
-	}
 	for _, fault := range atPoints() {
 		for _, at := range clean.points {
 			if fault.kind != simulation.AnotherWriter || !strings.HasPrefix(at.What, "get ") {
 				add(fault, at)
 			}
 		}
+	}
+	for _, fault := range allTheTime() {
+		add(fault, simulation.Point{})
 	}
 	for _, at := range clean.told() {
 		for _, kind := range []simulation.Kind{simulation.EventDoubled, simulation.EventLost, simulation.EventsSwapped} {

@@ -3,7 +3,6 @@ package einmaltest
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -195,7 +194,9 @@ type performance struct {
 // play plays parts of the script, one after the other. What is wrong with a step is found before the first is done.
 func (p *performance) play(parts func(func(part) bool)) {
 	p.Helper()
-	p.cast(p.script.operator)
+	if err := p.cast(p.script.operator); err != nil {
+		p.Fatalf("%s: %v", p.script.path, err)
+	}
 	p.Install(p.subject.Operator)
 	actions := map[int][]action{}
 	var wrong []error
@@ -227,19 +228,28 @@ func (p *performance) play(parts func(func(part) bool)) {
 }
 
 // cast makes the subject of a name the one that is played with.
-func (p *performance) cast(name string) {
-	p.Helper()
+func (p *performance) cast(name string) error {
 	if name == "" && len(p.subjects) == 1 {
 		for only := range p.subjects {
 			name = only
 		}
 	}
-	made, known := p.subjects[name]
-	if !known {
-		p.Fatalf("%s: the operator %q is unknown: write operator: and one of %s in the story, or start with one of them",
-			p.script.path, name, strings.Join(slices.Sorted(maps.Keys(p.subjects)), ", "))
+	if err := p.subjects.know(name); err != nil {
+		return err
 	}
-	p.subject = made(p.World)
+	p.subject = p.subjects[name](p.World)
+	return nil
+}
+
+func (s Subjects) know(name string) error {
+	if _, known := s[name]; known {
+		return nil
+	}
+	all := strings.Join(slices.Sorted(maps.Keys(s)), ", ")
+	if name == "" {
+		return fmt.Errorf("the operator is not named: the story needs a line operator: with one of %s", all)
+	}
+	return fmt.Errorf("there is no operator %q, but %s", name, all)
 }
 
 func (p *performance) outcomes() map[string]any {
@@ -248,5 +258,3 @@ func (p *performance) outcomes() map[string]any {
 	}
 	return p.subject.Outcomes()
 }
-
-var _ = slog.LevelInfo

@@ -2,6 +2,7 @@ package einmaltest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -170,14 +171,14 @@ type Process struct{ process *simulation.Process }
 // Explore can crash the process before and after: then do is not called, or its answer is lost, and the error must go
 // back to the handler, like any other failure of the system.
 //
-// The name says what is done to what, such as "set the password of acme", the same in each run. The value is what it is
-// set to: Explore expects that it changes no more often than in a run in which nothing goes wrong. It is not kept, and
-// not shown.
-func (p *Process) Effect(name string, value any, do func() error) error {
+// The name says what is done to what, such as "set the password of acme", the same in each run. What do returns is the
+// value that it has now: Explore expects that it changes no more often than in a run in which nothing goes wrong. The
+// value is not kept, and not shown; return nil where there is none.
+func (p *Process) Effect(name string, do func() (value any, err error)) error {
 	if p.process == nil {
-		return do()
+		return errors.New("an effect of no process: effects are for handlers, not for the making of the operator")
 	}
-	if err := p.process.Effect(name, value, do); err != nil {
+	if err := p.process.Effect(name, do); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

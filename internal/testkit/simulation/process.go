@@ -197,10 +197,10 @@ func (p *Process) reach(what string, do func() error) error {
 	return err
 }
 
-// Effect does something outside of the cluster, and is a point as a request is.
-func (p *Process) Effect(name string, value any, do func() error) error {
+// Effect does something outside of the cluster, and is a point as a request is. What it is set to then is returned by do.
+func (p *Process) Effect(name string, do func() (any, error)) error {
 	return p.reach(effectVerb+" "+name, func() error {
-		err := do()
+		value, err := do()
 		if err == nil {
 			p.world.history.set(effectVerb+" "+name, value)
 		}
