@@ -64,6 +64,9 @@ type sized[T any] struct {
 	setPhase func(*T, string)
 }
 
+// failures is how often creations fail at first.
+const failures = 3
+
 // lifeHandlers declares handlers with a child, an effect outside, retries and a deletion.
 func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process, outside *registry) {
 	apply := func(ctx context.Context, c *einmal.Change[T]) error {
@@ -79,8 +82,8 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 		return outside.set(p, of.name(c.Object), true)
 	})
 	kind.OnCreate("configure", func(ctx context.Context, c *einmal.Change[T]) error {
-		if c.Attempt == 1 {
-			return errors.New("not yet")
+		if c.Attempt <= failures {
+			return einmal.RetryAfter(time.Second, errors.New("not yet"))
 		}
 		return apply(ctx, c)
 	})
@@ -186,7 +189,9 @@ func TestALifeInWhichNothingGoesWrong(t *testing.T) {
 		want := []string{
 			"register of default/kept (create, attempt 1): done",
 			"configure of default/kept (create, attempt 1): retry",
-			"configure of default/kept (create, attempt 2): done",
+			"configure of default/kept (create, attempt 2): retry",
+			"configure of default/kept (create, attempt 3): retry",
+			"configure of default/kept (create, attempt 4): done",
 			"reconfigure of default/kept (update, attempt 1): done",
 		}
 		if diff := cmp.Diff(want, calls); diff != "" {

@@ -40,7 +40,8 @@ func (f *Finding) String() string {
 //   - an Effect, or a value in a Secret that the operator wrote, changes more often than in that run: something was
 //     generated twice;
 //   - a handler succeeds more often for an object than in that run, beyond the once that a crash can repeat, or than two
-//     replicas do;
+//     replicas do; or fails more often, where nothing that goes wrong can be the reason;
+//   - what another writer wrote into the metadata or the status of a handled object is lost;
 //   - the operator writes the objects that it handles more often than in that run, beyond what the fault costs.
 //
 // A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.

@@ -36,6 +36,11 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 			broken = append(broken, fmt.Sprintf("%s: the handler succeeded %d times, want at most %d: what is done is not to be done again", name, n, most))
 		}
 	}
+	for name, n := range counted(found.retries) {
+		if most := clean.retries[name]*(replicas+wiped) + repeats; n > most && !schedule.Disturbs() {
+			broken = append(broken, fmt.Sprintf("%s: the handler failed %d times, want at most %d: attempts that are recorded count, also after a crash", name, n, most))
+		}
+	}
 	for name, n := range counted(found.writes) {
 		if most := clean.writes[name]*replicas + writesOfAFault*len(schedule) + writesOfAWipe*wiped; n > most {
 			broken = append(broken, fmt.Sprintf("%s: written %d times, want at most %d", name, n, most))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -25,8 +27,9 @@ type result struct {
 	failures []string
 	objects  map[string]string
 	outcomes map[string]string
-	// successes counts how often handlers were done, by handler and object; those that resume are left out.
-	successes map[string]int
+	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
+	// that resume are left out.
+	successes, retries map[string]int
 	// writes counts the operator's own writes of each name, values those that effects and Secrets have had.
 	writes, values map[string]int
 	points         []simulation.Point
@@ -61,7 +64,7 @@ func (w *World) survive() {
 
 // end notes how the run has ended, and ends the world.
 func (w *World) end() result {
-	found := result{outcomes: w.outcomes, successes: map[string]int{}, writes: map[string]int{}}
+	found := result{outcomes: w.outcomes, successes: map[string]int{}, retries: map[string]int{}, writes: map[string]int{}}
 	if w.sim == nil {
 		w.fail("the scenario has not started an operator")
 		found.failures = w.failed()
@@ -76,8 +79,13 @@ func (w *World) end() result {
 	found.points, found.events, found.values = w.sim.Points(), w.sim.Events(), w.sim.Values()
 	found.processes = w.sim.Processes()
 	for _, call := range w.Calls() {
-		if call.Outcome == "done" && call.Reason != "resume" {
-			found.successes[fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())]++
+		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
+		switch {
+		case call.Reason == einmal.Resume:
+		case call.Outcome == string(record.Done):
+			found.successes[name]++
+		case call.Outcome == string(record.Retry):
+			found.retries[name]++
 		}
 	}
 	for _, made := range w.sim.Writes() {

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -12,12 +13,13 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// anotherRecord is the annotation that another writer touches: the record of an operator that has nothing to do with
-// this one, so that no handler is concerned.
-const anotherRecord = "another-operator.example.com/record"
+// another is an operator that has nothing to do with this one: another writer touches its records, so that no handler is
+// concerned.
+const another = "another-operator.example.com"
 
 // disturb does what goes wrong around a process, while it goes on.
 func (w *World) disturb(fault Fault) {
@@ -68,13 +70,48 @@ func (w *World) handled() []unstructured.Unstructured {
 	return all
 }
 
-// writeAnother changes what is no business of the operator, on every object that it handles.
+// writeAnother writes what is no business of the operator, in the metadata and the status of every object that it
+// handles. It is to stay there.
 func (w *World) writeAnother(n int) {
-	for _, object := range w.handled() {
-		text := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anotherRecord, fmt.Sprintf(`{"v":1,"n":%d}`, n))
-		err := w.User.Patch(context.Background(), &object, client.RawPatch(types.MergePatchType, []byte(text)))
-		if client.IgnoreNotFound(err) != nil {
-			w.setup.Failed(fmt.Errorf("another writer: %w", err))
+	for _, one := range w.handled() {
+		for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
+			if err := w.writeRecord(one, carrier, fmt.Sprintf(`{"v":1,"n":%d}`, n)); client.IgnoreNotFound(err) != nil {
+				w.setup.Failed(fmt.Errorf("another writer: %w", err))
+			}
+		}
+	}
+}
+
+func (w *World) writeRecord(one unstructured.Unstructured, carrier record.Carrier, text string) error {
+	at := carrier.Path(another)
+	document, err := json.Marshal(object.With(object.Body{}, at, text))
+	if err != nil {
+		return err
+	}
+	merge := client.RawPatch(types.MergePatchType, document)
+	if carrier == record.Status {
+		err = w.User.Status().Patch(context.Background(), &one, merge)
+	} else {
+		err = w.User.Patch(context.Background(), &one, merge)
+	}
+	if err == nil && object.Text(one.Object, at...) == text { // A schema may have no room for it.
+		w.history.expect(string(one.GetUID())+strings.Join(at, "."), text)
+	}
+	return err
+}
+
+// keptAnother complains where the operator has overwritten what another writer wrote.
+func (w *World) keptAnother(one unstructured.Unstructured) {
+	for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
+		at := carrier.Path(another)
+		want := w.history.expected(string(one.GetUID()) + strings.Join(at, "."))
+		if got := object.Text(one.Object, at...); got != want {
+			w.setup.Failed(fmt.Errorf("%s %s: another writer wrote %s into %s, and now it holds %q: what others write is to stay",
+				one.GetKind(), one.GetName(), want, at, got))
+		}
+		unstructured.RemoveNestedField(one.Object, at...)
+		if last := len(at) - 1; len(object.Map(one.Object, at[:last]...)) == 0 {
+			unstructured.RemoveNestedField(one.Object, at[:last]...)
 		}
 	}
 }
@@ -82,39 +119,39 @@ func (w *World) writeAnother(n int) {
 // wipe takes all bookkeeping of the operator from every object, as kubectl replace does with annotations and finalizers,
 // and as a tool does that writes the whole status. Objects that are being deleted are left alone: nobody replaces them.
 func (w *World) wipe() {
-	for _, object := range w.handled() {
-		if object.GetDeletionTimestamp() != nil {
+	for _, one := range w.handled() {
+		if one.GetDeletionTimestamp() != nil {
 			continue
 		}
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.wipeOne(object) })
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.wipeOne(one) })
 		if client.IgnoreNotFound(err) != nil {
 			w.setup.Failed(fmt.Errorf("wipe the bookkeeping: %w", err))
 		}
 	}
 }
 
-func (w *World) wipeOne(object unstructured.Unstructured) error {
-	ctx, key := context.Background(), client.ObjectKeyFromObject(&object)
-	if err := w.User.Get(ctx, key, &object); err != nil {
+func (w *World) wipeOne(one unstructured.Unstructured) error {
+	ctx, key := context.Background(), client.ObjectKeyFromObject(&one)
+	if err := w.User.Get(ctx, key, &one); err != nil {
 		return err
 	}
-	annotations := object.GetAnnotations()
+	annotations := one.GetAnnotations()
 	for name := range annotations {
 		if strings.HasPrefix(name, w.declared.Identity+"/") {
 			delete(annotations, name)
 		}
 	}
-	object.SetAnnotations(annotations)
-	object.SetFinalizers(nil)
-	if err := w.User.Update(ctx, &object); err != nil {
+	one.SetAnnotations(annotations)
+	one.SetFinalizers(nil)
+	if err := w.User.Update(ctx, &one); err != nil {
 		return err
 	}
 	at := record.Status.Path(w.declared.Identity)
-	if _, kept, err := unstructured.NestedString(object.Object, at...); !kept || err != nil {
+	if _, kept, err := unstructured.NestedString(one.Object, at...); !kept || err != nil {
 		return nil //nolint:nilerr // What is no text there is no record.
 	}
-	unstructured.RemoveNestedField(object.Object, at...)
-	err := w.User.Status().Update(ctx, &object)
+	unstructured.RemoveNestedField(one.Object, at...)
+	err := w.User.Status().Update(ctx, &one)
 	if apierrors.IsMethodNotSupported(err) {
 		return nil
 	}

@@ -115,6 +115,11 @@ func (s Schedule) Count(such func(Kind) bool) int {
 	return n
 }
 
+// Disturbs tells whether an attempt of a handler can fail because of the schedule, other than by the end of the process.
+func (s Schedule) Disturbs() bool {
+	return s.Has(AnswerLost) || s.Has(Refused) || s.Has(Unreachable) || s.Has(AnotherWriter) || s.Has(TwoReplicas)
+}
+
 // ParseSchedule reads what String wrote.
 func ParseSchedule(text string) (Schedule, error) {
 	var schedule Schedule

@@ -17,6 +17,8 @@ type history struct {
 	calls  []engine.Attempt
 	writes []Request
 	values map[string][]digest
+	// others is what another writer has written, by object and field.
+	others map[string]string
 }
 
 // digest stands for a value: values may be secret, and are neither kept nor shown.
@@ -26,6 +28,22 @@ func (h *history) called(attempt engine.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = append(h.calls, attempt)
+}
+
+// expect notes what another writer has written; expected returns it, "" for nothing.
+func (h *history) expect(where, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.others == nil {
+		h.others = map[string]string{}
+	}
+	h.others[where] = text
+}
+
+func (h *history) expected(where string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.others[where]
 }
 
 // wrote notes a write and, of a Secret, which values it holds now.

@@ -83,13 +83,10 @@ func (w *World) isLedger(one unstructured.Unstructured) bool {
 
 // lasting is the text of what is to be the same in another run.
 func (w *World) lasting(one unstructured.Unstructured) (string, error) {
-	body := one.DeepCopy().Object
+	w.keptAnother(one)
+	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(body, "metadata", field)
-	}
-	unstructured.RemoveNestedField(body, "metadata", "annotations", anotherRecord)
-	if len(object.Map(body, "metadata", "annotations")) == 0 {
-		unstructured.RemoveNestedField(body, "metadata", "annotations")
 	}
 	for _, carrier := range []record.Carrier{record.Status, record.Annotation} {
 		at := carrier.Path(w.declared.Identity)
