@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
-	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
 // replacer is a handler that replaces its object, and the status too, with a copy of what it was given. Before and after
@@ -74,7 +73,7 @@ func TestAHandlerThatReplacesItsObjectKeepsTheRecord(t *testing.T) {
 }
 
 // life is an object that grows.
-func (r *replacer) life(t *testing.T, w *simulation.World) {
+func (r *replacer) life(t *testing.T, w *virtualWorld) {
 	r.user = w.User
 	made := r.object("replaced")
 	if err := w.User.Create(t.Context(), made); err != nil {

@@ -48,8 +48,8 @@ type Change[T any] struct {
 	Object *T
 	// Reason is why the handler runs.
 	Reason Reason
-	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. It is empty at
-	// creation.
+	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. It is empty where Old
+	// is not there.
 	Diff []Difference
 	// Attempt counts from 1, across restarts.
 	Attempt int
@@ -70,8 +70,8 @@ type Change[T any] struct {
 }
 
 // Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look
-// at, without status and other metadata. It is false where no such state is kept: at creation, and never otherwise
-// something to conclude from; test Reason instead.
+// at, without status and other metadata. It is false where no such state is kept: at creation, of core Secrets, of very
+// large objects, and never something to conclude from; test Reason instead.
 func (c *Change[T]) Old() (*T, bool) { return c.old() }
 
 func differences(found []object.Difference) []Difference {

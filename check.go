@@ -49,12 +49,20 @@ func (op *Operator) check() error {
 	return errors.Join(found...)
 }
 
+// checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.
+func (op *Operator) checkPlace() error {
+	for _, declared := range op.kinds {
+		if declared.kind.Secret() && op.settings.Home == "" {
+			return errors.New("kind Secret: no namespace is known for the key of its digests; " +
+				"outside of a pod, name one with einmal.StateNamespace or --state-namespace")
+		}
+	}
+	return nil
+}
+
 func (d *declaredKind) check() error {
 	var found []error
 	kind := d.kind.GVK.Kind
-	if d.kind.GVK.Group == "" && kind == "Secret" {
-		found = append(found, errors.New("kind Secret: it cannot be handled, since a record would repeat its values in an annotation"))
-	}
 	if len(d.kind.Handlers) == 0 {
 		found = append(found, fmt.Errorf("kind %s has no handlers: declare one, such as OnCreate", kind))
 	}

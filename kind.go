@@ -34,6 +34,10 @@ type Kind[T any] struct {
 
 // For declares that the operator handles objects of type T: a struct whose pointer is a client.Object and whose package is added
 // with Scheme, or unstructured.Unstructured with the option GVK. A kind is declared once.
+//
+// Of core Secrets nothing is recorded but digests, made with a key that the operator keeps in a Secret of its own, named
+// after its identity, in the namespace of StateNamespace; it needs the rights to get and create it. So Old and Diff are
+// never there for Secrets. Where that key is lost, no handler runs for it: what changed until then counts as seen.
 func For[T any, P interface {
 	*T
 	client.Object
@@ -182,8 +186,19 @@ func (k *Kind[T]) canonical(body object.Body) (object.Body, error) {
 	return bodyOf(k.declared.kind.GVK)(read)
 }
 
-// bodyOf decodes objects of a kind into maps.
+// bodyOf decodes objects of a kind into maps, Secrets as the API server keeps them.
 func bodyOf(gvk schema.GroupVersionKind) func(client.Object) (object.Body, error) {
+	decode := decoder(gvk)
+	if !(engine.Kind{GVK: gvk}).Secret() {
+		return decode
+	}
+	return func(from client.Object) (object.Body, error) {
+		body, err := decode(from)
+		return object.FoldStringData(body), err
+	}
+}
+
+func decoder(gvk schema.GroupVersionKind) func(client.Object) (object.Body, error) {
 	return func(from client.Object) (object.Body, error) {
 		if free, is := from.(*unstructured.Unstructured); is {
 			return free.Object, nil

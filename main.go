@@ -106,7 +106,7 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks; the default is the pod's own, outside of a pod the kubeconfig's")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks, and of the key for what it records of Secrets; the default is the pod's own, outside of a pod the kubeconfig's")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
 	flags.BoolVar(&f.verbose, "v", false, "log in detail")
 	flags.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")

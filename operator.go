@@ -2,6 +2,7 @@ package einmal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -105,7 +106,7 @@ func podNamespace() string {
 // types. The operator's readiness is added to the manager's. Give the manager a GracefulShutdownTimeout above the
 // option Grace. All registration mistakes come back as one joined error.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
-	if err := op.check(); err != nil {
+	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
 		return err
 	}
 	live, err := client.New(mgr.GetConfig(), client.Options{
@@ -148,7 +149,7 @@ type RunOptions struct {
 // option Grace, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
 // the API server.
 func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
-	if err := op.check(); err != nil {
+	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
 		return err
 	}
 	mgr, err := op.manager(config, options)

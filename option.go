@@ -81,6 +81,8 @@ func Namespaces(names ...string) Option {
 // operator keeps its watermarks: the creation times up to which every object has had a record. With them an object that
 // loses its record while the operator is down is not taken for a new one. The operator needs the right to get, create and
 // patch the ConfigMap. The default is the namespace of the operator's own pod; outside of a pod nothing is kept.
+//
+// An operator that handles Secrets also keeps a key there, in a Secret of the same name: see For.
 func StateNamespace(name string) Option {
 	return Option{name: "StateNamespace", operator: func(op *Operator) error {
 		op.settings.Home = name

@@ -47,7 +47,7 @@ func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 		`handler "no-function" of Widget has no function`, "spec.sise", "WidgetSpec has no field sise",
 		"spec.size.x: int is a int, which has no field x", "spec..size", "metadata.generation is not looked at",
 		`handler "delete-field"`, "option Workers does not belong to a handler", "Kind=Widget is declared twice",
-		"kind Secret: it cannot be handled", "kind ConfigMap has no handlers", "einmal.GVK",
+		"kind Secret: no namespace is known for the key of its digests", "kind ConfigMap has no handlers", "einmal.GVK",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)

@@ -17,11 +17,10 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
-	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
 // everywhere is all that an operator leaves behind: what the API server has of the kinds, its events, and the log.
-func everywhere(t *testing.T, w *simulation.World, log *syncedText, lists ...client.ObjectList) string {
+func everywhere(t *testing.T, w *virtualWorld, log *syncedText, lists ...client.ObjectList) string {
 	t.Helper()
 	text := log.String()
 	for _, list := range append(lists, &eventsv1.EventList{}, &corev1.ConfigMapList{}) {
@@ -44,7 +43,7 @@ const planted = "Zq7-planted"
 // API server says goes to the log; nowhere is a password to be found.
 func TestASecretInAnErrorIsNeitherKeptNorLogged(t *testing.T) {
 	log := testLog(t)
-	virtually(t, log, failLoudly, func(t *testing.T, w *simulation.World) {
+	virtually(t, log, failLoudly, func(t *testing.T, w *virtualWorld) {
 		remove := w.Server.Intercept(refuseOnce("webhook called https://hook:" + planted + "@hooks failed"))
 		defer remove()
 		if err := w.User.Create(t.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}); err != nil {

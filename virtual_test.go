@@ -10,9 +10,23 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// virtually runs an operator in virtual time, on an API server in memory, and lets use act there. The operator is made
-// anew for each of its processes, with the kinds of these tests.
-func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), use func(*testing.T, *simulation.World)) {
+// virtualWorld is an API server in memory, in virtual time, and an operator on it.
+type virtualWorld struct {
+	*simulation.World
+
+	start func()
+}
+
+// restart lets something happen between one process of the operator and the next.
+func (w *virtualWorld) restart(meanwhile func()) {
+	w.Stop()
+	meanwhile()
+	w.start()
+}
+
+// virtually runs an operator in virtual time and lets use act there. The operator is made anew for each of its processes,
+// with the kinds of these tests.
+func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld)) {
 	t.Helper()
 	kinds, err := os.ReadFile("testdata/crds.yaml")
 	if err != nil {
@@ -33,7 +47,9 @@ func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), us
 			t.Fatal(err)
 		}
 		defer w.End()
-		w.Start(func(*simulation.Process) simulation.Operator { return made() })
-		use(t, w)
+		started := &virtualWorld{World: w}
+		started.start = func() { w.Start(func(*simulation.Process) simulation.Operator { return made() }) }
+		started.start()
+		use(t, started)
 	})
 }

@@ -83,6 +83,10 @@ func (k *keeper) typeHasRoom() bool {
 func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := k.detached(ctx)
 	defer cancel()
+	if k.own(request.NamespacedName) {
+		k.startup.passed(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
 		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))

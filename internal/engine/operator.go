@@ -91,6 +91,9 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	if err != nil {
 		return fmt.Errorf("make the controller: %w", err)
 	}
+	if err := o.keyed(ctx, k); err != nil {
+		return err
+	}
 	if err := k.loadWatermarks(ctx); err != nil {
 		return err
 	}

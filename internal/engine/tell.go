@@ -17,6 +17,7 @@ import (
 
 // tellCause logs why the object is looked at; loudly only when that is news.
 func (p *pass) tellCause() {
+	p.tellUnreadable()
 	switch {
 	case p.plan.Cause == cause.Lost:
 		p.tellLost()

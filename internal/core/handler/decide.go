@@ -66,11 +66,13 @@ type Plan struct {
 	// Record is what outcomes are folded into. Tidied tells that it already differs from the state's.
 	Record record.Record
 	Tidied bool
+	// Unreadable tells that what handlers have seen was digested with another key: see readable.
+	Unreadable bool
 }
 
 // Decide names the cause and plans what to do about it.
 func (k Kind) Decide(s State) Plan {
-	d := decision{kind: k, state: s, plan: Plan{Record: k.open(s), Tidied: s.Record == nil || k.asked(s)}}
+	d := decision{kind: k, state: s, plan: k.open(s)}
 	d.plan.Cause = cause.Of(d.facts())
 	if k.HoldsDeletion() && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
@@ -93,25 +95,31 @@ func (k Kind) Decide(s State) Plan {
 	return d.plan
 }
 
-// open gives the record to work on: the state's, or that of an object which is handled for the first time, or whose
-// record was lost.
-func (k Kind) open(s State) record.Record {
+// open begins a plan with the record to work on: the state's, or a new one.
+func (k Kind) open(s State) Plan {
+	if s.Record == nil {
+		return Plan{Record: k.begin(s), Tidied: true}
+	}
+	opened, unreadable := k.readable(*s.Record, s.Essence)
+	opened, added := k.acquainted(opened, s)
 	if k.asked(s) {
-		return k.recreate(*s.Record, s.Recreate)
+		return Plan{Record: k.recreate(opened, s.Recreate), Tidied: true, Unreadable: unreadable}
 	}
-	if s.Record != nil {
-		return *s.Record
-	}
-	opened := record.New(s.UID, s.APIVersion)
-	opened.Recreated = s.Recreate // Who finds no record finds a token that may have been used: only a new one counts.
+	return Plan{Record: opened, Tidied: unreadable || added, Unreadable: unreadable}
+}
+
+// begin makes the record of an object that is handled for the first time, or whose record was lost.
+func (k Kind) begin(s State) record.Record {
+	begun := record.New(s.UID, s.APIVersion)
+	begun.Recreated = s.Recreate // Who finds no record finds a token that may have been used: only a new one counts.
 	if s.Deleting {
-		return opened
+		return begun
 	}
 	if s.Settled || !k.has(cause.Create) {
-		opened, opened.Base = k.keep(opened, s.Essence)
-		return opened
+		begun, begun.Base = k.keep(begun, s.Essence)
+		return begun
 	}
-	return k.recreate(opened, s.Recreate)
+	return k.recreate(begun, s.Recreate)
 }
 
 // asked tells whether a person asks for the create handlers once more.
@@ -158,22 +166,13 @@ func (d *decision) facts() cause.Facts {
 
 // reopened: a create or delete handler that failed for good runs again when its view changes.
 func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
-	return entry.Outcome == record.Failed && entry.Tried != viewDigest(declared, d.state.Essence)
+	return entry.Outcome == record.Failed && entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
 }
 
 // changed tells whether an update handler has something to see that it is not done with.
 func (d *decision) changed(declared Declaration) bool {
-	old, has := d.old(declared.ID)
-	return !has || !d.kind.hasSeen(declared, old, d.state.Essence)
-}
-
-// old is the essence that the handler is done with: its own, else the one common to all.
-func (d *decision) old(id string) (record.Essence, bool) {
-	digest := d.plan.Record.Base
-	if entry, has := d.plan.Record.Handlers[id]; has && entry.Seen != "" {
-		digest = entry.Seen
-	}
-	return d.plan.Record.Essence(digest)
+	_, old, has := seenBy(d.plan.Record, declared.ID)
+	return !has || !d.kind.hasSeen(d.plan.Record, declared, old, d.state.Essence)
 }
 
 // planVerb plans all handlers of one verb that are not finished.
@@ -207,7 +206,7 @@ func (d *decision) planInOrder() {
 
 // consider plans an attempt now, or the time of the next one.
 func (d *decision) consider(declared Declaration, entry record.Entry) {
-	edited := entry.Tried != viewDigest(declared, d.state.Essence)
+	edited := entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
 	switch entry.Outcome {
 	case record.Done:
 		if declared.Verb != cause.Update {
@@ -243,7 +242,7 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
-	if old, kept := d.old(declared.ID); kept && old.Body != nil && declared.Verb != cause.Create {
+	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && declared.Verb != cause.Create {
 		run.Old, run.HasOld = old.Body, true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)

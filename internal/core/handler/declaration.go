@@ -25,6 +25,8 @@ type Kind struct {
 	// Normalize brings an essence of an earlier release into the form in which today's objects are read. It must be
 	// pure. Nil leaves essences as they are.
 	Normalize func(object.Body) object.Body
+	// Digests makes the digests. With a key, nothing but digests is kept of an essence.
+	Digests object.Digester
 }
 
 // HoldsDeletion tells whether objects need our finalizer.
@@ -63,25 +65,39 @@ func (k Kind) StatusFields() []object.Path {
 
 // keep puts an essence among the seen ones.
 func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string) {
-	return r.Keep(essence, func() map[string]string {
-		views := map[string]string{}
+	views := func() map[string]string {
+		found := map[string]string{}
 		for _, declared := range k.Handlers {
 			if declared.Verb == cause.Update {
-				views[declared.ID] = viewDigest(declared, essence)
+				found[declared.ID] = k.viewDigest(r.UID, declared, essence)
 			}
 		}
-		return views
-	})
+		return found
+	}
+	if !k.Digests.HasKey() {
+		return r.Keep(essence, views)
+	}
+	digest := k.Digests.Of(r.UID, essence)
+	return r.KeepDigests(digest, views()), digest
 }
 
-// hasSeen tells whether a handler sees no difference between a kept essence and the current one. Of an essence that was
-// too large to be kept, a handler that was added since has seen everything.
-func (k Kind) hasSeen(declared Declaration, kept record.Essence, current object.Body) bool {
+// seenBy is what a handler has seen last: its own essence, else the one common to all.
+func seenBy(r record.Record, id string) (digest string, kept record.Essence, found bool) {
+	digest = r.Base
+	if entry, has := r.Handlers[id]; has && entry.Seen != "" {
+		digest = entry.Seen
+	}
+	kept, found = r.Essence(digest)
+	return digest, kept, found
+}
+
+// hasSeen tells whether a handler of a record sees no difference between a kept essence and the current one.
+func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence, current object.Body) bool {
 	if kept.Body != nil {
 		return k.sameView(declared, kept.Body, current)
 	}
 	view, known := kept.Views[declared.ID]
-	return !known || view == viewDigest(declared, current)
+	return !known || view == k.viewDigest(r.UID, declared, current)
 }
 
 // sameView tells whether a handler sees no difference between two essences, the first of which may have been written
@@ -94,6 +110,6 @@ func (k Kind) sameView(declared Declaration, kept, current object.Body) bool {
 	return k.Normalize != nil && object.Equal(object.View(k.Normalize(kept), declared.Fields), view)
 }
 
-func viewDigest(declared Declaration, essence object.Body) string {
-	return object.Digest(object.View(essence, declared.Fields))
+func (k Kind) viewDigest(uid string, declared Declaration, essence object.Body) string {
+	return k.Digests.Of(uid, object.View(essence, declared.Fields))
 }

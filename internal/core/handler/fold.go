@@ -23,7 +23,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	previous := r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
-		Tried: viewDigest(run.Declaration, seen), Attempts: run.Attempt - 1,
+		Tried: k.viewDigest(r.UID, run.Declaration, seen), Attempts: run.Attempt - 1,
 		Started: run.Started, Message: record.Shorten(result.Message),
 	}
 	switch result.Outcome {
@@ -109,12 +109,8 @@ func (k Kind) settleUpdates(r record.Record, current object.Body) record.Record 
 			continue
 		}
 		entry, has := r.Handlers[declared.ID]
-		seen := r.Base
-		if has && entry.Seen != "" {
-			seen = entry.Seen
-		}
-		kept, found := r.Essence(seen)
-		if has && entry.Outcome.Open() || !found || !k.hasSeen(declared, kept, current) {
+		_, kept, found := seenBy(r, declared.ID)
+		if has && entry.Outcome.Open() || !found || !k.hasSeen(r, declared, kept, current) {
 			return r
 		}
 		finished = finished || has

@@ -159,7 +159,7 @@ func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // G6: never an erro
 	l.kind.Handlers = append(l.kind.Handlers, declared("new", cause.Update))
 	l.expect(cause.Noop)
 	l.essence = spec("a", 2)
-	l.expect(cause.Update, "all(update, 1)")
+	l.expect(cause.Update, "all(update, 1)", "new(update, 1)")
 	l.expect(cause.Noop)
 	if size := len(l.stored); size > 1<<10 {
 		t.Errorf("the record has %d bytes", size)

@@ -23,12 +23,13 @@ const packFrom = 1 << 10
 // unpackLimit is the most that a compressed essence may unpack to; no object of an API server is as large.
 const unpackLimit = 16 << 20
 
-// stored is how an essence is written: as it is, packed, or as digests.
+// stored is how an essence is written: as it is, packed, or as digests. Views that nobody has are written too: without
+// them it would be an empty essence.
 type stored struct {
 	Digest string            `json:"digest"`
 	Body   object.Body       `json:"essence,omitempty"`
 	Packed string            `json:"packed,omitempty"`
-	Views  map[string]string `json:"views,omitempty"`
+	Views  map[string]string `json:"views,omitzero"`
 }
 
 // MarshalJSON writes the essence, packed when that saves a quarter of its size.

@@ -114,6 +114,30 @@ func (r Record) Keep(essence object.Body, views func() map[string]string) (Recor
 	return r, digest
 }
 
+// KeepDigests returns the record with an essence of which only digests are kept, its own and those of the handlers' views.
+func (r Record) KeepDigests(digest string, views map[string]string) Record {
+	if _, found := r.Essence(digest); !found {
+		r.Seen = append(slices.Clip(r.Seen), Essence{Digest: digest, Views: views})
+	}
+	return r
+}
+
+// WithView returns the record with the digest of one more handler's view of a kept essence.
+func (r Record) WithView(digest, id, view string) Record {
+	r.Seen = slices.Clone(r.Seen)
+	for i, seen := range r.Seen {
+		if seen.Digest == digest {
+			views := maps.Clone(seen.Views)
+			if views == nil {
+				views = make(map[string]string, 1)
+			}
+			views[id] = view
+			r.Seen[i].Views = views
+		}
+	}
+	return r
+}
+
 // Essence returns what is kept under this digest.
 func (r Record) Essence(digest string) (Essence, bool) {
 	for _, seen := range r.Seen {

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// keyPlace is where the key of digests is: a Secret beside the ConfigMap of the watermarks, of the same name.
+func (s Settings) keyPlace() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Home, Name: s.Identity}
+}
+
+// keyed lets the keeper of Secrets make keyed digests. It waits for the key, however long that takes: without it nothing
+// can be remembered of a Secret, so none is handled.
+func (o *Operator) keyed(ctx context.Context, k *keeper) error {
+	if !k.kind.Secret() {
+		return nil
+	}
+	stored := kube.DigestKey{Client: o.Live, Place: o.Settings.keyPlace(), Owner: o.Settings.Identity}
+	retry := time.NewTicker(lookEvery)
+	defer retry.Stop()
+	told := ""
+	for {
+		key, err := stored.Load(ctx)
+		if err == nil {
+			k.pure.Digests = object.Keyed(key)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		o.report(k.kind, err.Error())
+		if told != err.Error() {
+			k.log.Error("Secrets are not handled until there is a key for their digests", "error", err)
+			told = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-retry.C:
+		}
+	}
+}
+
+// own tells whether the object is the operator's own key, which is nobody's to handle.
+func (k *keeper) own(key types.NamespacedName) bool {
+	return k.kind.Secret() && key == k.settings.keyPlace()
+}
+
+// tellUnreadable says once that the key has changed.
+func (p *pass) tellUnreadable() {
+	if !p.plan.Unreadable {
+		return
+	}
+	if _, told := p.told.LoadOrStore("digest-key", true); !told {
+		p.log.Warn("what is recorded of Secrets was digested with another key: what changed since cannot be told, counts as seen, and is recorded anew",
+			"key", p.settings.keyPlace().String())
+	}
+}
