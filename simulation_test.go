@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,32 @@ func lifeOfGadgets(w *einmaltest.World) {
 	})
 }
 
+// lifeOfSecrets is a life of which nothing may be recorded but keyed digests: no handler knows what was there before.
+func lifeOfSecrets(w *einmaltest.World) {
+	label := func(_ context.Context, c *einmal.Change[corev1.Secret]) error {
+		c.Object.Labels = map[string]string{"length": strconv.Itoa(len(c.Object.Data["password"]))}
+		return nil
+	}
+	w.Start(func(*einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		secrets := einmal.For[corev1.Secret](op)
+		secrets.OnCreate("label", label)
+		secrets.OnUpdate("relabel", label, einmal.Field("data"))
+		secrets.OnDelete("forget", func(context.Context, *einmal.Change[corev1.Secret]) error { return nil })
+		return op
+	})
+	made := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: map[string][]byte{"password": []byte("one")}}
+	}
+	kept, deleted := made("kept"), made("deleted")
+	w.Create(kept, deleted)
+	w.Advance(time.Minute)
+	w.Patch(kept, `{"stringData":{"password":"three"}}`)
+	w.Advance(time.Minute)
+	w.Delete(deleted)
+	w.Advance(10 * time.Minute)
+}
+
 // life is what a user does: create, grow, delete.
 func life(w *einmaltest.World, outside *registry, made func(name string) client.Object) {
 	kept, deleted := made("kept"), made("deleted")
@@ -174,6 +201,7 @@ func life(w *einmaltest.World, outside *registry, made func(name string) client.
 func TestWhateverGoesWrongTheEndIsTheSame(t *testing.T) {
 	t.Run("record in the status", func(t *testing.T) { einmaltest.Explore(t, lifeOfWidgets) })
 	t.Run("record in the annotation", func(t *testing.T) { einmaltest.Explore(t, lifeOfGadgets) })
+	t.Run("keyed digests of Secrets", func(t *testing.T) { einmaltest.Explore(t, lifeOfSecrets) })
 }
 
 // What the explored life is compared with: each handler is called once for its cause, and once more where it failed.

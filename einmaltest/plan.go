@@ -51,10 +51,10 @@ func atPoints() []trouble {
 	return []trouble{
 		{Crashes, simulation.CrashBefore},
 		{Crashes, simulation.CrashAfter},
+		{Crashes, simulation.CrashThenDown},
 		{Answers, simulation.AnswerLost},
 		{Answers, simulation.Refused},
 		{Wipes, simulation.BookkeepingWiped},
-		{Crashes, simulation.CrashThenDown},
 		{Wipes, simulation.CrashThenWiped},
 		{OtherWriters, simulation.AnotherWriter},
 		{Outages, simulation.Unreachable},

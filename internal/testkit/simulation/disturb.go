@@ -3,11 +3,11 @@ package simulation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -123,17 +123,20 @@ func (w *World) wipe() {
 		if one.GetDeletionTimestamp() != nil {
 			continue
 		}
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.wipeOne(one) })
-		if client.IgnoreNotFound(err) != nil {
+		err := errors.Join(
+			retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.wipeMetadata(one) }),
+			retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.wipeStatus(one) }),
+		)
+		if err != nil {
 			w.setup.Failed(fmt.Errorf("wipe the bookkeeping: %w", err))
 		}
 	}
 }
 
-func (w *World) wipeOne(one unstructured.Unstructured) error {
-	ctx, key := context.Background(), client.ObjectKeyFromObject(&one)
-	if err := w.User.Get(ctx, key, &one); err != nil {
-		return err
+func (w *World) wipeMetadata(one unstructured.Unstructured) error {
+	ctx := context.Background()
+	if err := w.User.Get(ctx, client.ObjectKeyFromObject(&one), &one); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	annotations := one.GetAnnotations()
 	for name := range annotations {
@@ -143,17 +146,17 @@ func (w *World) wipeOne(one unstructured.Unstructured) error {
 	}
 	one.SetAnnotations(annotations)
 	one.SetFinalizers(nil)
-	if err := w.User.Update(ctx, &one); err != nil {
-		return err
+	return client.IgnoreNotFound(w.User.Update(ctx, &one))
+}
+
+func (w *World) wipeStatus(one unstructured.Unstructured) error {
+	ctx, at := context.Background(), record.Status.Path(w.declared.Identity)
+	if err := w.User.Get(ctx, client.ObjectKeyFromObject(&one), &one); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	at := record.Status.Path(w.declared.Identity)
-	if _, kept, err := unstructured.NestedString(one.Object, at...); !kept || err != nil {
-		return nil //nolint:nilerr // What is no text there is no record.
-	}
-	unstructured.RemoveNestedField(one.Object, at...)
-	err := w.User.Status().Update(ctx, &one)
-	if apierrors.IsMethodNotSupported(err) {
+	if object.Text(one.Object, at...) == "" {
 		return nil
 	}
-	return err
+	unstructured.RemoveNestedField(one.Object, at...)
+	return client.IgnoreNotFound(w.User.Status().Update(ctx, &one))
 }

@@ -1,0 +1,62 @@
+// Package engine, as far as the bugs need it that TestPlantedBugsAreFound plants: this file is part of that build only.
+package engine
+
+import (
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// planted tells whether the build is to have this bug.
+func planted(bug string) bool { return os.Getenv("EINMAL_PLANTED") == bug }
+
+// asMarked is the state of an object that has the finalizer already.
+func (p *pass) asMarked() handler.State {
+	state := p.state()
+	state.Marked = true
+	return state
+}
+
+// markLate adds the finalizer when the handlers have run.
+func (p *pass) markLate(ctx context.Context) {
+	if p.memory != nil {
+		_ = p.mark(ctx)
+	}
+}
+
+// saveEarly saves that a handler is done which has not run yet.
+func (p *pass) saveEarly(ctx context.Context, w *work, run handler.Run) {
+	w.outcomes = append(w.outcomes, outcome{run: run, seen: w.current, at: time.Now(), result: handler.Result{Outcome: record.Done}})
+	_ = p.flush(ctx, w)
+}
+
+// uncounted forgets the attempts.
+func uncounted(found *record.Record) *record.Record {
+	for id, entry := range found.Handlers {
+		entry.Attempts = 0
+		*found = found.With(id, entry)
+	}
+	return found
+}
+
+// replaceStatus writes the whole status as this pass knows it, over the version that is stored.
+func (p *pass) replaceStatus(ctx context.Context, stored object.Body, edits []patch.Edit, text string) object.Body {
+	edits = append(slices.Clone(edits), patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity), Value: text})
+	whole := &unstructured.Unstructured{Object: patch.Apply(p.base, edits)}
+	whole.SetResourceVersion(version(stored))
+	_ = p.objects.Client.SubResource(statusResource).Update(ctx, whole)
+	return whole.Object
+}
+
+// withoutTests makes a patch unconditional, as a merge patch is.
+func withoutTests(operations []patch.Operation) []patch.Operation {
+	return slices.DeleteFunc(slices.Clone(operations), func(o patch.Operation) bool { return o.Op == "test" })
+}
