@@ -1,6 +1,7 @@
 package einmal_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -8,8 +9,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// TestMain silences the libraries' own logs; operators log through their own logger.
+// updateFlag makes tests rewrite what scenario scripts expect.
+const updateFlag = "update"
+
+// TestMain adds a flag and silences the libraries' own logs; operators log through their own logger.
 func TestMain(m *testing.M) {
+	flag.Bool(updateFlag, false, "rewrite what scenario scripts expect, where it is not so")
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	m.Run()

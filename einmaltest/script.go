@@ -29,6 +29,9 @@ type Subjects map[string]func(w *World) Subject
 type Subject struct {
 	// Operator makes the operator, anew for each process, as for World.Start.
 	Operator func(p *Process) *einmal.Operator
+	// Versions are other versions of it, by the names under which the steps start and restart know them: such as the next
+	// release. They have the same identity and kinds.
+	Versions map[string]func(p *Process) *einmal.Operator
 	// Steps are steps that only scripts about this operator know, by their first word; they get the words that follow.
 	// With them a script lets an outside system fail.
 	Steps map[string]func(words ...string) error
@@ -69,8 +72,8 @@ func Rewrite(yes bool) ScriptOption { return func(s *scriptSettings) { s.rewrite
 //   - when: steps, one a line; what follows a # at the beginning of a line is a comment. After each step the operator does
 //     all that it can do without time going by.
 //   - then calls, then writes: what the operator did since the last when that follows a then, as Call.String and World.Writes
-//     give it. The lines of one object stand in the order of time, the objects in the order of their names: which of two
-//     objects comes first is not said. An empty section says: nothing.
+//     give it. The lines about one name, such as default/one, stand in the order of time, and names in the order of the
+//     alphabet: which of two objects comes first is left to chance. An empty section says: nothing.
 //   - then objects: all objects that are there now, without times, uids and revisions, with records and Secrets told by what
 //     matters of them.
 //   - then outcomes: one line "NAME: VALUE" for each of the subject's outcomes.
@@ -78,9 +81,9 @@ func Rewrite(yes bool) ScriptOption { return func(s *scriptSettings) { s.rewrite
 //
 // What has no section is not compared. A then can be followed by another when. The steps are:
 //
-//	start [OPERATOR]       start the operator; with a name, another one in its place, such as the next version
+//	start [VERSION]        start the operator, or a version of it, and give it a second to begin
 //	stop                   stop it in order
-//	restart [OPERATOR]     stop it in order and start it again
+//	restart [VERSION]      stop it in order and start it again
 //	kill                   end it without order: what it has not written yet is lost
 //	create MANIFEST        create its objects; in the namespace default where they name none
 //	apply MANIFEST         apply its objects, as kubectl apply --server-side does
@@ -111,7 +114,8 @@ func Scripts(t *testing.T, pattern string, subjects Subjects, options ...ScriptO
 
 // ExploreScripts plays the steps of each scenario script as Explore plays a scenario, as a subtest named for its file.
 // What scripts expect is not compared: calls and writes are others where something goes wrong, and objects and outcomes
-// are compared by Explore. Ten minutes go by after the last step.
+// are compared by Explore. Ten minutes go by after the last step. A script that stops the operator while it may have
+// something to write is best explored without Outages and Wipes: what it did then is forgotten.
 func ExploreScripts(t *testing.T, pattern string, subjects Subjects, options ...Option) {
 	t.Helper()
 	eachScript(t, pattern, func(t *testing.T, s *script) {
@@ -194,7 +198,7 @@ type performance struct {
 // play plays parts of the script, one after the other. What is wrong with a step is found before the first is done.
 func (p *performance) play(parts func(func(part) bool)) {
 	p.Helper()
-	if err := p.cast(p.script.operator); err != nil {
+	if err := p.cast(); err != nil {
 		p.Fatalf("%s: %v", p.script.path, err)
 	}
 	p.Install(p.subject.Operator)
@@ -227,29 +231,25 @@ func (p *performance) play(parts func(func(part) bool)) {
 	}
 }
 
-// cast makes the subject of a name the one that is played with.
-func (p *performance) cast(name string) error {
+// cast makes the subject that the script is about.
+func (p *performance) cast() error {
+	name := p.script.operator
 	if name == "" && len(p.subjects) == 1 {
 		for only := range p.subjects {
 			name = only
 		}
 	}
-	if err := p.subjects.know(name); err != nil {
-		return err
-	}
-	p.subject = p.subjects[name](p.World)
-	return nil
-}
-
-func (s Subjects) know(name string) error {
-	if _, known := s[name]; known {
+	made, known := p.subjects[name]
+	all := strings.Join(slices.Sorted(maps.Keys(p.subjects)), ", ")
+	switch {
+	case known:
+		p.subject = made(p.World)
 		return nil
+	case name == "":
+		return fmt.Errorf("the operator is not named: the story needs a line %s with one of %s", operatorLine, all)
+	default:
+		return fmt.Errorf("there is no operator %q, but %s", name, all)
 	}
-	all := strings.Join(slices.Sorted(maps.Keys(s)), ", ")
-	if name == "" {
-		return fmt.Errorf("the operator is not named: the story needs a line operator: with one of %s", all)
-	}
-	return fmt.Errorf("there is no operator %q, but %s", name, all)
 }
 
 func (p *performance) outcomes() map[string]any {

@@ -72,6 +72,13 @@ func (w *World) Stop() {
 	w.begun().Stop()
 }
 
+// Kill ends the operator without order, as kill -9 and the loss of a node do: what it has not written yet is lost. It
+// stays down until the next Start or Restart.
+func (w *World) Kill() {
+	w.Helper()
+	w.begun().Kill()
+}
+
 // Restart stops the operator in order and starts it again.
 func (w *World) Restart() {
 	w.Helper()

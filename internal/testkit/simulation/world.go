@@ -62,6 +62,7 @@ type World struct {
 
 	mu        sync.Mutex
 	processes []*Process
+	killed    bool // until the next Start
 	counts    map[string]int
 	points    []Point
 	events    map[string]int
@@ -139,6 +140,9 @@ func (w *World) now() time.Time {
 func (w *World) Start(make func(*Process) Operator) {
 	ctx, cancel := context.WithCancel(context.Background()) // It ends in order, before the test's own.
 	w.stop = cancel
+	w.mu.Lock()
+	w.killed = false
+	w.mu.Unlock()
 	replicas := 1 + w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas })
 	for range replicas {
 		w.stopped.Go(func() { w.keepRunning(ctx, make) })
@@ -157,11 +161,26 @@ func (w *World) Stop() {
 	}
 }
 
+// Kill ends every process without order: what it has not sent yet does not arrive. None starts before the next Start.
+func (w *World) Kill() {
+	w.mu.Lock()
+	w.killed = true
+	processes := w.processes
+	w.mu.Unlock()
+	for _, p := range processes {
+		p.die(CrashBefore)
+	}
+	w.Stop()
+}
+
 // End stops the operator and the API server.
 func (w *World) End() {
 	w.Stop()
 	w.Server.Close()
 }
+
+// Mapper knows the kinds that there were when the world began.
+func (w *World) Mapper() meta.RESTMapper { return w.mapper }
 
 // Pass lets virtual time go by.
 func (w *World) Pass(d time.Duration) {
@@ -182,9 +201,9 @@ func (w *World) Processes() int {
 func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
 	for ctx.Err() == nil {
 		p := newProcess(w)
-		w.mu.Lock()
-		w.processes = append(w.processes, p)
-		w.mu.Unlock()
+		if !w.begin(p) {
+			return
+		}
 		if err := p.run(ctx, make(p)); err != nil {
 			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
@@ -201,6 +220,16 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
 			w.wipe() //nolint:contextcheck // The user who wipes is not the operator.
 		}
 	}
+}
+
+// begin notes that a process begins. It is false when none is to begin.
+func (w *World) begin(p *Process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.killed {
+		w.processes = append(w.processes, p)
+	}
+	return !w.killed
 }
 
 // reach counts that a process has come to a point, and returns what goes wrong there.

@@ -1,0 +1,137 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// Design §10: scenarios as scripts. Each names the numbers of the scenarios that it shows.
+func TestScripts(t *testing.T) {
+	rewrite := flag.Lookup(updateFlag).Value.String() == "true"
+	einmaltest.Scripts(t, "testdata/scripts/*.txtar", scriptSubjects(), einmaltest.Rewrite(rewrite))
+}
+
+// Principle 9: scripts end the same, whatever goes wrong. These are those that go from a beginning to an end.
+func TestWhateverGoesWrongScriptsEndTheSame(t *testing.T) {
+	einmaltest.ExploreScripts(t, "testdata/scripts/10-*.txtar", scriptSubjects())
+}
+
+// scriptSubjects are the operators of the scripts. Each name is there for widgets, with records in the status, and for
+// gadgets, with records in an annotation.
+func scriptSubjects() einmaltest.Subjects {
+	return einmaltest.Subjects{
+		"widgets":            subjectOf(declareWidgets, bySize[Widget]),
+		"gadgets":            subjectOf(declareGadgets, bySize[unstructured.Unstructured]),
+		"registered-widgets": subjectOf(declareWidgets, registered[Widget]),
+		"registered-gadgets": subjectOf(declareGadgets, registered[unstructured.Unstructured]),
+	}
+}
+
+// stage is what the handlers of a script act on, beside objects.
+type stage struct {
+	*einmaltest.Process
+	registry *registry
+	troubles *troubles
+}
+
+// bySize declares handlers that keep a ConfigMap of the object's name with its size, and note that in the status: make
+// when the object is created, resize when spec.size changes. The handler greet runs when the operator resumes, and does
+// nothing.
+func bySize[T any](kind *einmal.Kind[T], of sized[T], s stage) {
+	kind.OnCreate("make", of.configured(s, "make"))
+	kind.OnUpdate("resize", of.configured(s, "resize"), einmal.Field("spec.size"))
+	kind.OnResume("greet", func(context.Context, *einmal.Change[T]) error { return nil })
+}
+
+// registered declares the same handlers, and two more: register registers the object outside before anything else,
+// unregister takes that back when the object is deleted.
+func registered[T any](kind *einmal.Kind[T], of sized[T], s stage) {
+	set := func(handler string, wanted bool) func(context.Context, *einmal.Change[T]) error {
+		return func(_ context.Context, c *einmal.Change[T]) error {
+			if err := s.troubles.next(handler); err != nil {
+				return err
+			}
+			return s.registry.set(s.Process, of.name(c.Object), wanted)
+		}
+	}
+	kind.OnCreate("register", set("register", true))
+	bySize(kind, of, s)
+	kind.OnDelete("unregister", set("unregister", false))
+}
+
+func (of sized[T]) configured(s stage, handler string) func(context.Context, *einmal.Change[T]) error {
+	return func(ctx context.Context, c *einmal.Change[T]) error {
+		if err := s.troubles.next(handler); err != nil {
+			return err
+		}
+		config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(of.size(c.Object))}}
+		config.Name = of.name(c.Object)
+		if err := c.Apply(ctx, config); err != nil {
+			return err
+		}
+		of.setPhase(c.Object, fmt.Sprintf("size %d", of.size(c.Object)))
+		return nil
+	}
+}
+
+// subjectOf is a subject with a kind and its handlers.
+func subjectOf[T any](kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), handlers func(*einmal.Kind[T], sized[T], stage)) func(*einmaltest.World) einmaltest.Subject {
+	return func(w *einmaltest.World) einmaltest.Subject {
+		outside, ahead := &registry{}, &troubles{}
+		return einmaltest.Subject{
+			Operator: func(p *einmaltest.Process) *einmal.Operator {
+				op := newTestOperator(w)
+				declared, of := kind(op)
+				handlers(declared, of, stage{Process: p, registry: outside, troubles: ahead})
+				return op
+			},
+			Steps:    map[string]func(...string) error{"fail": ahead.plan},
+			Outcomes: func() map[string]any { return map[string]any{"registered": outside.left()} },
+		}
+	}
+}
+
+// troubles are failures of handlers that scripts ask for.
+type troubles struct {
+	mu    sync.Mutex
+	ahead map[string]int // by handler
+}
+
+var errWanted = errors.New("the script wants it to fail")
+
+// plan does the step: fail HANDLER N times.
+func (t *troubles) plan(words ...string) error {
+	if len(words) != 3 || words[2] != "times" {
+		return errors.New("it is written as fail HANDLER N times")
+	}
+	n, err := strconv.Atoi(words[1])
+	if err != nil {
+		return fmt.Errorf("how many times: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ahead = map[string]int{words[0]: n}
+	return nil
+}
+
+// next is the error of the next attempt of a handler.
+func (t *troubles) next(handler string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ahead[handler] == 0 {
+		return nil
+	}
+	t.ahead[handler]--
+	return errWanted
+}
