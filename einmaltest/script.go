@@ -33,7 +33,7 @@ type Subject struct {
 	// release. They have the same identity and kinds.
 	Versions map[string]func(p *Process) *einmal.Operator
 	// Steps are steps that only scripts about this operator know, by their first word; they get the words that follow.
-	// With them a script lets an outside system fail.
+	// With them a script lets an outside system fail, or does something with the World that it has no step for.
 	Steps map[string]func(words ...string) error
 	// Outcomes says how things outside of the cluster are now, by name. It may be nil. Scripts compare it in the section
 	// then outcomes, as fmt.Sprint gives it, and ExploreScripts as World.Outcome does.
