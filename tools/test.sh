@@ -13,4 +13,7 @@ step "the library alone, as its users get it" library_alone
 for module in $(modules); do
 	step "tests of $module" in_module "$module" go test -race -shuffle=on ./...
 done
+for operator in operators/*/; do
+	step "pairs of faults in ${operator%/}, without the race detector" in_module "${operator%/}" go test -run '^TestWhateverGoesWrong' ./...
+done
 finish
