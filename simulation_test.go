@@ -94,11 +94,9 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 	})
 }
 
-func newTestOperator(tb testing.TB, options ...einmal.Option) *einmal.Operator {
+func newTestOperator(tb testing.TB) *einmal.Operator {
 	tb.Helper()
-	return einmal.New(testIdentity, append([]einmal.Option{
-		einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
-	}, options...)...)
+	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"))
 }
 
 // declareWidgets declares the kind with records in the status.
