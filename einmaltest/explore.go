@@ -44,6 +44,9 @@ func (f *Finding) String() string {
 //   - what another writer wrote into the metadata or the status of a handled object is lost;
 //   - the operator writes the objects that it handles more often than in that run, beyond what the fault costs.
 //
+// It also fails when less than half of the points are met again: then names are made by chance, in the scenario or in a
+// handler, and little was tried.
+//
 // A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.
 // The report has the shortest schedule found and a command that plays just that one.
 func Explore(t *testing.T, scenario Scenario, options ...Option) {
@@ -54,10 +57,11 @@ func Explore(t *testing.T, scenario Scenario, options ...Option) {
 	}
 	finding, played := search(t, scenario, options)
 	if finding == nil {
-		t.Logf("%d schedules played: each ends as when nothing goes wrong", played)
+		t.Logf("%s: each ends as when nothing goes wrong", played)
 		return
 	}
-	t.Errorf("%splay it again: %s='%s' go test -run '^%s$' .", finding, ReplayVariable, finding.Schedule, t.Name())
+	quoted := strings.ReplaceAll(finding.Schedule, "'", `'\''`)
+	t.Errorf("%splay it again: %s='%s' go test -run '^%s$' .", finding, ReplayVariable, quoted, t.Name())
 }
 
 // Search is Explore for what is meant to break: it returns what Explore would fail with, or nil.
@@ -76,28 +80,34 @@ type explorer struct {
 
 	mu sync.Mutex
 	// found is the finding that comes first, at is its place among the schedules.
-	found  *Finding
-	at     int
-	played int
+	found *Finding
+	at    int
+	// played counts the schedules, met those of which every point was reached.
+	played, met int
 }
 
-func search(t *testing.T, scenario Scenario, options []Option) (*Finding, int) {
+// search returns what it has found, and says how much was played.
+func search(t *testing.T, scenario Scenario, options []Option) (*Finding, string) {
 	t.Helper()
 	simulation.PrepareProcess()
 	e := &explorer{scenario: scenario, settings: newSettings(options)}
 	e.clean = play(t, scenario, e.setup(nil))
 	if len(e.clean.failures) > 0 {
-		return &Finding{Schedule: simulation.Schedule{}.String(), Broken: e.clean.failures}, 1
+		return &Finding{Schedule: simulation.Schedule{}.String(), Broken: e.clean.failures}, "1 schedule played"
 	}
 	singles := e.settings.singles(e.clean)
 	e.playAll(t, "one fault", singles)
+	if e.found == nil && 2*e.met < len(singles) {
+		e.found = &Finding{Schedule: simulation.Schedule{}.String(), Broken: []string{fmt.Sprintf(
+			"only %d of %d points were met again: a scenario does the same each time, and names nothing by chance", e.met, len(singles))}}
+	}
 	if e.found == nil {
 		e.playAll(t, "two faults", e.settings.pairs(singles))
 	}
 	if e.found != nil {
 		e.found.Schedules = e.played
 	}
-	return e.found, e.played + 1
+	return e.found, fmt.Sprintf("%d schedules played, %d of them met", e.played, e.met)
 }
 
 func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
@@ -125,10 +135,14 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	if late {
 		return // One finding at a time.
 	}
-	broken := judge(e.clean, play(t, e.scenario, e.setup(schedule)), schedule)
+	found := play(t, e.scenario, e.setup(schedule))
+	broken := judge(e.clean, found, schedule)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.played++
+	if len(found.missed(schedule)) == 0 {
+		e.met++
+	}
 	if len(broken) > 0 && (e.found == nil || i < e.at) {
 		e.found, e.at = &Finding{Schedule: schedule.String(), Broken: broken}, i
 	}
@@ -150,10 +164,8 @@ func replay(t *testing.T, scenario Scenario, text string) {
 	for _, point := range found.points {
 		t.Logf("asked: %s", point)
 	}
-	for _, fault := range schedule {
-		if fault.At.N > 0 && found.events[fault.At.What] < fault.At.N && !found.reached(fault.At) {
-			t.Logf("this run did not come to %s", fault.At)
-		}
+	for _, at := range found.missed(schedule) {
+		t.Logf("this run did not come to %s", at)
 	}
 	broken := judge(e.clean, found, schedule)
 	if len(broken) == 0 {
@@ -163,6 +175,13 @@ func replay(t *testing.T, scenario Scenario, text string) {
 	t.Error(fmt.Stringer(&Finding{Schedule: schedule.String(), Broken: broken}))
 }
 
-func (r result) reached(at simulation.Point) bool {
-	return slices.Contains(r.points, at)
+// missed lists the points of a schedule that the run did not come to.
+func (r result) missed(schedule simulation.Schedule) []simulation.Point {
+	var missed []simulation.Point
+	for _, fault := range schedule {
+		if fault.At.N > r.events[fault.At.What] && !slices.Contains(r.points, fault.At) {
+			missed = append(missed, fault.At)
+		}
+	}
+	return missed
 }
