@@ -53,9 +53,10 @@ type Change[T any] struct {
 	Diff []Difference
 	// Attempt counts from 1, across restarts.
 	Attempt int
-	// MaybeRepeated tells that an earlier run of this handler for this reason cannot be ruled out: a retry, an object that
-	// was there when the operator started, a creation that a person has asked for once more. False is a promise only
-	// as long as one replica of the operator runs.
+	// MaybeRepeated tells that an earlier run of this handler for this reason cannot be ruled out: a retry, a call that the
+	// handler has waited for, a creation or deletion that had failed for good, an object that was there when the operator
+	// started, a creation that a person has asked for once more. False is a promise only as long as one replica of the
+	// operator runs.
 	MaybeRepeated bool
 	// Started is when the first attempt was made.
 	Started time.Time

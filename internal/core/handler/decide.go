@@ -217,7 +217,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 		if !edited {
 			return
 		}
-		entry = record.Entry{}
+		entry = record.Entry{Outcome: record.Failed} // Attempts count anew.
 	case record.Retry, record.Waiting:
 		next := entry.Next
 		if newer, has := d.state.Waits[declared.ID]; has {
@@ -237,7 +237,7 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	run := Run{
 		Declaration: declared, Reason: declared.Verb, Waited: entry.Outcome == record.Waiting,
 		Attempt: entry.Attempts + 1, Started: entry.Started,
-		MaybeRepeated: entry.Attempts > 0 || d.state.Inherited || d.plan.Record.Recreated != "" && declared.Verb == cause.Create,
+		MaybeRepeated: d.mayRepeat(declared, entry),
 	}
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
@@ -246,6 +246,14 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 		run.Old, run.HasOld = old.Body, true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
+}
+
+// mayRepeat tells whether the handler may have run for this cause before. An update that failed for good was another change.
+func (d *decision) mayRepeat(declared Declaration, entry record.Entry) bool {
+	waited := entry.Outcome == record.Waiting // It counts no attempt.
+	failed := entry.Outcome == record.Failed && declared.Verb != cause.Update
+	recreated := d.plan.Record.Recreated != "" && declared.Verb == cause.Create
+	return entry.Attempts > 0 || waited || failed || recreated || d.state.Inherited
 }
 
 func (d *decision) wake(at time.Time) {

@@ -74,7 +74,7 @@ func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // scenar
 	}
 	l.essence = spec("a", 2, "b", 1)
 	l.succeed("one")
-	l.expect(cause.Delete, "one(delete, 1) spec.a:1->2")
+	l.expect(cause.Delete, "one(delete, 1)? spec.a:1->2")
 	if l.marked {
 		t.Error("not released")
 	}

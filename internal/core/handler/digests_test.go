@@ -110,7 +110,7 @@ func TestWithAnotherKeyACreationGoesOnAsItWas(t *testing.T) {
 	l.expect(cause.Noop) // What failed for good stays so.
 	l.succeed("make")
 	l.essence = secret("hunter3")
-	l.expect(cause.Create, "make(create, 1)")
+	l.expect(cause.Create, "make(create, 1)?")
 	l.expect(cause.Update, "rotate(update, 1)")
 	l.expect(cause.Noop)
 }
@@ -150,7 +150,7 @@ func TestWithAnotherKeyADeletionGoesOnAsItWas(t *testing.T) {
 	l.expect(cause.Delete)
 	l.succeed("unmake")
 	l.essence = secret("hunter3")
-	l.expect(cause.Delete, "unmake(delete, 1)")
+	l.expect(cause.Delete, "unmake(delete, 1)?")
 }
 
 // Design §5: a handler that an upgrade adds starts from what was last seen. Of what only digests are kept, that is what
