@@ -2,6 +2,9 @@ package einmal_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,10 +20,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// upgradedObjects is how many objects are there when everything is upgraded.
-const upgradedObjects = 1000
+// upgradedObjects is how many objects are there when everything is upgraded. One in ten is too large for its essence to be
+// kept, and of another one in ten the create handler failed for good.
+const (
+	upgradedObjects = 1000
+	oneIn           = 10
+)
 
-// WidgetV2 is the widget of the next release: served as v2, with a new Go field that writes its zero value, and one that
+// WidgetV2 is the widget of the next release: served as v2, with new Go fields that write their zero values, and one that
 // the schema defaults.
 type WidgetV2 struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -31,6 +38,9 @@ type WidgetV2 struct {
 		Color  string `json:"color,omitempty"`
 		Strict bool   `json:"strict"`
 		Finish string `json:"finish,omitempty"`
+		Limits struct {
+			Max int `json:"max"`
+		} `json:"limits,omitempty"`
 	} `json:"spec,omitempty"`
 	Status WidgetStatus `json:"status,omitempty"`
 }
@@ -75,30 +85,27 @@ func addUpgradedKinds(scheme *runtime.Scheme) error {
 func TestAnUpgradeRunsNothing(t *testing.T) {
 	w := newWorld(t)
 	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
-		widgets.OnCreate("make", nothing[Widget])
+		widgets.OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+			if c.Object.Spec.Size%oneIn == 1 {
+				return einmal.Permanent(errors.New("it is meant to fail"))
+			}
+			return nil
+		})
 		widgets.OnUpdate("change", nothing[Widget])
+		widgets.OnUpdate("spec", nothing[Widget], einmal.Field("spec"))
+		widgets.OnUpdate("labels", nothing[Widget], einmal.Field("metadata.labels"))
 	})
-	manifests := make([]string, upgradedObjects)
-	for i := range manifests {
-		manifests[i] = typedCarrier().manifest(fmt.Sprintf("many-%d", i), i+1)
-	}
-	w.Kubectl(t, strings.Join(manifests, "---\n"), "create", "-f", "-")
-	w.recorded(t, upgradedObjects)
+	w.Kubectl(t, manyWidgets(t), "create", "-f", "-")
+	w.recorded(t, `"base\"`, upgradedObjects)
+	w.recorded(t, `"views\"`, upgradedObjects/oneIn)
+	w.recorded(t, `"failed\"`, upgradedObjects/oneIn)
 	stop()
 
 	w.upgradeSchema(t)
+	var calls atomic.Int32
 	w.spend(t, typedCarrier(), fmt.Sprintf("an upgrade over %d objects", upgradedObjects), 0, func() {
-		var calls atomic.Int32
 		log := testLog(t)
-		op := einmal.New(testIdentity, einmal.Scheme(addUpgradedKinds), einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
-		widgets := einmal.For[WidgetV2](op)
-		count := func(context.Context, *einmal.Change[WidgetV2]) error {
-			calls.Add(1)
-			return nil
-		}
-		widgets.OnCreate("make", count)
-		widgets.OnUpdate("change", count)
-		stop := w.run(t, op, w.account)
+		stop := w.run(t, upgradedOperator(log, &calls), w.account)
 		cluster.Until(t, "all objects are looked at", func() bool {
 			return strings.Contains(log.String(), fmt.Sprintf("objects=%d", upgradedObjects))
 		})
@@ -107,14 +114,62 @@ func TestAnUpgradeRunsNothing(t *testing.T) {
 		}
 		stop()
 	})
+	w.changesAreSeen(t, &calls)
 }
 
-// recorded waits until so many widgets have a closed record.
-func (w *world) recorded(t *testing.T, n int) {
+// manyWidgets are objects as users write them.
+func manyWidgets(t *testing.T) string {
 	t.Helper()
-	cluster.Eventually(t, "all objects have a record", func(context.Context) error {
+	manifests := make([]string, upgradedObjects)
+	noise := make([]byte, 40<<10)
+	for i := range manifests {
+		manifests[i] = typedCarrier().manifest(fmt.Sprintf("many-%d", i), i+1)
+		if i%oneIn == 1 {
+			if _, err := rand.Read(noise); err != nil {
+				t.Fatal(err)
+			}
+			annotated := fmt.Sprintf("annotations: {noise: %s}, namespace", base64.StdEncoding.EncodeToString(noise))
+			manifests[i] = strings.Replace(manifests[i], "namespace", annotated, 1)
+		}
+	}
+	return strings.Join(manifests, "---\n")
+}
+
+// upgradedOperator is the next release.
+func upgradedOperator(log *syncedText, calls *atomic.Int32) *einmal.Operator {
+	op := einmal.New(testIdentity, einmal.Scheme(addUpgradedKinds), einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	widgets := einmal.For[WidgetV2](op)
+	count := func(context.Context, *einmal.Change[WidgetV2]) error {
+		calls.Add(1)
+		return nil
+	}
+	widgets.OnCreate("make", count)
+	widgets.OnUpdate("change", count)
+	widgets.OnUpdate("spec", count, einmal.Field("spec"))
+	widgets.OnUpdate("labels", count, einmal.Field("metadata.labels"))
+	return op
+}
+
+// changesAreSeen makes sure that the next release sees a change of a small object and of a large one.
+func (w *world) changesAreSeen(t *testing.T, calls *atomic.Int32) {
+	t.Helper()
+	w.run(t, upgradedOperator(testLog(t), calls), w.account)
+	for i, name := range []string{"many-2", "many-1"} {
+		w.edit(t, typedCarrier(), name, "strict", true)
+		cluster.Until(t, "both handlers of the spec have run", func() bool { return calls.Load() == int32(2*(i+1)) })
+	}
+	w.quiet(t, typedCarrier())
+	if calls.Load() != 4 {
+		t.Errorf("%d handlers ran, want 4", calls.Load())
+	}
+}
+
+// recorded waits until so many widgets have a record with this word in it; a closed one has a base.
+func (w *world) recorded(t *testing.T, word string, n int) {
+	t.Helper()
+	cluster.Eventually(t, fmt.Sprintf("%d objects have a record with %s", n, word), func(context.Context) error {
 		found := w.Kubectl(t, "", "get", "widgets", "-o", `jsonpath={range .items[*]}{.status.records}{"\n"}{end}`)
-		if recorded := strings.Count(found, `"base\"`); recorded != n {
+		if recorded := strings.Count(found, word); recorded != n {
 			return fmt.Errorf("%d of %d", recorded, n)
 		}
 		return nil
@@ -128,6 +183,7 @@ func (w *world) upgradeSchema(t *testing.T) {
 	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/"
 	w.Kubectl(t, "", "patch", "crd", "widgets."+testGroup, "--type=json", "-p", `[
 		{"op": "add", "path": "`+field+`strict", "value": {"type": "boolean"}},
+		{"op": "add", "path": "`+field+`limits", "value": {"type": "object", "properties": {"max": {"type": "integer"}}}},
 		{"op": "add", "path": "`+field+`finish", "value": {"type": "string", "default": "matt"}},
 		{"op": "copy", "from": "/spec/versions/0", "path": "/spec/versions/-"},
 		{"op": "replace", "path": "/spec/versions/1/name", "value": "v2"},

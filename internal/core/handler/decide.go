@@ -166,7 +166,12 @@ func (d *decision) facts() cause.Facts {
 
 // reopened: a create or delete handler that failed for good runs again when its view changes.
 func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
-	return entry.Outcome == record.Failed && entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
+	return entry.Outcome == record.Failed && d.edited(declared, entry)
+}
+
+// edited tells whether the handler's view is another one than at its last attempt.
+func (d *decision) edited(declared Declaration, entry record.Entry) bool {
+	return !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
 // changed tells whether an update handler has something to see that it is not done with.
@@ -206,7 +211,6 @@ func (d *decision) planInOrder() {
 
 // consider plans an attempt now, or the time of the next one.
 func (d *decision) consider(declared Declaration, entry record.Entry) {
-	edited := entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
 	switch entry.Outcome {
 	case record.Done:
 		if declared.Verb != cause.Update {
@@ -214,7 +218,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 		}
 		entry = record.Entry{}
 	case record.Failed:
-		if !edited {
+		if !d.edited(declared, entry) {
 			return
 		}
 		entry = record.Entry{Outcome: record.Failed} // Attempts count anew.
@@ -223,7 +227,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 		if newer, has := d.state.Waits[declared.ID]; has {
 			next = newer
 		}
-		if d.state.Now.Before(next) && (entry.Asked || !edited) {
+		if d.state.Now.Before(next) && (entry.Asked || !d.edited(declared, entry)) {
 			d.wake(next)
 			return
 		}

@@ -22,8 +22,8 @@ type Declaration struct {
 type Kind struct {
 	// Handlers are in the order of their declaration, which is the order in which they run.
 	Handlers []Declaration
-	// Normalize brings an essence of an earlier release into the form in which today's objects are read. It must be
-	// pure. Nil leaves essences as they are.
+	// Normalize brings an essence of an earlier release into the form in which today's objects are read: it puts defaults
+	// and zero values where something is left out. It must be pure. Nil leaves essences as they are.
 	Normalize func(object.Body) object.Body
 	// Digests makes the digests. With a key, nothing but digests is kept of an essence.
 	Digests object.Digester
@@ -97,7 +97,7 @@ func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence
 		return k.sameView(declared, kept.Body, current)
 	}
 	view, known := kept.Views[declared.ID]
-	return !known || view == k.viewDigest(r.UID, declared, current)
+	return !known || k.sameDigest(r.UID, declared, view, current)
 }
 
 // sameView tells whether a handler sees no difference between two essences, the first of which may have been written
@@ -108,8 +108,4 @@ func (k Kind) sameView(declared Declaration, kept, current object.Body) bool {
 		return true
 	}
 	return k.Normalize != nil && object.Equal(object.View(k.Normalize(kept), declared.Fields), view)
-}
-
-func (k Kind) viewDigest(uid string, declared Declaration, essence object.Body) string {
-	return k.Digests.Of(uid, object.View(essence, declared.Fields))
 }

@@ -1,6 +1,8 @@
 package handler
 
 import (
+	"strings"
+
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -73,4 +75,40 @@ func (k Kind) acquainted(r record.Record, s State) (record.Record, bool) {
 		r, added = r.WithView(digest, declared.ID, k.viewDigest(r.UID, declared, s.Essence)), true
 	}
 	return r, added
+}
+
+// minimalMark stands between the two digests of a view.
+const minimalMark = "+"
+
+// viewDigest is what is kept of a handler's view in place of the view: its digest and, where it differs, that of its
+// minimal form. A digest cannot be brought into the form in which a later release reads objects, as an essence can. But
+// what that release fills in, a new default or the zero value of a new field, is in no minimal form. What an object was
+// given itself may be in today's minimal form and not in that of a release with other defaults: that is why the view as
+// it is counts too.
+func (k Kind) viewDigest(uid string, declared Declaration, essence object.Body) string {
+	view := k.Digests.Of(uid, object.View(essence, declared.Fields))
+	if minimal := k.minimalDigest(uid, declared, essence); minimal != view {
+		return view + minimalMark + minimal
+	}
+	return view
+}
+
+// sameDigest tells whether a handler sees no difference between the view that a digest was kept of and the current one:
+// either nothing differs, or only what is filled in.
+func (k Kind) sameDigest(uid string, declared Declaration, kept string, current object.Body) bool {
+	view, minimal, two := strings.Cut(kept, minimalMark)
+	if !two {
+		minimal = view
+	}
+	return view == k.Digests.Of(uid, object.View(current, declared.Fields)) || minimal == k.minimalDigest(uid, declared, current)
+}
+
+func (k Kind) minimalDigest(uid string, declared Declaration, essence object.Body) string {
+	frame := object.Frame(essence, declared.Fields)
+	if k.Normalize == nil {
+		return k.Digests.Of(uid, frame)
+	}
+	return k.Digests.Of(uid, object.Minimal(frame, func(part object.Body) object.Body {
+		return object.Frame(k.Normalize(part), declared.Fields)
+	}))
 }

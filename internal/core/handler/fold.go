@@ -23,12 +23,14 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	previous := r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
-		Tried: k.viewDigest(r.UID, run.Declaration, seen), Attempts: run.Attempt - 1,
-		Started: run.Started, Message: record.Shorten(result.Message),
+		Attempts: run.Attempt - 1, Started: run.Started, Message: record.Shorten(result.Message),
+	}
+	if result.Outcome != record.Done {
+		entry.Tried = k.viewDigest(r.UID, run.Declaration, seen)
 	}
 	switch result.Outcome {
 	case record.Waiting:
-		if previous.Outcome == record.Waiting && previous.Tried == entry.Tried {
+		if previous.Outcome == record.Waiting && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen) {
 			return r // Waiting is written once; how long goes on is no news.
 		}
 		entry.Next, entry.Asked = due(now, result.Delay), true

@@ -95,7 +95,14 @@ func closedLargeStories() []story {
 	}
 	return []story{
 		{"closed-packed", "what was seen is compressed", watched, annotated(strings.Repeat("all work and no play ", 100))},
-		{"closed-digests", "what was seen is too large to keep", watched, annotated(noise(record.EssenceLimit + 1))},
+		{"closed-digests", "what was seen is too large to keep", watched, annotated(noise())},
+		{
+			"closed-digests-unset", "what was seen is too large to keep, and a field that a handler looks at is not set",
+			append(watched, declared("paint", cause.Update, "spec.color")), func(l *life) {
+				l.essence = spec("size", 1)
+				annotated(noise())(l)
+			},
+		},
 	}
 }
 
@@ -203,10 +210,10 @@ func (l *life) store(r record.Record) {
 	l.stored = text
 }
 
-// noise is text that does not compress.
-func noise(size int) string {
-	text := make([]byte, 0, size)
-	for state := uint32(1); len(text) < size; state = state*1664525 + 1013904223 {
+// noise is text that does not compress and is too large to be kept.
+func noise() string {
+	text := make([]byte, 0, record.EssenceLimit+1)
+	for state := uint32(1); len(text) < cap(text); state = state*1664525 + 1013904223 {
 		text = append(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-"[state>>26])
 	}
 	return string(text)

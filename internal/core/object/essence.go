@@ -100,3 +100,20 @@ func View(essence Body, fields []Path) Body {
 	}
 	return view
 }
+
+// Frame is a view together with the maps that its fields would be in, where these are there and the fields are not: a
+// field that is filled in later then changes nothing but itself.
+func Frame(essence Body, fields []Path) Body {
+	frame := View(essence, fields)
+	for _, path := range fields {
+		for i := 1; i < len(path); i++ {
+			if Map(essence, path[:i]...) == nil {
+				break
+			}
+			if _, found := Get(frame, path[:i]...); !found {
+				frame = With(frame, path[:i], Body{})
+			}
+		}
+	}
+	return frame
+}

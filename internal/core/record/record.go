@@ -37,7 +37,7 @@ type Entry struct {
 	Outcome Outcome `json:"outcome"`
 	// Seen is the digest of the newest essence that the handler is done with, "" for none.
 	Seen string `json:"seen,omitempty"`
-	// Tried is the digest of the handler's view at the last attempt: a view that differs ends a back-off.
+	// Tried is the digest of the handler's view at the last attempt, as in Essence.Views: a view that differs ends a back-off.
 	Tried    string `json:"tried,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
 	// Started is the time of the first attempt, Next the time before which there is no other.
@@ -53,7 +53,8 @@ type Entry struct {
 type Essence struct {
 	Digest string
 	Body   object.Body
-	// Views holds the digests of the handlers' views, by handler, in place of a Body.
+	// Views holds the digests of the handlers' views, by handler, in place of a Body. One may be of two parts, that of the
+	// view as it was and that of its minimal form (object.Minimal); who makes and compares them is core/handler.
 	Views map[string]string
 }
 

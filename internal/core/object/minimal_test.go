@@ -1,0 +1,125 @@
+package object_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// filling restores by defaults, as a schema and the zero values of a Go type do. Each map that it knows has the fields of
+// more, too.
+func filling(more map[string]object.Defaults) func(object.Body) object.Body {
+	known := func(fields map[string]object.Defaults) object.Defaults {
+		maps.Copy(fields, more)
+		return object.Defaults{Fields: fields}
+	}
+	optional := known(map[string]object.Defaults{"mode": {Value: "strict"}})
+	always := known(map[string]object.Defaults{"zero": {Value: 0.0}, "optional": optional})
+	always.Value = object.Body{"given": true}
+	item := known(map[string]object.Defaults{"on": {Value: false}, "always": always})
+	defaults := known(map[string]object.Defaults{
+		"size": {Value: 3.0}, "always": always, "optional": optional,
+		"list": {Items: &item}, "map": {Others: &item}, "empty": {Value: []any{}},
+	})
+	return func(body object.Body) object.Body {
+		filled, _ := defaults.Fill(body).(object.Body)
+		return filled
+	}
+}
+
+// later is what the next release fills in besides: a part named new.
+func later() map[string]object.Defaults {
+	return map[string]object.Defaults{
+		"new": {Value: object.Body{"deep": "x"}, Fields: map[string]object.Defaults{"more": {Value: 1.0}}},
+	}
+}
+
+// Design §6: a new field or default is no change to an essence of which only digests are kept.
+func TestTheMinimalFormLeavesOutWhatIsFilledIn(t *testing.T) {
+	for given, want := range map[string]string{
+		`{}`:                                           `{}`,
+		`{"size": 3}`:                                  `{}`,
+		`{"size": 0}`:                                  `{"size": 0}`,
+		`{"size": null, "other": ""}`:                  `{"size": null, "other": ""}`,
+		`{"optional": {}}`:                             `{"optional": {}}`,
+		`{"optional": {"mode": "strict"}}`:             `{"optional": {}}`,
+		`{"optional": {"mode": ""}}`:                   `{"optional": {"mode": ""}}`,
+		`{"always": {}}`:                               `{"always": {}}`, // Left out altogether it would have given.
+		`{"always": {"given": true, "zero": 0}}`:       `{}`,
+		`{"always": {"given": true, "zero": 1}}`:       `{"always": {"given": true, "zero": 1}}`,
+		`{"always": {"optional": {}, "zero": 1}}`:      `{"always": {"optional": {}, "zero": 1}}`,
+		`{"list": [{}, {"on": true}, 1, [{}]]}`:        `{"list": [{}, {"on": true}, 1, [{}]]}`,
+		`{"list": [{"always": {"optional": {}}}]}`:     `{"list": [{"always": {"optional": {}}}]}`,
+		`{"list": [], "empty": []}`:                    `{"list": []}`,
+		`{"list": {"on": false}, "empty": [{}]}`:       `{"list": {"on": false}, "empty": [{}]}`,
+		`{"map": {"a": {"on": false}, "b": {"c": 1}}}`: `{"map": {"a": {}, "b": {"c": 1}}}`,
+	} {
+		for _, more := range []map[string]object.Defaults{nil, later()} {
+			restore := filling(more)
+			full := restore(body(t, given))
+			kept := restore(body(t, given))
+			minimal := object.Minimal(full, restore)
+			if diff := cmp.Diff(body(t, want), minimal); diff != "" {
+				t.Errorf("%s: %s", given, diff)
+			}
+			if diff := cmp.Diff(full, restore(minimal)); diff != "" {
+				t.Errorf("%s: something is lost: %s", given, diff)
+			}
+			if diff := cmp.Diff(kept, full); diff != "" {
+				t.Errorf("%s: the original changed: %s", given, diff)
+			}
+		}
+	}
+}
+
+// FuzzMinimal: nothing is lost in a minimal form, and what a later release fills in is not in it.
+func FuzzMinimal(f *testing.F) {
+	f.Add(`{"size":3,"always":{"given":true,"zero":0}}`)
+	f.Add(`{"list":[{"on":false,"always":{"optional":{"mode":"x"}}},[{}],null],"map":{"a":{},"b":2}}`)
+	f.Fuzz(func(t *testing.T, given string) {
+		var stored object.Body
+		if json.Unmarshal([]byte(given), &stored) != nil || strings.Contains(given, "new") || strings.Contains(given, `\u`) {
+			return // Not a JSON object, or one with the later release's fields.
+		}
+		now, then := filling(nil), filling(later())
+		minimal := object.Minimal(now(stored), now)
+		if !object.Equal(now(minimal), now(stored)) {
+			t.Errorf("%s: %v is restored as %v", given, minimal, now(minimal))
+		}
+		if upgraded := object.Minimal(then(stored), then); !object.Equal(upgraded, minimal) {
+			t.Errorf("%s: its minimal form is %v, and %v later", given, minimal, upgraded)
+		}
+	})
+}
+
+func TestTheFrameOfAViewHasWhatItsFieldsWouldBeIn(t *testing.T) {
+	essence := body(t, `{"spec": {"a": {"b": 1}, "c": "text"}, "status": {"x": 1}}`)
+	for fields, want := range map[string]string{
+		"":                    `{"spec": {"a": {"b": 1}, "c": "text"}}`,
+		"spec.a.b":            `{"spec": {"a": {"b": 1}}}`,
+		"spec.a.none":         `{"spec": {"a": {}}}`,
+		"spec.c.none":         `{"spec": {}}`,
+		"spec.none.none.none": `{"spec": {}}`,
+		"none.none":           `{}`,
+		"spec.a.b spec.a.d":   `{"spec": {"a": {"b": 1}}}`,
+		"spec.a.d spec.a.b":   `{"spec": {"a": {"b": 1}}}`,
+		"spec.a spec.a.d":     `{"spec": {"a": {"b": 1}}}`,
+	} {
+		var paths []object.Path
+		for field := range strings.FieldsSeq(fields) {
+			path, err := object.ParsePath(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, path)
+		}
+		if diff := cmp.Diff(body(t, want), object.Frame(essence, paths)); diff != "" {
+			t.Errorf("%s: %s", fields, diff)
+		}
+	}
+}
