@@ -2,12 +2,14 @@ package einmal
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // Reason tells a handler why it runs.
@@ -19,6 +21,17 @@ const (
 	Update Reason = Reason(cause.Update) // what the handler looks at has changed since it last succeeded
 	Delete Reason = Reason(cause.Delete) // the object is being deleted and waits for the handler
 	Resume Reason = Reason(cause.Resume) // the object was handled by an earlier process, and is first seen by this one
+
+	// Reconcile: what the handler looks at is to be looked at in this process, or is to be looked at again.
+	Reconcile Reason = Reason(cause.Reconcile)
+)
+
+// The reasons of OnEvent: what has happened to the object.
+const (
+	EventListed   Reason = Reason(engine.Listed)   // it was there when this process began to watch
+	EventAdded    Reason = Reason(engine.Added)    // it was created
+	EventModified Reason = Reason(engine.Modified) // it has changed in whatever way
+	EventDeleted  Reason = Reason(engine.Deleted)  // it is gone; Object is how it was seen last
 )
 
 // Op is what became of a field.
@@ -67,6 +80,7 @@ type Change[T any] struct {
 	Log *slog.Logger
 
 	old   func() (*T, bool)
+	memo  func() *sync.Map
 	apply applier
 }
 

@@ -52,7 +52,7 @@ func (op *Operator) check() error {
 // checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.
 func (op *Operator) checkPlace() error {
 	for _, declared := range op.kinds {
-		if declared.kind.Secret() && op.settings.Home == "" {
+		if declared.kind.Secret() && declared.kind.Recorded() && op.settings.Home == "" {
 			return errors.New("kind Secret: no namespace is known for the key of its digests; " +
 				"outside of a pod, name one with einmal.StateNamespace or --state-namespace")
 		}
@@ -63,12 +63,12 @@ func (op *Operator) checkPlace() error {
 func (d *declaredKind) check() error {
 	var found []error
 	kind := d.kind.GVK.Kind
-	if len(d.kind.Handlers) == 0 {
+	if len(d.handlers()) == 0 {
 		found = append(found, fmt.Errorf("kind %s has no handlers: declare one, such as OnCreate", kind))
 	}
 	form := regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
 	ids := map[string]bool{}
-	for _, declared := range d.kind.Handlers {
+	for _, declared := range d.handlers() {
 		where := fmt.Sprintf("handler %q of %s", declared.ID, kind)
 		if !form.MatchString(declared.ID) {
 			found = append(found, fmt.Errorf("%s: an id has 1 to 63 letters, digits, dashes, dots and underscores, and begins and ends with a letter or digit", where))
@@ -94,8 +94,11 @@ func (d *declaredKind) checkField(verb cause.Cause, field object.Path) error {
 	if field[0] == "metadata" && !field.Under("metadata", "labels") && !field.Under("metadata", "annotations") {
 		return fmt.Errorf("%s is not looked at: of the metadata only labels and annotations are", field)
 	}
-	if verb == cause.Delete {
+	switch verb { //nolint:exhaustive // The others look at fields.
+	case cause.Delete:
 		return fmt.Errorf("%s: a delete handler answers the deletion, not a field; leave the option out", field)
+	case engine.Event:
+		return fmt.Errorf("%s: an event handler is called for each event, not for a field; leave the option out", field)
 	}
 	if d.goType == reflect.TypeFor[unstructured.Unstructured]() || field[0] == "metadata" {
 		return nil

@@ -86,13 +86,14 @@ func (k *Kind[T]) OnUpdate(id string, fn HandlerFunc[T], options ...Option) {
 }
 
 // OnDelete declares a handler for objects that are being deleted. A finalizer, set before any other handler runs,
-// keeps the object until all delete handlers have succeeded.
+// keeps the object until all delete handlers have succeeded; with the option Optional there is none.
 func (k *Kind[T]) OnDelete(id string, fn HandlerFunc[T], options ...Option) {
 	k.declare(cause.Delete, id, fn, options)
 }
 
 // OnResume declares a handler for objects that an earlier process of the operator has handled: it runs once per
-// process and object, when this process first sees the object.
+// process and object, when this process first sees the object. Objects that are being deleted by then are left out, but for
+// the option AlsoAtDeletion.
 func (k *Kind[T]) OnResume(id string, fn HandlerFunc[T], options ...Option) {
 	k.declare(cause.Resume, id, fn, options)
 }
@@ -106,14 +107,19 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 			k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 		}
 	}
+	for _, err := range settings.misplacedAt(verb) {
+		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+	}
 	declared := engine.Handler{
-		Declaration: handler.Declaration{ID: id, Verb: verb, Fields: settings.fields},
-		SaveFirst:   settings.saveFirst, CountCrashes: settings.countCrashes,
+		Declaration: handler.Declaration{
+			ID: id, Verb: verb, Fields: settings.fields, Optional: settings.optional, AlsoDeleting: settings.alsoDeleting,
+		},
+		SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
 	}
 	if fn != nil {
 		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
 	}
-	k.declared.kind.Handlers = append(k.declared.kind.Handlers, declared)
+	k.declared.add(declared)
 }
 
 // call hands the object to the handler in its own type, and takes back what it made of it.
@@ -131,6 +137,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		Object: typed[T](copied), Reason: Reason(call.Reason), Diff: differences(call.Diff),
 		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
 		old:   func() (*T, bool) { return k.old(call) },
+		memo:  call.Memo,
 		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	failed := fn(ctx, change)

@@ -26,6 +26,7 @@ type kindSettings struct{ gvk schema.GroupVersionKind }
 type handlerSettings struct {
 	fields                  []object.Path
 	saveFirst, countCrashes bool
+	optional, alsoDeleting  bool
 }
 
 type applySettings struct{ adopt bool }

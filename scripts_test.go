@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"testing"
@@ -30,12 +31,14 @@ func TestWhateverGoesWrongScriptsEndTheSame(t *testing.T) {
 // scriptSubjects are the operators of the scripts. Each name is there for widgets, with records in the status, and for
 // gadgets, with records in an annotation.
 func scriptSubjects() einmaltest.Subjects {
-	return einmaltest.Subjects{
+	subjects := einmaltest.Subjects{
 		"widgets":            subjectOf(declareWidgets, bySize[Widget]),
 		"gadgets":            subjectOf(declareGadgets, bySize[unstructured.Unstructured]),
 		"registered-widgets": subjectOf(declareWidgets, registered[Widget]),
 		"registered-gadgets": subjectOf(declareGadgets, registered[unstructured.Unstructured]),
 	}
+	maps.Copy(subjects, verbSubjects())
+	return subjects
 }
 
 // stage is what the handlers of a script act on, beside objects.

@@ -25,8 +25,8 @@ func (w *virtualWorld) restart(meanwhile func()) {
 }
 
 // virtually runs an operator in virtual time and lets use act there. The operator is made anew for each of its processes,
-// with the kinds of these tests.
-func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld)) {
+// with the kinds of these tests. What goes wrong is as the faults say.
+func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
 	kinds, err := os.ReadFile("testdata/crds.yaml")
 	if err != nil {
@@ -39,6 +39,7 @@ func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), us
 			return op
 		}
 		w, err := simulation.New(simulation.Setup{
+			Schedule:    faults,
 			Definitions: &simulation.Definitions{},
 			Log:         slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Failed:      func(err error) { t.Error(err) },

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
@@ -28,7 +27,7 @@ type result struct {
 	objects  map[string]string
 	outcomes map[string]string
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
-	// that resume are left out.
+	// that a new process may repeat are left out.
 	successes, retries map[string]int
 	// writes counts the operator's own writes of each name, values those that effects and Secrets have had.
 	writes, values map[string]int
@@ -81,7 +80,7 @@ func (w *World) end() result {
 	for _, call := range w.Calls() {
 		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
 		switch {
-		case call.Reason == einmal.Resume:
+		case !call.counts():
 		case call.Outcome == string(record.Done):
 			found.successes[name]++
 		case call.Outcome == string(record.Retry):

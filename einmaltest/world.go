@@ -210,6 +210,16 @@ func (c Call) object() string {
 	return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 }
 
+// counts tells whether the handler's success is not to be repeated: what a new process begins with is.
+func (c Call) counts() bool {
+	switch c.Reason {
+	case einmal.Create, einmal.Update, einmal.Delete:
+		return true
+	default:
+		return false
+	}
+}
+
 // Calls are the attempts of handlers that have ended so far, in order.
 func (w *World) Calls() []Call {
 	w.Helper()

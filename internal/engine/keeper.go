@@ -30,6 +30,8 @@ type keeper struct {
 	objects     kube.Objects
 	cache       cache.Cache
 	memories    memories
+	memos       memos
+	inbox       inbox
 	startup     startup
 	watermarks  watermarks
 	events      events.EventRecorder
@@ -48,7 +50,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
 		cache:   o.Cache, scrubber: scrub.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
 	}
-	if found.Carrier == record.Status && !k.typeHasRoom() {
+	if pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom() {
 		k.description.Carrier = record.Annotation
 		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 	}
@@ -83,10 +85,12 @@ func (k *keeper) typeHasRoom() bool {
 func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := k.detached(ctx)
 	defer cancel()
+	waiting := k.inbox.take(request.NamespacedName)
 	if k.own(request.NamespacedName) {
 		k.startup.passed(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	k.observe(ctx, request.NamespacedName, waiting)
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
 		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))

@@ -4,6 +4,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,8 @@ type Kind struct {
 	Body      func(client.Object) (object.Body, error)
 	Canonical func(object.Body) (object.Body, error)
 	Handlers  []Handler
+	// Observers are called for each event of the watch.
+	Observers []Handler
 }
 
 // Handler is a declared handler and its function.
@@ -45,10 +48,17 @@ type Call struct {
 	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
 	Given object.Body
 	Left  object.Body
+	// Memo holds what handlers remember of the object in this process.
+	Memo func() *sync.Map
 }
 
 // Secret tells whether the kind is the Secret of the core API, in whatever form.
 func (k Kind) Secret() bool { return k.GVK.GroupKind() == schema.GroupKind{Kind: "Secret"} }
+
+// Recorded tells whether objects of the kind get a record.
+func (k Kind) Recorded() bool {
+	return k.declared("", object.Defaults{}).Recorded()
+}
 
 // declared is the pure part of the kind.
 func (k Kind) declared(identity string, defaults object.Defaults) handler.Kind {

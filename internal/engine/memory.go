@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
 // memory is what this process knows of one object beside its stored record. Passes of one object never overlap, so it
@@ -28,6 +29,8 @@ type memory struct {
 	resumed map[string]bool
 	// waits are times to wait for that are newer than the record's, by handler.
 	waits map[string]time.Time
+	// levels is how level-triggered handlers stand in this process.
+	levels map[string]record.Entry
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }
@@ -47,7 +50,7 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	if found, known = m.byKey[key]; known && found.uid == uid {
 		return found, true
 	}
-	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}}
+	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{}}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}
 	}

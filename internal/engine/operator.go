@@ -79,7 +79,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	}
 	k := newKeeper(o, kind, found)
 	k.stop = ctx.Done()
-	k.log.Info("serving", "apiVersion", kind.GVK.GroupVersion().String(), "records", k.description.Carrier)
+	k.tellServing()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              k,
@@ -91,6 +91,21 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	if err != nil {
 		return fmt.Errorf("make the controller: %w", err)
 	}
+	if err := o.prepare(ctx, k); err != nil {
+		return err
+	}
+	o.report(kind, "its objects are not listed yet")
+	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	return c.Start(ctx)
+}
+
+// prepare reads what records need beside the objects that have them.
+func (o *Operator) prepare(ctx context.Context, k *keeper) error {
+	if !k.pure.Recorded() {
+		return nil
+	}
 	if err := o.keyed(ctx, k); err != nil {
 		return err
 	}
@@ -98,11 +113,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		return err
 	}
 	go k.moveWatermarks(ctx)
-	o.report(kind, "its objects are not listed yet")
-	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	return c.Start(ctx)
+	return nil
 }
 
 // discover waits until the API server serves the kind, and says so once.

@@ -127,6 +127,9 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if p.memory = remembered; !known {
 		p.memory.inherited = p.startup.inherited(p.key)
 	}
+	if !p.pure.Recorded() {
+		return nil
+	}
 	found, stored, err := record.Read(base, p.settings.Identity, p.description.Carrier)
 	if errors.Is(err, record.ErrNewer) {
 		return fmt.Errorf("%s is left alone: %w", p.key, err)
@@ -164,6 +167,7 @@ func (p *pass) state() handler.State {
 		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,
+		Levels:     p.memory.levels,
 		Waits:      p.memory.waits,
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,

@@ -45,9 +45,9 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 		finalizer: p.plan.Finalizer, record: p.plan.Record,
 		keepRecord: p.plan.Cause == cause.Free,
 	}
-	if len(p.plan.Runs) == 0 {
-		// Nothing is learned: what is stored stays, unless it is missing or holds entries that are void.
-		w.keepRecord = w.keepRecord || p.stored != "" && !p.plan.Tidied
+	if !p.plan.Learns() {
+		// What is stored stays, unless it is missing or holds entries that are void.
+		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.stored != "" || !p.pure.Recorded())
 	}
 	working := record.Cut(p.body)
 	w.current = p.essence(working)
@@ -94,7 +94,7 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
-	call := &Call{Run: run, Given: given, Log: p.log.With("handler", run.ID)}
+	call := &Call{Run: run, Given: given, Log: p.log.With("handler", run.ID), Memo: p.memos.of(p.memory.uid)}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
@@ -110,10 +110,10 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	result := p.result(run, err)
 	p.tellOutcome(run, result, err, time.Since(begun))
 	p.witness(run, result)
-	p.remember(run, result)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
 	w.current, w.attempted = p.essence(left), true
+	p.remember(run, result, w.current)
 	w.outcomes = append(w.outcomes, outcome{run: run, result: result, seen: w.current, edited: len(edits) > 0, at: time.Now()})
 	return left
 }
@@ -169,10 +169,14 @@ func (p *pass) result(run handler.Run, err error) handler.Result {
 	return result
 }
 
-// remember keeps what the record does not say: how long a wait goes on, and which resume handlers this process is
-// done with.
-func (p *pass) remember(run handler.Run, result handler.Result) {
+// remember keeps what the record does not say: how long a wait goes on, which resume handlers this process is done
+// with, and how level-triggered ones stand.
+func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body) {
 	delete(p.memory.waits, run.ID)
+	if run.Reason == cause.Reconcile {
+		p.memory.levels[run.ID] = p.pure.FoldLevel(p.memory.uid, run, result, seen, time.Now())
+		return
+	}
 	if result.Outcome == record.Waiting {
 		p.memory.waits[run.ID] = time.Now().Add(result.Delay)
 	}
@@ -209,7 +213,7 @@ func (w *work) refuse(p *pass, reason string) bool {
 			Delay: handler.Backoff(p.memory.uid, o.run.ID, o.run.Attempt),
 		}
 		delete(p.memory.resumed, o.run.ID)
-		delete(p.memory.waits, o.run.ID)
+		p.remember(o.run, o.result, o.seen)
 		p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason)
 		w.outcomes[i] = o
 	}

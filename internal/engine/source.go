@@ -36,8 +36,10 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	e.registration, err = shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			if initial {
+				e.keeper.noteEvent(Listed, added)
 				e.expect(to, added)
 			} else {
+				e.keeper.noteEvent(Added, added)
 				enqueue(to, added)
 			}
 		},
@@ -45,9 +47,13 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 			if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
 				return
 			}
+			e.keeper.noteUpdate(before, after)
 			enqueue(to, after)
 		},
-		DeleteFunc: func(deleted any) { enqueue(to, deleted) },
+		DeleteFunc: func(deleted any) {
+			e.keeper.noteEvent(Deleted, deleted)
+			enqueue(to, deleted)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
@@ -92,16 +98,21 @@ func enqueue(to queue, object any) {
 	}
 }
 
-// keyOf names the object of an event; a deletion that the watch missed comes as a tombstone.
 func keyOf(object any) (types.NamespacedName, bool) {
-	if tombstone, is := object.(toolscache.DeletedFinalStateUnknown); is {
-		object = tombstone.Obj
-	}
-	known, is := object.(client.Object)
+	known, is := objectOf(object)
 	if !is {
 		return types.NamespacedName{}, false
 	}
 	return client.ObjectKeyFromObject(known), true
+}
+
+// objectOf is the object of an event; a deletion that the watch missed comes as a tombstone with the last known state.
+func objectOf(object any) (client.Object, bool) {
+	if tombstone, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		object = tombstone.Obj
+	}
+	known, is := object.(client.Object)
+	return known, is
 }
 
 func unchanged(before client.Object, after any) bool {

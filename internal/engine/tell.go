@@ -37,6 +37,14 @@ func (p *pass) tellCause() {
 	}
 }
 
+func (k *keeper) tellServing() {
+	records := string(k.description.Carrier)
+	if !k.pure.Recorded() {
+		records = "none"
+	}
+	k.log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)
+}
+
 func (p *pass) tellInvoked(run handler.Run) {
 	p.startup.invoked(p.key)
 	routine(p.log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)

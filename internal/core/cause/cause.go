@@ -14,6 +14,9 @@ const (
 	Resume Cause = "resume" // handled before, unchanged, and first seen by this process
 	Update Cause = "update" // something that a handler looks at has changed
 	Noop   Cause = "noop"   // nothing that concerns a handler has changed
+
+	// Reconcile is first sight, or a change, of a state that a level-triggered handler has not looked at.
+	Reconcile Cause = "reconcile"
 )
 
 // Facts is all that a cause is decided from.
@@ -27,6 +30,7 @@ type Facts struct {
 	CreationOpen bool // the record says that a create handler has not finished
 	Changed      bool // a view differs from what its handler has seen, or an update handler has not finished
 	FirstSight   bool // resume handlers have not run in this process
+	Unlooked     bool // a level-triggered handler has not succeeded with its view in this process
 }
 
 // Of names the cause; the first rule that matches wins.
@@ -46,6 +50,8 @@ func Of(f Facts) Cause {
 		return Update
 	case f.FirstSight:
 		return Resume
+	case f.Unlooked:
+		return Reconcile
 	default:
 		return Noop
 	}

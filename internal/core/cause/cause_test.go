@@ -24,10 +24,12 @@ func TestCauses(t *testing.T) {
 		"no record":                                       {cause.Facts{Exists: true}, cause.Create},
 		"no record, but our finalizer: it proves nothing": {cause.Facts{Exists: true, Marked: true}, cause.Create},
 		"creation open and changed (scenario 34)":         {cause.Facts{Exists: true, Recorded: true, CreationOpen: true, Changed: true}, cause.Create},
-		"changed":                                {cause.Facts{Exists: true, Recorded: true, Changed: true}, cause.Update},
-		"changed while down (scenario 4)":        {cause.Facts{Exists: true, Recorded: true, Changed: true, FirstSight: true}, cause.Update},
-		"unchanged, first sight in this process": {cause.Facts{Exists: true, Recorded: true, FirstSight: true}, cause.Resume},
-		"unchanged":                              {cause.Facts{Exists: true, Recorded: true}, cause.Noop},
+		"changed":                                  {cause.Facts{Exists: true, Recorded: true, Changed: true}, cause.Update},
+		"changed while down (scenario 4)":          {cause.Facts{Exists: true, Recorded: true, Changed: true, FirstSight: true}, cause.Update},
+		"unchanged, first sight in this process":   {cause.Facts{Exists: true, Recorded: true, FirstSight: true}, cause.Resume},
+		"unchanged, not looked at in this process": {cause.Facts{Exists: true, Recorded: true, Unlooked: true}, cause.Reconcile},
+		"resumed and not looked at":                {cause.Facts{Exists: true, Recorded: true, FirstSight: true, Unlooked: true}, cause.Resume},
+		"unchanged":                                {cause.Facts{Exists: true, Recorded: true}, cause.Noop},
 	} {
 		if got := cause.Of(test.facts); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)

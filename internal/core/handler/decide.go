@@ -24,6 +24,8 @@ type State struct {
 	Inherited bool
 	// Recreate is the token by which a person asks for the create handlers once more; "" for none.
 	Recreate string
+	// Levels holds, by level-triggered handler, how it stands in this process: nothing of it is in the record.
+	Levels map[string]record.Entry
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
 	Waits map[string]time.Time
 	Now   time.Time
@@ -42,7 +44,7 @@ const (
 // Run is one attempt to make now.
 type Run struct {
 	Declaration
-	// Reason is what the handler is told: Create, Update, Delete or Resume.
+	// Reason is what the handler is told: Create, Update, Delete, Resume or Reconcile.
 	Reason cause.Cause
 	// Old is the essence that the handler was last done with; HasOld is false where there is none.
 	Old    object.Body
@@ -80,13 +82,15 @@ func (k Kind) Decide(s State) Plan {
 	}
 	switch d.plan.Cause {
 	case cause.Delete:
-		d.planVerb(cause.Delete)
+		d.planDeletion()
 		d.release()
 	case cause.Create:
 		d.planVerb(cause.Create)
+		d.planLevels()
 		d.dropUnneeded()
-	case cause.Update, cause.Resume, cause.Noop, cause.Lost:
+	case cause.Update, cause.Resume, cause.Reconcile, cause.Noop, cause.Lost:
 		d.planInOrder()
+		d.planLevels()
 		d.dropUnneeded()
 	case cause.Free:
 		d.release()
@@ -97,8 +101,13 @@ func (k Kind) Decide(s State) Plan {
 
 // open begins a plan with the record to work on: the state's, or a new one.
 func (k Kind) open(s State) Plan {
-	if s.Record == nil {
+	switch {
+	case s.Record == nil && !k.Recorded():
+		return Plan{Record: record.New(s.UID, s.APIVersion)}
+	case s.Record == nil:
 		return Plan{Record: k.begin(s), Tidied: true}
+	case !k.Recorded():
+		return Plan{Record: *s.Record}
 	}
 	opened, unreadable := k.readable(*s.Record, s.Essence)
 	opened, added := k.acquainted(opened, s)
@@ -147,7 +156,7 @@ type decision struct {
 func (d *decision) facts() cause.Facts {
 	facts := cause.Facts{
 		Exists: true, Deleting: d.state.Deleting, Marked: d.state.Marked,
-		Recorded: d.state.Record != nil, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
+		Recorded: d.state.Record != nil || !d.kind.Recorded() && !d.state.Deleting, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
 	}
 	for _, declared := range d.kind.Handlers {
 		entry, has := d.plan.Record.Handlers[declared.ID]
@@ -158,6 +167,8 @@ func (d *decision) facts() cause.Facts {
 			facts.Changed = facts.Changed || d.changed(declared)
 		case cause.Resume:
 			facts.FirstSight = facts.FirstSight || !d.state.Resumed[declared.ID]
+		case cause.Reconcile:
+			facts.Unlooked = facts.Unlooked || d.unlooked(declared)
 		case cause.Delete, cause.Gone, cause.Free, cause.Noop, cause.Lost:
 		}
 	}
@@ -187,8 +198,18 @@ func (d *decision) planVerb(verb cause.Cause) {
 			continue
 		}
 		entry, has := d.plan.Record.Handlers[declared.ID]
-		if has || verb == cause.Delete {
+		if has {
 			d.consider(declared, entry)
+		}
+	}
+}
+
+// planDeletion plans delete handlers that are not finished, and resume handlers that want to see deleted objects too.
+func (d *decision) planDeletion() {
+	for _, declared := range d.kind.Handlers {
+		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && !d.state.Resumed[declared.ID]
+		if declared.Verb == cause.Delete || resumes {
+			d.consider(declared, d.plan.Record.Handlers[declared.ID])
 		}
 	}
 }
@@ -246,7 +267,7 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
-	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && declared.Verb != cause.Create {
+	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(declared.Verb) {
 		run.Old, run.HasOld = old.Body, true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
@@ -259,6 +280,9 @@ func (d *decision) mayRepeat(declared Declaration, entry record.Entry) bool {
 	recreated := d.plan.Record.Recreated != "" && declared.Verb == cause.Create
 	return entry.Attempts > 0 || waited || failed || recreated || d.state.Inherited
 }
+
+// comparing tells whether handlers of a verb are shown what they were last done with.
+func comparing(verb cause.Cause) bool { return verb != cause.Create && verb != cause.Reconcile }
 
 func (d *decision) wake(at time.Time) {
 	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {

@@ -12,8 +12,12 @@ import (
 type Declaration struct {
 	// ID is unique in its kind and stays the same over releases: records refer to it.
 	ID string
-	// Verb is the cause that the handler answers: Create, Update, Delete or Resume.
+	// Verb is the cause that the handler answers: Create, Update, Delete, Resume or Reconcile.
 	Verb cause.Cause
+	// Optional is for delete handlers: no finalizer holds the object for it.
+	Optional bool
+	// AlsoDeleting is for resume handlers: they run for objects that are being deleted too.
+	AlsoDeleting bool
 	// Fields are what the handler looks at; none means the whole essence without the status.
 	Fields []object.Path
 }
@@ -30,7 +34,14 @@ type Kind struct {
 }
 
 // HoldsDeletion tells whether objects need our finalizer.
-func (k Kind) HoldsDeletion() bool { return k.has(cause.Delete) }
+func (k Kind) HoldsDeletion() bool {
+	for _, declared := range k.Handlers {
+		if declared.Verb == cause.Delete && !declared.Optional {
+			return true
+		}
+	}
+	return false
+}
 
 func (k Kind) has(verb cause.Cause) bool {
 	for _, declared := range k.Handlers {

@@ -20,6 +20,9 @@ type Result struct {
 // Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
 // changes.
 func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
+	if run.Reason == cause.Reconcile {
+		return r // How it stands is known to this process alone: see FoldLevel.
+	}
 	previous := r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
@@ -139,5 +142,5 @@ func (k Kind) deletionDone(r record.Record) bool {
 			return false
 		}
 	}
-	return k.HoldsDeletion()
+	return k.has(cause.Delete)
 }

@@ -28,6 +28,7 @@ type life struct {
 	settled, inherited bool
 	recreate           string
 	waits              map[string]time.Time
+	levels             map[string]record.Entry
 	// results are by handler; a handler without one succeeds.
 	results map[string]handler.Result
 	// during is called while a handler runs.
@@ -51,7 +52,7 @@ func newLife(t *testing.T, handlers ...handler.Declaration) *life {
 	return &life{
 		t: t, kind: handler.Kind{Handlers: handlers}, essence: spec("a", 1, "b", 1),
 		now:     time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC),
-		resumed: map[string]bool{}, waits: map[string]time.Time{}, results: map[string]handler.Result{},
+		resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{}, results: map[string]handler.Result{},
 	}
 }
 
@@ -70,7 +71,7 @@ func spec(pairs ...any) object.Body {
 func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
-		Resumed: l.resumed, Waits: l.waits, Now: l.now,
+		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Now: l.now,
 		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate,
 	}
 	if l.stored != "" {
@@ -107,6 +108,9 @@ func (l *life) pass() (cause.Cause, []string) {
 		if run.Reason == cause.Resume && !result.Outcome.Open() {
 			l.resumed[run.ID] = true
 		}
+		if run.Reason == cause.Reconcile {
+			l.levels[run.ID] = l.kind.FoldLevel("uid", run, result, seen, l.now)
+		}
 		r = l.kind.Fold(r, run, result, seen, l.now)
 	}
 	l.save(plan, r, seen)
@@ -114,7 +118,7 @@ func (l *life) pass() (cause.Cause, []string) {
 }
 
 func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
-	if len(plan.Runs) > 0 || plan.Tidied || l.stored == "" {
+	if plan.Learns() || plan.Tidied || l.stored == "" && l.kind.Recorded() {
 		text, err := l.kind.Settle(r, seen).Encode()
 		if err != nil {
 			l.t.Fatal(err)
@@ -124,7 +128,7 @@ func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
 			l.writes++
 		}
 	}
-	if plan.Finalizer == handler.Remove || l.marked && l.record().Deleted {
+	if plan.Finalizer == handler.Remove || l.marked && l.stored != "" && l.record().Deleted {
 		l.marked = false
 		l.writes++
 	}
@@ -166,7 +170,9 @@ func (l *life) expect(want cause.Cause, runs ...string) {
 }
 
 // restart forgets what only the process knows.
-func (l *life) restart() { l.resumed, l.waits = map[string]bool{}, map[string]time.Time{} }
+func (l *life) restart() {
+	l.resumed, l.waits, l.levels = map[string]bool{}, map[string]time.Time{}, map[string]record.Entry{}
+}
 
 func (l *life) fail(id string, after time.Duration) {
 	l.results[id] = handler.Result{Outcome: record.Retry, Delay: after, Message: "no luck"}

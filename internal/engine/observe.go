@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// The kinds of events of a watch, and what handlers of them are declared for. No pass has them for its cause.
+const (
+	Listed   cause.Cause = "listed"   // the object was there when the process began
+	Added    cause.Cause = "added"    // it was created, or has come into sight
+	Modified cause.Cause = "modified" // it was changed
+	Deleted  cause.Cause = "deleted"  // it is gone
+
+	Event cause.Cause = "event"
+)
+
+// errObserverWrites refuses what an event handler did to its copy: the object may have moved on since the event.
+var errObserverWrites = errors.New("an event handler has changed its copy of the object, which is not written: " +
+	"the event may be old; write with the Client, or from a handler of another verb")
+
+// event is one event of the watch.
+type event struct {
+	kind   cause.Cause
+	object client.Object
+}
+
+// inbox holds the events of each object that its next pass begins with.
+type inbox struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName][]event
+}
+
+// put adds an event. Of several changes in a row only the newest is kept, so that an object which changes faster than it
+// is handled takes no more room.
+func (b *inbox) put(key types.NamespacedName, next event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byKey == nil {
+		b.byKey = map[types.NamespacedName][]event{}
+	}
+	waiting := b.byKey[key]
+	if last := len(waiting) - 1; last >= 0 && next.kind == Modified && waiting[last].kind == Modified {
+		waiting[last] = next
+		return
+	}
+	b.byKey[key] = append(waiting, next)
+}
+
+func (b *inbox) take(key types.NamespacedName) []event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting := b.byKey[key]
+	delete(b.byKey, key)
+	return waiting
+}
+
+// noteEvent keeps an event for the next pass of its object. Without observers only deletions matter: memos end with them.
+func (k *keeper) noteEvent(kind cause.Cause, of any) {
+	known, is := objectOf(of)
+	if is && (len(k.kind.Observers) > 0 || kind == Deleted) {
+		k.inbox.put(client.ObjectKeyFromObject(known), event{kind: kind, object: known})
+	}
+}
+
+// noteUpdate keeps a change. What a new list shows in the place of another object is that one's end and a beginning.
+func (k *keeper) noteUpdate(before, after any) {
+	old, wasObject := objectOf(before)
+	now, isObject := objectOf(after)
+	if wasObject && isObject && old.GetUID() != now.GetUID() {
+		k.noteEvent(Deleted, before)
+		k.noteEvent(Added, after)
+		return
+	}
+	k.noteEvent(Modified, after)
+}
+
+// observe calls the observers for events, in order. What goes wrong there is told, and keeps nobody from anything.
+func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events []event) {
+	for _, next := range events {
+		for _, observer := range k.kind.Observers {
+			if !k.stopping() {
+				k.observeOne(ctx, observer, key, next)
+			}
+		}
+		if next.kind == Deleted {
+			k.memos.forget(string(next.object.GetUID()))
+		}
+	}
+}
+
+func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.NamespacedName, next event) {
+	log := k.log.With("object", key.String(), "handler", observer.ID)
+	body, err := k.kind.Body(next.object)
+	if err != nil {
+		log.Error("the object of an event cannot be read", "error", err)
+		return
+	}
+	call := &Call{
+		Run: handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
+		Log: log, Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
+	}
+	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.Deadline, func(ctx context.Context) error {
+		return observer.Call(ctx, call)
+	})
+	outcome := record.Done
+	if err = refuseEdits(call, err); err != nil {
+		outcome = record.Failed
+		tellObserver(log, next.kind, k.scrubbed(err, call.Given, call.Left))
+	}
+	if k.settings.Witness != nil {
+		k.settings.Witness(Attempt{
+			Kind: k.kind.GVK, Object: key, Handler: observer.ID, Reason: next.kind, Number: 1, Outcome: outcome,
+		})
+	}
+}
+
+// refuseEdits adds to an error that the observer has changed its copy.
+func refuseEdits(call *Call, err error) error {
+	if call.Left != nil && len(patch.Edits(record.Strip(call.Given), record.Strip(call.Left))) > 0 {
+		return errors.Join(err, errObserverWrites)
+	}
+	return err
+}
+
+func tellObserver(log *slog.Logger, kind cause.Cause, err error) {
+	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	log.Error("the event handler failed; it is not called again for this event", "event", fmt.Sprint(kind), "error", err)
+}
+
+// memos hold what handlers remember of objects in this process, by uid.
+type memos struct {
+	mu    sync.Mutex
+	byUID map[string]*sync.Map
+}
+
+// of gives access to the memo of an object, which is made when it is first asked for.
+func (m *memos) of(uid string) func() *sync.Map {
+	return func() *sync.Map {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.byUID == nil {
+			m.byUID = map[string]*sync.Map{}
+		}
+		if m.byUID[uid] == nil {
+			m.byUID[uid] = &sync.Map{}
+		}
+		return m.byUID[uid]
+	}
+}
+
+func (m *memos) forget(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byUID, uid)
+}

@@ -1,0 +1,226 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// notes is what handlers of a test have said.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(format string, values ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, values...))
+}
+
+// expect compares what was said since the last time.
+func (n *notes) expect(tb testing.TB, want ...string) {
+	tb.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if diff := cmp.Diff(want, n.lines); diff != "" {
+		tb.Error(diff)
+	}
+	n.lines = nil
+}
+
+func widgetOf(name string) *Widget {
+	return &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: WidgetSpec{Size: 1}}
+}
+
+// Scenario 51: what an object was changed to while its handlers run comes as one event, and nothing that begins or ends
+// is left out. What is gone is told with its last state.
+func TestEventsOfABusyObjectAreNotLost(t *testing.T) {
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+				said.add("%s with size %d", c.Reason, c.Object.Spec.Size)
+				if c.Reason == einmal.EventAdded {
+					<-time.After(time.Minute) // It is virtual.
+				}
+				return nil
+			})
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(widgetOf("one"))
+		w.Advance(time.Second)
+		for size := 2; size <= 5; size++ {
+			w.Patch(widgetOf("one"), fmt.Sprintf(`{"spec":{"size":%d}}`, size))
+			w.Advance(time.Second)
+		}
+		w.Delete(widgetOf("one"))
+		w.Create(widgetOf("one"))
+		w.Advance(10 * time.Minute)
+		said.expect(w, "added with size 1", "modified with size 5", "deleted with size 5", "added with size 1")
+	})
+}
+
+// Scenario 76 in part: a deletion that the watch has missed is told when the next list shows it, with the last known state.
+func TestAMissedDeletionIsToldLate(t *testing.T) {
+	said := &notes{}
+	lost := simulation.Fault{Kind: simulation.EventLost, At: simulation.Point{What: "widgets.test.einmal.dev", N: 3}}
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+			said.add("%s with size %d", c.Reason, c.Object.Spec.Size)
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		w.Pass(time.Second)
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Second)
+		grown := widgetOf("one")
+		if err := w.User.Patch(t.Context(), grown, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Second)
+		if err := w.User.Delete(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		said.expect(t, "added with size 1", "modified with size 2", "deleted with size 2")
+		if told := w.Events()[lost.At.What]; told < lost.At.N {
+			t.Errorf("the watch has told of %d events only: none was lost", told)
+		}
+	}, lost)
+}
+
+// Scenario 52 and the promise of OnEvent: what it does to its copy is an error, and is not written.
+func TestAnEventHandlerCannotWriteItsObject(t *testing.T) {
+	log := &syncedText{}
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Spec.Size = 7
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		if made := w.Writes(); len(made) != 0 {
+			t.Errorf("written: %v", made)
+		}
+	})
+	if !strings.Contains(log.String(), "an event handler has changed its copy of the object") {
+		t.Errorf("it is not told:\n%s", log.String())
+	}
+}
+
+// Scenarios 20 and 81: a memo is shared by the handlers of one object, and ends with it.
+func TestAMemoBelongsToOneObject(t *testing.T) {
+	type memory struct{ handlers []string }
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			remember := func(id string) einmal.HandlerFunc[Widget] {
+				return func(_ context.Context, c *einmal.Change[Widget]) error {
+					memo := einmal.Memo[memory](c)
+					memo.handlers = append(memo.handlers, id)
+					return nil
+				}
+			}
+			widgets.OnCreate("make", remember("make"))
+			widgets.Reconcile("sync", remember("sync"))
+			widgets.OnDelete("unmake", remember("unmake"))
+			widgets.OnEvent("last", func(_ context.Context, c *einmal.Change[Widget]) error {
+				if c.Reason == einmal.EventDeleted {
+					said.add("%s: %v", c.Object.Name, einmal.Memo[memory](c).handlers)
+				}
+				return nil
+			})
+			return op
+		})
+		w.Create(widgetOf("one"), widgetOf("two"))
+		w.Advance(time.Minute)
+		w.Delete(widgetOf("two"))
+		w.Advance(time.Minute)
+		said.expect(w, "two: [make sync unmake]")
+		w.Create(widgetOf("two"))
+		w.Advance(time.Minute)
+		w.Restart()
+		w.Advance(time.Minute)
+		w.Delete(widgetOf("one"), widgetOf("two"))
+		w.Advance(time.Minute)
+		w.Delete(widgetOf("one"), widgetOf("two"))
+	})
+	if len(said.lines) != 2 || !strings.Contains(said.lines[0], ": [sync unmake]") {
+		t.Errorf("after the restart it begins anew: %q", said.lines)
+	}
+}
+
+// Principle 6: ten starts of operators that look at states and events write nothing.
+func TestLevelsAndEventsAreQuiet(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			widgets.OnEvent("watch", nothing[Widget])
+			widgets.Reconcile("sync", func(context.Context, *einmal.Change[Widget]) error { return errors.New("never") })
+			secrets := einmal.For[corev1.Secret](op)
+			secrets.Reconcile("look", nothing[corev1.Secret])
+			return op
+		})
+		w.Create(widgetOf("one"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}})
+		for range 10 {
+			w.Advance(20 * time.Minute)
+			w.Restart()
+		}
+		if made := w.Writes(); len(made) != 0 {
+			w.Errorf("written:\n%s", strings.Join(made, "\n"))
+		}
+	})
+}
+
+// Design §4: options that mean nothing for a verb are mistakes, which name the way out.
+func TestOptionsOfOtherVerbsAreMistakes(t *testing.T) {
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("optional", nothing[Widget], einmal.Optional())
+	widgets.OnDelete("at-deletion", nothing[Widget], einmal.AlsoAtDeletion())
+	widgets.OnEvent("field", nothing[Widget], einmal.Field("spec.size"))
+	widgets.OnEvent("save", nothing[Widget], einmal.SaveFirst())
+	widgets.Reconcile("count", nothing[Widget], einmal.CountCrashes())
+	widgets.OnEvent("optional", nothing[Widget])
+	widgets.OnEvent("no-function", nil)
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"handler optional of Widget: option Optional: only delete handlers", "handler at-deletion of Widget: option AlsoAtDeletion",
+		`handler "field" of Widget: option Field: spec.size: an event handler`, "handler save of Widget: option SaveFirst",
+		"handler count of Widget: option CountCrashes", `handler "optional" of Widget is declared twice`, `handler "no-function" of Widget has no function`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nbut:\n%v", want, err)
+		}
+	}
+}
