@@ -34,6 +34,7 @@ func (op *Operator) check() error {
 		found = append(found, fmt.Errorf("identity %q: give a domain of your own with at most %d characters, such as claims.example.com: finalizer and annotation are named after it",
 			op.settings.Identity, longestIdentity))
 	}
+	found = append(found, op.activities.check())
 	if len(op.kinds) == 0 {
 		found = append(found, errors.New("no kind is declared: use einmal.For"))
 	}
@@ -60,18 +61,25 @@ func (op *Operator) checkPlace() error {
 	return nil
 }
 
+// checkID finds what is wrong with the id of a handler.
+func checkID(id string) error {
+	if regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$`).MatchString(id) {
+		return nil
+	}
+	return errors.New("an id has 1 to 63 letters, digits, dashes, dots and underscores, and begins and ends with a letter or digit")
+}
+
 func (d *declaredKind) check() error {
 	var found []error
 	kind := d.kind.GVK.Kind
 	if len(d.handlers()) == 0 {
 		found = append(found, fmt.Errorf("kind %s has no handlers: declare one, such as OnCreate", kind))
 	}
-	form := regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
 	ids := map[string]bool{}
 	for _, declared := range d.handlers() {
 		where := fmt.Sprintf("handler %q of %s", declared.ID, kind)
-		if !form.MatchString(declared.ID) {
-			found = append(found, fmt.Errorf("%s: an id has 1 to 63 letters, digits, dashes, dots and underscores, and begins and ends with a letter or digit", where))
+		if err := checkID(declared.ID); err != nil {
+			found = append(found, fmt.Errorf("%s: %w", where, err))
 		}
 		if ids[declared.ID] {
 			found = append(found, fmt.Errorf("%s is declared twice: records refer to handlers by id, so give each its own", where))

@@ -42,7 +42,9 @@ type Operator struct {
 	scheme   *runtime.Scheme
 	crds     [][]byte
 	kinds    []*declaredKind
-	mistakes []error
+	// activities are the handlers of the operator itself.
+	activities activities
+	mistakes   []error
 	// ownsProcess: the operator is the program, so that the libraries' process-wide logs are its own.
 	ownsProcess bool
 	// client is what handlers get; it is there from SetupWithManager on.
@@ -103,50 +105,66 @@ func podNamespace() string {
 
 // SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
 // manager and follows its leader election. Build the manager with CacheOptions; its scheme must hold the handled
-// types. The operator's readiness is added to the manager's. Give the manager a GracefulShutdownTimeout above the
+// types. The operator's readiness is added to the manager's, and its probes to the manager's health. Give the manager a GracefulShutdownTimeout above the
 // option Grace. All registration mistakes come back as one joined error.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
-	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
+	driver, err := op.setUp(mgr)
+	if err != nil {
 		return err
+	}
+	if len(op.activities.probes) > 0 {
+		if err := mgr.AddHealthzCheck(op.settings.Identity, op.healthy(driver)); err != nil {
+			return fmt.Errorf("add the health check: %w", err)
+		}
+	}
+	ready := func(*http.Request) error { return driver.Ready() }
+	if err := mgr.AddReadyzCheck(op.settings.Identity, ready); err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	return nil
+}
+
+// setUp adds the operator to a manager, without its checks.
+func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
+	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
+		return nil, err
 	}
 	live, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
+		return nil, fmt.Errorf("make the client: %w", err)
 	}
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make the discovery client: %w", err)
+		return nil, fmt.Errorf("make the discovery client: %w", err)
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Events: mgr.GetEventRecorder(op.settings.Identity),
+		Events:  mgr.GetEventRecorder(op.settings.Identity),
+		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {
 		driver.Kinds = append(driver.Kinds, declared.kind)
 	}
 	op.client = driver.Client()
-	ready := func(*http.Request) error { return driver.Ready() }
-	if err := mgr.AddReadyzCheck(op.settings.Identity, ready); err != nil {
-		return fmt.Errorf("add the readiness check: %w", err)
-	}
 	if err := mgr.Add(driver); err != nil {
-		return fmt.Errorf("add the operator to the manager: %w", err)
+		return nil, fmt.Errorf("add the operator to the manager: %w", err)
 	}
-	return nil
+	return driver, nil
 }
 
 // RunOptions is where an operator is looked at. The zero value opens no ports.
 type RunOptions struct {
-	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere.
+	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere. The answer of /healthz is a JSON
+	// object of what the probes tell: see OnProbe.
 	HealthAddress string
 	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere.
 	MetricsAddress string
 }
 
 // Run runs the operator until the context ends; then no handler starts any more, running ones get the time of the
-// option Grace, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
+// option Grace, cleanup handlers are called, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
 // the API server.
 func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
 	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
@@ -156,7 +174,11 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 	if err != nil {
 		return err
 	}
-	if err := op.SetupWithManager(mgr); err != nil {
+	driver, err := op.setUp(mgr)
+	if err != nil {
+		return err
+	}
+	if err := op.serveHealth(ctx, mgr, driver, options.HealthAddress); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -174,15 +196,11 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: op.scheme, Cache: op.CacheOptions(), Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
-		HealthProbeBindAddress:  orNowhere(options.HealthAddress),
+		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
 		GracefulShutdownTimeout: &stop,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
-	}
-	alive := func(*http.Request) error { return nil }
-	if err := mgr.AddHealthzCheck("alive", alive); err != nil {
-		return nil, fmt.Errorf("add the health check: %w", err)
 	}
 	return mgr, nil
 }
@@ -208,10 +226,13 @@ func (w warnings) WithAttrs(attributes []slog.Attr) slog.Handler {
 // WithGroup keeps the filter around the handler with a group.
 func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
+// nowhere is what controller-runtime understands as no listener.
+const nowhere = "0"
+
 // orNowhere turns "" into what controller-runtime understands as no listener.
 func orNowhere(address string) string {
 	if address == "" {
-		return "0"
+		return nowhere
 	}
 	return address
 }

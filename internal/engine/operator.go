@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -32,12 +33,15 @@ const (
 type Operator struct {
 	Settings Settings
 	Kinds    []Kind
+	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
+	Startup, Cleanup []Activity
 	// Live reads and writes without a cache.
 	Live      client.Client
 	Cache     cache.Cache
 	Discovery discovery.DiscoveryInterface
 	Events    events.EventRecorder
 
+	begun   atomic.Bool
 	mu      sync.Mutex
 	waiting map[string]string
 }
@@ -48,8 +52,18 @@ func (o *Operator) Client() client.Client { return reader(o.Live, o.Cache, o.Kin
 // NeedLeaderElection keeps a standby from handling objects.
 func (o *Operator) NeedLeaderElection() bool { return true }
 
-// Start serves every kind until the context ends; then it returns when all running handlers have.
+// Start serves every kind until the context ends; then it returns when all running handlers have, and those of cleanup.
 func (o *Operator) Start(ctx context.Context) error {
+	until := o.cleanupTime(ctx)
+	if started, err := o.startUp(ctx); !started || err != nil {
+		return err
+	}
+	err := o.serveKinds(ctx)
+	o.cleanUp(ctx, until())
+	return err
+}
+
+func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failures := make(chan error, len(o.Kinds))

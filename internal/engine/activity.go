@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// LeastCleanup is what cleanup handlers get when others have used up the grace period.
+const LeastCleanup = 2 * time.Second
+
+// Activity is a handler of the operator itself.
+type Activity struct {
+	ID string
+	Do func(context.Context) error
+}
+
+// startUp calls the startup handlers, one after the other. It is false when the context has ended before they were done.
+func (o *Operator) startUp(ctx context.Context) (bool, error) {
+	for _, activity := range o.Startup {
+		if done, err := o.startOne(ctx, activity); !done || err != nil {
+			return false, err
+		}
+	}
+	o.begun.Store(true)
+	return ctx.Err() == nil, nil
+}
+
+// startOne calls one startup handler until it neither fails nor asks for another attempt.
+func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error) {
+	log := o.Settings.Log.With("handler", activity.ID)
+	for ctx.Err() == nil {
+		log.Info("startup handler invoked")
+		err := invoke.Run(ctx, o.Settings.Deadline, activity.Do)
+		if err == nil {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, nil //nolint:nilerr // It was told to stop, and has not failed.
+		}
+		verdict := invoke.Classify(err)
+		err = &scrubbedError{err: err, text: scrub.New().Text(err.Error())}
+		if !verdict.Asked {
+			return false, fmt.Errorf("startup handler %s: %w", activity.ID, err)
+		}
+		log.Warn("the operator does not start yet", "reason", err, "again", verdict.Delay.String())
+		timer := time.NewTimer(verdict.Delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	return false, nil
+}
+
+// cleanUp calls the cleanup handlers, one after the other, until a time. What fails is told, and keeps no other from its turn.
+func (o *Operator) cleanUp(ctx context.Context, until time.Time) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	defer cancel()
+	for _, activity := range o.Cleanup {
+		log := o.Settings.Log.With("handler", activity.ID)
+		log.Info("cleanup handler invoked")
+		if err := invoke.Run(ctx, o.Settings.Deadline, activity.Do); err != nil {
+			log.Error("the cleanup handler failed", "error", scrub.New().Text(err.Error()))
+		}
+	}
+}
+
+// cleanupTime is a function that tells until when cleanup handlers may run: what is left of the grace period that begins
+// when the context ends.
+func (o *Operator) cleanupTime(ctx context.Context) func() time.Time {
+	told := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { told <- time.Now() })
+	return func() time.Time {
+		stopped := time.Now()
+		select {
+		case stopped = <-told:
+		default: // It ends by itself, or only just now.
+		}
+		until, least := stopped.Add(o.Settings.Grace), time.Now().Add(LeastCleanup)
+		if until.Before(least) {
+			return least
+		}
+		return until
+	}
+}
+
+// Begun tells whether the startup handlers are done.
+func (o *Operator) Begun() bool { return o.begun.Load() }
