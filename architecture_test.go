@@ -39,7 +39,8 @@ func rooms() map[string][]string {
 		"internal/core/record":  {"internal/core/object"},
 		"internal/core/scrub":   {"internal/core/object"},
 		"internal/core/cause":   {"internal/core/record", "internal/core/object"},
-		"internal/core/handler": {"internal/core/cause", "internal/core/record", "internal/core/object"},
+		"internal/core/filter":  {"internal/core/object"},
+		"internal/core/handler": {"internal/core/cause", "internal/core/record", "internal/core/filter", "internal/core/object"},
 		"internal/core/patch":   {"internal/core/record", "internal/core/object"},
 
 		"internal/edge":    {"internal/core"},

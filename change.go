@@ -82,6 +82,8 @@ type Change[T any] struct {
 	old   func() (*T, bool)
 	memo  func() *sync.Map
 	apply applier
+	// was is what Old is made of, is what Object was when the handler was called.
+	was, is object.Body
 }
 
 // Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
@@ -88,13 +90,24 @@ func (d *declaredKind) check() error {
 		if declared.Call == nil {
 			found = append(found, fmt.Errorf("%s has no function", where))
 		}
-		for _, field := range declared.Fields {
+		for _, field := range append(slices.Clone(declared.Fields), conditions(declared.Declaration)...) {
 			if err := d.checkField(declared.Verb, field); err != nil {
 				found = append(found, fmt.Errorf("%s: option Field: %w", where, err))
 			}
 		}
 	}
 	return errors.Join(found...)
+}
+
+// conditions are the fields that only conditions of a handler name. Those on labels and annotations are always right.
+func conditions(declared handler.Declaration) []object.Path {
+	if declared.Scope == nil {
+		return nil
+	}
+	return slices.DeleteFunc(declared.Scope.Paths(), func(field object.Path) bool {
+		named := slices.ContainsFunc(declared.Fields, func(other object.Path) bool { return slices.Equal(field, other) })
+		return named || field.Under("metadata", "labels") || field.Under("metadata", "annotations")
+	})
 }
 
 // checkField refuses fields that can never change in the handler's eyes.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
-	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
@@ -99,7 +98,7 @@ func (k *Kind[T]) OnResume(id string, fn HandlerFunc[T], options ...Option) {
 }
 
 func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], options []Option) {
-	var settings handlerSettings
+	settings := handlerSettings{context: filterContext{goType: k.declared.goType, read: k.fromBody}}
 	for _, option := range options {
 		if option.handler == nil {
 			k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, option.misplaced("a handler")))
@@ -110,11 +109,12 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	for _, err := range settings.misplacedAt(verb) {
 		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 	}
+	declaration, err := settings.declaration(verb, id)
+	if err != nil {
+		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+	}
 	declared := engine.Handler{
-		Declaration: handler.Declaration{
-			ID: id, Verb: verb, Fields: settings.fields, Optional: settings.optional, AlsoDeleting: settings.alsoDeleting,
-		},
-		SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
+		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
 	}
 	if fn != nil {
 		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
@@ -138,6 +138,8 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
 		old:   func() (*T, bool) { return k.old(call) },
 		memo:  call.Memo,
+		was:   call.Old,
+		is:    call.Given,
 		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	failed := fn(ctx, change)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
@@ -18,13 +19,18 @@ type Option struct {
 	operator func(*Operator) error
 	kind     func(*kindSettings) error
 	handler  func(*handlerSettings) error
+	filter   func(filterContext) (filter.Filter, error)
 	apply    func(*applySettings)
 }
 
 type kindSettings struct{ gvk schema.GroupVersionKind }
 
 type handlerSettings struct {
+	context                 filterContext
 	fields                  []object.Path
+	changes                 []filter.Change
+	scope                   []filter.Filter
+	atCreation              bool
 	saveFirst, countCrashes bool
 	optional, alsoDeleting  bool
 }
@@ -132,20 +138,6 @@ func Logger(log *slog.Logger) Option {
 func GVK(group, version, kind string) Option {
 	return Option{name: "GVK", kind: func(settings *kindSettings) error {
 		settings.gvk = schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
-		return nil
-	}}
-}
-
-// Field is an option of a handler: what it looks at, such as spec.size or metadata.labels. Keys with dots go in
-// brackets: metadata.labels[app.kubernetes.io/name]. Several are joined. A change of anything else neither runs the
-// handler nor is written down. The default is everything but the status and the bookkeeping in the metadata.
-func Field(path string) Option {
-	return Option{name: "Field", handler: func(settings *handlerSettings) error {
-		parsed, err := object.ParsePath(path)
-		if err != nil {
-			return fmt.Errorf("option Field: %w", err)
-		}
-		settings.fields = append(settings.fields, parsed)
 		return nil
 	}}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -94,7 +96,11 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
 		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))
-		k.log.Error("the object could not be handled; it is tried again", "object", request.String(), "error", err)
+		log := k.log.With("object", request.String(), "error", err)
+		if panicked, is := errors.AsType[*filter.PanicError](err); is {
+			log = log.With("stack", string(panicked.Stack))
+		}
+		log.Error("the object could not be handled; it is tried again")
 		return reconcile.Result{}, err
 	}
 	k.startup.passed(request.NamespacedName)

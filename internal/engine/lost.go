@@ -50,8 +50,7 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	if err := p.openRaw(live); err != nil {
 		return err
 	}
-	p.plan = p.pure.Decide(p.state())
-	return nil
+	return p.decide()
 }
 
 // conditionsField is where the conventions of Kubernetes put conditions.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -108,6 +109,15 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 		log.Error("the object of an event cannot be read", "error", err)
 		return
 	}
+	concerned, err := observer.Concerns(handler.State{
+		Namespace: key.Namespace, Name: key.Name, UID: string(next.object.GetUID()), Essence: k.essence(body),
+	})
+	if !concerned {
+		if err != nil {
+			tellObserver(log, next.kind, k.scrubbed(err, body))
+		}
+		return
+	}
 	call := &Call{
 		Run: handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
 		Log: log, Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
@@ -137,6 +147,9 @@ func refuseEdits(call *Call, err error) error {
 
 func tellObserver(log *slog.Logger, kind cause.Cause, err error) {
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	if panicked, is := errors.AsType[*filter.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
 	log.Error("the event handler failed; it is not called again for this event", "event", fmt.Sprint(kind), "error", err)

@@ -48,10 +48,18 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	if err != nil || !wait.IsZero() || p.memory.over {
 		return wait, err
 	}
-	p.plan = k.pure.Decide(p.state())
+	undecided := p.decide()
 	if unsaved := p.memory.unsaved; unsaved != nil {
 		return time.Now(), p.save(ctx, unsaved)
 	}
+	if undecided != nil || p.passesBy() {
+		return time.Time{}, undecided
+	}
+	return p.act(ctx)
+}
+
+// act does what is planned. It returns when to look again.
+func (p *pass) act(ctx context.Context) (time.Time, error) {
 	if err := p.lookCloser(ctx); errors.Is(err, kube.ErrGone) {
 		p.gone()
 		return time.Time{}, nil
@@ -63,7 +71,9 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		if err := p.mark(ctx); err != nil || p.memory == nil {
 			return time.Time{}, err
 		}
-		p.plan = k.pure.Decide(p.state())
+		if err := p.decide(); err != nil {
+			return time.Time{}, err
+		}
 	}
 	done, err := p.run(ctx)
 	if err == nil && p.memory != nil {
@@ -73,6 +83,12 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		return time.Time{}, err
 	}
 	return p.next(done), nil
+}
+
+// decide plans what to do. The error says that a filter could not be asked.
+func (p *pass) decide() error {
+	p.plan = p.pure.Decide(p.state())
+	return p.plan.Err
 }
 
 // read takes the object from the cache, or live when the cache has not shown our own last write in time. A time says
@@ -125,7 +141,7 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
-		p.memory.inherited = p.startup.inherited(p.key)
+		p.memory.inherited = p.startup.inherited(p.key) || p.inheritedUnseen(body)
 	}
 	if !p.pure.Recorded() {
 		return nil
@@ -160,7 +176,7 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 // state is what the core decides from.
 func (p *pass) state() handler.State {
 	return handler.State{
-		UID:        p.memory.uid,
+		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid,
 		APIVersion: p.kind.GVK.GroupVersion().String(),
 		Essence:    p.essence(p.body),
 		Record:     p.record,
@@ -206,16 +222,20 @@ func (p *pass) next(done *work) time.Time {
 		return p.plan.Wake
 	}
 	state := p.state()
-	state.Essence, state.Record = done.current, &done.record
+	if state.Essence = done.current; !p.plan.Unrecorded {
+		state.Record = &done.record
+	}
 	following := p.pure.Decide(state)
-	if len(following.Runs) > 0 {
+	if len(following.Runs) > 0 || following.Err != nil {
 		return state.Now
 	}
 	return following.Wake
 }
 
 func (p *pass) gone() {
-	p.log.Info("the object is gone")
+	if p.memories.at(p.key) != nil { // Of objects that no handler is for nothing is told.
+		p.log.Info("the object is gone")
+	}
 	p.memories.forget(p.key)
 	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil

@@ -43,11 +43,11 @@ type outcome struct {
 func (p *pass) run(ctx context.Context) (*work, error) {
 	w := &work{
 		finalizer: p.plan.Finalizer, record: p.plan.Record,
-		keepRecord: p.plan.Cause == cause.Free,
+		keepRecord: p.plan.Cause == cause.Free || p.plan.Cause == cause.Alien,
 	}
 	if !p.plan.Learns() {
 		// What is stored stays, unless it is missing or holds entries that are void.
-		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.stored != "" || !p.pure.Recorded())
+		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.stored != "" || p.plan.Unrecorded)
 	}
 	working := record.Cut(p.body)
 	w.current = p.essence(working)

@@ -74,7 +74,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}
-	p.plan = p.pure.Decide(p.state())
+	p.plan = p.pure.Decide(p.state()) // What is done is saved, also where a filter cannot tell what is next.
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -82,7 +83,7 @@ func (e *informer) expect(to queue, object any) {
 	if !found {
 		return
 	}
-	e.keeper.startup.expect(key)
+	e.keeper.startup.expect(key, created(object))
 	request := reconcile.Request{NamespacedName: key}
 	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can {
 		low := ctrlhandler.LowPriority
@@ -115,6 +116,14 @@ func objectOf(object any) (client.Object, bool) {
 	return known, is
 }
 
+func created(object any) time.Time {
+	known, is := objectOf(object)
+	if !is {
+		return time.Time{}
+	}
+	return known.GetCreationTimestamp().UTC()
+}
+
 func unchanged(before client.Object, after any) bool {
 	now, is := after.(client.Object)
 	return is && before.GetResourceVersion() == now.GetResourceVersion()
@@ -129,11 +138,16 @@ type startup struct {
 	waiting  map[types.NamespacedName]bool
 	total    int
 	handled  int
+	// newest is when the newest of them was created.
+	newest time.Time
 }
 
-func (s *startup) expect(key types.NamespacedName) {
+func (s *startup) expect(key types.NamespacedName, created time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if created.After(s.newest) {
+		s.newest = created
+	}
 	if s.waiting == nil {
 		s.waiting = map[types.NamespacedName]bool{}
 	}
@@ -173,6 +187,13 @@ func (s *startup) inherited(key types.NamespacedName) bool {
 	defer s.mu.Unlock()
 	_, waiting := s.waiting[key]
 	return waiting
+}
+
+// predates tells whether an object that was created then may have been there when the operator started.
+func (s *startup) predates(created time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !created.After(s.newest)
 }
 
 func (s *startup) listed() {

@@ -28,10 +28,10 @@ func (p *pass) tellCause() {
 	default:
 		p.log.Debug("looked at", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)
 	}
-	if p.plan.Cause == cause.Create {
-		for _, declared := range p.pure.Handlers {
-			if declared.Verb == cause.Resume {
-				p.memory.resumed[declared.ID] = true // What is created here has nothing to resume.
+	for _, declared := range p.pure.Handlers {
+		if declared.Verb == cause.Resume {
+			if p.plan.Cause == cause.Create || p.plan.Outside[declared.ID] {
+				p.memory.resumed[declared.ID] = true // What begins here has nothing to resume.
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
 	case record.Retry:
 		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())
-	case record.Pending:
+	case record.Pending, record.Outside:
 	}
 }
 

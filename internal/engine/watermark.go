@@ -65,7 +65,7 @@ func (w *watermarks) with(namespace string, use func(*record.Watermark)) {
 
 // move stores the watermarks that have moved, until the context ends.
 func (k *keeper) moveWatermarks(ctx context.Context) {
-	if !k.watermarks.ledger.Kept() {
+	if !k.watermarks.ledger.Kept() || !k.pure.EveryObject() {
 		return
 	}
 	ticker := time.NewTicker(moveEvery)
@@ -102,6 +102,9 @@ func (k *keeper) moveWatermark(ctx context.Context, key string) {
 
 // loadWatermarks reads what the ledger holds, however long that takes; without the right to read it there are none.
 func (k *keeper) loadWatermarks(ctx context.Context) error {
+	if !k.pure.EveryObject() {
+		return nil
+	}
 	if !k.watermarks.ledger.Kept() {
 		k.log.Debug("no namespace is known to keep watermarks in: an object whose record is lost while the operator is down will count as new")
 	}
@@ -146,7 +149,11 @@ func (p *pass) settled() (covered bool) {
 	return covered
 }
 
+// underWatermark does nothing where an object without a record is nothing special, since no handler may be for it.
 func (p *pass) underWatermark(use func(scope *record.Watermark, created time.Time)) {
+	if !p.pure.EveryObject() {
+		return
+	}
 	created, err := time.Parse(time.RFC3339, object.Text(p.body, "metadata", "creationTimestamp"))
 	if err != nil {
 		return // No object from an API server is without one.

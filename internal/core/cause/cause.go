@@ -7,6 +7,7 @@ type Cause string
 // The causes, in the order in which they are looked for.
 const (
 	Gone   Cause = "gone"   // the object does not exist any more
+	Alien  Cause = "alien"  // no handler is for such objects, and none ever was for this one
 	Free   Cause = "free"   // it is being deleted and is not ours to hold
 	Delete Cause = "delete" // it is being deleted and delete handlers have to run
 	Lost   Cause = "lost"   // it was handled, and its record was wiped while no process of the operator ran
@@ -22,6 +23,7 @@ const (
 // Facts is all that a cause is decided from.
 type Facts struct {
 	Exists       bool
+	Alien        bool // no handler is for it, and it has no record
 	Deleting     bool // it has a deletionTimestamp
 	Marked       bool // it has our finalizer
 	Recorded     bool // it has a record for its uid
@@ -38,6 +40,8 @@ func Of(f Facts) Cause {
 	switch {
 	case !f.Exists:
 		return Gone
+	case f.Alien:
+		return Alien
 	case f.Deleting && (f.DeletionDone || !f.Recorded && !f.Marked):
 		return Free
 	case f.Deleting:

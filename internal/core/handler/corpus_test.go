@@ -3,6 +3,7 @@ package handler_test
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -34,7 +36,7 @@ const (
 type kept struct {
 	About  string `json:"about"`
 	Record string `json:"record"`
-	// Handlers are declared with an id, a verb and fields, separated by blanks.
+	// Handlers are declared with an id, a verb and what declared takes, separated by blanks.
 	Handlers []string    `json:"handlers"`
 	Essence  object.Body `json:"essence"`
 	// The rest of the object, and of what a process knows, is as in State.
@@ -64,6 +66,13 @@ func keep(l *life, about string) kept {
 		words := []string{declared.ID, string(declared.Verb)}
 		for _, field := range declared.Fields {
 			words = append(words, field.String())
+		}
+		if only, is := declared.Scope.(filter.Field); is {
+			want, _ := only.Match.Want()
+			words = append(words, fmt.Sprintf("%s=%s", only.Path, want))
+		}
+		if declared.AtCreation {
+			words = append(words, atCreation)
 		}
 		k.Handlers = append(k.Handlers, strings.Join(words, " "))
 	}

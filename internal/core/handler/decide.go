@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"errors"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -10,6 +11,7 @@ import (
 
 // State is all that a decision depends on.
 type State struct {
+	Namespace, Name string
 	UID, APIVersion string
 	Essence         object.Body
 	// Record is nil when there is no usable one.
@@ -68,15 +70,25 @@ type Plan struct {
 	// Record is what outcomes are folded into. Tidied tells that it already differs from the state's.
 	Record record.Record
 	Tidied bool
+	// Unrecorded tells that no handler which needs a record is for the object, and it has none.
+	Unrecorded bool
+	// Outside are the handlers that the object is not for.
+	Outside map[string]bool
+	// Err tells that a filter could not be asked: then nothing is planned. The record is there nevertheless.
+	Err error
 	// Unreadable tells that what handlers have seen was digested with another key: see readable.
 	Unreadable bool
 }
 
 // Decide names the cause and plans what to do about it.
 func (k Kind) Decide(s State) Plan {
-	d := decision{kind: k, state: s, plan: k.open(s)}
-	d.plan.Cause = cause.Of(d.facts())
-	if k.HoldsDeletion() && !s.Marked && !s.Deleting {
+	in, failed := k.scopeOf(s)
+	if failed != nil {
+		return Plan{Cause: cause.Noop, Record: k.open(s, scope{}).Record, Err: failed}
+	}
+	d := decision{kind: k, state: s, scope: in, plan: k.open(s, in)}
+	d.plan.Cause, d.plan.Outside = cause.Of(d.facts()), in.outside
+	if k.holdsDeletion(in) && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
 		return d.plan
 	}
@@ -85,8 +97,10 @@ func (k Kind) Decide(s State) Plan {
 		d.planDeletion()
 		d.release()
 	case cause.Create:
-		d.planVerb(cause.Create)
+		d.planCreation()
 		d.planLevels()
+		d.dropUnneeded()
+	case cause.Alien:
 		d.dropUnneeded()
 	case cause.Update, cause.Resume, cause.Reconcile, cause.Noop, cause.Lost:
 		d.planInOrder()
@@ -100,35 +114,42 @@ func (k Kind) Decide(s State) Plan {
 }
 
 // open begins a plan with the record to work on: the state's, or a new one.
-func (k Kind) open(s State) Plan {
+func (k Kind) open(s State, in scope) Plan {
 	switch {
-	case s.Record == nil && !k.Recorded():
-		return Plan{Record: record.New(s.UID, s.APIVersion)}
+	case s.Record == nil && !k.recorded(in):
+		return Plan{Record: record.New(s.UID, s.APIVersion), Unrecorded: true}
 	case s.Record == nil:
-		return Plan{Record: k.begin(s), Tidied: true}
-	case !k.Recorded():
-		return Plan{Record: *s.Record}
+		begun, _ := k.rescope(k.begin(s, in), s, in)
+		return Plan{Record: begun, Tidied: true}
 	}
 	opened, unreadable := k.readable(*s.Record, s.Essence)
 	opened, added := k.acquainted(opened, s)
-	if k.asked(s) {
-		return Plan{Record: k.recreate(opened, s.Recreate), Tidied: true, Unreadable: unreadable}
+	opened, introduced := k.introduced(opened, s)
+	asked := k.asked(s)
+	if asked {
+		opened = k.recreate(opened, s.Recreate, in)
 	}
-	return Plan{Record: opened, Tidied: unreadable || added, Unreadable: unreadable}
+	opened, moved := k.rescope(opened, s, in)
+	if moved { // A creation may have nobody to wait for any more.
+		opened = k.settleCreation(opened, s.Essence)
+	}
+	return Plan{Record: opened, Tidied: unreadable || added || introduced || asked || moved, Unreadable: unreadable}
 }
 
 // begin makes the record of an object that is handled for the first time, or whose record was lost.
-func (k Kind) begin(s State) record.Record {
+func (k Kind) begin(s State, in scope) record.Record {
 	begun := record.New(s.UID, s.APIVersion)
 	begun.Recreated = s.Recreate // Who finds no record finds a token that may have been used: only a new one counts.
 	if s.Deleting {
 		return begun
 	}
-	if s.Settled || !k.has(cause.Create) {
-		begun, begun.Base = k.keep(begun, s.Essence)
-		return begun
+	if !s.Settled {
+		begun = k.recreate(begun, s.Recreate, in)
 	}
-	return k.recreate(begun, s.Recreate)
+	if (s.Settled || !k.creates(in)) && !k.alien(s, in) {
+		begun, begun.Base = k.keep(begun, s.Essence)
+	}
+	return begun
 }
 
 // asked tells whether a person asks for the create handlers once more.
@@ -136,11 +157,11 @@ func (k Kind) asked(s State) bool {
 	return s.Record != nil && !s.Deleting && s.Recreate != "" && s.Recreate != s.Record.Recreated
 }
 
-// recreate makes all create handlers due.
-func (k Kind) recreate(r record.Record, token string) record.Record {
+// recreate makes all create handlers due. Which ones the object is not for is told by rescope.
+func (k Kind) recreate(r record.Record, token string, in scope) record.Record {
 	r.Recreated = token
 	for _, declared := range k.Handlers {
-		if declared.Verb == cause.Create {
+		if declared.Verb == cause.Create || declared.AtCreation && (in.outside[declared.ID] || !in.unborn[declared.ID]) {
 			r = r.With(declared.ID, record.Entry{Cause: string(cause.Create), Outcome: record.Pending})
 		}
 	}
@@ -150,26 +171,28 @@ func (k Kind) recreate(r record.Record, token string) record.Record {
 type decision struct {
 	kind  Kind
 	state State
+	scope scope
 	plan  Plan
 }
 
 func (d *decision) facts() cause.Facts {
 	facts := cause.Facts{
-		Exists: true, Deleting: d.state.Deleting, Marked: d.state.Marked,
-		Recorded: d.state.Record != nil || !d.kind.Recorded() && !d.state.Deleting, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
+		Exists: true, Alien: d.kind.alien(d.state, d.scope), Deleting: d.state.Deleting, Marked: d.state.Marked,
+		Recorded: d.state.Record != nil || d.plan.Unrecorded && !d.state.Deleting, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
 	}
 	for _, declared := range d.kind.Handlers {
-		entry, has := d.plan.Record.Handlers[declared.ID]
-		switch declared.Verb {
-		case cause.Create:
-			facts.CreationOpen = facts.CreationOpen || has && (entry.Outcome.Open() || d.reopened(declared, entry))
-		case cause.Update:
+		entry := d.plan.Record.Handlers[declared.ID]
+		switch {
+		case creating(declared, entry):
+			due := entry.Outcome.Open() || d.reopened(declared, entry)
+			facts.CreationOpen = facts.CreationOpen || due && !entry.Late
+			facts.Changed = facts.Changed || due && entry.Late
+		case declared.Verb == cause.Update:
 			facts.Changed = facts.Changed || d.changed(declared)
-		case cause.Resume:
-			facts.FirstSight = facts.FirstSight || !d.state.Resumed[declared.ID]
-		case cause.Reconcile:
+		case declared.Verb == cause.Resume:
+			facts.FirstSight = facts.FirstSight || d.resumes(declared)
+		case declared.Verb == cause.Reconcile:
 			facts.Unlooked = facts.Unlooked || d.unlooked(declared)
-		case cause.Delete, cause.Gone, cause.Free, cause.Noop, cause.Lost:
 		}
 	}
 	return facts
@@ -187,18 +210,22 @@ func (d *decision) edited(declared Declaration, entry record.Entry) bool {
 
 // changed tells whether an update handler has something to see that it is not done with.
 func (d *decision) changed(declared Declaration) bool {
+	if d.scope.outside[declared.ID] {
+		return false
+	}
 	_, old, has := seenBy(d.plan.Record, declared.ID)
 	return !has || !d.kind.hasSeen(d.plan.Record, declared, old, d.state.Essence)
 }
 
-// planVerb plans all handlers of one verb that are not finished.
-func (d *decision) planVerb(verb cause.Cause) {
+// resumes tells whether a resume handler has to run in this process.
+func (d *decision) resumes(declared Declaration) bool {
+	return !d.state.Resumed[declared.ID] && !d.scope.outside[declared.ID]
+}
+
+// planCreation plans all handlers that are not finished with the creation.
+func (d *decision) planCreation() {
 	for _, declared := range d.kind.Handlers {
-		if declared.Verb != verb {
-			continue
-		}
-		entry, has := d.plan.Record.Handlers[declared.ID]
-		if has {
+		if entry := d.plan.Record.Handlers[declared.ID]; creating(declared, entry) {
 			d.consider(declared, entry)
 		}
 	}
@@ -207,26 +234,45 @@ func (d *decision) planVerb(verb cause.Cause) {
 // planDeletion plans delete handlers that are not finished, and resume handlers that want to see deleted objects too.
 func (d *decision) planDeletion() {
 	for _, declared := range d.kind.Handlers {
-		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && !d.state.Resumed[declared.ID]
+		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && d.resumes(declared)
 		if declared.Verb == cause.Delete || resumes {
 			d.consider(declared, d.plan.Record.Handlers[declared.ID])
 		}
 	}
 }
 
-// planInOrder plans update handlers with something to see and resume handlers that this process has not run yet.
+// planInOrder plans update handlers with something to see, resume handlers that this process has not run yet, and creations
+// for handlers that the object came to be for later on.
 func (d *decision) planInOrder() {
 	for _, declared := range d.kind.Handlers {
 		entry, has := d.plan.Record.Handlers[declared.ID]
 		switch {
+		case creating(declared, entry):
+			if entry.Late {
+				d.consider(declared, entry)
+			}
 		case declared.Verb == cause.Update && d.changed(declared):
-			d.consider(declared, entry)
+			d.considerUpdate(declared, entry)
 		case declared.Verb == cause.Update && has && entry.Outcome.Open():
 			// What it was tried for has been taken back.
 			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
-		case declared.Verb == cause.Resume && !d.state.Resumed[declared.ID]:
+		case declared.Verb == cause.Resume && d.resumes(declared):
 			d.consider(declared, entry)
 		}
+	}
+}
+
+// considerUpdate considers a change that the handler answers. Of another one it takes note.
+func (d *decision) considerUpdate(declared Declaration, entry record.Entry) {
+	_, kept, _ := seenBy(d.plan.Record, declared.ID)
+	wanted, err := d.kind.wants(declared, kept, d.state.Essence)
+	switch {
+	case err != nil:
+		d.plan.Err = errors.Join(d.plan.Err, filterError(declared, err))
+	case wanted:
+		d.consider(declared, entry)
+	default:
+		d.plan.Record, d.plan.Tidied = d.kind.seenNow(d.plan.Record, declared, d.state.Essence), true
 	}
 }
 
@@ -238,11 +284,13 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 			return
 		}
 		entry = record.Entry{}
+	case record.Outside:
+		return
 	case record.Failed:
 		if !d.edited(declared, entry) {
 			return
 		}
-		entry = record.Entry{Outcome: record.Failed} // Attempts count anew.
+		entry = record.Entry{Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late} // Attempts count anew.
 	case record.Retry, record.Waiting:
 		next := entry.Next
 		if newer, has := d.state.Waits[declared.ID]; has {
@@ -259,25 +307,29 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 
 // attempt plans an attempt now.
 func (d *decision) attempt(declared Declaration, entry record.Entry) {
+	reason := declared.Verb
+	if declared.AtCreation && entry.Cause == string(cause.Create) {
+		reason = cause.Create
+	}
 	run := Run{
-		Declaration: declared, Reason: declared.Verb, Waited: entry.Outcome == record.Waiting,
+		Declaration: declared, Reason: reason, Waited: entry.Outcome == record.Waiting,
 		Attempt: entry.Attempts + 1, Started: entry.Started,
-		MaybeRepeated: d.mayRepeat(declared, entry),
+		MaybeRepeated: d.mayRepeat(reason, entry),
 	}
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
-	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(declared.Verb) {
+	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(reason) {
 		run.Old, run.HasOld = old.Body, true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
 }
 
 // mayRepeat tells whether the handler may have run for this cause before. An update that failed for good was another change.
-func (d *decision) mayRepeat(declared Declaration, entry record.Entry) bool {
+func (d *decision) mayRepeat(reason cause.Cause, entry record.Entry) bool {
 	waited := entry.Outcome == record.Waiting // It counts no attempt.
-	failed := entry.Outcome == record.Failed && declared.Verb != cause.Update
-	recreated := d.plan.Record.Recreated != "" && declared.Verb == cause.Create
+	failed := entry.Outcome == record.Failed && reason != cause.Update
+	recreated := d.plan.Record.Recreated != "" && reason == cause.Create
 	return entry.Attempts > 0 || waited || failed || recreated || d.state.Inherited
 }
 
@@ -293,14 +345,14 @@ func (d *decision) wake(at time.Time) {
 // release lets a deleted object go when no delete handler has to run any more.
 func (d *decision) release() {
 	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
-	if d.state.Marked && (done || !d.kind.HoldsDeletion()) {
+	if d.state.Marked && (done || !d.kind.holdsDeletion(d.scope)) {
 		d.plan.Finalizer = Remove
 	}
 }
 
-// dropUnneeded takes away a finalizer that an earlier release with delete handlers has left.
+// dropUnneeded takes away a finalizer of an object that no delete handler is for any more.
 func (d *decision) dropUnneeded() {
-	if d.state.Marked && !d.kind.HoldsDeletion() {
+	if d.state.Marked && !d.kind.holdsDeletion(d.scope) {
 		d.plan.Finalizer = Remove
 	}
 }

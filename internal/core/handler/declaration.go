@@ -3,7 +3,10 @@
 package handler
 
 import (
+	"slices"
+
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
@@ -20,6 +23,12 @@ type Declaration struct {
 	AlsoDeleting bool
 	// Fields are what the handler looks at; none means the whole essence without the status.
 	Fields []object.Path
+	// Scope tells which objects the handler is for; nil for all.
+	Scope filter.Filter
+	// Changes are what an update handler wants of a change; all must hold.
+	Changes []filter.Change
+	// AtCreation: an update handler answers the creation too, where there is something that it looks at.
+	AtCreation bool
 }
 
 // Kind is what is declared for one kind of objects.
@@ -33,14 +42,11 @@ type Kind struct {
 	Digests object.Digester
 }
 
-// HoldsDeletion tells whether objects need our finalizer.
-func (k Kind) HoldsDeletion() bool {
-	for _, declared := range k.Handlers {
-		if declared.Verb == cause.Delete && !declared.Optional {
-			return true
-		}
-	}
-	return false
+// holdsDeletion tells whether an object needs our finalizer.
+func (k Kind) holdsDeletion(in scope) bool {
+	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
+		return declared.Verb == cause.Delete && !declared.Optional && !in.outside[declared.ID]
+	})
 }
 
 func (k Kind) has(verb cause.Cause) bool {
@@ -61,19 +67,6 @@ func (k Kind) find(id string) (Declaration, bool) {
 	return Declaration{}, false
 }
 
-// StatusFields are the fields of the status that some handler looks at.
-func (k Kind) StatusFields() []object.Path {
-	var fields []object.Path
-	for _, declared := range k.Handlers {
-		for _, field := range declared.Fields {
-			if field.Under("status") {
-				fields = append(fields, field)
-			}
-		}
-	}
-	return fields
-}
-
 // keep puts an essence among the seen ones.
 func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string) {
 	views := func() map[string]string {
@@ -86,7 +79,8 @@ func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string)
 		return found
 	}
 	if !k.Digests.HasKey() {
-		return r.Keep(essence, views)
+		r, digest := r.Keep(essence, views)
+		return r.Covering(digest, k.covered()), digest
 	}
 	digest := k.Digests.Of(r.UID, essence)
 	return r.KeepDigests(digest, views()), digest

@@ -26,7 +26,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	previous := r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
-		Attempts: run.Attempt - 1, Started: run.Started, Message: record.Shorten(result.Message),
+		Attempts: run.Attempt - 1, Started: run.Started, Message: record.Shorten(result.Message), Late: previous.Late,
 	}
 	if result.Outcome != record.Done {
 		entry.Tried = k.viewDigest(r.UID, run.Declaration, seen)
@@ -50,7 +50,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		if run.Reason == cause.Create || run.Reason == cause.Update {
 			r, entry.Seen = k.keep(r, seen)
 		}
-	case record.Pending:
+	case record.Pending, record.Outside:
 	}
 	if run.Reason == cause.Resume && !result.Outcome.Open() {
 		return r.Without(run.ID)
@@ -85,17 +85,12 @@ func (k Kind) Settle(r record.Record, current object.Body) record.Record {
 func (k Kind) settleCreation(r record.Record, current object.Body) record.Record {
 	oldest := ""
 	for _, declared := range k.Handlers {
-		entry, has := r.Handlers[declared.ID]
-		if !has || declared.Verb != cause.Create {
-			continue
-		}
-		if entry.Outcome.Open() {
+		entry := r.Handlers[declared.ID]
+		if creatingStill(declared, entry) {
 			return r
 		}
-		if entry.Outcome == record.Done {
-			if oldest == "" || r.Age(entry.Seen) < r.Age(oldest) {
-				oldest = entry.Seen
-			}
+		if declared.Verb == cause.Create && entry.Outcome == record.Done && (oldest == "" || r.Age(entry.Seen) < r.Age(oldest)) {
+			oldest = entry.Seen
 		}
 	}
 	if r.Base == "" {
@@ -114,6 +109,9 @@ func (k Kind) settleUpdates(r record.Record, current object.Body) record.Record 
 			continue
 		}
 		entry, has := r.Handlers[declared.ID]
+		if entry.Outcome == record.Outside {
+			continue
+		}
 		_, kept, found := seenBy(r, declared.ID)
 		if has && entry.Outcome.Open() || !found || !k.hasSeen(r, declared, kept, current) {
 			return r
@@ -135,10 +133,11 @@ func (k Kind) withoutDone(r record.Record, verb cause.Cause) record.Record {
 	return r
 }
 
-// deletionDone tells whether every delete handler is done. One that failed for good keeps the object.
+// deletionDone tells whether every delete handler that the object is for is done. One that failed for good keeps it.
 func (k Kind) deletionDone(r record.Record) bool {
 	for _, declared := range k.Handlers {
-		if declared.Verb == cause.Delete && r.Handlers[declared.ID].Outcome != record.Done {
+		outcome := r.Handlers[declared.ID].Outcome
+		if declared.Verb == cause.Delete && outcome != record.Done && outcome != record.Outside {
 			return false
 		}
 	}

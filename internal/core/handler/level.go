@@ -31,6 +31,9 @@ func (p Plan) Learns() bool {
 
 // unlooked tells whether a level-triggered handler has yet to look at its view, or to look at it again.
 func (d *decision) unlooked(declared Declaration) bool {
+	if d.scope.outside[declared.ID] {
+		return false
+	}
 	entry, has := d.state.Levels[declared.ID]
 	return !has || entry.Outcome.Open() || entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
 }
@@ -62,7 +65,7 @@ func (k Kind) FoldLevel(uid string, run Run, result Result, seen object.Body, no
 		entry.Next, entry.Asked = due(now, result.Delay), true
 	case record.Retry:
 		entry.Next, entry.Asked = due(now, result.Delay), result.Asked
-	case record.Done, record.Failed, record.Pending:
+	case record.Done, record.Failed, record.Pending, record.Outside:
 	}
 	return entry
 }

@@ -3,12 +3,14 @@ package handler_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -36,9 +38,25 @@ type life struct {
 	writes int
 }
 
+// atCreation among the fields of a handler makes it answer creations too.
+const atCreation = "at-creation"
+
+// declared makes a handler that looks at fields. One written as spec.color=red is what objects must have for it.
 func declared(id string, verb cause.Cause, fields ...string) handler.Declaration {
 	found := handler.Declaration{ID: id, Verb: verb}
 	for _, field := range fields {
+		if field == atCreation {
+			found.AtCreation = true
+			continue
+		}
+		if name, want, is := strings.Cut(field, "="); is {
+			path, err := object.ParsePath(name)
+			if err != nil {
+				panic(err)
+			}
+			found.Scope = filter.Field{Path: path, Match: filter.Equals(want)}
+			continue
+		}
 		path, err := object.ParsePath(field)
 		if err != nil {
 			panic(err)
@@ -88,11 +106,15 @@ func (l *life) state() handler.State {
 func (l *life) pass() (cause.Cause, []string) {
 	l.t.Helper()
 	plan := l.kind.Decide(l.state())
+	if plan.Err != nil {
+		l.t.Fatal(plan.Err)
+	}
 	if plan.Finalizer == handler.Add {
 		l.marked = true
 		l.writes++
 		plan = l.kind.Decide(l.state())
 	}
+	l.nothingToResume(plan.Outside)
 	r := plan.Record
 	seen := l.essence
 	var runs []string
@@ -117,8 +139,17 @@ func (l *life) pass() (cause.Cause, []string) {
 	return plan.Cause, runs
 }
 
+// nothingToResume: what begins to match later was not there to be resumed.
+func (l *life) nothingToResume(outside map[string]bool) {
+	for _, known := range l.kind.Handlers {
+		if known.Verb == cause.Resume && outside[known.ID] {
+			l.resumed[known.ID] = true
+		}
+	}
+}
+
 func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
-	if plan.Learns() || plan.Tidied || l.stored == "" && l.kind.Recorded() {
+	if plan.Cause != cause.Alien && (plan.Learns() || plan.Tidied || l.stored == "" && !plan.Unrecorded) {
 		text, err := l.kind.Settle(r, seen).Encode()
 		if err != nil {
 			l.t.Fatal(err)

@@ -30,7 +30,7 @@ func (s story) live(t *testing.T) *life {
 }
 
 func stories() []story {
-	return append(append(closedStories(), closedLargeStories()...), append(openStories(), append(failedStories(), deletionStories()...)...)...)
+	return append(append(closedStories(), closedLargeStories()...), append(append(openStories(), scopeStories()...), append(failedStories(), deletionStories()...)...)...)
 }
 
 func makeAndResize() []handler.Declaration {
@@ -150,6 +150,33 @@ func openStories() []story {
 			l.pass()
 			l.recreate = "please"
 			l.fail("more", time.Minute)
+			l.pass()
+		}},
+	}
+}
+
+func scopeStories() []story {
+	redMake, redResize := declared("red-make", cause.Create, "spec.color=red"), declared("red-resize", cause.Update, "spec.size", "spec.color=red")
+	atOnce := declared("watch", cause.Update, "spec.size", atCreation)
+	return []story{
+		{"outside", "two handlers are for other objects", append(makeAndResize(), redMake, redResize), func(l *life) {
+			l.essence = spec("size", 1, "color", "blue")
+			l.pass()
+		}},
+		{"outside-again", "it was one for two handlers, and is none any more", append(makeAndResize(), redMake, redResize), func(l *life) {
+			l.pass()
+			l.essence = spec("size", 1, "color", "blue")
+			l.pass()
+		}},
+		{"open-late", "it became one for two handlers, and the creation for one of them is retried (scenario 49)", append(makeAndResize(), redMake, redResize), func(l *life) {
+			l.essence = spec("size", 1, "color", "blue")
+			l.pass()
+			l.essence = spec("size", 1, "color", "red")
+			l.fail("red-make", time.Minute)
+			l.pass()
+		}},
+		{"open-at-creation", "a field handler answers the creation too, and is retried (scenario 38)", append(makeAndResize(), atOnce), func(l *life) {
+			l.fail("watch", time.Minute)
 			l.pass()
 		}},
 	}

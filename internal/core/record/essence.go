@@ -30,6 +30,7 @@ type stored struct {
 	Body   object.Body       `json:"essence,omitempty"`
 	Packed string            `json:"packed,omitempty"`
 	Views  map[string]string `json:"views,omitzero"`
+	Status []string          `json:"status,omitempty"`
 }
 
 // MarshalJSON writes the essence, packed when that saves a quarter of its size.
@@ -38,7 +39,7 @@ func (e Essence) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode an essence: %w", err)
 	}
-	written := stored{Digest: e.Digest, Body: e.Body, Views: e.Views}
+	written := stored{Digest: e.Digest, Body: e.Body, Views: e.Views, Status: e.Status}
 	if len(plain) >= packFrom {
 		if packed := pack(plain); len(packed) < len(plain)*3/4 {
 			written.Body, written.Packed = nil, packed
@@ -53,7 +54,7 @@ func (e *Essence) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return fmt.Errorf("decode an essence: %w", err)
 	}
-	e.Digest, e.Body, e.Views = read.Digest, read.Body, read.Views
+	e.Digest, e.Body, e.Views, e.Status = read.Digest, read.Body, read.Views, read.Status
 	if read.Packed == "" {
 		if e.Body == nil && e.Views == nil {
 			e.Body = object.Body{} // An object without any essence has an empty one.

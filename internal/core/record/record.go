@@ -17,17 +17,19 @@ const Version = 1
 type Outcome string
 
 // The outcomes of an attempt. Pending was never attempted; Retry failed and is tried again; Waiting asked to be
-// called again without having failed; Done and Failed are final.
+// called again without having failed; Done and Failed are final. Outside is no attempt: the object is none that the
+// handler is for, so far.
 const (
 	Pending Outcome = "pending"
 	Retry   Outcome = "retry"
 	Waiting Outcome = "waiting"
 	Done    Outcome = "done"
 	Failed  Outcome = "failed"
+	Outside Outcome = "outside"
 )
 
 // Open tells whether the handler has still to be called.
-func (o Outcome) Open() bool { return o != Done && o != Failed }
+func (o Outcome) Open() bool { return o != Done && o != Failed && o != Outside }
 
 // Entry is the progress of one handler that cannot be told from the rest of the record: it is open, has failed for
 // good, or has seen another essence than Base. A handler without an entry is done with Base.
@@ -46,6 +48,9 @@ type Entry struct {
 	// Asked is set when the handler named Next itself: then an edit does not wake it sooner.
 	Asked   bool   `json:"asked,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Late is set of a creation that began after that of the object was closed, since the object became one that the
+	// handler is for. It holds nobody else up.
+	Late bool `json:"late,omitempty"`
 }
 
 // Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views
@@ -56,6 +61,8 @@ type Essence struct {
 	// Views holds the digests of the handlers' views, by handler, in place of a Body. One may be of two parts, that of the
 	// view as it was and that of its minimal form (object.Minimal); who makes and compares them is core/handler.
 	Views map[string]string
+	// Status names the fields of the status that the Body would have if they had been there. Of all others it tells nothing.
+	Status []string
 }
 
 // Record is what is remembered about one object.
@@ -136,6 +143,17 @@ func (r Record) WithView(digest, id, view string) Record {
 			r.Seen[i].Views = views
 		}
 	}
+	return r
+}
+
+// Covering returns the record with the names of the fields of the status that a kept essence tells of.
+func (r Record) Covering(digest string, status []string) Record {
+	at := r.Age(digest)
+	if at < 0 || r.Seen[at].Body == nil || slices.Equal(r.Seen[at].Status, status) {
+		return r
+	}
+	r.Seen = slices.Clone(r.Seen)
+	r.Seen[at].Status = status
 	return r
 }
 

@@ -1,0 +1,301 @@
+package handler_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+const onlyRed = "spec.color=red"
+
+func colored(color string, size int) object.Body { return spec("color", color, "size", size) }
+
+// Scenario 48: an object that no handler is for has neither record nor finalizer, its whole life.
+func TestWhatNoHandlerIsForIsLeftAlone(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create, onlyRed), declared("resize", cause.Update, onlyRed),
+		declared("unmake", cause.Delete, onlyRed), declared("greet", cause.Resume, onlyRed))
+	l.essence = colored("blue", 1)
+	l.expect(cause.Alien)
+	l.essence = colored("blue", 2)
+	l.expect(cause.Alien)
+	l.restart()
+	l.expect(cause.Alien)
+	l.deleting = true
+	l.expect(cause.Alien)
+	if l.writes != 0 {
+		t.Errorf("%d writes", l.writes)
+	}
+	if l.kind.EveryObject() {
+		t.Error("every object is said to get a record")
+	}
+}
+
+// Scenario 49, design §5: an object that starts to match a filter is Create for that handler alone.
+func TestEnteringAFilterIsCreationForThatHandlerAlone(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("red-make", cause.Create, onlyRed),
+		declared("resize", cause.Update, "spec.size"), declared("red-resize", cause.Update, "spec.size", onlyRed))
+	l.essence = colored("blue", 1)
+	l.expect(cause.Create, "make(create, 1)")
+	l.expect(cause.Noop)
+	l.essence = colored("red", 2)
+	l.fail("red-make", time.Minute)
+	l.expect(cause.Update, "red-make(create, 1)", "resize(update, 1) spec.size:1->2")
+	l.essence = colored("red", 3) // It holds nobody up, and what it is for sees changes from now on.
+	l.now = l.now.Add(time.Second)
+	l.expect(cause.Update, "red-make(create, 2)", "resize(update, 1) spec.size:2->3", "red-resize(update, 1) spec.size:2->3")
+	l.succeed("red-make")
+	l.now = l.now.Add(time.Hour)
+	l.expect(cause.Update, "red-make(create, 3)")
+	l.expect(cause.Noop)
+	if len(l.record().Handlers) != 0 || len(l.record().Seen) != 1 {
+		t.Errorf("the record is not closed: %s", l.stored)
+	}
+}
+
+// A create handler that succeeded never runs again, in and out of its filter; an update handler starts afresh (G13).
+func TestLeavingAndComingBack(t *testing.T) {
+	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("red-resize", cause.Update, "spec.size", onlyRed))
+	l.essence = colored("red", 1)
+	l.expect(cause.Create, "red-make(create, 1)")
+	l.essence = colored("blue", 1)
+	l.expect(cause.Noop)
+	before := l.writes
+	l.essence = colored("blue", 2)
+	l.expect(cause.Noop)
+	if l.writes != before {
+		t.Error("a change outside of the filter was written")
+	}
+	l.essence = colored("red", 3)
+	l.expect(cause.Noop)
+	l.essence = colored("red", 4)
+	l.expect(cause.Update, "red-resize(update, 1) spec.size:3->4")
+}
+
+// A creation that is under way when the object leaves goes on when it comes back, and tells that it may be a repetition.
+func TestACreationThatIsLeftGoesOnLater(t *testing.T) {
+	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("all", cause.Update))
+	l.essence = colored("red", 1)
+	l.fail("red-make", time.Hour)
+	l.expect(cause.Create, "red-make(create, 1)")
+	l.essence = colored("blue", 1)
+	l.expect(cause.Noop)
+	l.essence = colored("red", 1)
+	l.succeed("red-make")
+	l.expect(cause.Update, "red-make(create, 2)", "all(update, 1) spec.color:blue->red")
+	l.expect(cause.Noop)
+}
+
+// Principle 3: of a lost record nothing is created, whatever the filters say later.
+func TestWhatIsLostIsNotCreatedByAFilter(t *testing.T) {
+	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("resize", cause.Update, "spec.size"))
+	l.essence, l.settled = colored("blue", 1), true
+	l.expect(cause.Lost)
+	l.essence = colored("red", 1)
+	l.expect(cause.Noop)
+	l.recreate = "please"
+	l.expect(cause.Create, "red-make(create, 1)?")
+}
+
+// Finalizers are only for objects that a delete handler is for, and go when it is not for them any more.
+func TestTheFinalizerFollowsTheFilter(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("unmake", cause.Delete, "spec.size", onlyRed))
+	expect := func(marked bool) {
+		t.Helper()
+		if l.marked != marked {
+			t.Errorf("marked: %t, want %t", l.marked, marked)
+		}
+	}
+	l.essence = colored("blue", 1)
+	l.expect(cause.Create, "make(create, 1)")
+	expect(false)
+	l.essence = colored("red", 1)
+	l.expect(cause.Noop)
+	expect(true)
+	l.essence = colored("blue", 1)
+	l.expect(cause.Noop)
+	expect(false)
+	l.essence = colored("red", 1)
+	l.expect(cause.Noop)
+	l.deleting = true
+	l.fail("unmake", time.Minute)
+	l.expect(cause.Delete, "unmake(delete, 1)")
+	l.essence = colored("blue", 1) // What a deletion has begun is finished.
+	l.now = l.now.Add(time.Hour)
+	l.succeed("unmake")
+	l.expect(cause.Delete, "unmake(delete, 2)")
+	expect(false)
+}
+
+func TestADeletionOfWhatIsNotForTheHandlerIsLetGo(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("unmake", cause.Delete, onlyRed), declared("unmake-all", cause.Delete))
+	l.essence = colored("blue", 1)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.expect(cause.Delete, "unmake-all(delete, 1)")
+	if l.marked || !l.record().Deleted {
+		t.Errorf("it is held: %s", l.stored)
+	}
+}
+
+// A resume handler has nothing to resume of an object that it was not for when the process first saw it.
+func TestAnObjectIsNotResumedWhenItStartsToMatch(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("greet", cause.Resume, "spec.size", onlyRed))
+	l.essence = colored("blue", 1)
+	l.resumed["greet"] = true
+	l.expect(cause.Create, "make(create, 1)")
+	l.restart()
+	l.expect(cause.Noop)
+	l.essence = colored("red", 1)
+	l.expect(cause.Noop)
+	l.restart()
+	l.expect(cause.Resume, "greet(resume, 1)")
+}
+
+// Scenario 38: at creation a field handler runs where it asks for it, and where there is something that it looks at.
+func TestAtCreation(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("color", cause.Update, "spec.color", atCreation), declared("size", cause.Update, "spec.size"))
+	l.essence = spec("color", "red", "size", 1)
+	l.expect(cause.Create, "make(create, 1)", "color(create, 1)")
+	l.expect(cause.Noop)
+	l.essence = spec("color", "blue", "size", 2)
+	l.expect(cause.Update, "color(update, 1) spec.color:red->blue", "size(update, 1) spec.size:1->2")
+
+	l = newLife(t, declared("color", cause.Update, "spec.color", atCreation))
+	l.essence = spec("size", 1)
+	l.expect(cause.Create)
+	l.expect(cause.Noop)
+	l.essence = spec("size", 1, "color", "red")
+	l.expect(cause.Update, "color(update, 1) spec:<nil>->map[color:red]")
+}
+
+// What holds of create handlers holds of field handlers at creation: retries keep the reason, the creation waits for them,
+// one that failed for good runs again when its view changes, and a token calls them once more.
+func TestAtCreationIsACreation(t *testing.T) {
+	l := newLife(t, declared("color", cause.Update, "spec.color", atCreation), declared("size", cause.Update, "spec.size"))
+	l.essence = colored("red", 1)
+	l.fail("color", time.Hour)
+	l.expect(cause.Create, "color(create, 1)")
+	l.essence = colored("red", 2)
+	l.expect(cause.Create)
+	l.results["color"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.essence = colored("blue", 2)
+	l.expect(cause.Create, "color(create, 2)")
+	l.expect(cause.Noop)
+	l.succeed("color")
+	l.essence = colored("green", 2)
+	l.expect(cause.Create, "color(create, 1)?")
+	l.expect(cause.Noop)
+	l.essence = colored("black", 2)
+	l.expect(cause.Update, "color(update, 1) spec.color:green->black")
+	l.recreate = "please"
+	l.expect(cause.Create, "color(create, 1)?")
+	l.expect(cause.Noop)
+}
+
+func TestAtCreationWhenAFilterStartsToMatch(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("size", cause.Update, "spec.size", atCreation, onlyRed))
+	l.essence = colored("blue", 1)
+	l.expect(cause.Create, "make(create, 1)")
+	l.essence = colored("red", 1)
+	l.expect(cause.Update, "size(create, 1)")
+	l.expect(cause.Noop)
+	l.essence = colored("blue", 2)
+	l.expect(cause.Noop)
+	l.essence = colored("red", 3) // It has been created; now it starts afresh.
+	l.expect(cause.Noop)
+	l.essence = colored("red", 4)
+	l.expect(cause.Update, "size(update, 1) spec.size:3->4")
+}
+
+// Scenarios 42 and 44: a change that a handler does not answer counts as seen.
+func TestChangesThatAreNotAnsweredAreSeen(t *testing.T) {
+	move := declared("move", cause.Update, "spec.color")
+	move.Changes = []filter.Change{{Path: object.Path{"spec", "color"}, From: filter.Equals("red"), To: filter.Equals("green")}}
+	l := newLife(t, declared("make", cause.Create), move, declared("size", cause.Update, "spec.size"))
+	l.essence = colored("red", 1)
+	l.expect(cause.Create, "make(create, 1)")
+	l.essence = colored("blue", 1)
+	l.expect(cause.Update)
+	l.expect(cause.Noop)
+	l.essence = colored("green", 1) // From blue, not from red.
+	l.expect(cause.Update)
+	l.essence = colored("red", 1)
+	l.expect(cause.Update)
+	l.essence = colored("green", 2)
+	l.fail("size", time.Hour)
+	l.expect(cause.Update, "move(update, 1) spec.color:red->green", "size(update, 1) spec.size:1->2")
+	l.expect(cause.Update)
+}
+
+// Scenario 50: a handler that an upgrade adds looks at a field of the status that the records do not tell of. It does not
+// run for what is there, once and for all; it does for what changes.
+func TestAStatusHandlerThatIsNewMakesNoUpdate(t *testing.T) {
+	for name, phase := range map[string]any{"it is there": "Ready", "it is not there": nil} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t, declared("make", cause.Create), declared("resize", cause.Update, "spec.size"))
+			l.expect(cause.Create, "make(create, 1)")
+			l.kind.Handlers = append(l.kind.Handlers, declared("phase", cause.Update, "status.phase", "spec.b"))
+			if phase != nil {
+				l.essence = object.With(l.essence, object.Path{"status", "phase"}, phase)
+			}
+			l.restart()
+			l.expect(cause.Noop)
+			writes := l.writes
+			l.restart()
+			l.expect(cause.Noop)
+			if writes != 2 || l.writes != writes {
+				t.Errorf("%d and then %d writes, want the record, what the new handler starts from, and no more", writes, l.writes)
+			}
+			l.essence = object.With(l.essence, object.Path{"status", "phase"}, "Failed")
+			if _, runs := l.pass(); len(runs) != 1 || !strings.HasPrefix(runs[0], "phase(update, 1) status") {
+				t.Errorf("runs: %q", runs)
+			}
+		})
+	}
+}
+
+// A handler that is widened to a field of the status keeps what it has not seen of its other fields.
+func TestAHandlerThatIsWidenedToTheStatusStillSeesWhatChangedMeanwhile(t *testing.T) {
+	l := newLife(t, declared("make", cause.Create), declared("watch", cause.Update, "spec.a"))
+	l.expect(cause.Create, "make(create, 1)")
+	l.kind.Handlers[1] = declared("watch", cause.Update, "spec.a", "status.phase")
+	l.essence = object.With(spec("a", 2, "b", 1), object.Path{"status", "phase"}, "Ready")
+	l.expect(cause.Update, "watch(update, 1) spec.a:1->2")
+	l.expect(cause.Noop)
+}
+
+// Scenario 47: where a filter cannot be asked nothing is planned, and the record is there for what is done already.
+func TestAFilterThatPanics(t *testing.T) {
+	broken := declared("broken", cause.Create)
+	broken.Scope = filter.When(func(object.Body) bool { panic("no luck") })
+	l := newLife(t, declared("make", cause.Create), broken)
+	plan := l.kind.Decide(l.state())
+	if plan.Err == nil || !strings.Contains(plan.Err.Error(), `handler "broken"`) || len(plan.Runs) != 0 {
+		t.Errorf("runs %v, error %v", plan.Runs, plan.Err)
+	}
+	if plan.Record.UID != "uid" || len(plan.Record.Handlers) != 2 {
+		t.Errorf("the record is %v", plan.Record)
+	}
+}
+
+// A filter sees the names of the object, which are no part of its essence.
+func TestAFilterSeesNames(t *testing.T) {
+	named := declared("named", cause.Create)
+	named.Scope = filter.When(func(body object.Body) bool {
+		return object.Text(body, "metadata", "name") == "one" && object.Text(body, "metadata", "namespace") == "default"
+	})
+	l := newLife(t, named)
+	state := l.state()
+	for name, want := range map[string]int{"one": 1, "two": 0} {
+		state.Namespace, state.Name = "default", name
+		if plan := l.kind.Decide(state); len(plan.Runs) != want || plan.Err != nil {
+			t.Errorf("%s: %d runs, %v", name, len(plan.Runs), plan.Err)
+		}
+	}
+}

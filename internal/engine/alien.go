@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// passesBy tells whether no handler is for the object. Then nothing is told, written or remembered of it.
+func (p *pass) passesBy() bool {
+	if p.plan.Cause != cause.Alien || p.plan.Finalizer != handler.Keep {
+		return false
+	}
+	p.memories.forget(p.key)
+	return true
+}
+
+// inheritedUnseen tells whether an object that this process remembers nothing of may have been there when it began: those
+// that no handler was for are not remembered. Another process may have handled it.
+func (p *pass) inheritedUnseen(body object.Body) bool {
+	if p.pure.EveryObject() {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, object.Text(body, "metadata", "creationTimestamp"))
+	return err == nil && p.startup.predates(at)
+}
