@@ -2,6 +2,7 @@ package einmal_test
 
 import (
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +25,9 @@ type Widget struct {
 }
 
 type WidgetSpec struct {
-	Size  int    `json:"size,omitempty"`
-	Color string `json:"color,omitempty"`
+	Size  int      `json:"size,omitempty"`
+	Color string   `json:"color,omitempty"`
+	Tags  []string `json:"tags,omitempty"`
 }
 
 type WidgetStatus struct {
@@ -38,6 +40,7 @@ type WidgetStatus struct {
 func (w *Widget) DeepCopyObject() runtime.Object {
 	copied := *w
 	w.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	copied.Spec.Tags = slices.Clone(w.Spec.Tags)
 	copied.Status.Records.Records = maps.Clone(w.Status.Records.Records)
 	return &copied
 }

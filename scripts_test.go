@@ -38,6 +38,7 @@ func scriptSubjects() einmaltest.Subjects {
 		"registered-gadgets": subjectOf(declareGadgets, registered[unstructured.Unstructured]),
 	}
 	maps.Copy(subjects, verbSubjects())
+	maps.Copy(subjects, filterSubjects())
 	return subjects
 }
 
