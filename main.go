@@ -81,11 +81,16 @@ func (op *Operator) usage(out io.Writer) {
 }
 
 func (op *Operator) commandCRDs(out, failures io.Writer) int {
-	if len(op.crds) == 0 {
+	definitions, err := op.definitions()
+	if err != nil {
+		_, _ = fmt.Fprintln(failures, err)
+		return exitFailed
+	}
+	if len(definitions) == 0 {
 		_, _ = fmt.Fprintln(failures, "this operator has no CustomResourceDefinitions: give them to einmal.New with einmal.CRDs")
 		return exitFailed
 	}
-	for _, document := range op.crds {
+	for _, document := range definitions {
 		text := bytes.TrimPrefix(bytes.TrimSpace(document), []byte("---"))
 		_, _ = fmt.Fprintf(out, "---\n%s\n", bytes.TrimSpace(text))
 	}
