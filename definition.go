@@ -1,7 +1,6 @@
 package einmal
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -13,14 +12,15 @@ import (
 // definitions are the operator's CustomResourceDefinitions: those of the option CRDs, and one made for each Resource that
 // these leave out.
 func (op *Operator) definitions() ([][]byte, error) {
-	given, err := defined(op.crds)
+	given, err := kindsIn(op.crds)
 	if err != nil {
 		return nil, err
 	}
 	all := append([][]byte(nil), op.crds...)
 	for _, declared := range op.kinds {
 		kind := declared.kind.GVK
-		if _, is := declared.kind.New().(nameless); !is || given[kind.GroupKind()] {
+		_, found := given[kind.GroupKind()]
+		if _, is := declared.kind.New().(nameless); !is || found {
 			continue
 		}
 		text, err := yaml.Marshal(openDefinition(kind))
@@ -30,28 +30,6 @@ func (op *Operator) definitions() ([][]byte, error) {
 		all = append(all, text)
 	}
 	return all, nil
-}
-
-// defined tells which kinds manifests define.
-func defined(manifests [][]byte) (map[schema.GroupKind]bool, error) {
-	found := map[schema.GroupKind]bool{}
-	for _, manifest := range manifests {
-		for document := range bytes.SplitSeq(append([]byte("\n"), manifest...), []byte("\n---")) {
-			var definition struct {
-				Spec struct {
-					Group string `json:"group"`
-					Names struct {
-						Kind string `json:"kind"`
-					} `json:"names"`
-				} `json:"spec"`
-			}
-			if err := yaml.Unmarshal(document, &definition); err != nil {
-				return nil, fmt.Errorf("option CRDs: a definition is no YAML: %w", err)
-			}
-			found[schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}] = true
-		}
-	}
-	return found, nil
 }
 
 // openDefinition defines a namespaced kind whose spec and status may hold anything.
