@@ -49,7 +49,8 @@ func (op *Operator) check() error {
 		seen[name] = true
 		found = append(found, declared.check())
 	}
-	return errors.Join(found...)
+	_, err := op.rights()
+	return errors.Join(append(found, err)...)
 }
 
 // checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.

@@ -16,12 +16,8 @@ func (op *Operator) Scheme() *runtime.Scheme { return op.scheme }
 // its argument is internal: nobody else can call it.
 func (op *Operator) Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared {
 	op.settings.Witness, op.settings.Log = witness, log
-	definitions, err := op.definitions()
-	if err != nil {
-		op.mistake(err)
-		definitions = op.crds
-	}
-	declared := engine.Declared{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
+	declared := engine.Declared{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: op.crds}
+	declared.Rights, _ = op.rights() // What is wrong with them is a registration mistake.
 	for _, kind := range op.kinds {
 		declared.Kinds = append(declared.Kinds, kind.kind.GVK)
 	}

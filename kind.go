@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -31,7 +32,7 @@ type Kind[T any] struct {
 }
 
 // For declares that the operator handles objects of type T: a struct whose pointer is a client.Object and whose package is added
-// with Scheme, a Resource or unstructured.Unstructured with the option GVK. A kind is declared once.
+// with Scheme, or unstructured.Unstructured with the option GVK. A kind is declared once.
 //
 // Of core Secrets nothing is recorded but digests, made with a key that the operator keeps in a Secret of its own, named
 // after its identity, in the namespace of StateNamespace; it needs the rights to get and create it. So Old and Diff are
@@ -49,9 +50,12 @@ func For[T any, P interface {
 			op.mistake(err)
 		}
 	}
-	gvk, err := op.kindOf(P(new(T)), settings.gvk)
-	if err != nil {
-		op.mistake(fmt.Errorf("kind %T: %w", *new(T), err))
+	gvk := settings.gvk
+	if gvk.Empty() {
+		var err error
+		if gvk, err = apiutil.GVKForObject(P(new(T)), op.scheme); err != nil {
+			op.mistake(fmt.Errorf("kind %T: %w; add its package with einmal.Scheme, or name it with einmal.GVK", *new(T), err))
+		}
 	}
 	k.empty = func() client.Object {
 		fresh := P(new(T))

@@ -1,7 +1,6 @@
 package einmal
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -34,6 +33,7 @@ const (
 //
 //	run       handle objects until SIGINT or SIGTERM; running handlers then finish. A second signal ends at once.
 //	crds      print the operator's CustomResourceDefinitions, for kubectl apply -f -
+//	rbac      print the roles that it needs, for kubectl apply -f -
 //	version   print the version
 //
 // It exits with 0 after a stop, 1 after a failure, 2 after a wrong command line.
@@ -55,6 +55,8 @@ func (op *Operator) command(ctx context.Context, args []string, out, failures io
 		return op.commandRun(ctx, args[1:], failures)
 	case "crds":
 		return op.commandCRDs(out, failures)
+	case "rbac":
+		return op.commandRBAC(args[1:], out, failures)
 	case "version":
 		_, _ = fmt.Fprintln(out, version())
 		return exitStopped
@@ -76,23 +78,18 @@ func (op *Operator) usage(out io.Writer) {
 
   %[1]s run [flags]   handle objects until stopped (%[1]s run -h lists the flags)
   %[1]s crds          print its CustomResourceDefinitions: %[1]s crds | kubectl apply -f -
+  %[1]s rbac [flags]  print the roles that it needs, and no more: %[1]s rbac | kubectl apply -f -
   %[1]s version       print its version
 `, name, op.settings.Identity)
 }
 
 func (op *Operator) commandCRDs(out, failures io.Writer) int {
-	definitions, err := op.definitions()
-	if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
-		return exitFailed
-	}
-	if len(definitions) == 0 {
+	if len(op.crds) == 0 {
 		_, _ = fmt.Fprintln(failures, "this operator has no CustomResourceDefinitions: give them to einmal.New with einmal.CRDs")
 		return exitFailed
 	}
-	for _, document := range definitions {
-		text := bytes.TrimPrefix(bytes.TrimSpace(document), []byte("---"))
-		_, _ = fmt.Fprintf(out, "---\n%s\n", bytes.TrimSpace(text))
+	for _, document := range op.documents() {
+		_, _ = fmt.Fprintf(out, "---\n%s\n", document)
 	}
 	return exitStopped
 }
@@ -128,10 +125,10 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	return nil
 }
 
-// served are the namespaces that the flag names.
-func (f *runFlags) served() []string {
+// namesIn are the names that a flag lists, separated by commas.
+func namesIn(list string) []string {
 	var names []string
-	for name := range strings.SplitSeq(f.namespaces, ",") {
+	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}
@@ -157,7 +154,7 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
-	if named := flags.served(); len(named) > 0 {
+	if named := namesIn(flags.namespaces); len(named) > 0 {
 		op.settings.Namespaces = named
 	}
 	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)

@@ -41,6 +41,8 @@ type Operator struct {
 	settings engine.Settings
 	scheme   *runtime.Scheme
 	crds     [][]byte
+	access   []access
+	applies  bool
 	kinds    []*declaredKind
 	// activities are the handlers of the operator itself.
 	activities activities

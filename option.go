@@ -133,8 +133,8 @@ func Logger(log *slog.Logger) Option {
 	}}
 }
 
-// GVK is an option of For: the group, version and kind of objects whose Go type does not tell: a Resource or
-// unstructured.Unstructured. For any other type it must be what the type's package says.
+// GVK is an option of For: the group, version and kind of objects whose Go type does not tell, such as
+// unstructured.Unstructured.
 func GVK(group, version, kind string) Option {
 	return Option{name: "GVK", kind: func(settings *kindSettings) error {
 		settings.gvk = schema.GroupVersionKind{Group: group, Version: version, Kind: kind}

@@ -96,7 +96,9 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 
 func newTestOperator(tb testing.TB) *einmal.Operator {
 	tb.Helper()
-	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"))
+	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
+		einmal.Applies(&corev1.ConfigMap{}),
+		einmal.Access(&Widget{}, "update/status")) // Nobody does so but a bug that is planted: TestPlantedBugsAreFound.
 }
 
 // declareWidgets declares the kind with records in the status.

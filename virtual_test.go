@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
@@ -33,8 +36,11 @@ func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), us
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
+		gadget := &unstructured.Unstructured{}
+		gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
 		made := func() simulation.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"))
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
+				einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
 			declare(op)
 			return op
 		}

@@ -3,6 +3,7 @@ package einmaltest
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -82,6 +83,8 @@ type explorer struct {
 	// found is the finding that comes first, at is its place among the schedules.
 	found *Finding
 	at    int
+	// used are the rights that were used in any schedule.
+	used map[string]bool
 	// played counts the schedules, met those of which every point was reached.
 	played, met int
 }
@@ -90,8 +93,9 @@ type explorer struct {
 func search(t *testing.T, scenario Scenario, options []Option) (*Finding, string) {
 	t.Helper()
 	simulation.PrepareProcess()
-	e := &explorer{scenario: scenario, settings: newSettings(options)}
+	e := &explorer{scenario: scenario, settings: newSettings(options), used: map[string]bool{}}
 	e.clean = play(t, scenario, e.setup(nil))
+	e.use(e.clean.rights)
 	if len(e.clean.failures) > 0 {
 		return &Finding{Schedule: simulation.Schedule{}.String(), Broken: e.clean.failures}, "1 schedule played"
 	}
@@ -104,10 +108,36 @@ func search(t *testing.T, scenario Scenario, options []Option) (*Finding, string
 	if e.found == nil {
 		e.playAll(t, "two faults", e.settings.pairs(singles))
 	}
+	if e.found == nil && e.settings.noSpareRights {
+		e.found = e.spareRights()
+	}
 	if e.found != nil {
 		e.found.Schedules = e.played
 	}
 	return e.found, fmt.Sprintf("%d schedules played, %d of them met", e.played, e.met)
+}
+
+// use notes the rights that a run used.
+func (e *explorer) use(rights map[string]bool) {
+	for right, used := range rights {
+		if used {
+			e.used[right] = true
+		}
+	}
+}
+
+// spareRights complains about rights that nothing needs.
+func (e *explorer) spareRights() *Finding {
+	var spare []string
+	for _, right := range slices.Sorted(maps.Keys(e.clean.rights)) {
+		if !e.used[right] {
+			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Access or einmal.Applies, or play what needs it")
+		}
+	}
+	if len(spare) == 0 {
+		return nil
+	}
+	return &Finding{Schedule: simulation.Schedule{}.String(), Broken: spare}
 }
 
 func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
@@ -139,6 +169,7 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	broken := judge(e.clean, found, schedule)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.use(found.rights)
 	e.played++
 	if len(found.missed(schedule)) == 0 {
 		e.met++

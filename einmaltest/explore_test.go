@@ -19,7 +19,7 @@ import (
 func configMaps(handler func(p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error) einmaltest.Scenario {
 	return func(w *einmaltest.World) {
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("explored.example.com")
+			op := einmal.New("explored.example.com", einmal.Applies(&corev1.Secret{}))
 			einmal.For[corev1.ConfigMap](op).OnCreate("handle", func(_ context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 				return handler(p, c)
 			})

@@ -68,6 +68,8 @@ type settings struct {
 	schedules int
 	seed      uint64
 	without   []Dimension
+
+	noSpareRights bool
 }
 
 // Option changes what Explore tries.
@@ -84,6 +86,11 @@ func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 func Without(dimensions ...Dimension) Option {
 	return func(s *settings) { s.without = append(s.without, dimensions...) }
 }
+
+// NoSpareRights makes Explore fail when a right that einmal.Access or einmal.Applies asks for was not used in any schedule.
+// Whether one is missing is shown anyway: the API server refuses what the roles do not give that the operator's verb rbac
+// prints.
+func NoSpareRights() Option { return func(s *settings) { s.noSpareRights = true } }
 
 func newSettings(options []Option) settings {
 	s := settings{seed: 1}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
@@ -21,6 +22,9 @@ func Run(t *testing.T, scenario Scenario) {
 	}
 }
 
+// settling is how much time goes by after a scenario: what went wrong in its last step is to be over.
+const settling = 10 * time.Minute
+
 // result is how a run has ended.
 type result struct {
 	failures []string
@@ -31,9 +35,11 @@ type result struct {
 	successes, retries map[string]int
 	// writes counts the operator's own writes of each name, values those that effects and Secrets have had.
 	writes, values map[string]int
-	points         []simulation.Point
-	events         map[string]int
-	processes      int
+	// rights tells of each right that handlers asked for whether it was used.
+	rights    map[string]bool
+	points    []simulation.Point
+	events    map[string]int
+	processes int
 }
 
 // play plays a scenario in a bubble of its own.
@@ -69,6 +75,7 @@ func (w *World) end() result {
 		found.failures = w.failed()
 		return found
 	}
+	w.sim.Pass(settling)
 	var err error
 	if found.objects, err = w.sim.Objects(); err != nil {
 		w.fail(err.Error())
@@ -76,7 +83,7 @@ func (w *World) end() result {
 	w.stop()
 	w.sim.Stop()
 	found.points, found.events, found.values = w.sim.Points(), w.sim.Events(), w.sim.Values()
-	found.processes = w.sim.Processes()
+	found.processes, found.rights = w.sim.Processes(), w.sim.Rights()
 	for _, call := range w.Calls() {
 		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
 		switch {

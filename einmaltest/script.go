@@ -9,16 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/tools/txtar"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
-
-// afterScript is how much time goes by after the last step of a script that is explored: what went wrong is to be over.
-const afterScript = 10 * time.Minute
 
 // Subjects are what scripts can be about, by the names under which scripts know them. Each function is called anew for
 // each run of a script, and makes the fakes of outside systems anew too. One that needs World.React calls World.Install
@@ -175,7 +171,7 @@ func (s *script) explored(subjects Subjects) Scenario {
 				}
 			}
 		})
-		w.Advance(afterScript)
+		w.Advance(settling)
 		for name, value := range p.outcomes() {
 			w.Outcome(name, value)
 		}

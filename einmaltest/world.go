@@ -20,7 +20,8 @@ import (
 )
 
 // Scenario is what users do, and what they expect. It must do the same each time that it is played, and make all that
-// it needs anew: fakes of outside systems too. What it expects should hold however often the operator crashes meanwhile.
+// it needs anew: fakes of outside systems too. What it expects should hold however often the operator crashes meanwhile, and
+// when it is down for five minutes. After it ten more minutes go by before the ends are compared.
 type Scenario func(w *World)
 
 // World is a cluster without nodes and without the controllers of Kubernetes, but with its garbage collector, in virtual

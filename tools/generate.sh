@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # Writes every generated file below the given folder (the repository, if none is given), under the path that the file
-# has in the repository: deep copies and CRDs of each operator's API.
+# has in the repository: deep copies and CRDs of each operator's API, and its roles.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath "${1:-.}")
 
 for operator in operators/*/; do
 	operator=${operator%/}
+	name=$(basename "$operator")
+	mkdir -p "$out/$operator/config/rbac"
+	{
+		echo "# Written by make generate: the roles that the handlers need, as \"$name rbac\" prints them."
+		(cd "$operator" && go run . rbac --name "$name" --state-namespace "$name-system")
+	} >"$out/$operator/config/rbac/roles.yaml"
 	for api in "$operator"/api/*/; do
 		api=${api%/}
 		mkdir -p "$out/$api" "$out/$operator/config/crd"

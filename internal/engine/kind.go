@@ -114,8 +114,9 @@ type Declared struct {
 	Identity string
 	Scheme   *runtime.Scheme
 	// CRDs is the YAML of its definitions; Kinds are the ones that it handles.
-	CRDs  [][]byte
-	Kinds []schema.GroupVersionKind
+	CRDs   [][]byte
+	Kinds  []schema.GroupVersionKind
+	Rights Rights
 }
 
 // Attempt is one run of a handler that has ended.

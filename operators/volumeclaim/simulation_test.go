@@ -58,5 +58,5 @@ func provideVolumes(w *einmaltest.World) {
 
 // Principle 9, for the whole operator: whatever goes wrong, alone or in pairs, each claim has its volume in the end.
 func TestWhateverGoesWrongClaimsHaveTheirVolumes(t *testing.T) {
-	einmaltest.Explore(t, lifeOfClaims, einmaltest.Schedules(schedules))
+	einmaltest.Explore(t, lifeOfClaims, einmaltest.Schedules(schedules), einmaltest.NoSpareRights())
 }

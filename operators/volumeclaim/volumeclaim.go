@@ -17,7 +17,7 @@ const identity = "volumeclaims.einmal.dev"
 
 // operator declares what happens when.
 func operator() *einmal.Operator {
-	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML))
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Applies(&corev1.PersistentVolumeClaim{}))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", provideVolume)
 	claims.OnUpdate("resize-pvc", provideVolume, einmal.Field("spec.size"))

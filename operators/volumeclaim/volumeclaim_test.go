@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,6 +40,7 @@ func TestOperator(t *testing.T) {
 	t.Run("a crash in the middle leaves nothing undone", s.crash)
 	t.Run("a volume that is not ours is left alone", s.foreignVolume)
 	t.Run("the volume of a deleted claim is collected", s.deletion)
+	t.Run("a right that is missing is named, and the work is done when it is there", s.missingRight)
 }
 
 // story is the operator and its cluster through the parts of a test.
@@ -125,6 +127,47 @@ func (s *story) deletion(t *testing.T) {
 	}
 	s.awaitGone(t, &v1.EphemeralVolumeClaim{}, "my-claim")
 	s.awaitGone(t, &corev1.PersistentVolumeClaim{}, "my-claim")
+}
+
+// missingRight takes from the roles that the operator ships one right of its own and one of its handlers.
+func (s *story) missingRight(t *testing.T) {
+	for right, name := range map[string]string{
+		"patch ephemeralvolumeclaims/status": "without-status", "create persistentvolumeclaims": "without-volumes",
+	} {
+		t.Run(right, func(t *testing.T) {
+			verb, kinds, _ := strings.Cut(right, " ")
+			restore := s.takeRight(t, verb, kinds)
+			s.create(t, name, "1Gi")
+			s.running.AwaitLog(t, fmt.Sprintf(`cannot %s resource \"%s\"`, verb, kinds))
+			restore()
+			s.awaitBound(t, name, "1Gi")
+		})
+	}
+}
+
+// takeRight takes one verb from the operator's role, and returns what gives it back.
+func (s *story) takeRight(t *testing.T, verb, from string) (restore func()) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: "volumeclaim"}, role); err != nil {
+		t.Fatal(err)
+	}
+	whole := role.DeepCopy()
+	for i, rule := range role.Rules {
+		if slices.Contains(rule.Resources, from) {
+			role.Rules[i].Verbs = slices.DeleteFunc(rule.Verbs, func(has string) bool { return has == verb })
+		}
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	if err := s.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		whole.ResourceVersion = role.ResourceVersion
+		if err := s.Update(t.Context(), whole); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestClaimsThatMakeNoSenseAreRefused needs no operator: the API server refuses them with a sentence that tells why.

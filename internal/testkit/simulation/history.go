@@ -17,6 +17,8 @@ type history struct {
 	calls  []engine.Attempt
 	writes []Request
 	values map[string][]digest
+	// rights are those that were used.
+	rights map[string]bool
 	// others is what another writer has written, by object and field.
 	others map[string]string
 }

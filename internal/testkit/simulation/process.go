@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -135,6 +137,9 @@ func (p *Process) options(operator Operator, declared engine.Declared) ctrl.Opti
 // send sends a request of the process, if nothing goes wrong.
 func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	request, known := requestOf(r)
+	if known && !p.dead() && !p.world.allowed(request) {
+		return forbidden(r, request), nil
+	}
 	if known && request.Verb == verbWatch && !p.dead() && !p.world.unreachable() {
 		return p.watch(r, next, request.Resource)
 	}
@@ -224,11 +229,28 @@ func (p *Process) note(request Request, answer *http.Response) error {
 
 // overloaded is the answer of an API server that has too much to do.
 func overloaded(r *http.Request) *http.Response {
-	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"overloaded"}`
+	return failure(r, http.StatusInternalServerError, metav1.StatusReasonInternalError, "overloaded")
+}
+
+// forbidden is the answer of an API server to somebody who has no right.
+func forbidden(r *http.Request, asked Request) *http.Response {
+	return failure(r, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+		"%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
+		asked.Resource, asked.Verb))
+}
+
+func failure(r *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: reason, Code: int32(code), Message: message, //nolint:gosec // Codes of HTTP are small.
+	})
+	if err != nil {
+		body = []byte(message)
+	}
 	return &http.Response{
-		StatusCode: http.StatusInternalServerError, Status: "500 Internal Server Error",
+		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(bytes.NewReader([]byte(body))), ContentLength: int64(len(body)), Request: r,
+		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
 	}
 }

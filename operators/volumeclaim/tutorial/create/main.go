@@ -13,7 +13,8 @@ import (
 )
 
 func main() {
-	op := einmal.New("volumeclaims.einmal.dev", einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML))
+	op := einmal.New("volumeclaims.einmal.dev", einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML),
+		einmal.Applies(&corev1.PersistentVolumeClaim{}))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", createVolume)
 	op.Main()

@@ -1,0 +1,91 @@
+package einmal
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// The verb rbac prints what an operator needs: for its kinds, for what its handlers ask for, and for its own books.
+func TestRolesArePrinted(t *testing.T) {
+	nothing := func(context.Context, *Change[corev1.Node]) error { return nil }
+	op := New("nodes.example.com", Access(&corev1.Pod{}, "list", "delete"))
+	For[corev1.Node](op).OnCreate("nothing", nothing)
+	tests := map[string]struct {
+		args []string
+		want []string
+	}{
+		"everywhere": {nil, []string{
+			"ClusterRole nodes.example.com: get list watch patch nodes, patch nodes/status, list delete pods, create patch events",
+			"ClusterRoleBinding nodes.example.com",
+			"Role nodes.example.com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps",
+			"RoleBinding nodes.example.com-system/nodes.example.com-state",
+		}},
+		"in two namespaces": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "a, b"}, []string{
+			"ClusterRole n: get list watch patch nodes, patch nodes/status",
+			"ClusterRoleBinding n",
+			"Role a/n: list delete pods, create patch events",
+			"RoleBinding a/n",
+			"Role b/n: list delete pods, create patch events",
+			"RoleBinding b/n",
+			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps",
+			"RoleBinding s/n-state",
+		}},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			var out, failures bytes.Buffer
+			if code := op.command(t.Context(), append([]string{"rbac"}, test.args...), &out, &failures); code != exitStopped {
+				t.Fatalf("exit code %d: %s", code, &failures)
+			}
+			if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+				t.Errorf("it prints\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+// told says in a line what each role gives.
+func told(t *testing.T, manifests string) []string {
+	t.Helper()
+	var lines []string
+	for document := range strings.SplitSeq(manifests, "---\n") {
+		var role struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+			Rules    []struct{ Verbs, Resources, ResourceNames []string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind == "" {
+			continue
+		}
+		line := role.Kind + " " + strings.TrimPrefix(role.Metadata.Namespace+"/"+role.Metadata.Name, "/")
+		for i, rule := range role.Rules {
+			line += map[bool]string{true: ": ", false: ", "}[i == 0]
+			line += strings.Join(append(append(rule.Verbs, rule.Resources...), rule.ResourceNames...), " ")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Rights to what nobody knows are a registration mistake.
+func TestRightsToAnUnknownKindAreAMistake(t *testing.T) {
+	type unknown struct{ corev1.Pod }
+	op := New("unknown.example.com", Access(&unknown{}, "get"), Access(nil), Access(&corev1.Pod{}))
+	For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
+	err := op.check()
+	for _, part := range []string{"option Access of *einmal.unknown", "einmal.Scheme", "give an object of the kind, and the verbs"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the mistake does not say %q: %v", part, err)
+		}
+	}
+	var _ client.Object = &unknown{}
+}

@@ -1,0 +1,97 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// allowed tells whether the rights that the operator's roles give are enough for a request, and notes those that are used.
+func (w *World) allowed(asked Request) bool {
+	namespace, name, namespaced := strings.Cut(asked.Object, "/")
+	if !namespaced {
+		namespace, name = "", asked.Object
+	}
+	rights := w.declared.Rights
+	rules := slices.Clone(rights.ClusterWide)
+	if len(rights.Namespaces) == 0 || slices.Contains(rights.Namespaces, namespace) {
+		rules = append(rules, rights.Served...)
+	}
+	if namespace == rights.Home {
+		rules = append(rules, rights.AtHome...)
+	}
+	for _, verb := range verbsOf(asked.Verb) {
+		if !w.useRight(rules, asked, name, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// verbsOf are the verbs that a request needs: who applies an object may create it.
+func verbsOf(verb string) []string {
+	if verb == verbApply {
+		return []string{verbPatch, verbCreate}
+	}
+	return []string{verb}
+}
+
+func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb string) bool {
+	resource, group, _ := strings.Cut(asked.Resource, ".")
+	if asked.Subresource != "" {
+		resource += "/" + asked.Subresource
+	}
+	for _, rule := range rules {
+		unnamed := verb == verbCreate || verb == verbList || verb == verbWatch
+		switch {
+		case !slices.Contains(rule.APIGroups, group), !slices.Contains(rule.Resources, resource), !slices.Contains(rule.Verbs, verb):
+		case len(rule.ResourceNames) > 0 && (unnamed || !slices.Contains(rule.ResourceNames, name)):
+		default:
+			w.history.use(rightOf(rule, resource, verb))
+			return true
+		}
+	}
+	return false
+}
+
+// rightOf names one right of a rule: patch widgets.example.com/status.
+func rightOf(rule rbacv1.PolicyRule, resource, verb string) string {
+	text := verb + " " + resource
+	if group := rule.APIGroups[0]; group != "" {
+		text += " of " + group
+	}
+	if len(rule.ResourceNames) > 0 {
+		text += " " + strings.Join(rule.ResourceNames, ", ")
+	}
+	return text
+}
+
+// Rights lists the rights that handlers asked for, and whether each was used.
+func (w *World) Rights() map[string]bool {
+	all := map[string]bool{}
+	for _, rule := range w.declared.Rights.Asked {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				name := rightOf(rule, resource, verb)
+				all[name] = w.history.used(name)
+			}
+		}
+	}
+	return all
+}
+
+func (h *history) use(right string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.rights == nil {
+		h.rights = map[string]bool{}
+	}
+	h.rights[right] = true
+}
+
+func (h *history) used(right string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rights[right]
+}

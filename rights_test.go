@@ -1,0 +1,73 @@
+package einmal_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// What the roles do not give is refused in a simulation as it is in a cluster, and the message names the remedy.
+func TestWhatTheRolesDoNotGiveIsRefused(t *testing.T) {
+	asking := func(options ...einmal.Option) (said string) {
+		einmaltest.Run(t, func(w *einmaltest.World) {
+			w.Start(func(*einmaltest.Process) *einmal.Operator {
+				op := einmal.New("asks.example.com", options...)
+				einmal.For[corev1.ConfigMap](op).OnCreate("ask", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+					if err := c.Client.Get(ctx, types.NamespacedName{Name: "default"}, &corev1.Namespace{}); err != nil {
+						said = err.Error()
+						return einmal.Permanent(err)
+					}
+					return nil
+				})
+				return op
+			})
+			w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}})
+			w.Advance(time.Minute)
+		})
+		return said
+	}
+	if said := asking(); !strings.Contains(said, "namespaces is forbidden") || !strings.Contains(said, "einmal.Access") {
+		t.Errorf("without the right it is told: %s", said)
+	}
+	if said := asking(einmal.Access(&corev1.Namespace{}, "get")); said != "" {
+		t.Errorf("with the right it is told: %s", said)
+	}
+	if said := asking(einmal.Access(&corev1.Namespace{}, "list")); !strings.Contains(said, "forbidden") {
+		t.Errorf("with another verb it is told: %s", said)
+	}
+}
+
+// Rights that handlers ask for and never use are found.
+func TestASpareRightIsFound(t *testing.T) {
+	finding := einmaltest.Search(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New("spares.example.com", einmal.Applies(&corev1.Secret{}))
+			einmal.For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *einmal.Change[corev1.ConfigMap]) error { return nil })
+			return op
+		})
+		w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}})
+		w.Advance(time.Minute)
+	}, einmaltest.NoSpareRights())
+	if finding == nil {
+		t.Fatal("nothing is found")
+	}
+	t.Log(finding)
+	var spare []string
+	for _, broken := range finding.Broken {
+		name, _, _ := strings.Cut(broken, " was never used")
+		spare = append(spare, name)
+	}
+	want := []string{"the right to create secrets", "the right to get secrets", "the right to patch secrets"}
+	if diff := cmp.Diff(want, spare); diff != "" {
+		t.Error(diff)
+	}
+}
