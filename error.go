@@ -11,14 +11,16 @@ import (
 // only waits: no attempt is counted, and however often it waits it is written once. An edit of the object does not
 // bring the attempt forward. A d below zero counts as zero.
 //
-// Any other error is retried with back-off: a second first, doubled each time up to five minutes, shifted by up to a
-// tenth; an edit of what the handler looks at ends the wait.
+// Any other error is retried with back-off, a second first, doubled each time up to five minutes, shifted by up to a
+// tenth, unless the handler's options Backoff and OnError say otherwise; an edit of what the handler looks at ends the
+// wait. What a handler writes and the API server finds invalid is such an error; from the tenth attempt on it is final.
 func RetryAfter(d time.Duration, err error) error {
 	return &invoke.RetryAfterError{Delay: max(d, 0), Err: err}
 }
 
 // Permanent says that no further attempt can help. The handler is not called again for this cause until what it looks
-// at changes; other handlers go on. A delete handler that fails so keeps its object. Permanent(nil) is an error too.
+// at changes; other handlers go on. A delete handler that fails so keeps its object, unless it is declared with
+// ReleaseOnFailure. Permanent(nil) is an error too.
 func Permanent(err error) error {
 	if err == nil {
 		err = errors.New("failed for good, without a reason given")

@@ -85,7 +85,8 @@ func (k *Kind[T]) OnUpdate(id string, fn HandlerFunc[T], options ...Option) {
 }
 
 // OnDelete declares a handler for objects that are being deleted. A finalizer, set before any other handler runs,
-// keeps the object until all delete handlers have succeeded; with the option Optional there is none.
+// keeps the object until all delete handlers have succeeded; with the option Optional there is none. One that fails for
+// good keeps the object: see ReleaseOnFailure.
 func (k *Kind[T]) OnDelete(id string, fn HandlerFunc[T], options ...Option) {
 	k.declare(cause.Delete, id, fn, options)
 }
@@ -116,6 +117,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	declared := engine.Handler{
 		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
 	}
+	settings.retries.into(&declared.Declaration)
 	if fn != nil {
 		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
 	}

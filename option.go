@@ -33,6 +33,7 @@ type handlerSettings struct {
 	atCreation              bool
 	saveFirst, countCrashes bool
 	optional, alsoDeleting  bool
+	retries                 retrySettings
 }
 
 type applySettings struct{ adopt bool }

@@ -66,7 +66,7 @@ func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
 	unrecorded := verb == engine.Event || verb == cause.Reconcile
 	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
 	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
-	return found
+	return append(found, s.retries.misplacedAt(verb)...)
 }
 
 // add puts a handler where the engine looks for it.

@@ -31,6 +31,10 @@ type memory struct {
 	waits map[string]time.Time
 	// levels is how level-triggered handlers stand in this process.
 	levels map[string]record.Entry
+	// deletionTold: what the deletion has superseded was told. releaseTold is the newest value of the annotation that
+	// releases objects of which was told that it names nobody.
+	deletionTold bool
+	releaseTold  string
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }

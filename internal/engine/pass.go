@@ -188,6 +188,7 @@ func (p *pass) state() handler.State {
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,
 		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
+		Release:    object.Text(p.body, "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
 		Now:        time.Now(),
 	}
 }
@@ -226,7 +227,7 @@ func (p *pass) next(done *work) time.Time {
 		state.Record = &done.record
 	}
 	following := p.pure.Decide(state)
-	if len(following.Runs) > 0 || following.Err != nil {
+	if len(following.Runs) > 0 || len(following.GivenUp) > 0 || following.Err != nil {
 		return state.Now
 	}
 	return following.Wake

@@ -11,6 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // work is what a pass has to write.
@@ -72,7 +73,7 @@ func (p *pass) saveFirst(ctx context.Context, w *work, run handler.Run) error {
 	if declared.CountCrashes {
 		w.outcomes = append(w.outcomes, outcome{run: run, seen: w.current, at: time.Now(), result: handler.Result{
 			Outcome: record.Retry, Message: "the attempt did not end: the process did",
-			Delay: handler.Backoff(p.memory.uid, run.ID, run.Attempt),
+			Delay: run.Backoff(p.memory.uid),
 		}})
 	}
 	if !declared.SaveFirst && !declared.CountCrashes || len(w.outcomes) == 0 {
@@ -159,14 +160,11 @@ func accepted(call *Call, err error) ([]patch.Edit, error) {
 
 func (p *pass) result(run handler.Run, err error) handler.Result {
 	verdict := invoke.Classify(err)
-	result := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked}
+	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked}
 	if err != nil {
-		result.Message = err.Error()
+		bare.Message = err.Error()
 	}
-	if verdict.Outcome == record.Retry && !verdict.Asked {
-		result.Delay = handler.Backoff(p.memory.uid, run.ID, run.Attempt)
-	}
-	return result
+	return run.Judge(p.memory.uid, bare, time.Now())
 }
 
 // remember keeps what the record does not say: how long a wait goes on, which resume handlers this process is done
@@ -198,23 +196,25 @@ func (w *work) fold(pure handler.Kind, newest record.Record) record.Record {
 
 // refuse turns the outcomes whose changes the API server does not accept into failures, and gives the changes up. It
 // tells whether there were any.
-func (w *work) refuse(p *pass, reason string) bool {
+func (w *work) refuse(p *pass, refusal error) bool {
 	if len(w.rest) == 0 && len(w.status) == 0 {
 		return false
 	}
 	w.rest, w.status = nil, nil
-	reason = p.scrub(reason, p.body)
+	reason := p.scrub(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
 		if !o.edited {
 			continue
 		}
-		o.result = handler.Result{
+		o.result = o.run.Judge(p.memory.uid, handler.Result{
 			Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
-			Delay: handler.Backoff(p.memory.uid, o.run.ID, o.run.Attempt),
-		}
+			Refused: !kube.Denied(refusal),
+		}, time.Now())
 		delete(p.memory.resumed, o.run.ID)
 		p.remember(o.run, o.result, o.seen)
 		p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason)
+		p.remember(o.run, o.result, o.seen)
+		p.tellRefused(o, reason)
 		w.outcomes[i] = o
 	}
 	return true

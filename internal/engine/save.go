@@ -68,7 +68,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 		return kube.ErrGone
 	}
 	unchanged := p.exact && version(newest) == version(p.base)
-	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, kube.Refusal(refusal)) {
+	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, refusal) {
 		return refusal
 	}
 	if err := p.openRaw(newest); err != nil {
@@ -157,7 +157,7 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 		p.memory.record, p.stored = text, text
 		p.noteRecorded()
 	}
-	p.markLost(w, p.statusOf(main, status).document)
+	p.markConditions(w, p.statusOf(main, status).document)
 	p.dropOtherCarrier(main, status)
 }
 

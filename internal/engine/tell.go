@@ -18,6 +18,9 @@ import (
 // tellCause logs why the object is looked at; loudly only when that is news.
 func (p *pass) tellCause() {
 	p.tellUnreadable()
+	p.tellDeletion()
+	p.tellMistaken()
+	p.tellGivenUp()
 	switch {
 	case p.plan.Cause == cause.Lost:
 		p.tellLost()
@@ -63,13 +66,21 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
+	if result.GaveUp != "" {
+		log = log.With("gaveUp", result.GaveUp)
+	}
 	switch result.Outcome {
 	case record.Done:
+		if result.Ignored {
+			log.Warn("handler failed; that counts as success, since it is declared with OnError(Ignore)", "error", err)
+			return
+		}
 		log.Info("handler succeeded")
 	case record.Waiting:
 		routine(log, run)("handler waits", "again", result.Delay.String())
 	case record.Failed:
 		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
+		p.tellBlocked(run.Declaration)
 	case record.Retry:
 		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())
 	case record.Pending, record.Outside:

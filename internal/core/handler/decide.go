@@ -28,6 +28,8 @@ type State struct {
 	Recreate string
 	// Levels holds, by level-triggered handler, how it stands in this process: nothing of it is in the record.
 	Levels map[string]record.Entry
+	// Release names the delete handler that a person gives up, object.ReleaseAll for all; "" for none.
+	Release string
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
 	Waits map[string]time.Time
 	Now   time.Time
@@ -76,12 +78,17 @@ type Plan struct {
 	Outside map[string]bool
 	// Err tells that a filter could not be asked: then nothing is planned. The record is there nevertheless.
 	Err error
+	// GivenUp are the handlers that the plan gives up without another attempt.
+	GivenUp []GivenUp
 	// Unreadable tells that what handlers have seen was digested with another key: see readable.
 	Unreadable bool
 }
 
 // Decide names the cause and plans what to do about it.
 func (k Kind) Decide(s State) Plan {
+	if s.Record != nil {
+		s.Record = k.renamed(s.Record)
+	}
 	in, failed := k.scopeOf(s)
 	if failed != nil {
 		return Plan{Cause: cause.Noop, Record: k.open(s, scope{}).Record, Err: failed}
@@ -130,10 +137,11 @@ func (k Kind) open(s State, in scope) Plan {
 		opened = k.recreate(opened, s.Recreate, in)
 	}
 	opened, moved := k.rescope(opened, s, in)
-	if moved { // A creation may have nobody to wait for any more.
+	abandoned := k.abandoned(opened, s)
+	if moved || abandoned { // A creation may have nobody to wait for any more.
 		opened = k.settleCreation(opened, s.Essence)
 	}
-	return Plan{Record: opened, Tidied: unreadable || added || introduced || asked || moved, Unreadable: unreadable}
+	return Plan{Record: opened, Tidied: unreadable || added || introduced || asked || moved || abandoned, Unreadable: unreadable}
 }
 
 // begin makes the record of an object that is handled for the first time, or whose record was lost.
@@ -231,16 +239,6 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planDeletion plans delete handlers that are not finished, and resume handlers that want to see deleted objects too.
-func (d *decision) planDeletion() {
-	for _, declared := range d.kind.Handlers {
-		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && d.resumes(declared)
-		if declared.Verb == cause.Delete || resumes {
-			d.consider(declared, d.plan.Record.Handlers[declared.ID])
-		}
-	}
-}
-
 // planInOrder plans update handlers with something to see, resume handlers that this process has not run yet, and creations
 // for handlers that the object came to be for later on.
 func (d *decision) planInOrder() {
@@ -258,6 +256,8 @@ func (d *decision) planInOrder() {
 			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
 		case declared.Verb == cause.Resume && d.resumes(declared):
 			d.consider(declared, entry)
+		case declared.Verb == cause.Resume && has:
+			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
 		}
 	}
 }
@@ -287,30 +287,42 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	case record.Outside:
 		return
 	case record.Failed:
-		if !d.edited(declared, entry) {
+		if d.givenUpByHand(declared, entry) || !d.edited(declared, entry) {
 			return
 		}
 		entry = record.Entry{Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late} // Attempts count anew.
 	case record.Retry, record.Waiting:
-		next := entry.Next
-		if newer, has := d.state.Waits[declared.ID]; has {
-			next = newer
-		}
-		if d.state.Now.Before(next) && (entry.Asked || !d.edited(declared, entry)) {
-			d.wake(next)
+		if d.givenUpByHand(declared, entry) || d.waits(declared, entry) {
 			return
+		}
+		if over := d.over(declared, entry); over != "" {
+			if !d.edited(declared, entry) {
+				d.giveUp(declared, entry, over)
+				return
+			}
+			entry = record.Entry{Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late}
 		}
 	case record.Pending:
 	}
 	d.attempt(declared, entry)
 }
 
+// waits tells whether it is too early for another attempt.
+func (d *decision) waits(declared Declaration, entry record.Entry) bool {
+	next := entry.Next
+	if newer, has := d.state.Waits[declared.ID]; has {
+		next = newer
+	}
+	early := d.state.Now.Before(next) && (entry.Asked || !d.edited(declared, entry))
+	if early {
+		d.wake(next)
+	}
+	return early
+}
+
 // attempt plans an attempt now.
 func (d *decision) attempt(declared Declaration, entry record.Entry) {
-	reason := declared.Verb
-	if declared.AtCreation && entry.Cause == string(cause.Create) {
-		reason = cause.Create
-	}
+	reason := declared.reason(entry)
 	run := Run{
 		Declaration: declared, Reason: reason, Waited: entry.Outcome == record.Waiting,
 		Attempt: entry.Attempts + 1, Started: entry.Started,

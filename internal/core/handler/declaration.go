@@ -29,6 +29,12 @@ type Declaration struct {
 	Changes []filter.Change
 	// AtCreation: an update handler answers the creation too, where there is something that it looks at.
 	AtCreation bool
+	// Limits bound the attempts of one handling of one cause.
+	Limits Limits
+	// Former are ids that the handler had in earlier releases.
+	Former []string
+	// Releases: a delete handler that has failed for good lets its object go.
+	Releases bool
 }
 
 // Kind is what is declared for one kind of objects.

@@ -15,6 +15,11 @@ type Result struct {
 	Delay   time.Duration
 	Asked   bool
 	Message string
+	// Refused: the API server found invalid what the handler wrote.
+	Refused bool
+	// GaveUp tells which limit has made the failure final. Ignored: what counts as success was an error.
+	GaveUp  string
+	Ignored bool
 }
 
 // Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
@@ -78,6 +83,9 @@ func (k Kind) Settle(r record.Record, current object.Body) record.Record {
 	r = k.settleCreation(r, current)
 	r = k.settleUpdates(r, current)
 	r.Deleted = r.Deleted || k.deletionDone(r)
+	if r.Deleted {
+		r = superseded(r)
+	}
 	return r.Pruned()
 }
 
@@ -133,11 +141,21 @@ func (k Kind) withoutDone(r record.Record, verb cause.Cause) record.Record {
 	return r
 }
 
-// deletionDone tells whether every delete handler that the object is for is done. One that failed for good keeps it.
+// superseded drops what the deletion has made void.
+func superseded(r record.Record) record.Record {
+	for id, entry := range r.Handlers {
+		if entry.Cause != string(cause.Delete) {
+			r = r.Without(id)
+		}
+	}
+	return r
+}
+
+// deletionDone tells whether no delete handler that the object is for keeps it. One that failed for good does, unless it
+// releases.
 func (k Kind) deletionDone(r record.Record) bool {
 	for _, declared := range k.Handlers {
-		outcome := r.Handlers[declared.ID].Outcome
-		if declared.Verb == cause.Delete && outcome != record.Done && outcome != record.Outside {
+		if declared.Verb == cause.Delete && declared.keeps(r.Handlers[declared.ID]) {
 			return false
 		}
 	}

@@ -28,7 +28,7 @@ type life struct {
 	resumed  map[string]bool
 	// settled, inherited and recreate are as in State.
 	settled, inherited bool
-	recreate           string
+	recreate, release  string
 	waits              map[string]time.Time
 	levels             map[string]record.Entry
 	// results are by handler; a handler without one succeeds.
@@ -90,7 +90,7 @@ func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
 		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Now: l.now,
-		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate,
+		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate, Release: l.release,
 	}
 	if l.stored != "" {
 		r, err := record.Decode(l.stored)
@@ -115,6 +115,9 @@ func (l *life) pass() (cause.Cause, []string) {
 		plan = l.kind.Decide(l.state())
 	}
 	l.nothingToResume(plan.Outside)
+	for _, given := range plan.GivenUp {
+		l.resumed[given.ID] = l.resumed[given.ID] || given.Verb == cause.Resume
+	}
 	r := plan.Record
 	seen := l.essence
 	var runs []string

@@ -165,22 +165,3 @@ func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // G6: never an erro
 		t.Errorf("the record has %d bytes", size)
 	}
 }
-
-func TestBackoffGrowsToACap(t *testing.T) {
-	last := time.Duration(0)
-	for attempt := 1; attempt <= 8; attempt++ {
-		delay := handler.Backoff("uid", "id", attempt)
-		if delay <= last {
-			t.Errorf("attempt %d waits %s, the one before %s", attempt, delay, last)
-		}
-		last = delay
-	}
-	for attempt := 9; attempt < 200; attempt++ {
-		if delay := handler.Backoff("uid", "id", attempt); delay < 4*time.Minute || delay > 6*time.Minute {
-			t.Errorf("attempt %d waits %s", attempt, delay)
-		}
-	}
-	if handler.Backoff("one", "id", 5) == handler.Backoff("other", "id", 5) {
-		t.Error("objects that failed together come back together")
-	}
-}

@@ -9,12 +9,20 @@ const (
 	kopfMarker   = "/kopf-managed"
 	recordName   = "/record"
 	recreateName = "/recreate"
+	releaseName  = "/release"
 	recordPrefix = `{"v":`
 )
 
 // RecreateAnnotation is the annotation by which a person asks the operator with this identity to run the create
 // handlers once more, once per value.
 func RecreateAnnotation(identity string) string { return identity + recreateName }
+
+// ReleaseAll is the value of the release annotation that stands for all delete handlers.
+const ReleaseAll = "*"
+
+// ReleaseAnnotation is the annotation by which a person asks the operator with this identity to give up a delete handler
+// that fails: its value is the id of the handler, or ReleaseAll.
+func ReleaseAnnotation(identity string) string { return identity + releaseName }
 
 // RecordAnnotation is the annotation in which the operator with this identity keeps its record.
 func RecordAnnotation(identity string) string { return identity + recordName }
@@ -54,7 +62,7 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
-		if key != RecreateAnnotation(identity) && !isBookkeeping(key, value, annotations) {
+		if key != RecreateAnnotation(identity) && key != ReleaseAnnotation(identity) && !isBookkeeping(key, value, annotations) {
 			kept[key] = value
 		}
 	}

@@ -53,6 +53,9 @@ func (d *Document) Empty() bool {
 // Operations are the steps, in order.
 func (d *Document) Operations() []Operation { return d.operations }
 
+// Value is what path has once the operations so far are done.
+func (d *Document) Value(path object.Path) (any, bool) { return object.Get(d.base, path...) }
+
 // Test makes the document conditional on path still being as in the base: the value, or the absence of one. Where
 // a parent is absent, it is the parent that must still be absent.
 func (d *Document) Test(path object.Path) {

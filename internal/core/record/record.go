@@ -107,6 +107,23 @@ func (r Record) Without(id string) Record {
 	return r
 }
 
+// Renamed returns the record with what it has for one handler under another id. What that id has already stays.
+func (r Record) Renamed(from, to string) Record {
+	if entry, found := r.Handlers[from]; found {
+		if _, taken := r.Handlers[to]; !taken {
+			r = r.With(to, entry)
+		}
+		r = r.Without(from)
+	}
+	for _, seen := range r.Seen {
+		view, found := seen.Views[from]
+		if _, taken := seen.Views[to]; found && !taken {
+			r = r.WithView(seen.Digest, to, view)
+		}
+	}
+	return r
+}
+
 // Keep returns the record with this essence among the seen ones, and the essence's digest. Views gives the digests of
 // the handlers' views; it is asked when the essence is too large to be kept.
 func (r Record) Keep(essence object.Body, views func() map[string]string) (Record, string) {

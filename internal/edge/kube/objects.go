@@ -100,8 +100,12 @@ func Refusal(err error) string {
 // Refused tells that the API server will not write this content, now or later: repeating it is no use. A missing right is
 // no refusal of the content: somebody may grant it. Admission webhooks deny with the same code as missing rights.
 func Refused(err error) bool {
-	denied := apierrors.IsForbidden(err) && strings.Contains(Refusal(err), "denied the request")
-	return denied || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return Denied(err) || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// Denied tells that an admission webhook or policy has said no, which it may see otherwise another time.
+func Denied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(Refusal(err), "denied the request")
 }
 
 // Older tells whether the first of two resource versions of one resource is older. Versions that cannot be compared

@@ -1,0 +1,51 @@
+package handler
+
+import (
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// planDeletion plans the delete handlers that are not finished, and the resume handlers that run during a deletion too.
+func (d *decision) planDeletion() {
+	for _, declared := range d.kind.Handlers {
+		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && d.resumes(declared)
+		if declared.Verb == cause.Delete || resumes {
+			d.consider(declared, d.plan.Record.Handlers[declared.ID])
+		}
+	}
+}
+
+// givenUpByHand gives a delete handler up whose last attempt has failed, if a person asks for that. It tells whether that
+// is so.
+func (d *decision) givenUpByHand(declared Declaration, entry record.Entry) bool {
+	asked := d.state.Release == declared.ID || d.state.Release == object.ReleaseAll
+	failed := entry.Outcome == record.Failed || entry.Outcome == record.Retry
+	if declared.Verb != cause.Delete || !asked || !failed {
+		return false
+	}
+	d.plan.Record = d.plan.Record.With(declared.ID, record.Entry{
+		Cause: string(cause.Delete), Outcome: record.Done, Message: record.Shorten("given up by hand: " + entry.Message),
+	})
+	d.plan.Tidied = true
+	d.plan.GivenUp = append(d.plan.GivenUp, GivenUp{Declaration: declared, Why: entry.Message, ByHand: true})
+	return true
+}
+
+// Blocked lists the delete handlers that have failed for good and keep the object, in the order of their declaration.
+func (k Kind) Blocked(r record.Record) []string {
+	var blocked []string
+	for _, declared := range k.Handlers {
+		entry := r.Handlers[declared.ID]
+		if declared.Verb == cause.Delete && entry.Outcome == record.Failed && declared.keeps(entry) {
+			blocked = append(blocked, declared.ID)
+		}
+	}
+	return blocked
+}
+
+// keeps tells whether a delete handler with this entry keeps the object.
+func (d Declaration) keeps(entry record.Entry) bool {
+	released := (d.Releases || d.Optional) && entry.Outcome == record.Failed
+	return entry.Outcome != record.Done && entry.Outcome != record.Outside && !released
+}

@@ -1,0 +1,268 @@
+package handler_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// tried is an attempt of a handler with limits.
+func tried(limits handler.Limits, attempt int) handler.Run {
+	return handler.Run{Declaration: handler.Declaration{ID: "id", Limits: limits}, Attempt: attempt, Started: begin()}
+}
+
+func begin() time.Time { return time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC) }
+
+func TestTheBackoffGrowsToItsCap(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		limits      handler.Limits
+		first, most time.Duration
+	}{
+		{"usual", handler.Limits{}, time.Second, 5 * time.Minute},
+		{"own", handler.Limits{FirstBackoff: 3 * time.Second, LongestBackoff: 10 * time.Second}, 3 * time.Second, 10 * time.Second},
+		{"constant", handler.Limits{FirstBackoff: time.Minute, LongestBackoff: time.Minute}, time.Minute, time.Minute},
+		{"without end", handler.Limits{FirstBackoff: time.Hour, LongestBackoff: math.MaxInt64 / 2}, time.Hour, math.MaxInt64 / 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := test.first
+			for attempt := 1; attempt < 200; attempt++ {
+				delay, again := tried(test.limits, attempt).Backoff("uid"), tried(test.limits, attempt).Backoff("uid")
+				if delay < want-want/10 || delay > want+want/10 || again != delay {
+					t.Fatalf("attempt %d waits %s, and then %s, want about %s", attempt, delay, again, want)
+				}
+				if want *= 2; want > test.most || want < 0 {
+					want = test.most
+				}
+			}
+		})
+	}
+	if tried(handler.Limits{}, 5).Backoff("one") == tried(handler.Limits{}, 5).Backoff("other") {
+		t.Error("objects that failed together come back together")
+	}
+}
+
+// The rules of what a result means, one each.
+func TestLimitsAndPoliciesOfAnAttempt(t *testing.T) {
+	failed := handler.Result{Outcome: record.Retry, Message: "no luck"}
+	asked := handler.Result{Outcome: record.Retry, Delay: time.Minute, Asked: true, Message: "no luck"}
+	waits := handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
+	invalid := handler.Result{Outcome: record.Retry, Refused: true, Message: "no luck"}
+	three := handler.Limits{MaxAttempts: 3}
+	minutes := handler.Limits{Timeout: 10 * time.Minute}
+	for _, test := range []struct {
+		name    string
+		limits  handler.Limits
+		attempt int
+		after   time.Duration
+		bare    handler.Result
+		want    record.Outcome
+		message string
+	}{
+		{"an error is tried again (scenario 22)", handler.Limits{}, 1, 0, failed, record.Retry, "no luck"},
+		{"a success is one", three, 9, time.Hour, handler.Result{Outcome: record.Done}, record.Done, ""},
+		{"Permanent is final (scenario 23)", handler.Limits{OnError: handler.Ignore}, 1, 0, handler.Result{Outcome: record.Failed, Message: "never"}, record.Failed, "never"},
+		{"Ignore is success (scenario 24)", handler.Limits{OnError: handler.Ignore}, 1, 0, failed, record.Done, ""},
+		{"Ignore leaves RetryAfter alone", handler.Limits{OnError: handler.Ignore}, 1, 0, asked, record.Retry, "no luck"},
+		{"Fail is final", handler.Limits{OnError: handler.Fail}, 1, 0, failed, record.Failed, "no luck"},
+		{"Fail leaves RetryAfter alone", handler.Limits{OnError: handler.Fail}, 1, 0, asked, record.Retry, "no luck"},
+		{"Fail leaves waiting alone", handler.Limits{OnError: handler.Fail}, 1, 0, waits, record.Waiting, ""},
+		{"the second of three attempts (scenario 25)", three, 2, 0, failed, record.Retry, "no luck"},
+		{"the last of three attempts (scenario 25)", three, 3, 0, failed, record.Failed, "gave up, MaxAttempts(3) are made: no luck"},
+		{"the last of three attempts asks for another", three, 3, 0, asked, record.Failed, "gave up, MaxAttempts(3) are made: no luck"},
+		{"waiting is not counted", three, 3, 0, waits, record.Waiting, ""},
+		{"waiting after three attempts", three, 4, 0, waits, record.Failed, "gave up, MaxAttempts(3) are made"},
+		{"in time (scenario 26)", minutes, 1, 9 * time.Minute, asked, record.Retry, "no luck"},
+		{"too late (scenario 26)", minutes, 1, 9*time.Minute + time.Second, asked, record.Failed, "gave up, Timeout(10m0s): no attempt may start later after the first: no luck"},
+		{"waiting too long", minutes, 1, 9*time.Minute + time.Second, waits, record.Failed, "gave up, Timeout(10m0s): no attempt may start later after the first"},
+		{"invalid once (scenario 92)", handler.Limits{}, 9, 0, invalid, record.Retry, "no luck"},
+		{"invalid again and again (scenario 92)", handler.Limits{}, 10, 0, invalid, record.Failed, "gave up, what it writes is not valid, after 10 attempts: no luck"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := tried(test.limits, test.attempt).Judge("uid", test.bare, begin().Add(test.after))
+			if got.Outcome != test.want || got.Message != test.message {
+				t.Errorf("%s %q, want %s %q", got.Outcome, got.Message, test.want, test.message)
+			}
+			if got.Ignored != (test.want == record.Done && test.bare.Outcome != record.Done) {
+				t.Errorf("ignored: %t", got.Ignored)
+			}
+		})
+	}
+}
+
+func limited(id string, verb cause.Cause, limits handler.Limits) handler.Declaration {
+	found := declared(id, verb)
+	found.Limits = limits
+	return found
+}
+
+// An attempt that ended the process was the last one: nothing runs, and the record tells why.
+func TestLimitsThatWerePassedWhileNobodyLooked(t *testing.T) { // scenarios 25, 26
+	for _, test := range []struct {
+		name   string
+		limits handler.Limits
+		later  time.Duration
+	}{
+		{"MaxAttempts", handler.Limits{MaxAttempts: 1}, time.Minute},
+		{"Timeout", handler.Limits{Timeout: time.Hour}, 2 * time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLife(t, limited("make", cause.Create, test.limits), declared("resize", cause.Update))
+			l.fail("make", time.Minute)
+			l.expect(cause.Create, "make(create, 1)")
+			l.restart()
+			l.now = l.now.Add(test.later)
+			l.expect(cause.Create)
+			entry := l.record().Handlers["make"]
+			if entry.Outcome != record.Failed || !strings.HasPrefix(entry.Message, "gave up, "+test.name) || !strings.HasSuffix(entry.Message, "no luck") {
+				t.Errorf("%s %q", entry.Outcome, entry.Message)
+			}
+			l.expect(cause.Noop)
+			l.essence = spec("a", 2)
+			l.expect(cause.Create, "make(create, 1)?") // What it looks at has changed: afresh.
+		})
+	}
+}
+
+func TestAnEditWhileNobodyLookedBeginsAfresh(t *testing.T) {
+	l := newLife(t, limited("resize", cause.Update, handler.Limits{Timeout: time.Hour}))
+	l.expect(cause.Create)
+	l.fail("resize", time.Minute)
+	l.essence = spec("a", 2)
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2 spec.b:1-><nil>")
+	l.now = l.now.Add(2 * time.Hour)
+	l.essence = spec("a", 3)
+	l.succeed("resize")
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->3 spec.b:1-><nil>")
+}
+
+func TestAResumeHandlerWhoseTimeIsOverIsNotCalled(t *testing.T) {
+	l := newLife(t, limited("greet", cause.Resume, handler.Limits{Timeout: time.Minute}))
+	l.expect(cause.Create)
+	l.restart()
+	l.fail("greet", time.Minute)
+	l.expect(cause.Resume, "greet(resume, 1)")
+	l.restart()
+	l.now = l.now.Add(time.Hour)
+	l.expect(cause.Resume)
+	if entries := l.record().Handlers; len(entries) != 0 {
+		t.Errorf("left: %v", entries)
+	}
+}
+
+func TestADeleteHandlerThatReleasesItsObject(t *testing.T) { // scenario 18
+	l := twoDeletes(t)
+	l.kind.Handlers[1].Releases = true
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.results["one"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.fail("two", time.Minute)
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if blocked := l.kind.Blocked(l.record()); blocked != nil || !l.marked {
+		t.Errorf("blocked by %q, held: %t", blocked, l.marked)
+	}
+	l.now = l.now.Add(time.Minute)
+	l.succeed("two")
+	l.expect(cause.Delete, "two(delete, 2)")
+	if l.marked {
+		t.Error("not released")
+	}
+}
+
+// The way out by hand: the delete handlers that failed are given up.
+func TestTheAnnotationThatReleasesAnObject(t *testing.T) { // scenario 18
+	for _, test := range []struct {
+		name, value string
+		want        []string // who keeps the object afterwards
+	}{
+		{"one handler", "one", []string{"two"}},
+		{"the other one", "two", []string{"one"}},
+		{"all that failed", object.ReleaseAll, nil},
+		{"nobody", "three", []string{"one", "two"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := twoDeletes(t)
+			l.expect(cause.Create, "make(create, 1)")
+			l.deleting = true
+			for _, id := range []string{"one", "two"} {
+				l.results[id] = handler.Result{Outcome: record.Failed, Message: "never"}
+			}
+			l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+			l.release = test.value
+			if len(test.want) == 0 {
+				l.expect(cause.Delete)
+				l.release = "" // It was given up once and for all.
+				l.expect(cause.Free)
+			} else {
+				l.expect(cause.Delete)
+			}
+			if diff := cmp.Diff(test.want, l.kind.Blocked(l.record())); diff != "" || l.marked != (len(test.want) > 0) {
+				t.Errorf("held: %t, blocked: %s", l.marked, diff)
+			}
+		})
+	}
+}
+
+// A delete handler that is tried again and again has failed too; one that waits, or was not called yet, has not.
+func TestOnlyDeleteHandlersThatFailedAreGivenUp(t *testing.T) {
+	l := twoDeletes(t)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting, l.release = true, object.ReleaseAll
+	l.fail("one", time.Hour)
+	l.results["two"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	l.expect(cause.Delete)
+	if entries := l.record().Handlers; entries["one"].Outcome != record.Done || entries["one"].Message != "given up by hand: no luck" {
+		t.Errorf("%+v", entries["one"])
+	}
+	if !l.marked {
+		t.Fatal("released, although a handler waits")
+	}
+	l.now = l.now.Add(time.Minute)
+	l.succeed("two")
+	l.expect(cause.Delete, "two(delete, 1)?")
+	if l.marked {
+		t.Error("not released")
+	}
+}
+
+func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // scenario 13
+	l := newLife(t, declared("greet", cause.Resume), declared("first", cause.Resume), declared("unmake", cause.Delete))
+	l.kind.Handlers[1].AlsoDeleting = true
+	l.expect(cause.Create)
+	l.expect(cause.Resume, "greet(resume, 1)", "first(resume, 1)")
+	l.deleting = true
+	l.fail("unmake", time.Minute)
+	l.expect(cause.Delete, "unmake(delete, 1)") // Resumed before.
+	l.restart()
+	l.fail("first", time.Hour)
+	l.expect(cause.Delete, "first(resume, 1)")
+	l.now = l.now.Add(time.Minute)
+	l.succeed("unmake")
+	l.expect(cause.Delete, "unmake(delete, 2)")
+	if l.marked {
+		t.Error("the object waits for the resume handler")
+	}
+	l.restart()
+	l.expect(cause.Free)
+}
+
+// What was not finished is void, and takes no room while others keep the object.
+func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // scenario 35
+	l := twoDeletes(t)
+	l.fail("make", time.Hour)
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if _, left := l.record().Handlers["make"]; left {
+		t.Errorf("left: %s", l.stored)
+	}
+}

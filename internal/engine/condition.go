@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+// warn sends an event about the object, for people who ask why it is as it is.
+func (p *pass) warn(reason, action, sentence string, args ...any) {
+	if p.events == nil {
+		return
+	}
+	subject := &unstructured.Unstructured{Object: object.Body{
+		"metadata": object.Body{
+			"name": p.key.Name, "namespace": p.key.Namespace, "uid": p.memory.uid, "resourceVersion": version(p.body),
+		},
+	}}
+	subject.SetGroupVersionKind(p.kind.GVK)
+	p.events.Eventf(subject, nil, corev1.EventTypeWarning, reason, action, sentence, args...)
+}
+
+// conditionsField is where the conventions of Kubernetes put conditions.
+func conditionsField() object.Path { return object.Path{"status", "conditions"} }
+
+// condition is one that the framework itself sets, beside those of handlers.
+type condition struct {
+	name, reason, message string
+	holds                 bool
+}
+
+// conditions are those that begin or end with this work.
+func (p *pass) conditions(w *work) []condition {
+	var found []condition
+	lost, asked := p.plan.Cause == cause.Lost, p.record != nil && p.record.Recreated != w.record.Recreated
+	if lost || asked {
+		found = append(found, condition{
+			name: lostCondition, reason: lostReason, holds: lost,
+			message: "see the annotation " + object.RecreateAnnotation(p.settings.Identity),
+		})
+	}
+	blocked := p.pure.Blocked(w.record)
+	if len(blocked) > 0 || p.record != nil && len(p.pure.Blocked(*p.record)) > 0 {
+		found = append(found, condition{
+			name: blockedCondition, reason: blockedReason, holds: len(blocked) > 0,
+			message: "failed for good: " + strings.Join(blocked, ", ") + "; see the annotation " + object.ReleaseAnnotation(p.settings.Identity),
+		})
+	}
+	return found
+}
+
+// markConditions adds what has become of the conditions to the document of the status. It expects their list to be as it
+// was.
+func (p *pass) markConditions(w *work, document *patch.Document) {
+	found := p.conditions(w)
+	if !p.description.HasConditions || len(found) == 0 {
+		return
+	}
+	value, _ := document.Value(conditionsField())
+	list, _ := value.([]any)
+	generation, _ := object.Get(p.body, "metadata", "generation")
+	changed := false
+	for _, c := range found {
+		var news bool
+		list, news = c.put(list, generation)
+		changed = changed || news
+	}
+	if changed {
+		document.Test(conditionsField())
+		document.Edit(patch.Edit{Path: conditionsField(), Value: list})
+	}
+}
+
+// put returns the list with the condition, and whether that is any news. One that never held is not told to have ended.
+func (c condition) put(list []any, generation any) ([]any, bool) {
+	status := string(metav1.ConditionFalse)
+	if c.holds {
+		status = string(metav1.ConditionTrue)
+	}
+	others, since := make([]any, 0, len(list)+1), time.Now().UTC().Format(time.RFC3339)
+	var known object.Body
+	for _, item := range list {
+		if one, is := item.(object.Body); is && object.Text(one, "type") == c.name {
+			known = one
+		} else {
+			others = append(others, item)
+		}
+	}
+	was := object.Text(known, "status")
+	if known == nil && !c.holds || was == status && (!c.holds || object.Text(known, "message") == c.message) {
+		return list, false
+	}
+	if was == status {
+		since = object.Text(known, "lastTransitionTime")
+	}
+	return append(others, object.Body{
+		"type": c.name, "status": status, "reason": c.reason, "message": c.message,
+		"observedGeneration": generation, "lastTransitionTime": since,
+	}), true
+}
