@@ -39,6 +39,7 @@ func scriptSubjects() einmaltest.Subjects {
 	}
 	maps.Copy(subjects, verbSubjects())
 	maps.Copy(subjects, filterSubjects())
+	maps.Copy(subjects, retrySubjects())
 	return subjects
 }
 
