@@ -212,8 +212,6 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		}, time.Now())
 		delete(p.memory.resumed, o.run.ID)
 		p.remember(o.run, o.result, o.seen)
-		p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason)
-		p.remember(o.run, o.result, o.seen)
 		p.tellRefused(o, reason)
 		w.outcomes[i] = o
 	}
