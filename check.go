@@ -97,7 +97,7 @@ func (d *declaredKind) check() error {
 			}
 		}
 	}
-	return errors.Join(append(found, d.checkFormer(form)...)...)
+	return errors.Join(append(found, d.checkFormer()...)...)
 }
 
 // conditions are the fields that only conditions of a handler name. Those on labels and annotations are always right.

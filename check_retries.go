@@ -3,7 +3,6 @@ package einmal
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -26,7 +25,7 @@ func (s retrySettings) misplacedAt(verb cause.Cause) []error {
 }
 
 // checkFormer finds former ids that do not lead to one handler.
-func (d *declaredKind) checkFormer(form *regexp.Regexp) []error {
+func (d *declaredKind) checkFormer() []error {
 	holders := map[string]string{}
 	for _, declared := range d.handlers() {
 		holders[declared.ID] = declared.ID
@@ -37,7 +36,7 @@ func (d *declaredKind) checkFormer(form *regexp.Regexp) []error {
 			where := fmt.Sprintf("handler %q of %s: option FormerlyKnownAs", declared.ID, d.kind.GVK.Kind)
 			holder, taken := holders[former]
 			switch {
-			case !form.MatchString(former):
+			case checkID(former) != nil:
 				found = append(found, fmt.Errorf("%s: %q was never an id; give the one that an earlier release declared", where, former))
 			case taken:
 				found = append(found, fmt.Errorf("%s: %q is the id of handler %q already; a record can go to one handler, so leave it out or rename that one", where, former, holder))
