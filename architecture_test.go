@@ -49,6 +49,7 @@ func rooms() map[string][]string {
 		"einmaltest":       {library, "internal/testkit", "internal/engine", "internal/edge", "internal/core"},
 
 		"cmd/einmal": {library},
+		"examples":   {library, "einmaltest"},
 		"devcluster": {},
 		"tools":      {},
 	}

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Writes every generated file below the given folder (the repository, if none is given), under the path that the file
-# has in the repository: deep copies and CRDs of each operator's API, and its roles.
+# has in the repository: deep copies and CRDs of each operator's API, and its roles; of an example, its roles.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath "${1:-.}")
 
-for operator in operators/*/; do
+shopt -s nullglob # An operator of one file has no API package.
+for operator in operators/*/ examples/*/; do
 	operator=${operator%/}
 	name=$(basename "$operator")
 	mkdir -p "$out/$operator/config/rbac"

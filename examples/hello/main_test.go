@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// longest is how many lines the first operator of a newcomer may have.
+const longest = 40
+
+func TestTheFirstOperatorIsShort(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(text, []byte("\n")); lines > longest {
+		t.Errorf("it has %d lines, want at most %d", lines, longest)
+	}
+}
+
+// Design §4: the operator of the README runs as it is printed: it brings its definition, greets, greets again under a new
+// name, and no more often than that.
+func TestTheOperatorRunsAsPrinted(t *testing.T) {
+	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
+	c := einmaltest.StartCluster(t)
+	program := einmaltest.Build(t, ".")
+	definitions, err := exec.CommandContext(t.Context(), program, "crds").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, string(definitions), "apply", "-f", "-")
+	c.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	c.ApplyFolders(t, "config/rbac")
+	running := c.Run(t, program, c.ServiceAccount(t, "hello-system", "hello"), "--state-namespace", "hello-system")
+	c.ApplyFolders(t, "config/samples")
+	greeted := func(want string) {
+		t.Helper()
+		einmaltest.Eventually(t, "the greeting is "+want, func(ctx context.Context) error {
+			var greeting corev1.ConfigMap
+			err := c.Get(ctx, types.NamespacedName{Namespace: "default", Name: "world"}, &greeting)
+			if err == nil && greeting.Data["greeting"] != want {
+				err = fmt.Errorf("it is %q", greeting.Data["greeting"])
+			}
+			return err
+		})
+	}
+	greeted("Hello, World!")
+	c.Kubectl(t, "", "patch", "hello", "world", "--type=merge", "-p", `{"spec":{"name":"Kubernetes"}}`)
+	greeted("Hello, Kubernetes!")
+	running.AwaitLog(t, "handler=greet-again")
+	if text := c.Kubectl(t, "", "get", "hello", "world", "-o", "jsonpath={.status.greeting}"); text != "Hello, Kubernetes!" {
+		t.Errorf("the status says %q", text)
+	}
+	running.Stop(t)
+	again := c.Run(t, program, c.ServiceAccount(t, "hello-system", "hello"), "--state-namespace", "hello-system")
+	again.AwaitLog(t, "nothing to do: all objects are as they were left")
+}
