@@ -31,7 +31,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"an outcome that cannot be written is not forgotten":           w.unsavedOutcome,
 		"a handler's own change does not call it (scenario 61)":        w.ownChange,
 		"a copied manifest is a new object":                            w.copiedManifest,
-		"two operators share a kind":                                   w.twoOperators,
+		"two operators share a kind (scenario 99)":                     w.twoOperators,
 		"a field that the schema does not have is reported (G: §4)":    w.droppedField,
 		"children are applied, foreign objects and owners refused":     w.children,
 		"an outcome is saved while a long handler runs (design §6)":    w.flushed,

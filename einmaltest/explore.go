@@ -92,7 +92,6 @@ type explorer struct {
 // search returns what it has found, and says how much was played.
 func search(t *testing.T, scenario Scenario, options []Option) (*Finding, string) {
 	t.Helper()
-	simulation.PrepareProcess()
 	e := &explorer{scenario: scenario, settings: newSettings(options), used: map[string]bool{}}
 	e.clean = play(t, scenario, e.setup(nil))
 	e.use(e.clean.rights)
@@ -186,7 +185,6 @@ func replay(t *testing.T, scenario Scenario, text string) {
 	if err != nil {
 		t.Fatalf("%s: %v", ReplayVariable, err)
 	}
-	simulation.PrepareProcess()
 	e := &explorer{scenario: scenario}
 	e.clean = play(t, scenario, e.setup(nil))
 	setup := e.setup(schedule)

@@ -15,7 +15,6 @@ import (
 // Run plays a scenario once, with nothing that goes wrong. What the operator logs goes to the log of the test.
 func Run(t *testing.T, scenario Scenario) {
 	t.Helper()
-	simulation.PrepareProcess()
 	found := play(t, scenario, simulation.Setup{Definitions: &simulation.Definitions{}, Log: logTo(t)})
 	for _, failure := range found.failures {
 		t.Error(failure)

@@ -104,6 +104,7 @@ var PrepareProcess = sync.OnceFunc(func() {
 
 // New makes a world with the kinds of an operator. It must be called in a bubble, and ended there with End.
 func New(setup Setup, operator Operator) (*World, error) {
+	PrepareProcess()
 	declared := operator.Observe(nil, setup.Log)
 	definitions, err := setup.Definitions.of(declared.CRDs)
 	if err != nil {
