@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
@@ -141,9 +143,14 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the discovery client: %w", err)
 	}
+	counted, err := metrics.Register(crmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Events:  mgr.GetEventRecorder(op.settings.Identity),
+		Metrics: counted,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {
@@ -161,7 +168,9 @@ type RunOptions struct {
 	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere. The answer of /healthz is a JSON
 	// object of what the probes tell: see OnProbe.
 	HealthAddress string
-	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere.
+	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere. Beside the metrics of controller-runtime it has
+	// those of handlers, whose names begin with einmal_: docs/metrics.md lists them. In a manager of your own they are on its
+	// /metrics.
 	MetricsAddress string
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/scrub"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
 // keeper handles all objects of one kind. Its queue gives it one object at a time per key.
@@ -37,6 +38,7 @@ type keeper struct {
 	startup     startup
 	watermarks  watermarks
 	events      events.EventRecorder
+	meter       *metrics.Kind
 	scrubber    *scrub.Scrubber
 	log         *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
@@ -58,6 +60,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 	}
 	k.startup.log = k.log
 	k.events = o.Events
+	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
 		ledger: kube.Ledger{
@@ -95,6 +98,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	k.observe(ctx, request.NamespacedName, waiting)
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
+		k.meter.Pending(request.String())
 		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))
 		log := k.log.With("object", request.String(), "error", err)
 		if panicked, is := errors.AsType[*filter.PanicError](err); is {

@@ -18,6 +18,7 @@ const (
 // tellLost warns once: in the log and as an event. The condition goes with the record.
 func (p *pass) tellLost() {
 	annotation := object.RecreateAnnotation(p.settings.Identity)
+	p.meter.Lost()
 	p.log.Warn("the record was lost while the operator was down: create handlers do not run", "wayOut", annotation)
 	p.warn(lostCondition, "Resume", lostSentence, annotation)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,6 +123,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 		Run: handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
 		Log: log, Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
 	}
+	begun := time.Now()
 	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.Deadline, func(ctx context.Context) error {
 		return observer.Call(ctx, call)
 	})
@@ -130,6 +132,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 		outcome = record.Failed
 		tellObserver(log, next.kind, k.scrubbed(err, call.Given, call.Left))
 	}
+	k.count(call.Run, outcome, time.Since(begun))
 	if k.settings.Witness != nil {
 		k.settings.Witness(Attempt{
 			Kind: k.kind.GVK, Object: key, Handler: observer.ID, Reason: next.kind, Number: 1, Outcome: outcome,

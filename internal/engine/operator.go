@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
 // How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
@@ -40,6 +41,7 @@ type Operator struct {
 	Cache     cache.Cache
 	Discovery discovery.DiscoveryInterface
 	Events    events.EventRecorder
+	Metrics   *metrics.Metrics
 
 	begun   atomic.Bool
 	mu      sync.Mutex
@@ -92,6 +94,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		return err
 	}
 	k := newKeeper(o, kind, found)
+	defer k.meter.Close()
 	k.stop = ctx.Done()
 	k.tellServing()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.

@@ -52,8 +52,12 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	if unsaved := p.memory.unsaved; unsaved != nil {
 		return time.Now(), p.save(ctx, unsaved)
 	}
-	if undecided != nil || p.passesBy() {
+	if undecided != nil {
 		return time.Time{}, undecided
+	}
+	if p.passesBy() {
+		p.meter.Settled(p.key.String())
+		return time.Time{}, nil
 	}
 	return p.act(ctx)
 }
@@ -82,6 +86,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 	if err != nil || p.memory == nil {
 		return time.Time{}, err
 	}
+	p.notePending(done)
 	return p.next(done), nil
 }
 
@@ -238,6 +243,7 @@ func (p *pass) gone() {
 		p.log.Info("the object is gone")
 	}
 	p.memories.forget(p.key)
+	p.meter.Settled(p.key.String())
 	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil
 }

@@ -109,7 +109,9 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	err = p.scrubbed(err, call.Given, call.Left)
 	left := patch.Apply(given, edits)
 	result := p.result(run, err)
-	p.tellOutcome(run, result, err, time.Since(begun))
+	took := time.Since(begun)
+	p.tellOutcome(run, result, err, took)
+	p.count(run, result.Outcome, took)
 	p.witness(run, result)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
@@ -213,6 +215,7 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		delete(p.memory.resumed, o.run.ID)
 		p.remember(o.run, o.result, o.seen)
 		p.tellRefused(o, reason)
+		p.meter.Refused(o.run.ID)
 		w.outcomes[i] = o
 	}
 	return true

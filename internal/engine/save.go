@@ -71,6 +71,9 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, refusal) {
 		return refusal
 	}
+	if !unchanged && errors.Is(refusal, kube.ErrConflict) {
+		p.meter.Conflict()
+	}
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}

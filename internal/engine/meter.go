@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
+)
+
+// count tells the metrics of an attempt that has ended.
+func (k *keeper) count(run handler.Run, outcome record.Outcome, took time.Duration) {
+	k.meter.Ran(metrics.Run{
+		Handler: run.ID, Reason: string(run.Reason), Outcome: string(outcome), Attempt: run.Attempt, Took: took,
+	})
+}
+
+// notePending tells the metrics whether some handler is not finished with the object, after what was done.
+func (p *pass) notePending(done *work) {
+	if p.plan.Cause != cause.Free && !done.record.Deleted && (open(done.record.Handlers) || open(p.memory.levels)) {
+		p.meter.Pending(p.key.String())
+		return
+	}
+	p.meter.Settled(p.key.String())
+}
+
+func open(entries map[string]record.Entry) bool {
+	for _, entry := range entries {
+		if entry.Outcome.Open() {
+			return true
+		}
+	}
+	return false
+}
