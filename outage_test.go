@@ -190,36 +190,39 @@ func TestRefusedListsAreTriedUntilTheyAreAnswered(t *testing.T) {
 	for code, reason := range map[int]string{
 		http.StatusInternalServerError: "InternalError", http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound",
 	} {
-		t.Run(reason, func(t *testing.T) {
-			j := &journal{}
-			virtually(t, testLog(t), func(op *einmal.Operator) { typedCarrier().declare(op, plan{journal: j}) }, func(t *testing.T, w *virtualWorld) {
-				w.Pass(time.Minute)
-				w.Stop()
-				if err := w.User.Create(t.Context(), widgetNamed("early")); err != nil {
-					t.Fatal(err)
-				}
-				refused := 0
-				remove := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
-					if strings.HasSuffix(r.URL.Path, "/widgets") && r.Method == http.MethodGet {
-						refused++
-						refuse(answer, code, reason)
-						return
-					}
-					next.ServeHTTP(answer, r)
-				})
-				w.start()
-				w.Pass(5 * time.Minute)
-				if len(j.of("early")) != 0 || refused == 0 || refused > 5*60 {
-					t.Errorf("after %d refusals in five minutes it was called %q", refused, j.of("early"))
-				}
-				remove()
-				w.Pass(2 * time.Minute)
-				if got := j.of("early"); !slices.Equal(got, []string{"make (create, attempt 1)"}) {
-					t.Errorf("when lists are answered again it is called %q", got)
-				}
-			})
-		})
+		t.Run(reason, func(t *testing.T) { listsAreRefused(t, code, reason) })
 	}
+}
+
+func listsAreRefused(t *testing.T, code int, reason string) {
+	t.Helper()
+	j := &journal{}
+	virtually(t, testLog(t), func(op *einmal.Operator) { typedCarrier().declare(op, plan{journal: j}) }, func(t *testing.T, w *virtualWorld) {
+		w.Pass(time.Minute)
+		w.Stop()
+		if err := w.User.Create(t.Context(), widgetNamed("early")); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		remove := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			if strings.HasSuffix(r.URL.Path, "/widgets") && r.Method == http.MethodGet {
+				refused++
+				refuse(answer, code, reason)
+				return
+			}
+			next.ServeHTTP(answer, r)
+		})
+		w.start()
+		w.Pass(5 * time.Minute)
+		if len(j.of("early")) != 0 || refused == 0 || refused > 5*60 {
+			t.Errorf("after %d refusals in five minutes it was called %q", refused, j.of("early"))
+		}
+		remove()
+		w.Pass(2 * time.Minute)
+		if got := j.of("early"); !slices.Equal(got, []string{"make (create, attempt 1)"}) {
+			t.Errorf("when lists are answered again it is called %q", got)
+		}
+	})
 }
 
 // refuse answers as an API server does that will not.

@@ -197,7 +197,8 @@ func life(w *einmaltest.World, outside *registry, made func(name string) client.
 }
 
 // Principle 9: whatever goes wrong, the end is the same; what was done outside is live once, and what was recorded is
-// not done again.
+// not done again. Among what goes wrong are watches that break and are too old, a cache that is behind our own writes, and
+// others who write between them (scenarios 88 and 93).
 func TestWhateverGoesWrongTheEndIsTheSame(t *testing.T) {
 	t.Run("record in the status", func(t *testing.T) { einmaltest.Explore(t, lifeOfWidgets) })
 	t.Run("record in the annotation", func(t *testing.T) { einmaltest.Explore(t, lifeOfGadgets) })
