@@ -31,6 +31,9 @@ type pass struct {
 	// base is as the API server has it.
 	body, base object.Body
 	exact      bool
+	// composed is the version that the documents being sent were made for. When a second one is refused after the first was
+	// written, the object has changed since: it need not be the content that is refused.
+	composed string
 	// record is the usable one, if any; stored is the text that the preferred carrier holds.
 	record *record.Record
 	stored string

@@ -67,7 +67,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if object.Text(newest, "metadata", "uid") != p.memory.uid {
 		return kube.ErrGone
 	}
-	unchanged := p.exact && version(newest) == version(p.base)
+	unchanged := p.exact && version(newest) == p.composed
 	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, refusal) {
 		return refusal
 	}
@@ -88,6 +88,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
+	p.composed = version(p.base)
 	for _, next := range p.requests(w, text) {
 		if next.document.Empty() {
 			continue

@@ -1,0 +1,42 @@
+package einmal_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// A pass that writes twice, and is overtaken before the first of the two: the second is made anew. It is not taken for one whose
+// content is refused, which would call the handler again although it is done.
+func TestASecondWriteThatIsOvertakenIsNoRefusal(t *testing.T) {
+	wiped := simulation.Fault{Kind: simulation.BookkeepingWiped, At: simulation.Point{What: "patch widgets.test.einmal.dev default/one", N: 1}}
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.OnUpdate("note", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Annotations = map[string]string{"example.com/note": "seen"}
+			c.Object.Status.Phase = "noted"
+			return nil
+		}, einmal.Field("spec.size"))
+	}, func(t *testing.T, w *virtualWorld) {
+		one := widgetOf("one")
+		if err := w.User.Create(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		if err := w.User.Patch(t.Context(), one, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"size":2}}`))); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Hour)
+		if made := w.Calls(); len(made) != 1 {
+			t.Errorf("calls: %v", made)
+		}
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil || one.Status.Phase != "noted" || len(one.Status.Records.Records) != 1 {
+			t.Errorf("%v: the status is %+v", err, one.Status)
+		}
+	}, wiped)
+}
