@@ -36,6 +36,8 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"children are applied, foreign objects and owners refused":     w.children,
 		"an outcome is saved while a long handler runs (design §6)":    w.flushed,
 		"SaveFirst and CountCrashes write before the attempt (§6)":     w.savedFirst,
+		"a field handler does not take a creation for a change":        w.fieldAtCreation,
+		"what no handler is for is left alone (scenarios 48, 49)":      w.leftAlone,
 		"an edit wakes a back-off, and Old is typed (scenarios 34, 4)": w.editWakes,
 	} {
 		t.Run(name, test)
