@@ -64,7 +64,7 @@ func (p *pass) tellGivenUp() {
 			continue
 		}
 		log.Error("handler failed for good, without another attempt; it runs again when what it looks at changes",
-			"gaveUp", given.Why, "error", p.plan.Record.Handlers[given.ID].Message)
+			"gaveUp", given.Why, "error", given.Result.Message)
 		if given.Verb == cause.Resume {
 			p.memory.resumed[given.ID] = true
 		}

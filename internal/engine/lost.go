@@ -27,7 +27,7 @@ func (p *pass) tellLost() {
 // handlers' type need not have conditions, and those of others must stay.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
-	blocked := p.record != nil && len(p.pure.Blocked(*p.record)) > 0 && (len(p.plan.Runs) > 0 || p.plan.Tidied)
+	blocked := p.record != nil && len(p.pure.Blocked(*p.record)) > 0 && (p.plan.Learns() || p.plan.Tidied)
 	if !p.description.HasConditions || p.exact || p.plan.Cause != cause.Lost && !asked && !blocked {
 		return nil
 	}

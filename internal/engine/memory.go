@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -31,6 +32,11 @@ type memory struct {
 	waits map[string]time.Time
 	// levels is how level-triggered handlers stand in this process.
 	levels map[string]record.Entry
+	// ours is the version that our last write has made. contest looks into the writes of others between ours; until quiet
+	// the object is left alone.
+	ours    string
+	contest *patch.Contest
+	quiet   time.Time
 	// deletionTold: what the deletion has superseded was told. releaseTold is the newest value of the annotation that
 	// releases objects of which was told that it names nobody.
 	deletionTold bool

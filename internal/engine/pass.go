@@ -62,6 +62,9 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		p.meter.Settled(p.key.String())
 		return time.Time{}, nil
 	}
+	if until := p.contested(); !until.IsZero() {
+		return until, nil
+	}
 	return p.act(ctx)
 }
 

@@ -20,7 +20,9 @@ type work struct {
 	outcomes  []outcome
 	// rest and status are the users' edits that are not sent yet.
 	rest, status []patch.Edit
-	// attempted tells whether a handler ran.
+	// written is the object as the handlers were given it, with those of their edits that are sent.
+	written object.Body
+	// attempted tells whether a handler ran, or was given up.
 	attempted bool
 	// current is the newest essence that was handed out.
 	current object.Body
@@ -51,7 +53,11 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.stored != "" || p.plan.Unrecorded)
 	}
 	working := record.Cut(p.body)
-	w.current = p.essence(working)
+	w.current, w.written = p.essence(working), working
+	for _, given := range p.plan.GivenUp {
+		w.attempted = true
+		w.outcomes = append(w.outcomes, outcome{run: given.Run, result: given.Result, seen: w.current, at: time.Now()})
+	}
 	for _, run := range p.plan.Runs {
 		if p.stopping() {
 			break
@@ -203,19 +209,19 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		return false
 	}
 	w.rest, w.status = nil, nil
+	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
 	reason := p.scrub(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
-		if !o.edited {
-			continue
+		if o.seen = w.current; o.edited {
+			o.result = o.run.Judge(p.memory.uid, handler.Result{
+				Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
+				Refused: !kube.Denied(refusal),
+			}, time.Now())
+			delete(p.memory.resumed, o.run.ID)
+			p.remember(o.run, o.result, o.seen)
+			p.tellRefused(o, reason)
+			p.meter.Refused(o.run.ID)
 		}
-		o.result = o.run.Judge(p.memory.uid, handler.Result{
-			Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
-			Refused: !kube.Denied(refusal),
-		}, time.Now())
-		delete(p.memory.resumed, o.run.ID)
-		p.remember(o.run, o.result, o.seen)
-		p.tellRefused(o, reason)
-		p.meter.Refused(o.run.ID)
 		w.outcomes[i] = o
 	}
 	return true

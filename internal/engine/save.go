@@ -89,6 +89,8 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		return err
 	}
 	p.composed = version(p.base)
+	edits := p.written(w, text)
+	p.contend(ctx, edits)
 	for _, next := range p.requests(w, text) {
 		if next.document.Empty() {
 			continue
@@ -102,6 +104,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		p.awaitCache(answer)
 		p.memory.over = object.Text(answer, "metadata", "deletionTimestamp") != "" && len(object.List(answer, "metadata", "finalizers")) == 0
 		p.tellDropped(next.edits, answer)
+		p.wrote(answer, edits)
 	}
 	return nil
 }
@@ -119,8 +122,11 @@ func (p *pass) requests(w *work, text string) []request {
 			composed.document.Edit(edit)
 		}
 	}
-	status.sent = func() { w.status = nil }
+	status.sent = func() {
+		w.written, w.status = patch.Apply(w.written, status.edits), nil
+	}
 	main.sent = func() {
+		w.written = patch.Apply(w.written, main.edits)
 		if w.rest, w.finalizer = nil, handler.Keep; !p.description.HasStatus {
 			w.status = nil
 		}

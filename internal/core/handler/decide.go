@@ -78,7 +78,7 @@ type Plan struct {
 	Outside map[string]bool
 	// Err tells that a filter could not be asked: then nothing is planned. The record is there nevertheless.
 	Err error
-	// GivenUp are the handlers that the plan gives up without another attempt.
+	// GivenUp are the handlers that are given up without another attempt. Their results are folded in first.
 	GivenUp []GivenUp
 	// Unreadable tells that what handlers have seen was digested with another key: see readable.
 	Unreadable bool

@@ -24,11 +24,9 @@ func (d *decision) givenUpByHand(declared Declaration, entry record.Entry) bool 
 	if declared.Verb != cause.Delete || !asked || !failed {
 		return false
 	}
-	d.plan.Record = d.plan.Record.With(declared.ID, record.Entry{
-		Cause: string(cause.Delete), Outcome: record.Done, Message: record.Shorten("given up by hand: " + entry.Message),
+	d.plan.GivenUp = append(d.plan.GivenUp, GivenUp{
+		Run: declared.last(entry), Why: entry.Message, ByHand: true, Result: Result{Outcome: record.Done},
 	})
-	d.plan.Tidied = true
-	d.plan.GivenUp = append(d.plan.GivenUp, GivenUp{Declaration: declared, Why: entry.Message, ByHand: true})
 	return true
 }
 

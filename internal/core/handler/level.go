@@ -21,6 +21,9 @@ func (k Kind) Recorded() bool {
 
 // Learns tells whether a run of the plan is entered into the record.
 func (p Plan) Learns() bool {
+	if len(p.GivenUp) > 0 {
+		return true
+	}
 	for _, run := range p.Runs {
 		if run.Reason != cause.Reconcile {
 			return true

@@ -115,11 +115,12 @@ func (l *life) pass() (cause.Cause, []string) {
 		plan = l.kind.Decide(l.state())
 	}
 	l.nothingToResume(plan.Outside)
-	for _, given := range plan.GivenUp {
-		l.resumed[given.ID] = l.resumed[given.ID] || given.Verb == cause.Resume
-	}
 	r := plan.Record
 	seen := l.essence
+	for _, given := range plan.GivenUp {
+		l.resumed[given.ID] = l.resumed[given.ID] || given.Verb == cause.Resume
+		r = l.kind.Fold(r, given.Run, given.Result, seen, l.now)
+	}
 	var runs []string
 	for _, run := range plan.Runs {
 		runs = append(runs, describe(run, seen))

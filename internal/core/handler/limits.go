@@ -89,9 +89,10 @@ func gaveUp(over, last string) string {
 	return "gave up, " + over + ": " + last
 }
 
-// GivenUp is a handler that is not tried any more, without another attempt.
+// GivenUp is a handler that is not tried any more, and the result that counts in place of another attempt.
 type GivenUp struct {
-	Declaration
+	Run
+	Result Result
 	// Why is for people.
 	Why string
 	// ByHand: a person asked for it, so that the object can go.
@@ -109,9 +110,12 @@ func (d *decision) over(declared Declaration, entry record.Entry) string {
 
 // giveUp makes the failure of an open handler final.
 func (d *decision) giveUp(declared Declaration, entry record.Entry, over string) {
-	run := Run{Declaration: declared, Reason: declared.reason(entry), Attempt: entry.Attempts, Started: entry.Started}
-	failed := Result{Outcome: record.Failed, Message: gaveUp(over, entry.Message)}
-	d.plan.Record = d.kind.Fold(d.plan.Record, run, failed, d.state.Essence, d.state.Now)
-	d.plan.Tidied = true
-	d.plan.GivenUp = append(d.plan.GivenUp, GivenUp{Declaration: declared, Why: over})
+	d.plan.GivenUp = append(d.plan.GivenUp, GivenUp{
+		Run: declared.last(entry), Why: over, Result: Result{Outcome: record.Failed, Message: gaveUp(over, entry.Message)},
+	})
+}
+
+// last is the attempt that an entry tells of.
+func (d Declaration) last(entry record.Entry) Run {
+	return Run{Declaration: d, Reason: d.reason(entry), Attempt: entry.Attempts, Started: entry.Started}
 }

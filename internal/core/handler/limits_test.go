@@ -220,7 +220,7 @@ func TestOnlyDeleteHandlersThatFailedAreGivenUp(t *testing.T) {
 	l.results["two"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
 	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
 	l.expect(cause.Delete)
-	if entries := l.record().Handlers; entries["one"].Outcome != record.Done || entries["one"].Message != "given up by hand: no luck" {
+	if entries := l.record().Handlers; entries["one"].Outcome != record.Done {
 		t.Errorf("%+v", entries["one"])
 	}
 	if !l.marked {
@@ -265,4 +265,28 @@ func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // scenario 35
 	if _, left := l.record().Handlers["make"]; left {
 		t.Errorf("left: %s", l.stored)
 	}
+}
+
+// An attempt whose outcome could not be written is folded into the next plan's record: that handlers are given up there
+// must not be under it.
+func TestAnAttemptThatWasNotSavedInTimeIsNotLost(t *testing.T) {
+	l := newLife(t, limited("resize", cause.Update, handler.Limits{Timeout: time.Minute}))
+	l.expect(cause.Create)
+	l.essence = spec("a", 2, "b", 1)
+	l.fail("resize", time.Second)
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2")
+	l.now = l.now.Add(time.Second)
+	second := l.kind.Decide(l.state()).Runs[0]
+	l.now = l.now.Add(time.Hour)
+	late := l.kind.Decide(l.state())
+	if len(late.GivenUp) != 1 || len(late.Runs) != 0 {
+		t.Fatalf("given up: %v, runs: %v", late.GivenUp, late.Runs)
+	}
+	l.store(l.kind.Settle(l.kind.Fold(late.Record, second, l.results["resize"], l.essence, l.now), l.essence))
+	if entry := l.record().Handlers["resize"]; entry.Attempts != 2 || entry.Seen != "" {
+		t.Errorf("%+v", entry)
+	}
+	l.now = l.now.Add(time.Hour)
+	l.expect(cause.Update)
+	l.expect(cause.Noop)
 }

@@ -1,0 +1,103 @@
+package patch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+// rival is another writer of an object that we write, each upon the other.
+type rival struct {
+	patch.Contest
+
+	body object.Body
+	now  time.Time
+}
+
+// turn lets the rival write a field, and then us another or the same. It tells whether that is a fight, and news.
+func (r *rival) turn(theirs, ours string, value int) (fight, news bool) {
+	r.now = r.now.Add(time.Second)
+	r.body = object.With(r.body, object.Path{"spec", theirs}, -int64(value))
+	edits := []patch.Edit{{Path: object.Path{"spec", ours}, Value: int64(value)}}
+	fields, news := r.Turn(r.body, edits, r.now)
+	r.body = patch.Apply(r.body, edits)
+	r.Wrote(r.body, edits)
+	return len(fields) > 0, news
+}
+
+func TestTwoWritersOfOneFieldFight(t *testing.T) {
+	r := &rival{body: object.Body{}, now: time.Unix(0, 0)}
+	begun := 0
+	for turn := 1; turn <= 30; turn++ {
+		fight, news := r.turn("color", "color", turn)
+		if fight && begun == 0 {
+			begun = turn
+		}
+		if fight != (begun > 0) || news != (turn == begun) {
+			t.Fatalf("turn %d: fight %t, news %t", turn, fight, news)
+		}
+	}
+	if begun < 5 || begun > 15 {
+		t.Errorf("it was seen in turn %d", begun)
+	}
+	r.now = r.now.Add(time.Hour)
+	for turn := 1; turn <= 30; turn++ {
+		if fight, _ := r.turn("color", "color", turn); fight {
+			return
+		}
+	}
+	t.Error("another fight is not seen")
+}
+
+func TestAFightGoesOnAtAPace(t *testing.T) {
+	r := &rival{body: object.Body{}, now: time.Unix(0, 0)}
+	told := 0
+	for turn := range 1000 {
+		fight, news := r.turn("color", "color", turn)
+		if news {
+			told++
+		}
+		if fight {
+			r.now = r.now.Add(r.Pause())
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times, want once", told)
+	}
+	if minutes := r.now.Sub(time.Unix(0, 0)).Minutes(); minutes < 900 {
+		t.Errorf("1000 turns took %.0f minutes", minutes)
+	}
+}
+
+func TestWhoFollowsAnotherWriterDoesNotFight(t *testing.T) {
+	r := &rival{body: object.Body{}, now: time.Unix(0, 0)}
+	for turn := range 1000 {
+		if fight, _ := r.turn("size", "phase", turn); fight {
+			t.Fatalf("turn %d", turn)
+		}
+	}
+}
+
+func TestNowAndThenOneFieldMayBeWrittenByTwo(t *testing.T) {
+	r := &rival{body: object.Body{}, now: time.Unix(0, 0)}
+	for turn := range 1000 {
+		if fight, _ := r.turn("color", "color", turn); fight {
+			t.Fatalf("turn %d", turn)
+		}
+		r.now = r.now.Add(r.Pause())
+	}
+}
+
+// What the API server makes of a write is nobody else's write.
+func TestAFieldThatTheServerDropsIsNoFight(t *testing.T) {
+	contest, now := patch.Contest{}, time.Unix(0, 0)
+	edits := []patch.Edit{{Path: object.Path{"status", "typo"}, Value: "x"}}
+	for range 100 {
+		if fields, _ := contest.Turn(object.Body{}, edits, now); len(fields) > 0 {
+			t.Fatal("a fight")
+		}
+		contest.Wrote(object.Body{}, edits)
+	}
+}

@@ -1,0 +1,222 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+func widget(name string) *Widget {
+	return &Widget{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       WidgetSpec{Size: 1, Color: "red"},
+	}
+}
+
+// must ends the test with the first error.
+func must(t *testing.T, failed ...error) {
+	t.Helper()
+	if err := errors.Join(failed...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tells checks that the log has a line with all of these words, once.
+func tells(t *testing.T, log *syncedText, words ...string) {
+	t.Helper()
+	told := 0
+	for line := range strings.Lines(log.String()) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("%q is told %d times, want once", words, told)
+	}
+}
+
+// ofWidgets starts an operator of widgets in a world.
+func ofWidgets(w *einmaltest.World, declare func(*einmal.Kind[Widget])) {
+	w.Start(func(*einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		declare(einmal.For[Widget](op))
+		return op
+	})
+}
+
+// The hot-loop breaker: a handler and somebody else set one field in turn. Both are named, once, and from then on the object
+// is handled once in a minute; one that only follows others is not slowed down.
+func TestTwoWritersThatFightAreSlowedDownAndNamed(t *testing.T) {
+	log := &syncedText{}
+	calls := map[string]int{}
+	virtually(t, log, func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
+			calls[c.Object.Name]++
+			if c.Object.Name == "fought-over" {
+				c.Object.Spec.Color = fmt.Sprint("blue-", calls[c.Object.Name])
+			}
+			c.Object.Status.Phase = fmt.Sprint("call ", calls[c.Object.Name])
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		both := []*Widget{widget("fought-over"), widget("followed")}
+		for _, one := range both {
+			must(t, w.User.Create(t.Context(), one))
+		}
+		w.Pass(time.Minute)
+		for turn := range 120 {
+			for _, one := range both {
+				change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"color":"red-%d"}}`, turn))
+				must(t, w.User.Patch(t.Context(), one, change, client.FieldOwner("painter")))
+			}
+			w.Pass(5 * time.Second)
+		}
+	})
+	if calls["followed"] != 120 {
+		t.Errorf("the one that nobody fights over was handled %d times, want 120", calls["followed"])
+	}
+	if n := calls["fought-over"]; n < 15 || n > 25 {
+		t.Errorf("the one that is fought over was handled %d times, want some at first and then one in each of 10 minutes", n)
+	}
+	tells(t, log, "two writers change a field")
+	tells(t, log, "two writers change a field", "object=default/fought-over", "field=spec.color", testIdentity, "painter")
+}
+
+// What the API server will never accept is given up after ten attempts, or as many as the handler wants (scenario 92).
+func TestWritesThatAreNeverAcceptedEnd(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		tooLong := func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Spec.Color = "a color whose name is longer than the schema allows"
+			return nil
+		}
+		ofWidgets(w, func(widgets *einmal.Kind[Widget]) {
+			widgets.OnCreate("usual", tooLong, einmal.Field("spec.color"))
+			widgets.OnUpdate("twice", tooLong, einmal.Field("spec.size"), einmal.MaxAttempts(2))
+		})
+		one := widget("one")
+		w.Create(one)
+		w.Advance(24 * time.Hour)
+		w.Patch(one, `{"spec":{"size":2}}`)
+		w.Advance(24 * time.Hour)
+		counted := map[string]int{}
+		for _, call := range w.Calls() {
+			counted[call.Handler]++
+		}
+		if diff := cmp.Diff(map[string]int{"usual": 10, "twice": 2}, counted); diff != "" {
+			w.Error(diff)
+		}
+	})
+}
+
+// A record that cannot be stored is kept in memory, and nothing is done again; each object is tried less and less often, at
+// most once in two minutes, and others are not kept waiting (scenarios 47, 92).
+func TestAPassThatFailsIsThrottledByObject(t *testing.T) {
+	log := &syncedText{}
+	made := map[string]int{}
+	virtually(t, log, func(op *einmal.Operator) {
+		kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
+		kind.OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			made[c.Object.GetName()]++
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		gadget := func(name string) *unstructured.Unstructured {
+			one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+			one.SetAPIVersion(testGroup + "/v1")
+			one.SetKind("Gadget")
+			one.SetNamespace("default")
+			one.SetName(name)
+			return one
+		}
+		full := gadget("full")
+		const room = 256 << 10
+		full.SetAnnotations(map[string]string{"note": strings.Repeat("x", room-len("note")-1)})
+		must(t, w.User.Create(t.Context(), full))
+		w.Pass(time.Hour)
+		failed := strings.Count(log.String(), "could not be handled")
+		if failed < 30 || failed > 45 {
+			t.Errorf("tried %d times in an hour, want some ten and then one each two minutes", failed)
+		}
+		must(t, w.User.Create(t.Context(), gadget("other")))
+		w.Pass(time.Second)
+		if made["other"] != 1 {
+			t.Error("another object waits")
+		}
+		must(t, w.User.Patch(t.Context(), full, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"short"}}}`))))
+		w.Pass(time.Second) // What mends it is looked at at once.
+		failed = strings.Count(log.String(), "could not be handled")
+		w.Pass(time.Hour)
+		if now := strings.Count(log.String(), "could not be handled"); now != failed {
+			t.Errorf("%d more failures", now-failed)
+		}
+	})
+	if made["full"] != 1 {
+		t.Errorf("the handler was called %d times, want once", made["full"])
+	}
+}
+
+// The log and an event name the way out of a deletion that is blocked (scenario 18).
+func TestABlockedDeletionNamesTheWayOut(t *testing.T) {
+	log := &syncedText{}
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error {
+			return einmal.Permanent(errors.New("no such account"))
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		one := widget("one")
+		must(t, w.User.Create(t.Context(), one))
+		w.Pass(time.Minute)
+		must(t, w.User.Delete(t.Context(), one))
+		w.Pass(time.Minute)
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("events.k8s.io/v1")
+		list.SetKind("EventList")
+		must(t, w.User.List(t.Context(), list))
+		found := false
+		for _, event := range list.Items {
+			note, _, _ := unstructured.NestedString(event.Object, "note")
+			found = found || strings.Contains(note, "set the annotation "+testIdentity+"/release to unmake")
+		}
+		if !found {
+			t.Errorf("no event names it: %v", list.Items)
+		}
+		misspelt := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"umake"}}}`, testIdentity+"/release"))
+		must(t, w.User.Patch(t.Context(), one, misspelt))
+		w.Pass(time.Minute)
+	})
+	tells(t, log, `wayOut="`+testIdentity+`/release=unmake"`)
+	tells(t, log, "names no delete handler", "known=[unmake]")
+}
+
+// Errors that OnError(Ignore) makes a success are warned of (scenario 24), and what a deletion supersedes is told (35).
+func TestTheLogTellsOfIgnoredErrorsAndSupersededHandlers(t *testing.T) {
+	log := &syncedText{}
+	virtually(t, log, func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.OnCreate("lenient", func(context.Context, *einmal.Change[Widget]) error { return errors.New("not that bad") }, einmal.OnError(einmal.Ignore))
+		widgets.OnCreate("slow", func(context.Context, *einmal.Change[Widget]) error { return einmal.RetryAfter(time.Hour, nil) })
+		widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { return nil })
+	}, func(t *testing.T, w *virtualWorld) {
+		one := widget("one")
+		must(t, w.User.Create(t.Context(), one))
+		w.Pass(time.Minute)
+		must(t, w.User.Delete(t.Context(), one))
+		w.Pass(time.Minute)
+	})
+	tells(t, log, `level=WARN msg="handler failed; that counts as success`, "not that bad")
+	tells(t, log, `msg="the deletion supersedes what was not finished"`, "handlers=[slow]")
+}

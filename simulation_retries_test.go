@@ -1,0 +1,88 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// hardLuck declares handlers that fail, each with another end.
+func hardLuck(widgets *einmal.Kind[Widget], p *einmaltest.Process, outside *registry) {
+	noLuck := errors.New("no luck")
+	fails := func(err error) einmal.HandlerFunc[Widget] {
+		return func(context.Context, *einmal.Change[Widget]) error { return err }
+	}
+	widgets.OnCreate("register", func(_ context.Context, c *einmal.Change[Widget]) error {
+		return errors.Join(outside.set(p, c.Object.Name, true), noLuck)
+	}, einmal.Field("metadata.labels"), einmal.MaxAttempts(3), einmal.Backoff(time.Second, time.Second))
+	widgets.OnCreate("lenient", fails(noLuck), einmal.OnError(einmal.Ignore))
+	widgets.OnUpdate("resize", fails(einmal.RetryAfter(10*time.Second, noLuck)), einmal.Field("spec.size"), einmal.Timeout(35*time.Second))
+	widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Object.Status.Phase = c.Object.Spec.Color
+		return nil
+	}, einmal.Field("spec.color"), einmal.FormerlyKnownAs("draw"))
+	widgets.OnDelete("unregister", func(_ context.Context, c *einmal.Change[Widget]) error {
+		if err := outside.set(p, c.Object.Name, false); err != nil {
+			return err
+		}
+		return einmal.Permanent(noLuck)
+	}, einmal.ReleaseOnFailure())
+	widgets.OnDelete("hold", fails(einmal.Permanent(noLuck)))
+}
+
+// lifeOfHardLuck is a life in which most goes wrong by itself: attempts and time run out, a deletion is blocked, and a
+// person lets the object go.
+func lifeOfHardLuck(w *einmaltest.World) {
+	outside := &registry{}
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		hardLuck(einmal.For[Widget](op), p, outside)
+		return op
+	})
+	kept, held := widget("kept"), widget("held")
+	w.Create(kept, held)
+	w.Advance(10 * time.Minute) // Also with an operator that is down at first, all are created by then.
+	w.Patch(kept, `{"spec":{"size":2,"color":"blue"}}`)
+	w.Delete(held)
+	w.Advance(10 * time.Minute)
+	if w.Get(held) {
+		w.Patch(held, `{"metadata":{"annotations":{"`+testIdentity+`/release":"hold"}}}`)
+	}
+	w.Advance(10 * time.Minute)
+	w.Outcome("registered", outside.left())
+}
+
+// Principle 9: limits, failures and the ways out of them survive a crash at every point. That records are wiped while the
+// operator is down is left out: what is deleted then too is nobody's any more.
+func TestWhateverGoesWrongHardLuckEndsTheSame(t *testing.T) {
+	einmaltest.Explore(t, lifeOfHardLuck, einmaltest.Without(einmaltest.Wipes))
+}
+
+// What the explored life is compared with.
+func TestALifeOfHardLuck(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		lifeOfHardLuck(w)
+		calls := map[string][]string{}
+		for _, call := range w.Calls() {
+			calls[call.Name] = append(calls[call.Name], call.Handler+" "+call.Outcome)
+		}
+		begun := []string{"register retry", "lenient done", "register retry", "register failed"}
+		want := map[string][]string{
+			"kept": slices.Concat(begun, []string{"resize retry", "paint done", "resize retry", "resize retry", "resize failed"}),
+			"held": slices.Concat(begun, []string{"unregister failed", "hold failed"}),
+		}
+		if diff := cmp.Diff(want, calls); diff != "" {
+			w.Error(diff)
+		}
+		if w.Get(widget("held")) {
+			w.Error("it was not let go")
+		}
+	})
+}
