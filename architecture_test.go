@@ -38,6 +38,7 @@ func rooms() map[string][]string {
 		"internal/core/object":  {},
 		"internal/core/record":  {"internal/core/object"},
 		"internal/core/scrub":   {"internal/core/object"},
+		"internal/core/notice":  {},
 		"internal/core/cause":   {"internal/core/record", "internal/core/object"},
 		"internal/core/filter":  {"internal/core/object"},
 		"internal/core/handler": {"internal/core/cause", "internal/core/record", "internal/core/filter", "internal/core/object"},

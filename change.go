@@ -76,12 +76,15 @@ type Change[T any] struct {
 	// Client reads and writes other objects. Handled kinds are read from the cache with Get; all else goes to the API server.
 	// Updates and merge patches of handled objects leave their records alone.
 	Client client.Client
-	// Log has the object and the handler as attributes.
+	// Log has the object, its generation, the handler, the reason and the attempt as attributes. What is recognised as secret does
+	// not get through: in texts, errors and other values, and what is given under a name that says so, such as password or
+	// token. Of a Secret only its name is logged; give the name alone as secretName, since secret is such a name.
 	Log *slog.Logger
 
 	old   func() (*T, bool)
 	memo  func() *sync.Map
 	apply applier
+	say   func(kind, reason, text string)
 	// was is what Old is made of, is what Object was when the handler was called.
 	was, is object.Body
 }

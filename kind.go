@@ -136,6 +136,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
 		old:   func() (*T, bool) { return k.old(call) },
 		memo:  call.Memo,
+		say:   call.Say,
 		was:   call.Old,
 		is:    call.Given,
 		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},

@@ -80,6 +80,7 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 		return nil
 	}
 	kind.OnCreate("register", func(_ context.Context, c *einmal.Change[T]) error {
+		c.Event(einmal.Normal, "Registering", "attempt %d", c.Attempt)
 		return outside.set(p, of.name(c.Object), true)
 	})
 	kind.OnCreate("configure", func(ctx context.Context, c *einmal.Change[T]) error {

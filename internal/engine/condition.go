@@ -4,28 +4,12 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
-
-// warn sends an event about the object, for people who ask why it is as it is.
-func (p *pass) warn(reason, action, sentence string, args ...any) {
-	if p.events == nil {
-		return
-	}
-	subject := &unstructured.Unstructured{Object: object.Body{
-		"metadata": object.Body{
-			"name": p.key.Name, "namespace": p.key.Namespace, "uid": p.memory.uid, "resourceVersion": version(p.body),
-		},
-	}}
-	subject.SetGroupVersionKind(p.kind.GVK)
-	p.events.Eventf(subject, nil, corev1.EventTypeWarning, reason, action, sentence, args...)
-}
 
 // conditionsField is where the conventions of Kubernetes put conditions.
 func conditionsField() object.Path { return object.Path{"status", "conditions"} }

@@ -65,6 +65,7 @@ func (p *pass) tellGivenUp() {
 		}
 		log.Error("handler failed for good, without another attempt; it runs again when what it looks at changes",
 			"gaveUp", given.Why, "error", given.Result.Message)
+		p.warnFailed(given.ID, given.Result.Message)
 		if given.Verb == cause.Resume {
 			p.memory.resumed[given.ID] = true
 		}
@@ -88,6 +89,7 @@ func (p *pass) tellRefused(o outcome, reason string) {
 	p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason,
 		"outcome", o.result.Outcome, "gaveUp", o.result.GaveUp)
 	if o.result.Outcome == record.Failed {
+		p.warnFailed(o.run.ID, "the API server refused what the handler wrote: "+reason)
 		p.tellBlocked(o.run.Declaration)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -37,7 +36,7 @@ type keeper struct {
 	inbox       inbox
 	startup     startup
 	watermarks  watermarks
-	events      events.EventRecorder
+	voice       *voice
 	meter       *metrics.Kind
 	scrubber    *scrub.Scrubber
 	log         *slog.Logger
@@ -59,7 +58,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 	}
 	k.startup.log = k.log
-	k.events = o.Events
+	k.voice = o.voice
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),

@@ -48,6 +48,8 @@ type Call struct {
 	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
 	Given object.Body
 	Left  object.Body
+	// Say sends an event about the object.
+	Say func(kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.
 	Memo func() *sync.Map
 }
@@ -105,6 +107,8 @@ type Settings struct {
 	Namespaces []string
 	Home       string
 	Log        *slog.Logger
+	// LogEvents is the level from which on what handlers log is an event too; nil for never.
+	LogEvents *slog.Level
 	// Witness is told of each attempt that has ended; nil for nobody. It is for tests.
 	Witness func(Attempt)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -104,8 +103,9 @@ func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events [
 }
 
 func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.NamespacedName, next event) {
-	log := k.log.With("object", key.String(), "handler", observer.ID)
 	body, err := k.kind.Body(next.object)
+	about := k.log.With(append([]any{"object", key.String()}, generation(body)...)...)
+	log := about.With("handler", observer.ID, "reason", next.kind, "attempt", 1)
 	if err != nil {
 		log.Error("the object of an event cannot be read", "error", err)
 		return
@@ -115,14 +115,15 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	})
 	if !concerned {
 		if err != nil {
-			tellObserver(log, next.kind, k.scrubbed(err, body))
+			tellObserver(log, k.scrubbed(err, body))
 		}
 		return
 	}
 	call := &Call{
-		Run: handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
-		Log: log, Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
+		Run:   handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
+		Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
 	}
+	k.equip(call, about)
 	begun := time.Now()
 	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.Deadline, func(ctx context.Context) error {
 		return observer.Call(ctx, call)
@@ -130,7 +131,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	outcome := record.Done
 	if err = refuseEdits(call, err); err != nil {
 		outcome = record.Failed
-		tellObserver(log, next.kind, k.scrubbed(err, call.Given, call.Left))
+		tellObserver(log, k.scrubbed(err, call.Given, call.Left))
 	}
 	k.count(call.Run, outcome, time.Since(begun))
 	if k.settings.Witness != nil {
@@ -148,14 +149,14 @@ func refuseEdits(call *Call, err error) error {
 	return err
 }
 
-func tellObserver(log *slog.Logger, kind cause.Cause, err error) {
+func tellObserver(log *slog.Logger, err error) {
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
 	if panicked, is := errors.AsType[*filter.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
-	log.Error("the event handler failed; it is not called again for this event", "event", fmt.Sprint(kind), "error", err)
+	log.Error("the event handler failed; it is not called again for this event", "error", err)
 }
 
 // memos hold what handlers remember of objects in this process, by uid.

@@ -43,6 +43,7 @@ type Operator struct {
 	Events    events.EventRecorder
 	Metrics   *metrics.Metrics
 
+	voice   *voice
 	begun   atomic.Bool
 	mu      sync.Mutex
 	waiting map[string]string
@@ -68,6 +69,7 @@ func (o *Operator) Start(ctx context.Context) error {
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	o.voice = newVoice(o.Events)
 	failures := make(chan error, len(o.Kinds))
 	var running sync.WaitGroup
 	for _, kind := range o.Kinds {

@@ -150,6 +150,7 @@ func (p *pass) awaitCache(raw object.Body) {
 // open finds the record: the object's own, else the one that this process remembers for the same object.
 func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
+	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
 		p.memory.inherited = p.startup.inherited(p.key) || p.inheritedUnseen(body)

@@ -101,7 +101,8 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
-	call := &Call{Run: run, Given: given, Log: p.log.With("handler", run.ID), Memo: p.memos.of(p.memory.uid)}
+	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid)}
+	p.equip(call, p.log)
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -80,6 +81,7 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 		routine(log, run)("handler waits", "again", result.Delay.String())
 	case record.Failed:
 		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
+		p.warnFailed(run.ID, fmt.Sprint(err))
 		p.tellBlocked(run.Declaration)
 	case record.Retry:
 		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())

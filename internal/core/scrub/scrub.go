@@ -4,6 +4,7 @@ package scrub
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,8 @@ type Scrubber struct {
 	pair, line *regexp.Regexp
 	// scheme is an authorization: its scheme and a credential.
 	scheme *regexp.Regexp
+	// name is a name alone.
+	name *regexp.Regexp
 	// word is what prose consists of, letter how it begins.
 	word, letter *regexp.Regexp
 }
@@ -57,6 +60,7 @@ func New() *Scrubber {
 		pair:   regexp.MustCompile(`(?i)(` + secretKey + `)(\\*["'\]]?[ \t]*)(:=|=>|==?|:)([ \t]*)(` + anyValue + `)`),
 		line:   regexp.MustCompile(`(?im)^([ \t]*(?:- )?["']?(?:` + secretKey + `)["']?:[ \t]+)\S+[ \t]*$`),
 		scheme: regexp.MustCompile(`(?i)\b(bearer|basic)([ \t]+)([\w.~+/-]+=*)`),
+		name:   regexp.MustCompile(`(?i)^(?:` + secretKey + `)$`),
 		word:   regexp.MustCompile(`^(?:[A-Z]?[a-z]{0,19}|[A-Z]{0,19}|\d{0,3}|https?://.*)[.,:;!?)]*$`),
 		letter: regexp.MustCompile(`^[A-Za-z]`),
 	}
@@ -64,7 +68,9 @@ func New() *Scrubber {
 
 // Text returns the text with a mask in place of what is recognised as secret, and of the known values in any form.
 func (s *Scrubber) Text(text string, known ...string) string {
-	text = withoutKnown(text, known)
+	if text = withoutKnown(text, known); harmless(text) {
+		return text
+	}
 	for _, r := range s.rules {
 		text = r.pattern.ReplaceAllString(text, r.keep)
 	}
@@ -79,6 +85,20 @@ func (s *Scrubber) Text(text string, known ...string) string {
 		text = s.line.ReplaceAllString(text, `${1}`+Mask)
 	}
 	return s.pair.ReplaceAllStringFunc(text, s.maskPair)
+}
+
+// Secret tells whether a name is one whose value is secret: password, DB_TOKEN, clientSecret.
+func (s *Scrubber) Secret(name string) bool { return s.name.MatchString(name) }
+
+// harmless tells of texts that no pattern matches, which most are, at a small part of the price of trying.
+func harmless(text string) bool {
+	if strings.ContainsAny(text, ":=@") {
+		return false
+	}
+	lower := strings.ToLower(text)
+	return !slices.ContainsFunc([]string{"bearer", "basic", "eyj", "ls0t", "-----", "invalid port"}, func(part string) bool {
+		return strings.Contains(lower, part)
+	})
 }
 
 // maskPair masks the value of a pair. It leaves a sentence after a colon alone, as in token: expired, and what follows a

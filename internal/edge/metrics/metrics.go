@@ -35,6 +35,7 @@ const (
 	pending
 	lost
 	conflicts
+	dropped
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -69,6 +70,10 @@ func Families() []Family {
 		conflicts: {
 			Name: "einmal_save_conflicts_total", Type: counter, Labels: kind,
 			Help: "Writes that were made anew because somebody else had changed the object or its record meanwhile.",
+		},
+		dropped: {
+			Name: "einmal_events_dropped_total", Type: counter, Labels: kind,
+			Help: "Events of handlers that were not sent, because their object had had too many: 25 at once, and then one in five minutes.",
 		},
 	}
 }
@@ -153,6 +158,7 @@ type Kind struct {
 func (m *Metrics) Kind(operator, kind string) *Kind {
 	m.counters[lost].WithLabelValues(operator, kind)
 	m.counters[conflicts].WithLabelValues(operator, kind)
+	m.counters[dropped].WithLabelValues(operator, kind)
 	m.pending.WithLabelValues(operator, kind).Set(0)
 	return &Kind{metrics: m, operator: operator, kind: kind, pending: map[string]struct{}{}}
 }
@@ -184,6 +190,9 @@ func (k *Kind) Lost() { k.metrics.counters[lost].WithLabelValues(k.operator, k.k
 
 // Conflict counts a write that is made anew.
 func (k *Kind) Conflict() { k.metrics.counters[conflicts].WithLabelValues(k.operator, k.kind).Inc() }
+
+// Dropped counts an event that was not sent.
+func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operator, k.kind).Inc() }
 
 // Pending notes that an object is not finished with.
 func (k *Kind) Pending(object string) {

@@ -1,0 +1,126 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// Issue: each line about an object names its kind and generation, each line about an attempt also the handler, the attempt and
+// why it is made.
+func TestLinesOfTheLogSayWhatTheyAreAbout(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, talkative, func(t *testing.T, w *virtualWorld) {
+		made := oneWidget("x")
+		if err := w.User.Create(t.Context(), made); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(10 * time.Minute)
+		w.restart(func() {})
+		w.Pass(time.Minute)
+		if err := w.User.Delete(t.Context(), made); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+	})
+	said := map[string]bool{}
+	for line := range strings.Lines(log.String()) {
+		message := messageOf(line)
+		said[message] = true
+		for _, part := range mustSay(line, message) {
+			if strings.Count(line, part) != 1 {
+				t.Errorf("%sdoes not say %s once", line, part)
+			}
+		}
+	}
+	for _, message := range []string{
+		`msg="handler failed and is tried again"`, `msg="handler failed for good; it runs again when what it looks at changes"`,
+		`msg="handler waits"`, `msg="handler succeeded"`, `msg=hello`, `msg="the object is gone"`, `msg="the event handler failed; it is not called again for this event"`,
+	} {
+		if !said[message] {
+			t.Errorf("the log has no %s", message)
+		}
+	}
+}
+
+func messageOf(line string) string { return regexp.MustCompile(`msg=("[^"]*"|\S+)`).FindString(line) }
+
+// mustSay is what a line must say once.
+func mustSay(line, message string) []string {
+	var parts []string
+	if strings.Contains(line, " object=") {
+		parts = append(parts, " kind=Widget")
+	}
+	if strings.Contains(line, " object=") && !strings.Contains(message, "the object is gone") {
+		parts = append(parts, " generation=")
+	}
+	if regexp.MustCompile(`handler (invoked|failed|succeeded|waits)|msg=hello`).MatchString(message) {
+		parts = append(parts, " object=default/x", " handler=", " reason=", " attempt=")
+	}
+	if strings.Contains(message, "handler failed") {
+		parts = append(parts, " error=")
+	}
+	return parts
+}
+
+// talkative has handlers that end in every way.
+func talkative(op *einmal.Operator) {
+	widgets := einmal.For[Widget](op)
+	widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Log.Info("hello")
+		return errors.New("no")
+	})
+	widgets.OnCreate("retry", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Log.Info("hello")
+		if c.Attempt < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	widgets.OnCreate("fail", func(context.Context, *einmal.Change[Widget]) error { return einmal.Permanent(errors.New("no")) })
+	widgets.OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error { return einmal.RetryAfter(time.Hour, nil) })
+	widgets.Reconcile("level", func(context.Context, *einmal.Change[Widget]) error { return nil })
+	widgets.OnDelete("undo", func(context.Context, *einmal.Change[Widget]) error { return nil })
+}
+
+// Issue: secrets are redacted in what handlers log, and what a handled Secret holds is found in any form.
+func TestWhatHandlersLogHasNoSecrets(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[corev1.Secret](op).OnCreate("tell", func(_ context.Context, c *einmal.Change[corev1.Secret]) error {
+			value := string(c.Object.Data["entry"])
+			c.Log.Info("it is "+value, //nolint:sloglint // What a message says is scrubbed too.
+				"in base64", base64.StdEncoding.EncodeToString([]byte(value)), "object of the handler", c.Object)
+			c.Log.With("error", fmt.Errorf("refused %q", value)).Error("failed", "count", 3)
+			c.Event(einmal.Normal, value, "it is "+value)
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}, Data: map[string][]byte{"entry": []byte("plain-" + planted)}}
+		if err := w.User.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		text := everywhere(t, w, log)
+		for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte("plain-" + planted))[:8]} {
+			if at := strings.Index(text, form); at >= 0 {
+				t.Errorf("found: …%s…", text[max(0, at-200):at+len(form)+20])
+			}
+		}
+		for _, said := range []string{`msg="it is ***"`, `"in base64"="***=`, `"object of the handler"="Secret default/x"`, `refused \"***\"`, "count=3", `"note":"it is ***"`} {
+			if !strings.Contains(text, said) {
+				t.Errorf("nothing says %s", said)
+			}
+		}
+	})
+}
