@@ -33,6 +33,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"a copied manifest is a new object":                            w.copiedManifest,
 		"two operators share a kind (scenario 99)":                     w.twoOperators,
 		"a field that the schema does not have is reported (G: §4)":    w.droppedField,
+		"two handlers write one status (tenant-and-database.md §0)":    w.twoHandlersOneStatus,
 		"children are applied, foreign objects and owners refused":     w.children,
 		"an outcome is saved while a long handler runs (design §6)":    w.flushed,
 		"SaveFirst and CountCrashes write before the attempt (§6)":     w.savedFirst,
@@ -265,7 +266,7 @@ func (w *world) droppedField(t *testing.T) {
 	}
 	cluster.Until(t, "the dropped field is reported", func() bool { return strings.Contains(log.String(), "status.phrase") })
 	w.quiet(t, use)
-	if n := strings.Count(log.String(), "status.phrase"); n != 1 {
+	if n := strings.Count(log.String(), "field=status.phrase"); n != 1 {
 		t.Errorf("reported %d times, want once", n)
 	}
 	stop()

@@ -97,7 +97,7 @@ func (d *declaredKind) check() error {
 			}
 		}
 	}
-	return errors.Join(append(found, d.checkFormer()...)...)
+	return errors.Join(slices.Concat(found, d.checkFormer(), d.checkOwned())...)
 }
 
 // conditions are the fields that only conditions of a handler name. Those on labels and annotations are always right.

@@ -182,6 +182,7 @@ func filterOption(name string, build func(filterContext) (filter.Filter, error))
 func (s handlerSettings) declaration(verb cause.Cause, id string) (handler.Declaration, error) {
 	declared := handler.Declaration{
 		ID: id, Verb: verb, Fields: s.fields, AtCreation: s.atCreation, Optional: s.optional, AlsoDeleting: s.alsoDeleting,
+		Owns: s.owns,
 	}
 	var wrong error
 	if s.atCreation && verb != cause.Update {

@@ -62,6 +62,7 @@ func For[T any, P interface {
 	}
 	k.declared.kind = engine.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
 	k.declared.goType = reflect.TypeFor[T]()
+	k.declared.kind.StatusFields = statusFields(k.declared.goType)
 	op.kinds = append(op.kinds, k.declared)
 	return k
 }

@@ -34,6 +34,7 @@ type handlerSettings struct {
 	saveFirst, countCrashes bool
 	optional, alsoDeleting  bool
 	retries                 retrySettings
+	owns                    []object.Path
 }
 
 type applySettings struct{ adopt bool }

@@ -99,6 +99,8 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	defer k.meter.Close()
 	k.stop = ctx.Done()
 	k.tellServing()
+	k.tellNoRoom()
+	k.tellNoRoom()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              k,

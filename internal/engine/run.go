@@ -20,6 +20,8 @@ type work struct {
 	outcomes  []outcome
 	// rest and status are the users' edits that are not sent yet.
 	rest, status []patch.Edit
+	// touched are the fields that handlers have set.
+	touched []touched
 	// written is the object as the handlers were given it, with those of their edits that are sent.
 	written object.Body
 	// attempted tells whether a handler ran, or was given up.
@@ -112,7 +114,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if p.memory == nil {
 		return given
 	}
-	edits, err := accepted(call, err)
+	edits, err := p.accepted(call, err)
 	err = p.scrubbed(err, call.Given, call.Left)
 	left := patch.Apply(given, edits)
 	result := p.result(run, err)
@@ -120,6 +122,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	p.tellOutcome(run, result, err, took)
 	p.count(run, result.Outcome, took)
 	p.witness(run, result)
+	p.noteTouches(w, run, edits)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
 	w.current, w.attempted = p.essence(left), true
@@ -155,13 +158,12 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 
 // accepted returns the edits to write. A panic leaves half-made changes behind, and a handler must not touch what is
 // not its own: then there are none.
-func accepted(call *Call, err error) ([]patch.Edit, error) {
+func (p *pass) accepted(call *Call, err error) ([]patch.Edit, error) {
 	if _, panicked := errors.AsType[*invoke.PanicError](err); call.Left == nil || panicked {
 		return nil, err
 	}
-	// A copy that was read through the client has the record, which is not the handler's to write.
-	edits := patch.Edits(record.Strip(call.Given), record.Strip(call.Left))
-	if refused := patch.Allowed(edits); refused != nil {
+	edits := p.edits(call)
+	if refused := errors.Join(patch.Allowed(edits), p.trespass(call.ID, edits)); refused != nil {
 		return nil, errors.Join(err, refused)
 	}
 	return edits, err

@@ -103,7 +103,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		p.base, p.exact = answer, true
 		p.awaitCache(answer)
 		p.memory.over = object.Text(answer, "metadata", "deletionTimestamp") != "" && len(object.List(answer, "metadata", "finalizers")) == 0
-		p.tellDropped(next.edits, answer)
+		p.tellDropped(w, next, answer)
 		p.wrote(answer, edits)
 	}
 	return nil

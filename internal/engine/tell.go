@@ -10,8 +10,6 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
@@ -104,24 +102,5 @@ func (p *pass) tellUnstripped(cached client.Object) {
 	}
 	if _, told := p.told.LoadOrStore("metadata.managedFields", true); !told {
 		p.log.Warn("the cache holds managed fields, which cost memory: give the operator's CacheOptions to the manager")
-	}
-}
-
-// tellDropped compares the answer with what was meant. A field that the API server dropped or rewrote is reported once
-// for its kind.
-func (p *pass) tellDropped(edits []patch.Edit, answer object.Body) {
-	for _, edit := range edits {
-		kept, found := object.Get(answer, edit.Path...)
-		if edit.Remove || found && object.Equal(kept, edit.Value) {
-			continue
-		}
-		if _, told := p.told.LoadOrStore(edit.Path.String(), true); told {
-			continue
-		}
-		if !found {
-			p.log.Warn("the API server dropped a field that a handler set: add it to the schema of the kind", "field", edit.Path.String())
-		} else {
-			p.log.Warn("the API server changed a field that a handler set", "field", edit.Path.String())
-		}
 	}
 }

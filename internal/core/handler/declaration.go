@@ -35,6 +35,8 @@ type Declaration struct {
 	Former []string
 	// Releases: a delete handler that has failed for good lets its object go.
 	Releases bool
+	// Owns are the fields of the status that no other handler writes.
+	Owns []object.Path
 }
 
 // Kind is what is declared for one kind of objects.
@@ -46,6 +48,16 @@ type Kind struct {
 	Normalize func(object.Body) object.Body
 	// Digests makes the digests. With a key, nothing but digests is kept of an essence.
 	Digests object.Digester
+}
+
+// Owner is the handler that owns a field which a change by another one enters.
+func (k Kind) Owner(by string, enters func(object.Path) bool) (owner string, found bool) {
+	for _, declared := range k.Handlers {
+		if declared.ID != by && slices.ContainsFunc(declared.Owns, enters) {
+			return declared.ID, true
+		}
+	}
+	return "", false
 }
 
 // holdsDeletion tells whether an object needs our finalizer.

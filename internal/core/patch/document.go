@@ -69,8 +69,18 @@ func (d *Document) Test(path object.Path) {
 	}
 }
 
-// Edit adds what sets or removes a field. Parents that are absent are made, on condition that they still are.
+// Edit adds what sets or removes a field. Parents that are absent are made, on condition that they still are. A list with
+// keys is merged with that of the base, on condition that it is still so.
 func (d *Document) Edit(edit Edit) {
+	if len(edit.Keys) > 0 {
+		current, _ := object.Get(d.base, edit.Path...)
+		whole, needed := edit.settled(current)
+		if !needed {
+			return
+		}
+		d.Test(edit.Path)
+		edit = whole
+	}
 	if edit.Remove {
 		if _, found := object.Get(d.base, edit.Path...); found {
 			d.operations = append(d.operations, Operation{Op: "remove", Path: Pointer(edit.Path)})

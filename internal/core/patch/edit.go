@@ -4,16 +4,19 @@ package patch
 
 import (
 	"fmt"
-	"sort"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Edit sets one field or, with Remove, takes it away. Maps are edited field by field, lists as a whole.
+// Edit sets one field or, with Remove, takes it away. Maps are edited field by field, lists as a whole, but for those
+// with Keys: they are merged, item by item, with whatever the list is when it is written.
 type Edit struct {
 	Path   object.Path
 	Value  any
 	Remove bool
+	// Before is the list that an edit with Keys was made from.
+	Before []any
+	Keys   []string
 }
 
 // Edits is what someone changed between two bodies: only the fields touched. A map that was added is edited field by
@@ -38,12 +41,7 @@ func set(path object.Path, value any, edits []Edit) []Edit {
 	if !isMap || len(added) == 0 {
 		return append(edits, Edit{Path: path, Value: value})
 	}
-	keys := make([]string, 0, len(added))
-	for key := range added {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range sorted(added) {
 		edits = set(path.Child(key), added[key], edits)
 	}
 	return edits
@@ -52,6 +50,14 @@ func set(path object.Path, value any, edits []Edit) []Edit {
 // Apply returns body with the edits made; body itself stays as it was.
 func Apply(body object.Body, edits []Edit) object.Body {
 	for _, edit := range edits {
+		if len(edit.Keys) > 0 {
+			current, _ := object.Get(body, edit.Path...)
+			whole, needed := edit.settled(current)
+			if !needed {
+				continue
+			}
+			edit = whole
+		}
 		if edit.Remove {
 			body = object.Without(body, edit.Path)
 		} else {

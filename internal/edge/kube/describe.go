@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -30,6 +31,10 @@ type Description struct {
 	HasConditions bool
 	// Defaults are those of the schema.
 	Defaults object.Defaults
+	// Lists are those whose items have keys.
+	Lists patch.Lists
+	// Has tells whether the schema has room for a field; nil where it is not known.
+	Has func(object.Path) bool
 	// Carrier is where records go: the status where its schema has room for them, else an annotation.
 	Carrier record.Carrier
 }
@@ -44,7 +49,7 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	if err != nil {
 		return Description{}, fmt.Errorf("discover %s: %w", kind.GroupVersion(), err)
 	}
-	found := Description{Carrier: record.Annotation}
+	found := Description{Carrier: record.Annotation, Lists: conventional(nil)}
 	for _, resource := range resources.APIResources {
 		if resource.Kind == kind.Kind && found.Resource == "" {
 			found.Resource, found.Namespaced = resource.Name, resource.Namespaced
@@ -64,6 +69,7 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 		return Description{}, err
 	}
 	found.Defaults = described.defaults()
+	found.Lists, found.Has = conventional(described.lists(nil)), described.has
 	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
 	if described.hasRoom() {
 		found.Carrier = record.Status
@@ -71,13 +77,15 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	return found, nil
 }
 
-// property is the part of an OpenAPI schema that tells whether a status can carry records.
+// property is the part of an OpenAPI schema that tells what an object can hold, and how.
 type property struct {
 	Properties map[string]property `json:"properties"`
 	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
 	Additional json.RawMessage     `json:"additionalProperties"`
 	Items      *property           `json:"items"`
 	Default    any                 `json:"default"`
+	ListType   string              `json:"x-kubernetes-list-type"`
+	ListKeys   []string            `json:"x-kubernetes-list-map-keys"`
 	Kinds      []struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`

@@ -1,0 +1,139 @@
+package patch
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
+
+// Touch is one field that somebody has set or, with Gone, taken away. An item of a list with keys is a field of its own, named by
+// its keys: the condition Ready is status.conditions.Ready.
+type Touch struct {
+	Path  object.Path
+	Value any
+	Gone  bool
+}
+
+// Touches are the fields that edits touch.
+func Touches(edits []Edit) []Touch {
+	var found []Touch
+	for _, edit := range edits {
+		if len(edit.Keys) == 0 {
+			found = append(found, Touch{Path: edit.Path, Value: edit.Value, Gone: edit.Remove})
+			continue
+		}
+		before, after := byName(edit.Before, edit.Keys), byName(edit.wanted(), edit.Keys)
+		var names []string
+		for name := range before {
+			names = append(names, name)
+		}
+		for name := range after {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			was, wasThere := before[name]
+			is, isThere := after[name]
+			if wasThere != isThere || !object.Equal(was, is) {
+				found = append(found, Touch{Path: edit.Path.Child(name), Value: is, Gone: !isThere})
+			}
+		}
+	}
+	return found
+}
+
+// Contradicts tells whether this touch undoes an earlier one: of the same field, of one above it or below.
+func (t Touch) Contradicts(earlier Touch) bool {
+	switch {
+	case slices.Equal(t.Path, earlier.Path):
+		return t.Gone != earlier.Gone || !object.Equal(t.Value, earlier.Value)
+	case earlier.Path.Under(t.Path...):
+		return !isMap(t.Value)
+	case t.Path.Under(earlier.Path...):
+		return !isMap(earlier.Value) && !earlier.Gone
+	}
+	return false
+}
+
+// Enters tells whether the touch changes anything at the path, above it or below.
+func (t Touch) Enters(path object.Path) bool {
+	if t.Path.Under(path...) {
+		return true
+	}
+	return path.Under(t.Path...) && !isMap(t.Value)
+}
+
+func isMap(value any) bool {
+	_, is := value.(object.Body)
+	return is
+}
+
+// Departure is a field that the API server has not kept as it was meant.
+type Departure struct {
+	// Field is its path, with [] for whatever item of a list.
+	Field string
+	// Dropped tells that it is not there at all.
+	Dropped bool
+	// Path is that of the edit.
+	Path object.Path
+}
+
+// Departures compares what a document with these edits meant with the object as it is after it.
+func Departures(document *Document, edits []Edit, answer object.Body) []Departure {
+	var found []Departure
+	for _, edit := range edits {
+		meant, wanted := document.Value(edit.Path)
+		if !wanted {
+			continue
+		}
+		for _, departure := range departAt(edit.Path.String(), meant, answer, edit.Path) {
+			departure.Path = edit.Path
+			found = append(found, departure)
+		}
+	}
+	return found
+}
+
+func departAt(field string, meant any, in object.Body, path object.Path) []Departure {
+	kept, there := object.Get(in, path...)
+	if !there && meant != nil {
+		return []Departure{{Field: field, Dropped: true}}
+	}
+	return depart(field, meant, kept)
+}
+
+// depart finds the deepest fields in which two values differ. What the server has added is its own.
+func depart(field string, meant, kept any) []Departure {
+	if object.Equal(meant, kept) {
+		return nil
+	}
+	var found []Departure
+	if body, isMap := meant.(object.Body); isMap {
+		if other, same := kept.(object.Body); same {
+			for _, key := range sorted(body) {
+				below := strings.ReplaceAll(field+"."+object.Path{key}.String(), ".[", "[")
+				found = append(found, departAt(below, body[key], other, object.Path{key})...)
+			}
+			return found
+		}
+	}
+	if list, isList := meant.([]any); isList {
+		if other, same := kept.([]any); same && len(other) == len(list) {
+			for i := range list {
+				found = append(found, depart(field+"[]", list[i], other[i])...)
+			}
+			return found
+		}
+	}
+	return []Departure{{Field: field}}
+}
+
+func sorted(body object.Body) []string {
+	keys := make([]string, 0, len(body))
+	for key := range body {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,208 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// Tenant is a kind with a status that several write. The schema has no room for lastError.
+type Tenant = einmal.Resource[TenantSpec, TenantStatus]
+
+type TenantSpec struct {
+	Plan  string `json:"plan,omitempty"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+type TenantStatus struct {
+	einmal.Records `json:",inline"`
+
+	Phase      string             `json:"phase,omitempty"`
+	Plan       string             `json:"plan,omitempty"`
+	DBReady    bool               `json:"dbReady,omitempty"`
+	RedisReady bool               `json:"redisReady,omitempty"`
+	LastError  string             `json:"lastError,omitempty"`
+	Endpoints  []Endpoint         `json:"endpoints,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+type Endpoint struct {
+	Name string `json:"name"`
+	Port int    `json:"port"`
+	Host string `json:"host,omitempty"`
+}
+
+func forTenants(op *einmal.Operator) *einmal.Kind[Tenant] {
+	return einmal.For[Tenant](op, einmal.GVK(testGroup, "v1", "Tenant"))
+}
+
+func tenant(name, plan string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"plan": plan}}}
+	made.SetAPIVersion(testGroup + "/v1")
+	made.SetKind("Tenant")
+	made.SetNamespace("default")
+	made.SetName(name)
+	return made
+}
+
+// others are writers that have nothing to do with the operator.
+type others struct{ client.Client }
+
+// patchStatus writes the status of a tenant.
+func (o others) patchStatus(ctx context.Context, name, merge string) error {
+	return o.Status().Patch(ctx, tenant(name, ""), client.RawPatch(types.MergePatchType, []byte(merge)))
+}
+
+// applyStatus applies the status of a tenant by server-side apply, under the operator's own name.
+func (o others) applyStatus(ctx context.Context, name string, status map[string]any) error {
+	applied := tenant(name, "")
+	unstructured.RemoveNestedField(applied.Object, "spec")
+	applied.Object["status"] = status
+	return o.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(testIdentity), client.ForceOwnership)
+}
+
+// status reads what a tenant's status holds, without records and times, conditions as words.
+func (o others) status(ctx context.Context, name string) (map[string]any, error) {
+	found := tenant(name, "")
+	if err := o.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+		return nil, err
+	}
+	status, has, _ := unstructured.NestedMap(found.Object, "status")
+	if !has {
+		return map[string]any{}, nil
+	}
+	delete(status, "records")
+	var words []string
+	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
+	for _, one := range conditions {
+		if condition, is := one.(map[string]any); is {
+			words = append(words, fmt.Sprintf("%v=%v/%v", condition["type"], condition["status"], condition["observedGeneration"]))
+		}
+	}
+	status["conditions"] = strings.Join(words, " ")
+	return status, nil
+}
+
+// two declares the two handlers of the article: one provisions when a tenant is created; the other follows its plan, and
+// runs at the creation too. Meanwhile somebody else writes the status. When the plan changes, the second handler first
+// makes a mistake: it writes a whole status, built from what it knows alone.
+func two(op *einmal.Operator, somebody func() others) {
+	tenants := forTenants(op)
+	tenants.OnCreate("provision", func(ctx context.Context, c *einmal.Change[Tenant]) error {
+		c.Object.Status.DBReady, c.Object.Status.RedisReady = true, true
+		c.Object.Status.Phase = "Ready"
+		err := somebody().patchStatus(ctx, c.Object.Name, `{"status":{"note":"theirs","conditions":[
+			{"type":"Backup","status":"True","reason":"Done","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		return errors.Join(err, c.SetCondition(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Provisioned"}))
+	}, einmal.OwnsStatus("dbReady", "redisReady", "conditions[Ready]"))
+	tenants.OnUpdate("follow", func(_ context.Context, c *einmal.Change[Tenant]) error {
+		if c.Reason == einmal.Update && c.Attempt == 1 {
+			c.Object.Status = TenantStatus{Plan: c.Object.Spec.Plan}
+			return nil
+		}
+		c.Object.Status.Plan = c.Object.Spec.Plan
+		c.Object.Status.LastError = "none"
+		return nil
+	}, einmal.Field("spec.plan"), einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "lastError"))
+}
+
+// survives plays the story: whoever writes what, redisReady stays. Wait lets the operator act until the tenant is as wanted.
+func survives(ctx context.Context, t *testing.T, somebody others, wait func(plan string)) {
+	t.Helper()
+	if err := somebody.Create(ctx, tenant("acme", "standard")); err != nil {
+		t.Fatal(err)
+	}
+	wait("standard")
+	check := func(plan string, more map[string]any) {
+		t.Helper()
+		want := map[string]any{
+			"phase": "Ready", "plan": plan, "dbReady": true, "redisReady": true, "note": "theirs",
+			"conditions": "Backup=True/<nil> Ready=True/1",
+		}
+		maps.Copy(want, more)
+		found, err := somebody.status(ctx, "acme")
+		if diff := cmp.Diff(want, found); err != nil || diff != "" {
+			t.Errorf("plan %s: %v\n%s", plan, err, diff)
+		}
+	}
+	check("standard", nil)
+	edited := tenant("acme", "")
+	if err := somebody.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"plan":"large"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	wait("large")
+	check("large", nil)
+	endpoint := map[string]any{"name": "sql", "port": int64(5432)}
+	for _, status := range []map[string]any{{"endpoints": []any{endpoint}}, {}} {
+		if err := somebody.applyStatus(ctx, "acme", status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("large", nil)
+}
+
+// The article on two handlers and one status, with all that makes a field vanish (tenant-and-database.md §0): a field that
+// the schema does not have, two that apply under one name, and a whole status from an old state.
+func TestTwoHandlersAndOneStatus(t *testing.T) {
+	log := testLog(t)
+	var somebody others
+	virtually(t, log, func(op *einmal.Operator) { two(op, func() others { return somebody }) },
+		func(t *testing.T, w *virtualWorld) {
+			somebody = others{w.User}
+			survives(t.Context(), t, somebody, func(string) { w.Pass(time.Minute) })
+		})
+	tellsOfTheStory(t, log.String())
+}
+
+func tellsOfTheStory(t *testing.T, log string) {
+	t.Helper()
+	for text, times := range map[string]int{
+		"status.lastError of handler follow": 1,
+		"handler follow has changed what others own (einmal.OwnsStatus): status.conditions.Ready of handler provision, " +
+			"status.dbReady of handler provision, status.redisReady of handler provision;": 1,
+		"handler failed": 1,
+	} {
+		if got := strings.Count(log, text); got != times {
+			t.Errorf("the log has %q %d times, want %d", text, got, times)
+		}
+	}
+}
+
+func (w *world) twoHandlersOneStatus(t *testing.T) {
+	account := w.Account(t, "tenants",
+		rbacv1.PolicyRule{
+			APIGroups: []string{testGroup}, Resources: []string{"tenants", "tenants/status"}, Verbs: []string{"get", "list", "watch", "patch"},
+		},
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	log := testLog(t)
+	op := einmal.New(testIdentity, einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	somebody := others{w.Client}
+	two(op, func() others { return somebody })
+	stop := w.run(t, op, account)
+	survives(t.Context(), t, somebody, func(plan string) {
+		cluster.Eventually(t, "the plan "+plan, func(ctx context.Context) error {
+			found, err := somebody.status(ctx, "acme")
+			if err == nil && found["plan"] != plan {
+				err = fmt.Errorf("it is %v", found["plan"])
+			}
+			return err
+		})
+	})
+	stop()
+	tellsOfTheStory(t, log.String())
+}

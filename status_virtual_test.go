@@ -1,0 +1,310 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// ready is the condition of these tests.
+func ready(status metav1.ConditionStatus) metav1.Condition {
+	return metav1.Condition{Type: "Ready", Status: status, Reason: "Tested"}
+}
+
+// onTenants plays in virtual time with handlers for tenants, and somebody else who writes.
+func onTenants(t *testing.T, declare func(*einmal.Kind[Tenant]), use func(*testing.T, *virtualWorld, others)) (log string) {
+	t.Helper()
+	text := testLog(t)
+	virtually(t, text, func(op *einmal.Operator) { declare(forTenants(op)) },
+		func(t *testing.T, w *virtualWorld) { use(t, w, others{w.User}) })
+	return text.String()
+}
+
+// intrude lets somebody write before each write of the operator to the status of the tenant acme, n times at most. It
+// returns how often that was.
+func intrude(w *virtualWorld, n int, write func(i int) error) (times func() int) {
+	done, inside := 0, false
+	w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/acme/status") && !inside && done < n {
+			inside = true
+			done++
+			if err := write(done); err != nil {
+				http.Error(answer, err.Error(), http.StatusInternalServerError)
+			}
+			inside = false
+		}
+		next.ServeHTTP(answer, r)
+	})
+	return func() int { return done }
+}
+
+func backup(i int) string {
+	return fmt.Sprintf(`{"status":{"conditions":[{"type":"Backup%d","status":"True","reason":"Done","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, i)
+}
+
+// Scenario 58: a condition that somebody else sets meanwhile stays, and the handler is not called again for it.
+func TestConditionsOfOthersThatComeMeanwhileStay(t *testing.T) {
+	calls := 0
+	onTenants(t, func(tenants *einmal.Kind[Tenant]) {
+		tenants.OnCreate("make", func(_ context.Context, c *einmal.Change[Tenant]) error {
+			calls++
+			return c.SetCondition(ready(metav1.ConditionTrue))
+		})
+	}, func(t *testing.T, w *virtualWorld, somebody others) {
+		times := intrude(w, 1, func(i int) error { return somebody.patchStatus(t.Context(), "acme", backup(i)) })
+		if err := somebody.Create(t.Context(), tenant("acme", "")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		found, err := somebody.status(t.Context(), "acme")
+		if err != nil || found["conditions"] != "Backup1=True/<nil> Ready=True/1" || calls != 1 || times() != 1 {
+			t.Errorf("%v, %v; %d calls, %d intrusions", found, err, calls, times())
+		}
+	})
+}
+
+// Scenario 59: against somebody who is always faster it is tried a bounded number of times, told, and tried again later.
+func TestWhoeverIsAlwaysFasterIsTold(t *testing.T) {
+	const tooOften = 12
+	calls := 0
+	log := onTenants(t, func(tenants *einmal.Kind[Tenant]) {
+		tenants.OnCreate("make", func(_ context.Context, c *einmal.Change[Tenant]) error {
+			calls++
+			return c.SetCondition(ready(metav1.ConditionTrue))
+		})
+	}, func(t *testing.T, w *virtualWorld, somebody others) {
+		times := intrude(w, tooOften, func(i int) error { return somebody.patchStatus(t.Context(), "acme", backup(i)) })
+		if err := somebody.Create(t.Context(), tenant("acme", "")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		found, err := somebody.status(t.Context(), "acme")
+		if want := fmt.Sprintf("Backup%d=True/<nil> Ready=True/1", tooOften); err != nil || found["conditions"] != want || calls != 1 || times() != tooOften {
+			t.Errorf("%v, %v; %d calls, %d intrusions", found, err, calls, times())
+		}
+	})
+	if n := strings.Count(log, "default/acme changes faster than it can be written"); n != tooOften/5 {
+		t.Errorf("told %d times, want %d", n, tooOften/5)
+	}
+}
+
+// Design §8: what two handlers set differently in one pass is the later one's, and a warning names both: once, not for each
+// object.
+func TestTwoHandlersThatDisagreeAreNamedOnce(t *testing.T) {
+	log := onTenants(t, func(tenants *einmal.Kind[Tenant]) {
+		set := func(phase string) einmal.HandlerFunc[Tenant] {
+			return func(_ context.Context, c *einmal.Change[Tenant]) error {
+				c.Object.Status.Phase, c.Object.Status.Plan = phase, "same"
+				return c.SetCondition(metav1.Condition{Type: phase, Status: metav1.ConditionTrue, Reason: "Tested"})
+			}
+		}
+		tenants.OnCreate("first", set("one"))
+		tenants.OnCreate("second", set("two"))
+	}, func(t *testing.T, w *virtualWorld, somebody others) {
+		for _, name := range []string{"acme", "other"} {
+			if err := somebody.Create(t.Context(), tenant(name, "")); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(time.Minute)
+			found, err := somebody.status(t.Context(), name)
+			want := map[string]any{"phase": "two", "plan": "same", "conditions": "one=True/1 two=True/1"}
+			if diff := cmp.Diff(want, found); err != nil || diff != "" {
+				t.Errorf("%s: %v\n%s", name, err, diff)
+			}
+		}
+		if told := events(t, w, "StatusConflict"); !cmp.Equal(told, []string{
+			"handlers have set fields of the status differently in one pass, and what second has set stays: status.phase (first before). " +
+				"Let one handler write a field, and say so with OwnsStatus",
+		}) {
+			t.Errorf("events: %q", told)
+		}
+	})
+	if n := strings.Count(log, "two handlers set a field"); n != 1 {
+		t.Errorf("told %d times, want once", n)
+	}
+}
+
+// events are the notes of the events with a reason.
+func events(t *testing.T, w *virtualWorld, reason string) []string {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("events.k8s.io/v1")
+	list.SetKind("Event")
+	if err := w.User.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	for _, one := range list.Items {
+		if one.Object["reason"] == reason {
+			notes = append(notes, fmt.Sprint(one.Object["note"]))
+		}
+	}
+	return notes
+}
+
+// Scenario 60: a field that the API server drops or rewrites is reported once, not for each object and event, also in the items of
+// lists.
+func TestWhatTheServerDoesNotKeepIsReportedOnce(t *testing.T) {
+	log := testLog(t)
+	gadget := func(name string) *unstructured.Unstructured {
+		made := tenant(name, "")
+		made.SetKind("Tenant")
+		return made
+	}
+	virtually(t, log, func(op *einmal.Operator) {
+		free := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Tenant"))
+		free.OnCreate("typo", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			return errors.Join(
+				unstructured.SetNestedField(c.Object.Object, "x", "status", "phrase"),
+				unstructured.SetNestedSlice(c.Object.Object, []any{
+					map[string]any{"name": "sql", "port": int64(1), "hots": "a"}}, "status", "endpoints"))
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		for _, name := range []string{"acme", "other"} {
+			if err := w.User.Create(t.Context(), gadget(name)); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(time.Minute)
+		}
+		want := []string{
+			"the API server has not kept what handlers have set: status.endpoints[].hots of handler typo was dropped (add it to the " +
+				"schema of the kind), status.phrase of handler typo was dropped (add it to the schema of the kind)",
+		}
+		if diff := cmp.Diff(want, events(t, w, "FieldNotKept")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	for _, field := range []string{"field=status.phrase", "field=status.endpoints[].hots"} {
+		if n := strings.Count(log.String(), field); n != 1 {
+			t.Errorf("%s is told %d times, want once", field, n)
+		}
+	}
+}
+
+// tenantConditions is a status with conditions of a type of its own.
+type tenantConditions struct {
+	Phase      string            `json:"phase,omitempty"`
+	Conditions []tenantCondition `json:"conditions,omitempty"`
+}
+
+type tenantCondition struct {
+	Type               string      `json:"type"`
+	Status             string      `json:"status"`
+	Reason             string      `json:"reason"`
+	Message            string      `json:"message"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
+}
+
+// saying declares handlers that set the condition Ready to what the plan asks for.
+func saying[T any](kind *einmal.Kind[T], plan func(*T) string) {
+	say := func(_ context.Context, c *einmal.Change[T]) error {
+		condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Tested", Message: plan(c.Object)}
+		if strings.HasPrefix(plan(c.Object), "no") {
+			condition.Status = metav1.ConditionFalse
+		}
+		return c.SetCondition(condition)
+	}
+	kind.OnCreate("say", say)
+	kind.OnUpdate("say-again", say)
+}
+
+// Design §8: lastTransitionTime moves only when the status does, observedGeneration follows the object, and what is so
+// already is not written again; in whatever form the object is handled.
+func TestConditionsAreKeptAsTheConventionsWant(t *testing.T) {
+	gvk := einmal.GVK(testGroup, "v1", "Tenant")
+	for name, declare := range map[string]func(*einmal.Operator){
+		"metav1": func(op *einmal.Operator) {
+			saying(forTenants(op), func(o *Tenant) string { return o.Spec.Plan })
+		},
+		"a type of its own": func(op *einmal.Operator) {
+			type own = einmal.Resource[TenantSpec, tenantConditions]
+			saying(einmal.For[own](op, gvk), func(o *own) string { return o.Spec.Plan })
+		},
+		"unstructured": func(op *einmal.Operator) {
+			saying(einmal.For[unstructured.Unstructured](op, gvk), func(o *unstructured.Unstructured) string {
+				plan, _, _ := unstructured.NestedString(o.Object, "spec", "plan")
+				return plan
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, testLog(t), declare, func(t *testing.T, w *virtualWorld) { conventional(t, w) })
+		})
+	}
+}
+
+func conventional(t *testing.T, w *virtualWorld) {
+	t.Helper()
+	acme := tenant("acme", "a")
+	if err := w.User.Create(t.Context(), acme); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct{ plan, want string }{
+		{"a", "True since 00:00, generation 1, a"},
+		{"b", "True since 00:00, generation 2, b"},
+		{"none", "False since 02:00, generation 3, none"},
+		{"nothing", "False since 02:00, generation 4, nothing"},
+	} {
+		if i > 0 {
+			edit := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"plan":"`+step.plan+`"}}`))
+			if err := w.User.Patch(t.Context(), acme, edit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(time.Minute)
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(acme), acme); err != nil {
+			t.Fatal(err)
+		}
+		if got := said(acme); got != step.want {
+			t.Errorf("plan %s: got %q, want %q", step.plan, got, step.want)
+		}
+	}
+}
+
+func said(in *unstructured.Unstructured) string {
+	items, _, _ := unstructured.NestedSlice(in.Object, "status", "conditions")
+	if len(items) != 1 {
+		return fmt.Sprint(items)
+	}
+	one, _ := items[0].(map[string]any)
+	since := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(one["lastTransitionTime"]), "2000-01-01T00:"), "Z")
+	return fmt.Sprintf("%v since %s, generation %v, %v", one["status"], since, one["observedGeneration"], one["message"])
+}
+
+// A condition that lacks something, or that the type has no room for, fails the handler for good, and the error names the remedy.
+func TestConditionsThatCannotBeSet(t *testing.T) {
+	type bare = einmal.Resource[TenantSpec, struct{ Phase string }]
+	for want, condition := range map[string]metav1.Condition{
+		"it has no Type: name what it is about":                    {Status: metav1.ConditionTrue, Reason: "x"},
+		"its Status is":                                            {Type: "Ready", Status: "yes", Reason: "x"},
+		"it has no Reason: give one word":                          {Type: "Ready", Status: metav1.ConditionTrue},
+		"has no list status.conditions: give its status the field": {Type: "Ready", Status: metav1.ConditionTrue, Reason: "x"},
+	} {
+		log := testLog(t)
+		virtually(t, log, func(op *einmal.Operator) {
+			kind := einmal.For[bare](op, einmal.GVK(testGroup, "v1", "Tenant"))
+			kind.OnCreate("say", func(_ context.Context, c *einmal.Change[bare]) error { return c.SetCondition(condition) })
+		}, func(t *testing.T, w *virtualWorld) {
+			if err := w.User.Create(t.Context(), tenant("acme", "")); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(time.Hour)
+		})
+		if text := log.String(); strings.Count(text, want) != 1 || !strings.Contains(text, "failed for good") {
+			t.Errorf("%s is not told once", want)
+		}
+	}
+}
