@@ -131,6 +131,9 @@ func TestTwoHandlersThatDisagreeAreNamedOnce(t *testing.T) {
 			t.Errorf("events: %q", told)
 		}
 	})
+	if all := strings.Join(samples(t, testIdentity), "\n"); !strings.Contains(all, `status_conflicts_total{earlier="first",handler="second"} `) {
+		t.Errorf("it is not counted:\n%s", all)
+	}
 	if n := strings.Count(log, "two handlers set a field"); n != 1 {
 		t.Errorf("told %d times, want once", n)
 	}
@@ -169,7 +172,8 @@ func TestWhatTheServerDoesNotKeepIsReportedOnce(t *testing.T) {
 			return errors.Join(
 				unstructured.SetNestedField(c.Object.Object, "x", "status", "phrase"),
 				unstructured.SetNestedSlice(c.Object.Object, []any{
-					map[string]any{"name": "sql", "port": int64(1), "hots": "a"}}, "status", "endpoints"))
+					map[string]any{"name": "sql", "port": int64(1), "hots": "a"},
+				}, "status", "endpoints"))
 		})
 	}, func(t *testing.T, w *virtualWorld) {
 		for _, name := range []string{"acme", "other"} {

@@ -62,6 +62,7 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 			if earlier.by == run.ID || !touch.Path.Under(statusResource) || !touch.Contradicts(earlier.Touch) {
 				continue
 			}
+			p.meter.Contradiction(run.ID, earlier.by)
 			field := touch.Path.String()
 			if _, told := p.told.LoadOrStore(contradiction{earlier.by, run.ID, field}, true); !told {
 				p.log.Warn("two handlers set a field of the status differently in one pass; the later one wins",

@@ -36,6 +36,7 @@ const (
 	lost
 	conflicts
 	dropped
+	contradictions
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -74,6 +75,10 @@ func Families() []Family {
 		dropped: {
 			Name: "einmal_events_dropped_total", Type: counter, Labels: kind,
 			Help: "Events of handlers that were not sent, because their object had had too many: 25 at once, and then one in five minutes.",
+		},
+		contradictions: {
+			Name: "einmal_status_conflicts_total", Type: counter, Labels: slices.Concat(handler, []string{"earlier"}),
+			Help: "Fields of the status that two handlers have set differently in one pass: the handler whose value stays, and the earlier one.",
 		},
 	}
 }
@@ -193,6 +198,11 @@ func (k *Kind) Conflict() { k.metrics.counters[conflicts].WithLabelValues(k.oper
 
 // Dropped counts an event that was not sent.
 func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operator, k.kind).Inc() }
+
+// Contradiction counts a field that a handler has set otherwise than an earlier one.
+func (k *Kind) Contradiction(handler, earlier string) {
+	k.metrics.counters[contradictions].WithLabelValues(k.operator, k.kind, handler, earlier).Inc()
+}
 
 // Pending notes that an object is not finished with.
 func (k *Kind) Pending(object string) {
