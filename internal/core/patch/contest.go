@@ -28,11 +28,10 @@ type Contest struct {
 // fight that has lasted for long enough to slow it down. News is true once for each fight.
 func (c *Contest) Turn(base object.Body, edits []Edit, now time.Time) (fields []object.Path, news bool) {
 	c.turns = c.turns.filled(now)
-	for _, edit := range edits {
-		left, known := c.wrote[edit.Path.String()]
-		value, _ := object.Get(base, edit.Path...)
-		if known && !object.Equal(left, value) {
-			fields = append(fields, edit.Path)
+	for _, touch := range Touches(edits) {
+		left, known := c.wrote[touch.Path.String()]
+		if known && !object.Equal(left, touch.in(base)) {
+			fields = append(fields, touch.Path)
 		}
 	}
 	if len(fields) == 0 {
@@ -56,8 +55,8 @@ func (c *Contest) Wrote(answer object.Body, edits []Edit) {
 	if c.wrote == nil {
 		c.wrote = map[string]any{}
 	}
-	for _, edit := range edits {
-		c.wrote[edit.Path.String()], _ = object.Get(answer, edit.Path...)
+	for _, touch := range Touches(edits) {
+		c.wrote[touch.Path.String()] = touch.in(answer)
 	}
 }
 

@@ -101,3 +101,40 @@ func TestAFieldThatTheServerDropsIsNoFight(t *testing.T) {
 		contest.Wrote(object.Body{}, edits)
 	}
 }
+
+// Lists with keys are shared: each writes its own items.
+func TestWhoWritesAnotherConditionDoesNotFight(t *testing.T) {
+	const turns = 100
+	at := object.Path{"status", "conditions"}
+	fights := func(theirs string) bool {
+		contest, current := patch.Contest{}, object.Body{}
+		for turn := range turns {
+			current = patch.Apply(current, setCondition(current, at, theirs, -int64(turn)))
+			edits := setCondition(current, at, "Ours", int64(turn))
+			if fields, _ := contest.Turn(current, edits, time.Unix(int64(turn), 0)); len(fields) > 0 {
+				return true
+			}
+			current = patch.Apply(current, edits)
+			contest.Wrote(current, edits)
+		}
+		return false
+	}
+	if fights("Theirs") {
+		t.Error("another condition is a fight")
+	}
+	if !fights("Ours") {
+		t.Error("the same condition is no fight")
+	}
+}
+
+func setCondition(in object.Body, at object.Path, name string, value int64) []patch.Edit {
+	var others []any
+	list, _ := object.Get(in, at...)
+	items, _ := list.([]any)
+	for _, item := range items {
+		if one, is := item.(object.Body); is && one["type"] != name {
+			others = append(others, one)
+		}
+	}
+	return conditions().Keyed(in, []patch.Edit{{Path: at, Value: append(others, object.Body{"type": name, "value": value})}})
+}

@@ -13,6 +13,8 @@ type Touch struct {
 	Path  object.Path
 	Value any
 	Gone  bool
+	// keys are those of the list that the field is an item of.
+	keys []string
 }
 
 // Touches are the fields that edits touch.
@@ -36,11 +38,26 @@ func Touches(edits []Edit) []Touch {
 			was, wasThere := before[name]
 			is, isThere := after[name]
 			if wasThere != isThere || !object.Equal(was, is) {
-				found = append(found, Touch{Path: edit.Path.Child(name), Value: is, Gone: !isThere})
+				found = append(found, Touch{Path: edit.Path.Child(name), Value: is, Gone: !isThere, keys: edit.Keys})
 			}
 		}
 	}
 	return found
+}
+
+// in is what the field holds in a body, nil for nothing.
+func (t Touch) in(body object.Body) any {
+	if len(t.keys) == 0 {
+		value, _ := object.Get(body, t.Path...)
+		return value
+	}
+	last := len(t.Path) - 1
+	list, _ := object.Get(body, t.Path[:last]...)
+	items, _ := itemsOf(list)
+	if item, found := byName(items, t.keys)[t.Path[last]]; found {
+		return item
+	}
+	return nil
 }
 
 // Contradicts tells whether this touch undoes an earlier one: of the same field, of one above it or below.
