@@ -23,6 +23,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"a panic is contained, and an error retried (scenario 22)":     w.panicIsContained,
 		"a permanent failure is not retried (scenario 23)":             w.permanentFailure,
+		"a blocked deletion, and the way out (scenario 18)":            w.blockedDeletion,
 		"a stop lets running handlers finish":                          w.stopFinishes,
 		"a foreign edit meanwhile survives (principle 5)":              w.foreignEdit,
 		"a foreign edit of the very record is folded again":            w.foreignRecord,
