@@ -70,6 +70,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Ran(metrics.Run{Handler: "make", Reason: "create", Outcome: "done", Attempt: 2, Took: time.Second})
 		kind.Conflict()
 		kind.Refused("make")
+		kind.Contradiction("make", "other")
 	}
 	use("default/first")
 	for i := range 100 {
