@@ -181,7 +181,7 @@ type Process struct{ process *simulation.Process }
 //
 // The name says what is done to what, such as "set the password of acme", the same in each run. What do returns is the
 // value that it has now: Explore expects that it changes no more often than in a run in which nothing goes wrong. The
-// value is not kept, and not shown; return nil where there is none.
+// value is not kept, and not shown; return nil where there is none. Effects happen one at a time, so that do needs no lock.
 func (p *Process) Effect(name string, do func() (value any, err error)) error {
 	if p.process == nil {
 		return errors.New("an effect of no process: effects are for handlers, not for the making of the operator")

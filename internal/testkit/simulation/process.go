@@ -205,7 +205,9 @@ func (p *Process) reach(what string, do func() error) error {
 // Effect does something outside of the cluster, and is a point as a request is. What it is set to then is returned by do.
 func (p *Process) Effect(name string, do func() (any, error)) error {
 	return p.reach(effectVerb+" "+name, func() error {
+		p.world.effects <- struct{}{}
 		value, err := do()
+		<-p.world.effects
 		if err == nil {
 			p.world.history.set(effectVerb+" "+name, value)
 		}

@@ -60,6 +60,9 @@ type World struct {
 	stop    context.CancelFunc // of the operator that runs; nil while none does
 	stopped sync.WaitGroup
 
+	// effects lets one effect happen at a time. A channel, since virtual time stands still where a mutex is waited for.
+	effects chan struct{}
+
 	mu        sync.Mutex
 	processes []*Process
 	killed    bool // until the next Start
@@ -110,7 +113,7 @@ func New(setup Setup, operator Operator) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{setup: setup, declared: declared, counts: map[string]int{}, events: map[string]int{}}
+	w := &World{setup: setup, declared: declared, effects: make(chan struct{}, 1), counts: map[string]int{}, events: map[string]int{}}
 	w.Server, err = apiserver.New(apiserver.WithDefinitions(definitions), apiserver.WithBookmarks(0), apiserver.WithClock(w.now))
 	if err != nil {
 		return nil, err
