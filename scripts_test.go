@@ -40,6 +40,7 @@ func scriptSubjects() einmaltest.Subjects {
 	maps.Copy(subjects, verbSubjects())
 	maps.Copy(subjects, filterSubjects())
 	maps.Copy(subjects, retrySubjects())
+	maps.Copy(subjects, statusSubjects())
 	return subjects
 }
 

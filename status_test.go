@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,10 +71,14 @@ func (o others) patchStatus(ctx context.Context, name, merge string) error {
 
 // applyStatus applies the status of a tenant by server-side apply, under the operator's own name.
 func (o others) applyStatus(ctx context.Context, name string, status map[string]any) error {
+	return o.applyStatusAs(ctx, name, testIdentity, status)
+}
+
+func (o others) applyStatusAs(ctx context.Context, name, owner string, status map[string]any) error {
 	applied := tenant(name, "")
 	unstructured.RemoveNestedField(applied.Object, "spec")
 	applied.Object["status"] = status
-	return o.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(testIdentity), client.ForceOwnership)
+	return o.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(owner), client.ForceOwnership)
 }
 
 // status reads what a tenant's status holds, without records and times, conditions as words.
@@ -94,6 +99,7 @@ func (o others) status(ctx context.Context, name string) (map[string]any, error)
 			words = append(words, fmt.Sprintf("%v=%v/%v", condition["type"], condition["status"], condition["observedGeneration"]))
 		}
 	}
+	slices.Sort(words)
 	status["conditions"] = strings.Join(words, " ")
 	return status, nil
 }

@@ -101,8 +101,20 @@ func (w *World) lasting(one unstructured.Unstructured) (string, error) {
 	if one.GetKind() == "Secret" {
 		hide(body)
 	}
+	sortConditions(body)
 	text, err := yaml.Marshal(withoutTimes(body, times()))
 	return string(text), err
+}
+
+// sortConditions brings conditions into the order of their types: it tells who came first, and nothing else.
+func sortConditions(body map[string]any) {
+	conditions, _ := object.Get(body, "status", "conditions")
+	items, _ := conditions.([]any)
+	slices.SortStableFunc(items, func(a, b any) int {
+		one, _ := a.(object.Body)
+		other, _ := b.(object.Body)
+		return strings.Compare(object.Text(one, "type"), object.Text(other, "type"))
+	})
 }
 
 // hide replaces the values of a Secret by their lengths: they are secret, and may be made by chance.
