@@ -28,6 +28,9 @@ func TestTheCommandLineOfAnOperator(t *testing.T) {
 		"an argument":       {[]string{"run", "now"}, exitUsage, "", `unexpected argument "now"`},
 		"no API server":     {[]string{"run"}, exitFailed, "", "--kubeconfig"},
 		"a missing file":    {[]string{"run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"uninstall --help":  {[]string{"uninstall", "--help"}, exitStopped, "", "Stop the operator first"},
+		"uninstall what":    {[]string{"uninstall", "now"}, exitUsage, "", `unexpected argument "now"`},
+		"uninstall where":   {[]string{"uninstall", "--dry-run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
 		"json logs, and -v": {[]string{"run", "--log-format=json", "-v", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,7 @@ const (
 //	run       handle objects until SIGINT or SIGTERM; running handlers then finish. A second signal ends at once.
 //	crds      print the operator's CustomResourceDefinitions, for kubectl apply -f -
 //	rbac      print the roles that it needs, for kubectl apply -f -
+//	uninstall take the operator's finalizers and records out of all objects, when it is stopped; with a dry run
 //	version   print the version
 //
 // It exits with 0 after a stop, 1 after a failure, 2 after a wrong command line.
@@ -57,6 +58,8 @@ func (op *Operator) command(ctx context.Context, args []string, out, failures io
 		return op.commandCRDs(out, failures)
 	case "rbac":
 		return op.commandRBAC(args[1:], out, failures)
+	case "uninstall":
+		return op.commandUninstall(ctx, args[1:], out, failures)
 	case "version":
 		_, _ = fmt.Fprintln(out, version())
 		return exitStopped
@@ -79,6 +82,8 @@ func (op *Operator) usage(out io.Writer) {
   %[1]s run [flags]   handle objects until stopped (%[1]s run -h lists the flags)
   %[1]s crds          print its CustomResourceDefinitions: %[1]s crds | kubectl apply -f -
   %[1]s rbac [flags]  print the roles that it needs, and no more: %[1]s rbac | kubectl apply -f -
+  %[1]s uninstall [flags]
+                take its finalizers and records out of all objects (%[1]s uninstall -h says more)
   %[1]s version       print its version
 `, name, op.settings.Identity)
 }

@@ -1,0 +1,105 @@
+package patch
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// Marks are what an operator leaves in objects.
+type Marks struct {
+	Identity, Finalizer string
+	// Conditions are the types of those that the framework itself sets.
+	Conditions []string
+}
+
+// Leftovers are the marks that were found in one object, and the documents that take them out of it.
+type Leftovers struct {
+	// Found names them, for people; empty for none.
+	Found []string
+	// Status goes to the status subresource, first, and Main to the object itself. Without a subresource Status is empty.
+	Status, Main *Document
+	// Held: the object is being deleted and waits for the operator. Last: it waits for nobody else, and goes with the finalizer.
+	Held, Last bool
+}
+
+// Strip finds the marks of an operator in an object. The documents apply only while the marks are as they were found.
+func Strip(base object.Body, marks Marks, subresource bool) Leftovers { //nolint:revive // A fact about the kind, not a mode.
+	l := Leftovers{Status: New(base), Main: New(base)}
+	finalizers := object.List(base, "metadata", "finalizers")
+	marked := slices.Contains(finalizers, marks.Finalizer)
+	l.Held = marked && object.Text(base, "metadata", "deletionTimestamp") != ""
+	l.Last = l.Held && len(finalizers) == 1
+	status := l.Main
+	if subresource {
+		status = l.Status
+	}
+	l.stripRecords(base, marks, status)
+	l.stripAnnotations(marks)
+	l.stripConditions(marks, status)
+	if marked {
+		l.Main.RemoveFinalizer(marks.Finalizer)
+		l.Found = append(l.Found, "finalizer")
+	}
+	if l.Last {
+		l.Status = New(base) // It goes with the object.
+	}
+	return l
+}
+
+// stripRecords takes the record out of both carriers, and with it the room for records where nothing else is in it.
+func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document) {
+	found := false
+	for carrier, document := range map[record.Carrier]*Document{record.Status: status, record.Annotation: l.Main} {
+		at := carrier.Path(marks.Identity)
+		if object.Text(base, at...) == "" {
+			continue
+		}
+		found = true
+		document.Test(at)
+		for depth := len(at); carrier == record.Status && depth > 1 && len(object.Map(base, at[:depth-1]...)) == 1; depth-- {
+			at = at[:depth-1]
+			document.Test(at)
+		}
+		document.Edit(Edit{Path: at, Remove: true})
+	}
+	if found {
+		l.Found = append(l.Found, "record")
+	}
+}
+
+// stripAnnotations takes out what people have asked the operator for.
+func (l *Leftovers) stripAnnotations(marks Marks) {
+	for _, name := range []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity)} {
+		at := object.Path{"metadata", "annotations", name}
+		if _, found := l.Main.Value(at); found {
+			l.Main.Test(at)
+			l.Main.Edit(Edit{Path: at, Remove: true})
+			l.Found = append(l.Found, "annotation "+name)
+		}
+	}
+}
+
+// stripConditions takes out the conditions that the framework has set for this operator, whose messages name it.
+func (l *Leftovers) stripConditions(marks Marks, status *Document) {
+	at := object.Path{"status", "conditions"}
+	value, _ := status.Value(at)
+	list, _ := value.([]any)
+	var kept []any
+	for _, item := range list {
+		one, _ := item.(object.Body)
+		name := object.Text(one, "type")
+		if slices.Contains(marks.Conditions, name) && strings.Contains(object.Text(one, "message"), " "+marks.Identity+"/") {
+			l.Found = append(l.Found, "condition "+name)
+			continue
+		}
+		kept = append(kept, item)
+	}
+	if len(kept) == len(list) {
+		return
+	}
+	status.Test(at)
+	status.Edit(Edit{Path: at, Value: kept, Remove: len(kept) == 0})
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// Of an object that others change at the same time the strip is tried so often; so many are stripped at the same time.
+const (
+	stripTries = 5
+	strippers  = 8
+)
+
+// Uninstall takes out of the cluster what an operator has left in it, beside what its handlers did.
+type Uninstall struct {
+	Settings  Settings
+	Kinds     []Kind
+	Live      client.Client
+	Discovery discovery.DiscoveryInterface
+	// DryRun changes nothing.
+	DryRun bool
+	// KeepBooks leaves the operator's own objects, which hold for namespaces that are not served as well.
+	KeepBooks bool
+	// Tell is given a line for each object.
+	Tell func(line string)
+
+	told map[types.UID]bool
+	sum  Uninstalled
+}
+
+// Uninstalled counts what was done, or would be.
+type Uninstalled struct {
+	// Stripped objects had marks; of these Held are being deleted, and their delete handlers do not run. Failed ones have theirs.
+	Stripped, Held, Failed int
+}
+
+// Run strips all objects of all kinds, and deletes the operator's own. What fails keeps no other from its turn; the
+// operator's own objects stay then.
+func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
+	u.told, u.sum = map[types.UID]bool{}, Uninstalled{}
+	var failed error
+	for _, kind := range u.Kinds {
+		if err := u.kind(ctx, kind); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", kind.GVK.Kind, err))
+		}
+	}
+	if failed != nil || u.sum.Failed > 0 {
+		return u.sum, failed
+	}
+	return u.sum, u.books(ctx)
+}
+
+func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
+	found, err := kube.Describe(u.Discovery, kind.GVK)
+	if errors.Is(err, kube.ErrNotServed) {
+		u.Tell(kind.GVK.Kind + ": not served, so there is nothing to take out")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	objects := kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}
+	scopes := u.Settings.Namespaces
+	if len(scopes) == 0 || !found.Namespaced {
+		scopes = []string{""}
+	}
+	for _, namespace := range scopes {
+		err := objects.Pages(ctx, namespace, func(page []object.Body) error {
+			u.page(ctx, stripper{Uninstall: u, objects: objects, subresource: found.HasStatus}, page)
+			return context.Cause(ctx)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page strips the objects of one page, several at a time, and tells of them in their order.
+func (u *Uninstall) page(ctx context.Context, by stripper, page []object.Body) {
+	results, slots := make([]result, len(page)), make(chan struct{}, strippers)
+	var running sync.WaitGroup
+	for i, body := range page {
+		slots <- struct{}{}
+		running.Go(func() {
+			results[i] = by.strip(ctx, body)
+			<-slots
+		})
+	}
+	running.Wait()
+	for i, body := range page {
+		if uid := types.UID(object.Text(body, "metadata", "uid")); !u.told[uid] {
+			u.told[uid] = u.tell(by.objects.Kind.Kind+" "+by.key(body).String(), results[i])
+		}
+	}
+}
+
+// tell tells of an object, unless there was nothing to do.
+func (u *Uninstall) tell(name string, r result) bool {
+	switch {
+	case r.err != nil:
+		u.sum.Failed++
+		u.Tell(name + ": failed: " + r.err.Error())
+		return true
+	case len(r.found) == 0:
+		return false
+	}
+	u.sum.Stripped++
+	line := name + ": " + u.removed() + " " + strings.Join(r.found, ", ")
+	if r.held {
+		u.sum.Held++
+		line += "; it is being deleted, and its delete handlers do not run"
+		if r.last {
+			line += ": it is gone with the finalizer"
+		}
+	}
+	u.Tell(line)
+	return true
+}
+
+func (u *Uninstall) removed() string {
+	if u.DryRun {
+		return "would remove"
+	}
+	return "removed"
+}
+
+// books deletes what the operator keeps for itself.
+func (u *Uninstall) books(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Namespace: u.Settings.Home, Name: u.Settings.Identity}
+	own := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{ObjectMeta: meta}}
+	for _, kind := range u.Kinds {
+		if kind.Secret() {
+			own["Secret"] = &corev1.Secret{ObjectMeta: meta}
+		}
+	}
+	for _, name := range []string{"ConfigMap", "Secret"} {
+		one, has := own[name]
+		if !has {
+			continue
+		}
+		if meta.Namespace == "" || u.KeepBooks {
+			u.Tell(fmt.Sprintf("%s %s/%s: left, if it is there", name, meta.Namespace, meta.Name))
+			continue
+		}
+		found, err := kube.Drop(ctx, u.Live, one, u.DryRun)
+		if err != nil {
+			return err
+		}
+		if found {
+			u.Tell(fmt.Sprintf("%s %s/%s: %s the operator's own books", name, meta.Namespace, meta.Name, u.removed()))
+		}
+	}
+	return nil
+}
+
+// stripper strips objects of one kind.
+type stripper struct {
+	*Uninstall
+
+	objects     kube.Objects
+	subresource bool
+}
+
+// result is what became of one object.
+type result struct {
+	found      []string
+	held, last bool
+	err        error
+}
+
+func (s stripper) key(body object.Body) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.Text(body, "metadata", "namespace"), Name: object.Text(body, "metadata", "name")}
+}
+
+// strip takes the marks out of one object. Another object that has its name meanwhile is left alone.
+func (s stripper) strip(ctx context.Context, body object.Body) result {
+	left := s.leftovers(body)
+	done := result{found: left.Found, held: left.Held, last: left.Last}
+	if s.DryRun {
+		return done
+	}
+	uid := object.Text(body, "metadata", "uid")
+	for range stripTries {
+		if done.err = s.send(ctx, body, left); !errors.Is(done.err, kube.ErrConflict) {
+			break
+		}
+		newest, err := s.objects.Get(ctx, s.key(body))
+		if err == nil && object.Text(newest, "metadata", "uid") != uid {
+			err = kube.ErrGone
+		}
+		if done.err = err; err != nil {
+			break
+		}
+		body, left = newest, s.leftovers(newest)
+		done.err = fmt.Errorf("it changes faster than it can be written: is the operator still running? %w", kube.ErrConflict)
+	}
+	if errors.Is(done.err, kube.ErrGone) {
+		done.err = nil
+	}
+	return done
+}
+
+func (s stripper) leftovers(body object.Body) patch.Leftovers {
+	return patch.Strip(body, patch.Marks{
+		Identity: s.Settings.Identity, Finalizer: s.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition},
+	}, s.subresource)
+}
+
+func (s stripper) send(ctx context.Context, body object.Body, left patch.Leftovers) error {
+	if !left.Status.Empty() {
+		if _, err := s.objects.Patch(ctx, s.key(body), statusResource, left.Status.Operations()); err != nil {
+			return err
+		}
+	}
+	if left.Main.Empty() {
+		return nil
+	}
+	_, err := s.objects.Patch(ctx, s.key(body), "", left.Main.Operations())
+	return err
+}

@@ -1,0 +1,117 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// The verb uninstall needs the rights that its help names and no other; and a running operator shows its metrics.
+func TestUninstallOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	w.allowState(t)
+	made := func() *einmal.Operator {
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.StateNamespace("default"))
+		widgets, of := declareWidgets(op)
+		undoing(widgets, of.name)
+		gadgets, as := declareGadgets(op)
+		undoing(gadgets, as.name)
+		return op
+	}
+	address := freeAddress(t)
+	stop := runShown(t, made(), w.account, address)
+	for _, use := range carriers() {
+		w.marked(t, use, "kept")
+		w.marked(t, use, "stuck")
+	}
+	shown := w.metrics(t, address)
+	expectIn(t, shown,
+		`einmal_handler_runs_total{handler="make",kind="Widget.test.einmal.dev",operator="tests.einmal.dev",outcome="done",reason="create"}`,
+		`controller_runtime_reconcile_total{`)
+	stop()
+	w.watermark(t, carriers()[0], now())
+	for _, use := range carriers() {
+		w.Kubectl(t, "", "delete", use.resource, "stuck", "--wait=false")
+	}
+	account := w.Account(t, "uninstaller",
+		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "gadgets"}, Verbs: []string{"get", "list", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets/status", "gadgets/status"}, Verbs: []string{"patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}})
+	var out strings.Builder
+	if err := made().UninstallFrom(t.Context(), account, &out); err != nil {
+		t.Fatal(err)
+	}
+	expectIn(t, out.String(),
+		"Widget default/kept: removed record, finalizer\n", "Gadget default/kept: removed record, finalizer\n",
+		"Widget default/stuck: removed record, finalizer; it is being deleted, and its delete handlers do not run: it is gone with the finalizer\n",
+		"ConfigMap default/tests.einmal.dev: removed the operator's own books\n",
+		"4 objects are stripped, 2 of them without their delete handlers; 0 failed\n")
+	left := w.Kubectl(t, "", "get", "widgets,gadgets,configmaps", "-o", "json")
+	if strings.Contains(left, testIdentity) || strings.Contains(left, `"stuck"`) || !strings.Contains(left, `"kept"`) {
+		t.Errorf("left are %s", left)
+	}
+}
+
+// marked makes an object and waits until it has a finalizer and a record.
+func (w *world) marked(t *testing.T, use carrier, name string) {
+	t.Helper()
+	w.create(t, use, name)
+	cluster.Eventually(t, name+" is handled", func(ctx context.Context) error {
+		found, err := w.get(ctx, use, name)
+		if err == nil && (use.record(found) == "" || len(found.GetFinalizers()) != 1) {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+func expectIn(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// metrics is what /metrics shows.
+func (w *world) metrics(t *testing.T, address string) (shown string) {
+	t.Helper()
+	cluster.Eventually(t, "metrics are shown", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if shown = string(text); answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", answer.Status, shown)
+		}
+		return err
+	})
+	return shown
+}

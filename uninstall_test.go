@@ -1,0 +1,208 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// undoing declares handlers whose objects have finalizers; the delete handler of an object named stuck does not end.
+func undoing[T any](kind *einmal.Kind[T], name func(*T) string) {
+	kind.OnCreate("make", func(context.Context, *einmal.Change[T]) error { return nil })
+	kind.OnDelete("unmake", func(_ context.Context, c *einmal.Change[T]) error {
+		switch name(c.Object) {
+		case "stuck", "shared":
+			return errors.New("not yet")
+		case "blocked":
+			return einmal.Permanent(errors.New("never"))
+		}
+		return nil
+	})
+}
+
+// declareUndoing declares a kind for each carrier, and Secrets for their key.
+func declareUndoing(op *einmal.Operator) {
+	widgets, of := declareWidgets(op)
+	undoing(widgets, of.name)
+	gadgets, as := declareGadgets(op)
+	undoing(gadgets, as.name)
+	einmal.For[corev1.Secret](op).OnCreate("see", func(context.Context, *einmal.Change[corev1.Secret]) error { return nil })
+}
+
+// Issue: uninstall strips finalizers and bookkeeping, with a dry run. Afterwards objects are as if they had never been handled.
+func TestUninstallLeavesNothingBehind(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, declareUndoing, func(t *testing.T, w *virtualWorld) {
+		w.makeUndone(t)
+		w.Pass(15 * time.Minute) // The watermark has moved.
+		w.deleteUndone(t)
+		w.Pass(time.Minute)
+		w.Stop()
+		before := marksOf(t, w)
+		if len(before) != 2*4+1+2 {
+			t.Fatalf("these have marks: %v", before)
+		}
+		dry := w.uninstall(t, "--dry-run")
+		if diff := cmp.Diff(before, marksOf(t, w)); diff != "" {
+			t.Errorf("the dry run has changed something: %s", diff)
+		}
+		if diff := cmp.Diff(uninstalled("would remove", "would be"), dry); diff != "" {
+			t.Errorf("the dry run says (-want +got):\n%s", diff)
+		}
+		remove := w.Server.Intercept(w.overtakeOnce(t))
+		if diff := cmp.Diff(uninstalled("removed", "are"), w.uninstall(t)); diff != "" {
+			t.Errorf("it says (-want +got):\n%s", diff)
+		}
+		remove()
+		if left := marksOf(t, w); len(left) > 0 {
+			t.Errorf("these have marks: %v", left)
+		}
+		if again := w.uninstall(t); again != "0 objects are stripped, 0 of them without their delete handlers; 0 failed\n" {
+			t.Errorf("a second time it says %s", again)
+		}
+		w.installAgain(t)
+	})
+}
+
+// installAgain expects that objects are created, as if they had never been handled.
+func (w *virtualWorld) installAgain(t *testing.T) {
+	t.Helper()
+	calls := len(w.Calls())
+	w.start()
+	w.Pass(time.Minute)
+	var made []string
+	for _, call := range w.Calls()[calls:] {
+		made = append(made, fmt.Sprint(call.Handler, " of ", call.Kind.Kind, " ", call.Object.Name, " for ", call.Reason))
+	}
+	want := []string{"make of Gadget kept for create", "make of Widget kept for create", "see of Secret s for create"}
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(made))); diff != "" {
+		t.Errorf("an operator that is installed again calls (-want +got):\n%s", diff)
+	}
+}
+
+// uninstalled is what uninstall says. Its order is that of kinds and names.
+func uninstalled(removed, are string) string {
+	const held, last = "; it is being deleted, and its delete handlers do not run", ": it is gone with the finalizer"
+	lines := []string{
+		"Widget default/blocked: " + removed + " record, condition DeletionBlocked, finalizer" + held + last,
+		"Widget default/kept: " + removed + " record, annotation tests.einmal.dev/recreate, finalizer",
+		"Widget default/shared: " + removed + " record, finalizer" + held,
+		"Widget default/stuck: " + removed + " record, finalizer" + held + last,
+		"Gadget default/blocked: " + removed + " record, condition DeletionBlocked, finalizer" + held + last,
+		"Gadget default/kept: " + removed + " record, annotation tests.einmal.dev/recreate, finalizer",
+		"Gadget default/shared: " + removed + " record, finalizer" + held,
+		"Gadget default/stuck: " + removed + " record, finalizer" + held + last,
+		"Secret default/s: " + removed + " record",
+		"ConfigMap default/tests.einmal.dev: " + removed + " the operator's own books",
+		"Secret default/tests.einmal.dev: " + removed + " the operator's own books",
+		"9 objects " + are + " stripped, 6 of them without their delete handlers; 0 failed",
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (w *virtualWorld) uninstall(t *testing.T, args ...string) string {
+	t.Helper()
+	op := newTestOperator(t)
+	declareUndoing(op)
+	var out strings.Builder
+	if err := op.UninstallFrom(t.Context(), w.Server.Config(), &out, args...); err != nil {
+		t.Errorf("uninstall: %v", err)
+	}
+	return out.String()
+}
+
+func (w *virtualWorld) makeUndone(t *testing.T) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
+	made := []client.Object{secret}
+	for _, kind := range []string{"Widget", "Gadget"} {
+		kept, shared := undone(kind, "kept"), undone(kind, "shared")
+		kept.SetAnnotations(map[string]string{testIdentity + "/recreate": "x", "theirs": "y"})
+		shared.SetFinalizers([]string{"others.example.com/finalizer"})
+		made = append(made, kept, shared, undone(kind, "stuck"), undone(kind, "blocked"))
+	}
+	for _, one := range made {
+		if err := w.User.Create(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (w *virtualWorld) deleteUndone(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"Widget", "Gadget"} {
+		for _, name := range []string{"stuck", "blocked", "shared"} {
+			if err := w.User.Delete(t.Context(), undone(kind, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func undone(kind, name string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	made.SetAPIVersion(testGroup + "/v1")
+	made.SetKind(kind)
+	made.SetNamespace("default")
+	made.SetName(name)
+	return made
+}
+
+// marksOf are the texts of all objects in which the operator is named, but for managed fields and events.
+func marksOf(t *testing.T, w *virtualWorld) []string {
+	t.Helper()
+	var found []string
+	for _, kind := range []string{testGroup + "/v1 Widget", testGroup + "/v1 Gadget", "v1 Secret", "v1 ConfigMap"} {
+		version, name, _ := strings.Cut(kind, " ")
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(version)
+		list.SetKind(name + "List")
+		if err := w.User.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			item.SetManagedFields(nil)
+			if text, err := json.Marshal(item.Object); err != nil {
+				t.Fatal(err)
+			} else if strings.Contains(string(text), testIdentity) {
+				found = append(found, string(text))
+			}
+		}
+	}
+	return found
+}
+
+// overtakeOnce changes the record of a widget just before uninstall takes it out.
+func (w *virtualWorld) overtakeOnce(t *testing.T) func(http.ResponseWriter, *http.Request, http.Handler) {
+	t.Helper()
+	var done atomic.Bool // Objects are stripped several at a time.
+	t.Cleanup(func() {
+		if !done.Load() {
+			t.Error("nobody was faster than uninstall")
+		}
+	})
+	return func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/widgets/kept") && done.CompareAndSwap(false, true) {
+			merge := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"records":{"`+testIdentity+`":"another"}}}`))
+			if err := w.User.Status().Patch(r.Context(), undone("Widget", "kept"), merge); err != nil {
+				t.Error(err)
+			}
+		}
+		next.ServeHTTP(answer, r)
+	}
+}
