@@ -69,9 +69,10 @@ func Rewrite(yes bool) ScriptOption { return func(s *scriptSettings) { s.rewrite
 //     all that it can do without time going by.
 //   - then calls, then writes: what the operator did since the last when that follows a then, as Call.String and World.Writes
 //     give it. The lines about one name, such as default/one, stand in the order of time, and names in the order of the
-//     alphabet: which of two objects comes first is left to chance. An empty section says: nothing.
-//   - then objects: all objects that are there now, without times, uids and revisions, with conditions in the order of their types, and records and Secrets told by what
-//     matters of them.
+//     alphabet: which of two objects comes first is left to chance. Calls of an event handler for alike events of an object
+//     are one line, where the first was, since events may be merged. An empty section says: nothing.
+//   - then objects: all objects that are there now, without times, uids and revisions, with conditions in the order of
+//     their types, and records and Secrets told by what matters of them.
 //   - then outcomes: one line "NAME: VALUE" for each of the subject's outcomes.
 //   - any other name: a manifest that steps name.
 //

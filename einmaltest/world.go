@@ -221,6 +221,16 @@ func (c Call) counts() bool {
 	}
 }
 
+// event tells whether it was made for an event of the watch.
+func (c Call) event() bool {
+	switch c.Reason {
+	case einmal.EventListed, einmal.EventAdded, einmal.EventModified, einmal.EventDeleted:
+		return true
+	default:
+		return false
+	}
+}
+
 // Calls are the attempts of handlers that have ended so far, in order.
 func (w *World) Calls() []Call {
 	w.Helper()

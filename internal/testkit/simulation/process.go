@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -202,9 +203,16 @@ func (p *Process) reach(what string, do func() error) error {
 	return err
 }
 
+// overlap is how long a call to the outside takes while two replicas run: long enough for both to be in the same handler,
+// which would otherwise be left to the scheduler of Go.
+const overlap = 100 * time.Millisecond
+
 // Effect does something outside of the cluster, and is a point as a request is. What it is set to then is returned by do.
 func (p *Process) Effect(name string, do func() (any, error)) error {
 	return p.reach(effectVerb+" "+name, func() error {
+		if p.world.setup.Schedule.Has(TwoReplicas) {
+			<-time.After(overlap)
+		}
 		p.world.effects <- struct{}{}
 		value, err := do()
 		<-p.world.effects
