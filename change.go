@@ -85,6 +85,9 @@ type Change[T any] struct {
 	memo  func() *sync.Map
 	apply applier
 	say   func(kind, reason, text string)
+	// steps are the handler's parts, nil where nothing is recorded; left is what it has made of Object so far.
+	steps *engine.Steps
+	left  func() (object.Body, error)
 	// was is what Old is made of, is what Object was when the handler was called.
 	was, is object.Body
 }

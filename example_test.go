@@ -3,6 +3,7 @@ package einmal_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -151,5 +152,40 @@ func ExamplePermanent() {
 		}
 		return nil
 	}
+	// Output:
+}
+
+// A step that has succeeded is passed by in later attempts: one account is made, however often the invitation fails.
+func ExampleStep() {
+	invite := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		account, err := einmal.StepResult(ctx, c, "account", func(context.Context) (Part, error) {
+			return Part{Name: "account-of-" + c.Object.Name}, nil // Made by another system, say.
+		})
+		if err != nil {
+			return err
+		}
+		return einmal.Step(ctx, c, "invite", func(context.Context) error {
+			c.Object.Status.Phase = "Invited to " + account.Name
+			return nil
+		})
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnCreate("invite", invite)
+	// Output:
+}
+
+// Each makes a step of each item. What has failed is tried again, what is done is not.
+func ExampleEach() {
+	makeRooms := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		rooms := []string{"kitchen", "bath", "attic"}
+		makeRoom := func(ctx context.Context, room string) error {
+			config := &corev1.ConfigMap{}
+			config.Name = c.Object.Name + "-" + room
+			return c.Apply(ctx, config)
+		}
+		return einmal.Each(ctx, c, rooms, strings.Clone, makeRoom)
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnCreate("make-rooms", makeRooms, einmal.Concurrency(2))
 	// Output:
 }

@@ -113,6 +113,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	}
 	declared := engine.Handler{
 		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
+		Concurrency: settings.concurrency,
 	}
 	settings.retries.into(&declared.Declaration)
 	if fn != nil {
@@ -131,25 +132,35 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 	if call.Given, err = k.canonical(call.Given); err != nil {
 		return err
 	}
-	body := bodyOf(k.declared.kind.GVK)
 	change := &Change[T]{
 		Object: typed[T](copied), Reason: Reason(call.Reason), Diff: differences(call.Diff),
 		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
 		old:   func() (*T, bool) { return k.old(call) },
 		memo:  call.Memo,
 		say:   call.Say,
+		steps: call.Steps,
 		was:   call.Old,
 		is:    call.Given,
 		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
+	change.left = func() (object.Body, error) { return k.left(change.Object) }
 	failed := fn(ctx, change)
-	if change.Object == nil {
-		return errors.Join(failed, errors.New("the handler set Object to nil: change the fields of the object instead"))
-	}
-	if call.Left, err = body(any(change.Object).(client.Object)); err != nil {
-		return errors.Join(failed, fmt.Errorf("what the handler left cannot be read: %w", err))
+	if call.Left, err = change.left(); err != nil {
+		return errors.Join(failed, err)
 	}
 	return failed
+}
+
+// left is what a handler has made of its copy so far.
+func (k *Kind[T]) left(of *T) (object.Body, error) {
+	if of == nil {
+		return nil, errors.New("the handler set Object to nil: change the fields of the object instead")
+	}
+	body, err := bodyOf(k.declared.kind.GVK)(any(of).(client.Object))
+	if err != nil {
+		return nil, fmt.Errorf("what the handler left cannot be read: %w", err)
+	}
+	return body, nil
 }
 
 // old builds the object as the handler last saw it.

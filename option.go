@@ -33,6 +33,7 @@ type handlerSettings struct {
 	atCreation              bool
 	saveFirst, countCrashes bool
 	optional, alsoDeleting  bool
+	concurrency             int
 	retries                 retrySettings
 	owns                    []object.Path
 }
@@ -158,6 +159,17 @@ func SaveFirst() Option {
 func CountCrashes() Option {
 	return Option{name: "CountCrashes", handler: func(settings *handlerSettings) error {
 		settings.countCrashes = true
+		return nil
+	}}
+}
+
+// Concurrency is an option of a handler: how many items of an Each run at the same time. The default is 8.
+func Concurrency(n int) Option {
+	return Option{name: "Concurrency", handler: func(settings *handlerSettings) error {
+		if n < 1 {
+			return fmt.Errorf("option Concurrency: %d is no number of items, give at least 1", n)
+		}
+		settings.concurrency = n
 		return nil
 	}}
 }

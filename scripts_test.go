@@ -41,6 +41,7 @@ func scriptSubjects() einmaltest.Subjects {
 	maps.Copy(subjects, filterSubjects())
 	maps.Copy(subjects, retrySubjects())
 	maps.Copy(subjects, statusSubjects())
+	maps.Copy(subjects, stepSubjects())
 	return subjects
 }
 

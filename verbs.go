@@ -66,6 +66,7 @@ func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
 	unrecorded := verb == engine.Event || verb == cause.Reconcile
 	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
 	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
+	complain(s.concurrency > 0 && unrecorded, "option Concurrency: nothing of this handler is recorded, so it has no steps and no Each; leave it out")
 	return append(found, s.retries.misplacedAt(verb)...)
 }
 

@@ -208,6 +208,8 @@ func TestOptionsOfOtherVerbsAreMistakes(t *testing.T) {
 	widgets.OnEvent("field", nothing[Widget], einmal.Field("spec.size"))
 	widgets.OnEvent("save", nothing[Widget], einmal.SaveFirst())
 	widgets.Reconcile("count", nothing[Widget], einmal.CountCrashes())
+	widgets.Reconcile("items", nothing[Widget], einmal.Concurrency(2))
+	widgets.OnCreate("no-items", nothing[Widget], einmal.Concurrency(0))
 	widgets.OnEvent("optional", nothing[Widget])
 	widgets.OnEvent("no-function", nil)
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
@@ -217,7 +219,8 @@ func TestOptionsOfOtherVerbsAreMistakes(t *testing.T) {
 	for _, want := range []string{
 		"handler optional of Widget: option Optional: only delete handlers", "handler at-deletion of Widget: option AlsoAtDeletion",
 		`handler "field" of Widget: option Field: spec.size: an event handler`, "handler save of Widget: option SaveFirst",
-		"handler count of Widget: option CountCrashes", `handler "optional" of Widget is declared twice`, `handler "no-function" of Widget has no function`,
+		"handler count of Widget: option CountCrashes", "handler items of Widget: option Concurrency: nothing of this handler is recorded",
+		"handler no-items of Widget: option Concurrency: 0 is no number", `handler "optional" of Widget is declared twice`, `handler "no-function" of Widget has no function`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

@@ -39,6 +39,8 @@ type Handler struct {
 	Call func(ctx context.Context, call *Call) error
 	// SaveFirst: what came before is saved before an attempt. CountCrashes: so is the attempt itself.
 	SaveFirst, CountCrashes bool
+	// Concurrency is how many items of the handler run at the same time.
+	Concurrency int
 }
 
 // Call is one attempt of a handler, as it is handed out and as it comes back.
@@ -54,6 +56,8 @@ type Call struct {
 	Say func(kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.
 	Memo func() *sync.Map
+	// Steps are the handler's parts; nil for a handler of which nothing is recorded.
+	Steps *Steps
 }
 
 // Secret tells whether the kind is the Secret of the core API, in whatever form.

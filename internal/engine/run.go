@@ -41,6 +41,8 @@ type outcome struct {
 	seen   object.Body
 	edited bool
 	at     time.Time
+	// steps are those of the attempt; nil for a handler without a record.
+	steps *Steps
 }
 
 // run makes the planned attempts, each on what the ones before it have left. An error says that something that had to
@@ -103,7 +105,7 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
-	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid)}
+	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
 	p.equip(call, p.log)
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
@@ -114,59 +116,70 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if p.memory == nil {
 		return given
 	}
-	edits, err := p.accepted(call, err)
+	reached, err := p.accepted(call, err)
 	err = p.scrubbed(err, call.Given, call.Left)
-	left := patch.Apply(given, edits)
+	left := patch.Apply(given, p.edits(call.Given, reached))
 	result := p.result(run, err)
+	result.Steps = call.Steps.finished()
 	took := time.Since(begun)
 	p.tellOutcome(run, result, err, took)
 	p.count(run, result.Outcome, took)
 	p.witness(run, result)
-	p.noteTouches(w, run, edits)
-	rest, status := patch.Split(edits)
-	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
 	w.current, w.attempted = p.essence(left), true
 	p.remember(run, result, w.current)
-	w.outcomes = append(w.outcomes, outcome{run: run, result: result, seen: w.current, edited: len(edits) > 0, at: time.Now()})
+	p.note(w, outcome{run: run, result: result, seen: w.current, at: time.Now(), steps: call.Steps}, p.unsent(call, reached))
 	return left
 }
 
-// invoke runs the handler. What earlier handlers of the pass have done is saved when it takes longer than the window.
+// invoke runs the handler. What earlier handlers of the pass and its own steps have done is saved when it takes longer
+// than the window.
 func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 	attempt := func() error {
 		return invoke.Run(invoke.Named(ctx, call.ID), p.settings.Deadline, func(ctx context.Context) error {
 			return p.kind.handler(call.ID).Call(ctx, call)
 		})
 	}
-	if len(w.outcomes) == 0 {
+	if len(w.outcomes) == 0 && call.Steps == nil {
 		return attempt()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- attempt() }()
-	window := time.NewTimer(p.settings.Window - time.Since(w.outcomes[0].at))
+	window, open := time.NewTimer(p.settings.Window), len(w.outcomes) > 0
 	defer window.Stop()
-	select {
-	case err := <-ended:
-		return err
-	case <-window.C:
-		if err := p.flush(ctx, w); err != nil {
-			p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", p.scrubbed(err, p.body))
+	if open {
+		window.Reset(p.settings.Window - time.Since(w.outcomes[0].at))
+	} else {
+		window.Stop()
+	}
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-call.Steps.ended():
+			if !open {
+				window.Reset(p.settings.Window)
+				open = true
+			}
+		case <-window.C:
+			open = false
+			if p.saveMeanwhile(ctx, w, call); p.memory == nil {
+				return <-ended
+			}
 		}
-		return <-ended
 	}
 }
 
-// accepted returns the edits to write. A panic leaves half-made changes behind, and a handler must not touch what is
-// not its own: then there are none.
-func (p *pass) accepted(call *Call, err error) ([]patch.Edit, error) {
-	if _, panicked := errors.AsType[*invoke.PanicError](err); call.Left == nil || panicked {
-		return nil, err
+// accepted returns what the handler made of the object, as far as it is to be written; nil for nothing of it. A panic
+// leaves half-made changes behind, and a handler must not touch what is not its own: then it is what the last step left.
+func (p *pass) accepted(call *Call, err error) (object.Body, error) {
+	_, panicked := errors.AsType[*invoke.PanicError](err)
+	if call.Left == nil || panicked {
+		return call.Steps.reached(), err
 	}
-	edits := p.edits(call)
-	if refused := errors.Join(patch.Allowed(edits), p.trespass(call.ID, edits)); refused != nil {
-		return nil, errors.Join(err, refused)
+	if refused := p.refused(call.ID, call.Given, call.Left); refused != nil {
+		return call.Steps.reached(), errors.Join(err, refused)
 	}
-	return edits, err
+	return call.Left, err
 }
 
 func (p *pass) result(run handler.Run, err error) handler.Result {
@@ -216,16 +229,28 @@ func (w *work) refuse(p *pass, refusal error) bool {
 	reason := p.scrub(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
 		if o.seen = w.current; o.edited {
-			o.result = o.run.Judge(p.memory.uid, handler.Result{
-				Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
-				Refused: !kube.Denied(refusal),
-			}, time.Now())
-			delete(p.memory.resumed, o.run.ID)
-			p.remember(o.run, o.result, o.seen)
-			p.tellRefused(o, reason)
-			p.meter.Refused(o.run.ID)
+			o = o.refused(p, refusal, reason)
 		}
 		w.outcomes[i] = o
 	}
 	return true
+}
+
+// refused is what becomes of an attempt whose changes the API server does not accept.
+func (o outcome) refused(p *pass, refusal error, reason string) outcome {
+	o.steps.takeBack()
+	done := o.steps.finished()
+	if o.result.Outcome == record.Pending { // The attempt goes on; at its end it is told.
+		o.result.Steps, o.edited = done, false
+		return o
+	}
+	o.result = o.run.Judge(p.memory.uid, handler.Result{
+		Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
+		Refused: !kube.Denied(refusal), Steps: done,
+	}, time.Now())
+	delete(p.memory.resumed, o.run.ID)
+	p.remember(o.run, o.result, o.seen)
+	p.tellRefused(o, reason)
+	p.meter.Refused(o.run.ID)
+	return o
 }

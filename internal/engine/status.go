@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,11 +32,21 @@ type touched struct {
 // contradiction is what is told once for a kind.
 type contradiction struct{ earlier, later, field string }
 
-// edits are what a handler changed on its copy. Lists with keys are to be merged.
-func (p *pass) edits(call *Call) []patch.Edit {
+// edits are what a handler has changed between two states of its copy; nothing if there is no second. Lists with keys are
+// to be merged.
+func (p *pass) edits(before, after object.Body) []patch.Edit {
+	if after == nil {
+		return nil
+	}
 	// A copy that was read through the client has the record, which is not the handler's to write.
-	given := record.Strip(call.Given)
-	return p.description.Lists.Keyed(given, patch.Edits(given, record.Strip(call.Left)))
+	before = record.Strip(before)
+	return p.description.Lists.Keyed(before, patch.Edits(before, record.Strip(after)))
+}
+
+// refused says what a handler has changed that is not its own.
+func (p *pass) refused(by string, before, after object.Body) error {
+	edits := p.edits(before, after)
+	return errors.Join(patch.Allowed(edits), p.trespass(by, edits))
 }
 
 // trespass refuses changes of fields that other handlers own.

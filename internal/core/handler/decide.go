@@ -60,6 +60,8 @@ type Run struct {
 	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
 	MaybeRepeated bool
 	Started       time.Time
+	// Steps are the parts of the handler that earlier attempts have finished.
+	Steps map[string]record.Step
 }
 
 // Plan is what to do with the object now.
@@ -326,7 +328,7 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	run := Run{
 		Declaration: declared, Reason: reason, Waited: entry.Outcome == record.Waiting,
 		Attempt: entry.Attempts + 1, Started: entry.Started,
-		MaybeRepeated: d.mayRepeat(reason, entry),
+		MaybeRepeated: d.mayRepeat(reason, entry), Steps: entry.Steps,
 	}
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
@@ -342,7 +344,7 @@ func (d *decision) mayRepeat(reason cause.Cause, entry record.Entry) bool {
 	waited := entry.Outcome == record.Waiting // It counts no attempt.
 	failed := entry.Outcome == record.Failed && reason != cause.Update
 	recreated := d.plan.Record.Recreated != "" && reason == cause.Create
-	return entry.Attempts > 0 || waited || failed || recreated || d.state.Inherited
+	return entry.Attempts > 0 || waited || failed || recreated || len(entry.Steps) > 0 || d.state.Inherited
 }
 
 // comparing tells whether handlers of a verb are shown what they were last done with.

@@ -20,6 +20,9 @@ type Result struct {
 	// GaveUp tells which limit has made the failure final. Ignored: what counts as success was an error.
 	GaveUp  string
 	Ignored bool
+	// Steps are the parts of the handler that are done, in this attempt or before. With the outcome Pending they are all that
+	// is known of an attempt that goes on.
+	Steps map[string]record.Step
 }
 
 // Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
@@ -36,9 +39,11 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	if result.Outcome != record.Done {
 		entry.Tried = k.viewDigest(r.UID, run.Declaration, seen)
 	}
+	entry.Steps = stepsAfter(previous, run, result)
 	switch result.Outcome {
 	case record.Waiting:
-		if previous.Outcome == record.Waiting && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen) {
+		same := sameSteps(previous.Steps, entry.Steps) && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen)
+		if previous.Outcome == record.Waiting && same {
 			return r // Waiting is written once; how long goes on is no news.
 		}
 		entry.Next, entry.Asked = due(now, result.Delay), true
@@ -55,7 +60,9 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		if run.Reason == cause.Create || run.Reason == cause.Update {
 			r, entry.Seen = k.keep(r, seen)
 		}
-	case record.Pending, record.Outside:
+	case record.Pending:
+		entry = underWay(previous, entry, run)
+	case record.Outside:
 	}
 	if run.Reason == cause.Resume && !result.Outcome.Open() {
 		return r.Without(run.ID)

@@ -146,6 +146,12 @@ func openStories() []story {
 			l.fail("greet", time.Minute)
 			l.pass()
 		}},
+		{"open-steps", "two steps of a retried create handler are done, one with a result (scenario 54)", makeAndResize(), func(l *life) {
+			l.results["make"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: map[string]record.Step{
+				"account": {Result: []byte(`{"id":"<a> & ü"}`)}, "members/b": {},
+			}}
+			l.pass()
+		}},
 		{"open-recreate", "the create handlers run once more, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
 			l.pass()
 			l.recreate = "please"

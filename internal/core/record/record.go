@@ -51,6 +51,8 @@ type Entry struct {
 	// Late is set of a creation that began after that of the object was closed, since the object became one that the
 	// handler is for. It holds nobody else up.
 	Late bool `json:"late,omitempty"`
+	// Steps are the parts of an open handler that are done, by id; those within others have the others' ids before their own.
+	Steps map[string]Step `json:"steps,omitempty"`
 }
 
 // Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views

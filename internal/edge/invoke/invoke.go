@@ -47,15 +47,20 @@ type PanicError struct {
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Run calls fn with a context that ends after deadline. A panic becomes a *PanicError.
-func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) error) (err error) {
+func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	return Guard(func() error { return fn(ctx) })
+}
+
+// Guard calls fn. A panic becomes a *PanicError.
+func Guard(fn func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return fn(ctx)
+	return fn()
 }
 
 // Verdict is what an error means for the next attempt.
@@ -69,12 +74,18 @@ type Verdict struct {
 // Classify sorts the error of an attempt. Anything that is not one of this package's errors is tried again with
 // back-off.
 func Classify(err error) Verdict {
-	_, permanent := errors.AsType[*PermanentError](err)
+	permanent, isPermanent := errors.AsType[*PermanentError](err)
 	again, named := errors.AsType[*RetryAfterError](err)
+	if parts, is := errors.AsType[*PartsError](err); is {
+		// What the handler itself says of its parts' failures goes before what they say.
+		if said := isPermanent && hasParts(permanent.Err) || named && hasParts(again.Err); !said {
+			return parts.verdict()
+		}
+	}
 	switch {
 	case err == nil:
 		return Verdict{Outcome: record.Done}
-	case permanent:
+	case isPermanent:
 		return Verdict{Outcome: record.Failed}
 	case named && again.Err == nil:
 		return Verdict{Outcome: record.Waiting, Delay: again.Delay, Asked: true}
@@ -83,4 +94,9 @@ func Classify(err error) Verdict {
 	default:
 		return Verdict{Outcome: record.Retry}
 	}
+}
+
+func hasParts(err error) bool {
+	_, is := errors.AsType[*PartsError](err)
+	return is
 }

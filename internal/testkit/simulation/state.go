@@ -135,6 +135,9 @@ func summary(stored string) string {
 	for _, id := range slices.Sorted(maps.Keys(found.Handlers)) {
 		entry := found.Handlers[id]
 		words = append(words, fmt.Sprintf("%s: %s %s, has seen %s", id, entry.Cause, entry.Outcome, essenceOf(found, entry.Seen)))
+		for _, step := range slices.Sorted(maps.Keys(entry.Steps)) {
+			words = append(words, strings.TrimSpace(fmt.Sprintf("step %s done %s", step, entry.Steps[step].Result)))
+		}
 	}
 	if found.Deleted {
 		words = append(words, "deleted")

@@ -1,0 +1,55 @@
+package record_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// Scenario 55: a step that is done is remembered instead of the steps within it, and of nobody else's.
+func TestAStepIsRememberedInsteadOfItsParts(t *testing.T) {
+	steps := record.Finish(nil, "a/one", record.Step{})
+	steps = record.Finish(steps, "a/two/x", record.Step{})
+	steps = record.Finish(steps, "ab", record.Step{})
+	before := len(steps)
+	want := map[string]record.Step{"a": {Result: []byte(`{}`)}, "ab": {}}
+	if diff := cmp.Diff(want, record.Finish(steps, "a", record.Step{Result: []byte(`{}`)})); diff != "" {
+		t.Error(diff)
+	}
+	if len(steps) != before {
+		t.Error("what was there before has changed")
+	}
+}
+
+func TestStepsOfTwoAreJoined(t *testing.T) {
+	some, others := map[string]record.Step{"a/one": {}, "b": {}}, map[string]record.Step{"a": {}, "c": {}}
+	want := map[string]record.Step{"a": {}, "b": {}, "c": {}}
+	if diff := cmp.Diff(want, record.Join(some, others)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(others, record.Join(nil, others)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]record.Step{"c": {}}, record.Undone(others, []string{"a"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStepsFitIntoARecord(t *testing.T) {
+	steps := map[string]record.Step{}
+	for _, id := range []string{"a", "longer/id"} {
+		steps[id] = record.Step{Result: []byte(`{"name":"x"}`)}
+	}
+	with := record.New("uid", "g/v1").With("h", record.Entry{Steps: steps})
+	without := record.New("uid", "g/v1").With("h", record.Entry{})
+	long, err := with.Encode()
+	short, failed := without.Encode()
+	if err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	if took, told := len(long)-len(short), record.StepsSize(steps); told < took-len(`,"steps":{}`) {
+		t.Errorf("they take %d bytes, and %d are told", took, told)
+	}
+}

@@ -1,0 +1,125 @@
+package einmal
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// checkResult refuses types that must not be recorded as the result of a step.
+func checkResult[R any](hides func(string) bool) error {
+	of := reflect.TypeFor[R]()
+	if of.Kind() != reflect.Struct || of.Name() == "" {
+		return fmt.Errorf("a result of type %s does not tell what it is: declare a struct type for it, such as "+
+			"type Account struct { ID string `json:\"id\"` }, or use Step if nothing is to be remembered", of)
+	}
+	if len(jsonNames(of)) == 0 {
+		return fmt.Errorf("a result of type %s has no field that JSON can carry: export its fields", of)
+	}
+	check := resultCheck{hides: hides, seen: map[reflect.Type]bool{}}
+	if err := check.of(of); err != nil {
+		return fmt.Errorf("a result of type %s: %w; everyone who can read the object can read the record, so keep it "+
+			"in a Secret and record its name", of, err)
+	}
+	return nil
+}
+
+// resultText is a result as it is recorded.
+func resultText[R any](result R, hides func(string) bool) (stdjson.RawMessage, error) {
+	var text bytes.Buffer
+	encoder := stdjson.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(result); err != nil {
+		return nil, fmt.Errorf("the result cannot be recorded: %w", err)
+	}
+	if text.Len() > record.ResultLimit {
+		return nil, fmt.Errorf("the result has %d bytes of JSON, and a record has room for %d: "+
+			"record what it can be found by, and keep the rest in an object of its own", text.Len(), record.ResultLimit)
+	}
+	if hides(text.String()) {
+		return nil, errors.New("the result has something in it that looks like a secret, and everyone who can read the object can read " +
+			"the record: keep it in a Secret and record its name")
+	}
+	return bytes.TrimSpace(text.Bytes()), nil
+}
+
+// resultCheck walks through a type and what it consists of.
+type resultCheck struct {
+	hides func(string) bool
+	seen  map[reflect.Type]bool
+}
+
+func (c resultCheck) of(in reflect.Type) error {
+	if c.seen[in] {
+		return nil
+	}
+	c.seen[in] = true
+	if redacts(in) {
+		return fmt.Errorf("%s hides itself from logs", in)
+	}
+	if in.PkgPath() == "k8s.io/api/core/v1" && in.Name() == "Secret" {
+		return fmt.Errorf("%s is secret", in)
+	}
+	switch in.Kind() { //nolint:exhaustive // The others consist of nothing.
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return c.of(in.Elem())
+	case reflect.Map:
+		return errors.Join(c.of(in.Key()), c.of(in.Elem()))
+	case reflect.Struct:
+		for name, field := range jsonNames(in) {
+			if c.hides(fmt.Sprintf("%q:%q", name, "x")) {
+				return fmt.Errorf("the field %s is named like a secret", name)
+			}
+			if err := c.of(field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// redacts tells whether a type decides itself how it is logged or printed, as types do that hide a secret. A time does so
+// too, and what embeds one.
+func redacts(in reflect.Type) bool {
+	timed := isTime(in) || in.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(in), func(field reflect.StructField) bool {
+		return field.Anonymous && isTime(field.Type)
+	})
+	return !timed && in.Kind() != reflect.Interface && hiding(in)
+}
+
+func isTime(in reflect.Type) bool { return in == reflect.TypeFor[time.Time]() }
+
+func hiding(in reflect.Type) bool {
+	for _, way := range []reflect.Type{
+		reflect.TypeFor[slog.LogValuer](), reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.GoStringer](),
+	} {
+		if in.Implements(way) || reflect.PointerTo(in).Implements(way) {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonNames are the fields of a struct that JSON carries, by their names there. Those of embedded structs are among them.
+func jsonNames(in reflect.Type) map[string]reflect.Type {
+	names := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(in) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" || !field.IsExported() || field.Anonymous && name == "" && field.Type.Kind() == reflect.Struct {
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		names[name] = field.Type
+	}
+	return names
+}

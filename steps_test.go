@@ -1,0 +1,381 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// stepping runs an operator with one create handler on a widget, and lets use act there. Steps note that they ran.
+func stepping(t *testing.T, make func(ctx context.Context, c *einmal.Change[Widget], t *trail) error, use func(*einmaltest.World, *trail)) {
+	t.Helper()
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		ran := &trail{}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error { return make(ctx, c, ran) })
+			return op
+		})
+		w.Create(newWidget())
+		use(w, ran)
+	})
+}
+
+// phased is a step that says in the status that it is done.
+func phased(ctx context.Context, c *einmal.Change[Widget], t *trail, id string) error {
+	return einmal.Step(ctx, c, id, func(context.Context) error {
+		c.Object.Status.Phase = id + " is done"
+		return t.run(id)
+	})
+}
+
+func expectRan(w *einmaltest.World, t *trail, want ...string) {
+	w.Helper()
+	if got := t.all(); !slices.Equal(got, want) {
+		w.Errorf("ran %q, want %q", got, want)
+	}
+}
+
+func expectSaved(w *einmaltest.World, want string, writes int) {
+	w.Helper()
+	one := newWidget()
+	if w.Get(one); one.Status.Phase != want || len(w.Writes()) != writes {
+		w.Errorf("the phase is %q after %q; want %q after %d writes", one.Status.Phase, w.Writes(), want, writes)
+	}
+}
+
+// Design §6: what a step has done is unsaved for no longer than half a second, with what it has changed on the object.
+func TestAStepIsSavedWhileItsHandlerGoesOn(t *testing.T) {
+	long := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		for _, id := range []string{"a", "b"} {
+			if err := phased(ctx, c, t, id); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, time.Minute); err != nil {
+			return err
+		}
+		return errors.Join(phased(ctx, c, t, "c"), pause(ctx, time.Minute))
+	}
+	stepping(t, long, func(w *einmaltest.World, ran *trail) {
+		w.Advance(10 * time.Second)
+		expectSaved(w, "b is done", 1)
+		w.Kill()
+		w.Restart()
+		w.Advance(3 * time.Minute)
+		expectRan(w, ran, "a", "b", "c")
+		expectSaved(w, "c is done", 3)
+		calls := w.Calls()
+		if last := calls[len(calls)-1]; last.Attempt != 1 || last.Outcome != "done" {
+			w.Errorf("the last call is %s", last)
+		}
+	})
+}
+
+// A crash before that runs the step again, and the changes that it made.
+func TestACrashRightAfterAStepRunsItAgain(t *testing.T) {
+	long := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		return errors.Join(phased(ctx, c, t, "a"), pause(ctx, time.Minute))
+	}
+	stepping(t, long, func(w *einmaltest.World, ran *trail) {
+		w.Advance(100 * time.Millisecond)
+		w.Kill()
+		w.Restart()
+		w.Advance(3 * time.Minute)
+		expectRan(w, ran, "a", "a")
+		expectSaved(w, "a is done", 2)
+	})
+}
+
+// Design §6: a handler with steps costs what one without costs; they go with its outcome.
+func TestStepsCostNoWriteOfTheirOwn(t *testing.T) {
+	for _, use := range carriers() {
+		for name, steps := range map[string]int{"without steps": 0, "with steps": 5} {
+			t.Run(name+", record in the "+use.name, func(t *testing.T) {
+				einmaltest.Run(t, func(w *einmaltest.World) {
+					w.Start(func(*einmaltest.Process) *einmal.Operator {
+						op := newTestOperator(w)
+						failingInSteps(einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind)), steps)
+						return op
+					})
+					expectWrites(w, use.writes(4, 5), func() { w.Apply(use.manifest("one", 1)) })
+					expectWrites(w, 1, func() { w.Apply(use.manifest("one", 2)) })
+				})
+			})
+		}
+	}
+}
+
+// failingInSteps declares a creation that fails three times after some steps and then sets the status, and an update with
+// as many steps.
+func failingInSteps(kind *einmal.Kind[unstructured.Unstructured], steps int) {
+	make := func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+		for i := range steps {
+			if err := einmal.Step(ctx, c, fmt.Sprint(i), func(context.Context) error { return nil }); err != nil {
+				return err
+			}
+		}
+		if c.Reason == einmal.Create && c.Attempt <= 3 {
+			return errors.New("not yet")
+		}
+		return unstructured.SetNestedField(c.Object.Object, "made", "status", "phase")
+	}
+	kind.OnCreate("make", make)
+	kind.OnUpdate("remake", make)
+}
+
+func expectWrites(w *einmaltest.World, want int, do func()) {
+	w.Helper()
+	before := len(w.Writes())
+	do()
+	w.Advance(time.Minute)
+	if made := w.Writes()[before:]; len(made) != want {
+		w.Errorf("%d writes, want %d:\n%s", len(made), want, strings.Join(made, "\n"))
+	}
+}
+
+// A panic leaves half-made changes behind, which are not written; those of the steps before it are whole, and are.
+func TestAPanicTakesNothingFromTheStepsBeforeIt(t *testing.T) {
+	panics := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		if err := phased(ctx, c, t, "a"); err != nil {
+			return err
+		}
+		return einmal.Step(ctx, c, "b", func(context.Context) error {
+			if err := t.run("b"); err != nil || c.Attempt < 3 {
+				c.Object.Status.Phase = "b is half done"
+				panic("a bug")
+			}
+			c.Object.Status.Phase += ", b too"
+			return nil
+		})
+	}
+	stepping(t, panics, func(w *einmaltest.World, ran *trail) {
+		w.Advance(100 * time.Millisecond)
+		expectSaved(w, "a is done", 1)
+		w.Advance(time.Minute)
+		expectRan(w, ran, "a", "b", "b", "b")
+		expectSaved(w, "a is done, b too", 3)
+	})
+}
+
+// A step whose changes the API server refuses is not done; others are.
+func TestAStepWhoseChangesAreRefusedIsMadeAgain(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"at the end": 0, "while the handler goes on": 10 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			paint := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+				err := einmal.Step(ctx, c, "outside", func(context.Context) error { return t.run("outside") })
+				if err != nil {
+					return err
+				}
+				err = einmal.Step(ctx, c, "paint", func(context.Context) error {
+					if c.Object.Spec.Color = "red"; c.Attempt == 1 {
+						c.Object.Spec.Color = strings.Repeat("red", 10)
+					}
+					return t.run("paint")
+				})
+				return errors.Join(err, pause(ctx, takes))
+			}
+			stepping(t, paint, func(w *einmaltest.World, ran *trail) {
+				w.Advance(time.Minute)
+				expectRan(w, ran, "outside", "paint", "paint")
+				one := newWidget()
+				if w.Get(one); one.Spec.Color != "red" {
+					w.Errorf("the color is %q", one.Spec.Color)
+				}
+			})
+		})
+	}
+}
+
+// Secretive hides itself from logs.
+type Secretive struct {
+	Text string `json:"text"`
+}
+
+// LogValue hides the text.
+func (Secretive) LogValue() slog.Value { return slog.StringValue("***") }
+
+// Made is a result with a time, which may be recorded.
+type Made struct {
+	At   time.Time         `json:"at"`
+	By   Part              `json:"by"`
+	More map[string]string `json:"more,omitempty"`
+}
+
+// Design §4: a recorded result is a named, non-secret type; a redacting value refuses to be recorded.
+func TestMistakesWithStepsNameTheRemedy(t *testing.T) {
+	type change = einmal.Change[Widget]
+	none := func(context.Context) error { return nil }
+	for name, test := range map[string]struct {
+		make func(context.Context, *change) error
+		want []string
+	}{
+		"an id that is none": {func(ctx context.Context, c *change) error { return einmal.Step(ctx, c, "a/b", none) }, []string{`"a/b"`, "letters"}},
+		"an id twice": {func(ctx context.Context, c *change) error {
+			return errors.Join(einmal.Step(ctx, c, "a", none), einmal.Step(ctx, c, "a", none))
+		}, []string{`"a"`, "its own"}},
+		"steps at the same time": {func(ctx context.Context, c *change) error {
+			return einmal.Step(ctx, c, "a", func(context.Context) error { return einmal.Step(ctx, c, "b", none) })
+		}, []string{`"b"`, `"a"`, "use Each"}},
+		"a text":                           {result[string](""), []string{"string", "declare a struct type"}},
+		"a pointer":                        {result[*Part](nil), []string{"*einmal_test.Part", "declare a struct type"}},
+		"a type without a name":            {result[struct{ A string }](struct{ A string }{}), []string{"declare a struct type"}},
+		"no fields":                        {result[struct1](struct1{}), []string{"export its fields"}},
+		"a type that hides":                {result[Secretive](Secretive{}), []string{"einmal_test.Secretive", "hides itself", "in a Secret"}},
+		"a field that hides":               {result[struct2](struct2{}), []string{"einmal_test.Secretive", "hides itself", "in a Secret"}},
+		"a field named a secret":           {result[struct3](struct3{}), []string{"password", "in a Secret"}},
+		"a value that looks like a secret": {result(Part{Name: "postgres://me:hunter2@host"}), []string{"looks like a secret"}},
+		"a result that is too large":       {result(Part{Name: strings.Repeat("x", 5000)}), []string{"5012 bytes", "4096", "object of its own"}},
+		"too many steps": {func(ctx context.Context, c *change) error {
+			return einmal.Each(ctx, c, make([]int, 5000), counter(), func(context.Context, int) error { return nil })
+		}, []string{"32768 bytes", "fewer and larger"}},
+		"two items with one key": {func(ctx context.Context, c *change) error {
+			return einmal.Each(ctx, c, []string{"x", "y", "x"}, strings.Clone, func(context.Context, string) error { return errors.New("it ran") })
+		}, []string{`"x"`, "items 0 and 2", "its own"}},
+		"an empty key": {func(ctx context.Context, c *change) error {
+			return einmal.Each(ctx, c, []string{"x", ""}, strings.Clone, func(context.Context, string) error { return errors.New("it ran") })
+		}, []string{"item 1", "1 to 253 bytes"}},
+		"an item that changes the object": {func(ctx context.Context, c *change) error {
+			return einmal.Each(ctx, c, []string{"x"}, strings.Clone, func(context.Context, string) error { c.Object.Status.Phase = "x"; return nil })
+		}, []string{"changed Object", "after Each"}},
+		"a finalizer": {func(ctx context.Context, c *change) error {
+			return einmal.Step(ctx, c, "a", func(context.Context) error { c.Object.Finalizers = []string{"a/b"}; return nil })
+		}, []string{"metadata.finalizers", "OnDelete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told error
+			make := func(ctx context.Context, c *change, _ *trail) error {
+				told = test.make(ctx, c)
+				return nil
+			}
+			stepping(t, make, func(w *einmaltest.World, _ *trail) {
+				w.Advance(time.Minute)
+				for _, part := range test.want {
+					if told == nil || !strings.Contains(told.Error(), part) {
+						w.Errorf("%v does not say %q", told, part)
+					}
+				}
+			})
+		})
+	}
+}
+
+type struct1 struct{ _ string }
+
+type struct2 struct {
+	List []map[string]Secretive `json:"list"`
+}
+
+type struct3 struct {
+	Password string `json:"password,omitempty"`
+}
+
+// result is a handler with a step that gives this.
+func result[R any](given R) func(context.Context, *einmal.Change[Widget]) error {
+	return func(ctx context.Context, c *einmal.Change[Widget]) error {
+		_, err := einmal.StepResult(ctx, c, "a", func(context.Context) (R, error) { return given, nil })
+		return err
+	}
+}
+
+func counter() func(int) string {
+	n := 0
+	return func(int) string { n++; return fmt.Sprintf("item-%d", n) }
+}
+
+// What a step gives is the same when it is made and when it is remembered.
+func TestAResultIsTheSameInEachAttempt(t *testing.T) {
+	var seen []string
+	make := func(ctx context.Context, c *einmal.Change[Widget], _ *trail) error {
+		given, err := einmal.StepResult(ctx, c, "a", func(context.Context) (Made, error) {
+			return Made{At: time.Now(), By: Part{Name: "<me> & ü"}, More: map[string]string{"attempt": fmt.Sprint(c.Attempt)}}, nil
+		})
+		if seen = append(seen, fmt.Sprintf("%+v", given)); err == nil && c.Attempt < 3 {
+			err = errors.New("not yet")
+		}
+		return err
+	}
+	stepping(t, make, func(w *einmaltest.World, _ *trail) {
+		w.Advance(time.Second)
+		w.Restart()
+		w.Advance(time.Minute)
+		if len(seen) != 3 || seen[0] != seen[1] || seen[1] != seen[2] || !strings.Contains(seen[0], "attempt:1") {
+			w.Errorf("it was seen as %q", seen)
+		}
+	})
+}
+
+// Design §4: items run at the same time, no more of them than is said, and a panic of one is its failure.
+func TestItemsRunAtTheSameTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		options []einmal.Option
+		takes   time.Duration
+	}{
+		"eight by default": {nil, 3 * time.Minute},
+		"five, if asked":   {[]einmal.Option{einmal.Concurrency(5)}, 4 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				var took time.Duration
+				var failed error
+				w.Start(func(*einmaltest.Process) *einmal.Operator {
+					op := newTestOperator(w)
+					einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+						begun := time.Now()
+						failed = einmal.Each(ctx, c, make([]int, 20), counter(), panicsLater)
+						took = time.Since(begun)
+						return nil
+					}, test.options...)
+					return op
+				})
+				w.Create(newWidget())
+				w.Advance(10 * time.Minute)
+				told := fmt.Sprint(failed)
+				if took != test.takes || strings.Count(told, "panic: a bug") != 20 || !strings.Contains(told, `step "item-20"`) {
+					w.Errorf("20 items of a minute took %s, want %s, and failed with %s", took, test.takes, told)
+				}
+			})
+		})
+	}
+}
+
+func panicsLater(ctx context.Context, _ int) error {
+	if err := pause(ctx, time.Minute); err != nil {
+		return err
+	}
+	panic("a bug")
+}
+
+// Kopf F44: there are no steps where nothing is recorded.
+func TestStepsNeedARecord(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		var told []string
+		step := func(ctx context.Context, c *einmal.Change[Widget]) error {
+			err := einmal.Step(ctx, c, "a", func(context.Context) error { panic("it ran") })
+			told = append(told, fmt.Sprint(err))
+			return einmal.Permanent(err)
+		}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			widgets.Reconcile("sync", step)
+			widgets.OnEvent("watch", step)
+			return op
+		})
+		w.Create(newWidget())
+		w.Advance(time.Second)
+		if all := strings.Join(told, "\n"); len(told) != 2 || strings.Count(all, "nothing is recorded") != 2 {
+			w.Errorf("told %q", told)
+		}
+	})
+}
