@@ -33,8 +33,11 @@ const defaultConcurrency = 8
 // a second after it, then at that time. A crash before that runs it again, so a second run must do no harm.
 //
 // What a step changes on Object is written with the step: who is called again finds it in Object, as far as nobody else has
-// changed it since. Where the API server refuses the change, the step is not done. A step that is passed by does not see
-// what has changed since it was done.
+// changed it since. Where the API server refuses the change, the step is not done.
+//
+// A step that is passed by does not see what somebody has changed since it was done. That is not lost: when the handler
+// has succeeded, update handlers see it as a change, and an update handler runs once more for it, with all its steps. Where the
+// change is taken back before that, the steps are made again at once.
 //
 // Steps are for handlers of which something is recorded: in those of Reconcile and OnEvent a Step fails. They are made one
 // after the other; see Each for what is to be done at the same time.

@@ -60,8 +60,11 @@ type Run struct {
 	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
 	MaybeRepeated bool
 	Started       time.Time
-	// Steps are the parts of the handler that earlier attempts have finished.
+	// Steps are the parts of the handler that earlier attempts have finished. Since is the digest of the essence that the
+	// oldest of them was done with, if the handler sees another one now. Anew: they were done, and have to be done again.
 	Steps map[string]record.Step
+	Since string
+	Anew  bool
 }
 
 // Plan is what to do with the object now.
@@ -328,8 +331,9 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 	run := Run{
 		Declaration: declared, Reason: reason, Waited: entry.Outcome == record.Waiting,
 		Attempt: entry.Attempts + 1, Started: entry.Started,
-		MaybeRepeated: d.mayRepeat(reason, entry), Steps: entry.Steps,
+		MaybeRepeated: d.mayRepeat(reason, entry),
 	}
+	d.recall(&run, entry)
 	if run.Started.IsZero() {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}

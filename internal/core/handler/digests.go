@@ -28,13 +28,7 @@ func (k Kind) readable(r record.Record, current object.Body) (record.Record, boo
 	r.Seen = known
 	r, now := k.keep(r, current)
 	for id, entry := range r.Handlers {
-		under := entry.Cause == string(cause.Update) && entry.Outcome.Open()
-		switch {
-		case under && (k.foreign(entry.Seen) || entry.Seen == "" && k.foreign(lost)):
-			entry.Seen = unknown
-		case k.foreign(entry.Seen):
-			entry.Seen = now
-		}
+		entry = k.readableEntry(entry, lost, now)
 		if declared, found := k.find(id); found && k.foreign(entry.Tried) {
 			entry.Tried = k.viewDigest(r.UID, declared, current)
 		}
@@ -46,13 +40,28 @@ func (k Kind) readable(r record.Record, current object.Body) (record.Record, boo
 	return r, true
 }
 
+// readableEntry brings up what a handler has seen: now is what is there now, lost what every handler was done with.
+func (k Kind) readableEntry(entry record.Entry, lost, now string) record.Entry {
+	under := entry.Cause == string(cause.Update) && entry.Outcome.Open()
+	switch {
+	case under && (k.foreign(entry.Seen) || entry.Seen == "" && k.foreign(lost)):
+		entry.Seen = unknown
+	case k.foreign(entry.Seen):
+		entry.Seen = now
+	}
+	if k.foreign(entry.Since) {
+		entry.Since = now
+	}
+	return entry
+}
+
 func (k Kind) unreadable(r record.Record) bool {
 	found := k.foreign(r.Base)
 	for _, seen := range r.Seen {
 		found = found || k.foreign(seen.Digest)
 	}
 	for _, entry := range r.Handlers {
-		found = found || k.foreign(entry.Seen) || k.foreign(entry.Tried)
+		found = found || k.foreign(entry.Seen) || k.foreign(entry.Tried) || k.foreign(entry.Since)
 	}
 	return found
 }

@@ -31,7 +31,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	if run.Reason == cause.Reconcile {
 		return r // How it stands is known to this process alone: see FoldLevel.
 	}
-	previous := r.Handlers[run.ID]
+	before, previous := r, r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
 		Attempts: run.Attempt - 1, Started: run.Started, Message: record.Shorten(result.Message), Late: previous.Late,
@@ -39,12 +39,14 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	if result.Outcome != record.Done {
 		entry.Tried = k.viewDigest(r.UID, run.Declaration, seen)
 	}
-	entry.Steps = stepsAfter(previous, run, result)
+	if result.Outcome.Open() {
+		r, entry = k.withSteps(r, entry, run, result, seen)
+	}
 	switch result.Outcome {
 	case record.Waiting:
 		same := sameSteps(previous.Steps, entry.Steps) && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen)
 		if previous.Outcome == record.Waiting && same {
-			return r // Waiting is written once; how long goes on is no news.
+			return before // Waiting is written once; how long goes on is no news.
 		}
 		entry.Next, entry.Asked = due(now, result.Delay), true
 	case record.Retry:
@@ -58,7 +60,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	case record.Done:
 		entry = record.Entry{Cause: string(run.Reason), Outcome: record.Done}
 		if run.Reason == cause.Create || run.Reason == cause.Update {
-			r, entry.Seen = k.keep(r, seen)
+			r, entry.Seen = k.keepOldest(r, run, seen)
 		}
 	case record.Pending:
 		entry = underWay(previous, entry, run)

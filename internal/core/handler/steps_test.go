@@ -11,6 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -59,6 +60,55 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.attempted("make", record.Retry, "a")
 			l.resize(2)
 		}, []string{"make: a"}},
+		"an edit between two steps of a creation: an update follows": {makeAndResize(), func(l *life) {
+			l.attempted("make", record.Retry, "a")
+			l.resize(2)
+			l.attempted("make", record.Retry, "a", "b")
+			l.attempted("make", record.Done, "a", "b", "c")
+		}, []string{"resize: "}},
+		"an edit before the first step of a creation": {makeAndResize(), func(l *life) {
+			l.attempted("make", record.Retry)
+			l.resize(2)
+			l.attempted("make", record.Done, "a", "b")
+		}, nil},
+		"an edit between two steps of an update: another follows": {makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.attempted("resize", record.Retry, "a")
+			l.resize(3)
+			l.attempted("resize", record.Done, "a", "b")
+		}, []string{"resize: "}},
+		"an edit that the handler does not look at": {makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.attempted("resize", record.Retry, "a")
+			l.essence = spec("size", 2, "color", "blue")
+			l.attempted("resize", record.Done, "a", "b")
+		}, nil},
+		"an edit between two steps that is taken back: all anew": {makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.attempted("resize", record.Retry, "a")
+			l.resize(3)
+			l.attempted("resize", record.Retry, "a", "b")
+			l.resize(2)
+		}, []string{"resize: "}},
+		"what is done anew lasts": {makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.attempted("resize", record.Retry, "a")
+			l.resize(3)
+			l.attempted("resize", record.Retry, "a", "b")
+			l.resize(2)
+			l.attempted("resize", record.Retry, "a")
+		}, []string{"resize: a"}},
+		"an edit of a large object between two steps": {makeAndResize(), func(l *life) {
+			l.essence["metadata"] = object.Body{"annotations": object.Body{"example.com/note": noise()}}
+			l.attempted("make", record.Retry, "a")
+			l.resize(2)
+			l.attempted("make", record.Retry, "a", "b")
+			l.attempted("make", record.Done, "a", "b", "c")
+		}, []string{"resize: "}},
 		"a success": {makeAndResize(), func(l *life) { l.attempted("make", record.Done, "a") }, nil},
 		"a failure for good, and an edit": {makeAndResize(), func(l *life) {
 			l.attempted("make", record.Failed, "a")

@@ -152,6 +152,15 @@ func openStories() []story {
 			}}
 			l.pass()
 		}},
+		{"open-steps-mixed", "one of two steps of an update handler was done before another edit (scenario 54, G1)", makeAndResize(), func(l *life) {
+			l.pass()
+			l.resize(2)
+			l.results["resize"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: stepsDone("a")}
+			l.pass()
+			l.resize(3)
+			l.results["resize"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: stepsDone("a", "b")}
+			l.pass()
+		}},
 		{"open-recreate", "the create handlers run once more, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
 			l.pass()
 			l.recreate = "please"

@@ -53,6 +53,10 @@ type Entry struct {
 	Late bool `json:"late,omitempty"`
 	// Steps are the parts of an open handler that are done, by id; those within others have the others' ids before their own.
 	Steps map[string]Step `json:"steps,omitempty"`
+	// Since is the digest of the essence that the oldest of the Steps was done with. Mixed is set when others of them were done
+	// after somebody had changed what the handler looks at.
+	Since string `json:"since,omitempty"`
+	Mixed bool   `json:"mixed,omitempty"`
 }
 
 // Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views
@@ -195,7 +199,7 @@ func (r Record) Age(digest string) int {
 func (r Record) Pruned() Record {
 	needed := map[string]bool{r.Base: true}
 	for _, entry := range r.Handlers {
-		needed[entry.Seen] = true
+		needed[entry.Seen], needed[entry.Since] = true, true
 	}
 	kept := make([]Essence, 0, len(r.Seen))
 	for _, seen := range r.Seen {
