@@ -12,9 +12,10 @@ import (
 )
 
 // What one thing that goes wrong may cost: so many more writes of each name, and where bookkeeping was wiped while the
-// operator was down, a creation that is done again from its beginning.
+// operator was down, a creation that is done again from its beginning. An attempt that was cut short costs its own outcome,
+// and the next one up to two: with SaveFirst it is announced, too.
 const (
-	writesOfAFault = 2
+	writesOfAFault = 3
 	writesOfAWipe  = 4
 )
 
@@ -24,7 +25,11 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 	replicas := 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas })
 	repeats := schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() })
 	wiped := schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.CrashThenWiped })
-	broken = append(broken, differences("what is left", clean.objects, found.objects)...)
+	left, expected := found.objects, clean.objects
+	if schedule.Count(simulation.Kind.Wipe) > 0 {
+		left, expected = found.unmarked, clean.unmarked
+	}
+	broken = append(broken, differences("what is left", expected, left)...)
 	broken = append(broken, differences("the outcome", clean.outcomes, found.outcomes)...)
 	for name, n := range counted(found.values) {
 		if most := clean.values[name]; n > most {

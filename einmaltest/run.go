@@ -28,6 +28,8 @@ const settling = 10 * time.Minute
 type result struct {
 	failures []string
 	objects  map[string]string
+	// unmarked are the objects without what a lost record cannot tell.
+	unmarked map[string]string
 	outcomes map[string]string
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
 	// that a new process may repeat are left out.
@@ -77,6 +79,9 @@ func (w *World) end() result {
 	w.sim.Pass(settling)
 	var err error
 	if found.objects, err = w.sim.Objects(); err != nil {
+		w.fail(err.Error())
+	}
+	if found.unmarked, err = w.sim.ObjectsAfterLoss(); err != nil {
 		w.fail(err.Error())
 	}
 	w.stop()

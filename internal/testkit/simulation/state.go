@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
+	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
@@ -21,6 +22,18 @@ import (
 // times, uids and revisions are replaced by words, records by what they say, values of Secrets by their lengths. What
 // every cluster has, and what is said about objects (events, leases, watermarks), is left out.
 func (w *World) Objects() (map[string]string, error) {
+	return w.objects(func(record.Entry) bool { return true })
+}
+
+// ObjectsAfterLoss are the objects without what cannot be known any more where records were lost: that a create handler
+// was not for the object when it was created.
+func (w *World) ObjectsAfterLoss() (map[string]string, error) {
+	return w.objects(func(entry record.Entry) bool {
+		return entry.Outcome != record.Outside || entry.Cause != string(cause.Create)
+	})
+}
+
+func (w *World) objects(told func(record.Entry) bool) (map[string]string, error) {
 	found, err := w.everything()
 	if err != nil {
 		return nil, err
@@ -35,7 +48,7 @@ func (w *World) Objects() (map[string]string, error) {
 		if w.isLedger(one) {
 			continue
 		}
-		text, err := w.lasting(one)
+		text, err := w.lasting(one, told)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +95,7 @@ func (w *World) isLedger(one unstructured.Unstructured) bool {
 }
 
 // lasting is the text of what is to be the same in another run.
-func (w *World) lasting(one unstructured.Unstructured) (string, error) {
+func (w *World) lasting(one unstructured.Unstructured, told func(record.Entry) bool) (string, error) {
 	w.keptAnother(one)
 	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
@@ -94,7 +107,7 @@ func (w *World) lasting(one unstructured.Unstructured) (string, error) {
 		if stored == "" {
 			continue
 		}
-		if err := unstructured.SetNestedField(body, summary(stored), at...); err != nil {
+		if err := unstructured.SetNestedField(body, summary(stored, told), at...); err != nil {
 			return "", fmt.Errorf("summarize the record of %s: %w", one.GetName(), err)
 		}
 	}
@@ -126,7 +139,7 @@ func hide(body map[string]any) {
 }
 
 // summary is what a record says, without what depends on when and how often it was written.
-func summary(stored string) string {
+func summary(stored string, told func(record.Entry) bool) string {
 	found, err := record.Decode(stored)
 	if err != nil {
 		return "unreadable: " + err.Error()
@@ -134,6 +147,9 @@ func summary(stored string) string {
 	words := []string{"seen by all: " + essenceOf(found, found.Base)}
 	for _, id := range slices.Sorted(maps.Keys(found.Handlers)) {
 		entry := found.Handlers[id]
+		if !told(entry) {
+			continue
+		}
 		words = append(words, fmt.Sprintf("%s: %s %s, has seen %s", id, entry.Cause, entry.Outcome, essenceOf(found, entry.Seen)))
 		for _, step := range slices.Sorted(maps.Keys(entry.Steps)) {
 			words = append(words, strings.TrimSpace(fmt.Sprintf("step %s done %s", step, entry.Steps[step].Result)))

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// declareRetries declares handlers that say what becomes of their failures.
+func declareRetries(teams *einmal.Kind[team]) {
+	// Tried for at most an hour, ten times, first after two seconds and later up to a minute apart.
+	teams.OnCreate("await-office", awaitOffice,
+		einmal.MaxAttempts(10), einmal.Timeout(time.Hour), einmal.Backoff(2*time.Second, time.Minute))
+	// What is nice to have counts as done when it fails.
+	teams.OnCreate("greet", greet, einmal.OnError(einmal.Ignore))
+	// What must not be done twice is not tried again, and a crash in the middle counts as an attempt.
+	teams.OnCreate("bill", bill, einmal.OnError(einmal.Fail), einmal.SaveFirst(), einmal.CountCrashes())
+	// The handler had another name in an earlier release. A team goes even if this fails for good.
+	teams.OnDelete("tidy", tidy, einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
+}
+
+// awaitOffice waits for something that somebody else makes: waiting is no failure, and is written down once.
+func awaitOffice(ctx context.Context, c *change) error {
+	var offices corev1.ConfigMapList
+	err := c.Client.List(ctx, &offices, client.InNamespace(c.Object.Namespace), client.MatchingLabels{"example.com/office": "open"})
+	if err != nil {
+		return err // It is tried again after a back-off.
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "OfficeIsOpen", Message: "The team has an office."}
+	if len(offices.Items) == 0 {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NoOffice", "No ConfigMap has the label example.com/office=open."
+	}
+	if err := c.SetCondition(ready); err != nil {
+		return err
+	}
+	if len(offices.Items) == 0 {
+		return einmal.RetryAfter(10*time.Second, nil)
+	}
+	return nil
+}
+
+func greet(_ context.Context, c *change) error {
+	if len(c.Object.Spec.Members) == 0 {
+		return errors.New("there is nobody to greet")
+	}
+	c.Event(einmal.Normal, "Greeted", "Hello, %s and all others.", c.Object.Spec.Members[0])
+	return nil
+}
+
+// bill asks whether it may have run before, since it cannot find out otherwise.
+func bill(_ context.Context, c *change) error {
+	if c.MaybeRepeated {
+		c.Log.Warn("somebody should look whether the team was billed twice", "since", c.Started)
+		return nil
+	}
+	c.Log.Info("billed")
+	return nil
+}
+
+func tidy(_ context.Context, c *change) error {
+	if c.Object.Annotations["example.com/mess"] != "" {
+		return einmal.RetryAfter(time.Second, errors.New("it is a mess"))
+	}
+	return nil
+}
