@@ -22,8 +22,8 @@ func TestOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {
-			t.Run("write budget (design §6)", func(t *testing.T) { w.writeBudget(t, use) })
-			t.Run("write budget with a delete handler (design §6)", func(t *testing.T) { w.writeBudgetWithDelete(t, use) })
+			t.Run("write budget (scenarios 1, 3, 21, 39 and 57; design §6)", func(t *testing.T) { w.writeBudget(t, use) })
+			t.Run("write budget with a delete handler (scenario 10, design §6)", func(t *testing.T) { w.writeBudgetWithDelete(t, use) })
 			t.Run("an object from before the start is handled once (scenarios 2, 3)", func(t *testing.T) { w.objectBeforeStart(t, use) })
 			t.Run("ten re-applies and ten restarts create once (scenario 3)", func(t *testing.T) { w.reapplyAndRestart(t, use) })
 			t.Run("changed while down (scenarios 4, 5)", func(t *testing.T) { w.changedWhileDown(t, use) })

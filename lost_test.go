@@ -29,7 +29,7 @@ func TestLostRecordsOnARealControlPlane(t *testing.T) {
 		t.Run("record in the "+use.name, func(t *testing.T) {
 			t.Run("wiped while running: put back, nothing runs", func(t *testing.T) { w.wipedWhileRunning(t, use) })
 			t.Run("wiped while down: lost, not created; the way out works", func(t *testing.T) { w.wipedWhileDown(t, use) })
-			t.Run("replaced while down", func(t *testing.T) { w.replacedWhileDown(t, use) })
+			t.Run("a re-apply after lost state creates nothing: replaced while down", func(t *testing.T) { w.replacedWhileDown(t, use) })
 			t.Run("without a watermark it may be a repetition", func(t *testing.T) { w.wipedWithoutWatermark(t, use) })
 			t.Run("a restored manifest is a new object", func(t *testing.T) { w.restored(t, use) })
 		})

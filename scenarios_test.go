@@ -49,6 +49,9 @@ func TestTheTableOfScenariosIsComplete(t *testing.T) {
 		t.Errorf("these scenarios have no row: %v", promised)
 	}
 	want := strings.Join(lines, "\n")
+	if all, real := len(promisedScenarios()), len(regexp.MustCompile(`(?m)^\|.*\*\*\[`).FindAllString(want, -1)); 3*real < all {
+		t.Errorf("only %d of %d scenarios are shown on a real control plane, want a third", real, all)
+	}
 	if os.Getenv(writeScenarios) != "" {
 		if err := os.WriteFile(scenariosPage, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
@@ -140,8 +143,12 @@ func noteTests(t *testing.T, name string, note func(text, link string)) {
 		if !is {
 			continue
 		}
+		mark := ""
+		if onRealServers(function) {
+			mark = "**"
+		}
 		if strings.HasPrefix(function.Name.Name, "Test") {
-			note(function.Doc.Text(), fmt.Sprintf("[%s](../../%s)", function.Name.Name, name))
+			note(function.Doc.Text(), fmt.Sprintf("%[1]s[%[2]s](../../%[3]s)%[1]s", mark, function.Name.Name, name))
 		}
 		ast.Inspect(function, func(node ast.Node) bool {
 			literal, is := node.(*ast.BasicLit)
@@ -149,10 +156,19 @@ func noteTests(t *testing.T, name string, note func(text, link string)) {
 				return true
 			}
 			title, _, _ := strings.Cut(strings.Trim(literal.Value, "\"`"), " (scenario")
-			note(literal.Value, fmt.Sprintf("[%s](../../%s)", title, name))
+			note(literal.Value, fmt.Sprintf("%[1]s[%[2]s](../../%[3]s)%[1]s", mark, title, name))
 			return true
 		})
 	}
+}
+
+// onRealServers tells whether a test, or a part of one, runs on the real control plane.
+func onRealServers(function *ast.FuncDecl) bool {
+	if function.Recv == nil {
+		return strings.HasSuffix(function.Name.Name, "RealControlPlane")
+	}
+	of, is := function.Recv.List[0].Type.(*ast.StarExpr)
+	return is && fmt.Sprint(of.X) == "world"
 }
 
 // cited are the numbers of scenarios that a text names: scenario 4, scenarios 1, 2 and 3, scenarios 5 to 7.

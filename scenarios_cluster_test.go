@@ -1,0 +1,262 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// livedOn is a widget's life on the real control plane, as one handler after the other sees it.
+type livedOn struct {
+	// declare declares the handlers, which note what they do; later, if any, those of the release after it.
+	declare, later func(*einmal.Kind[Widget], *journal)
+	// live is what happens to the widget.
+	live func(t *testing.T, w *world, j *journal)
+	want []string
+	// unrecorded tells that there is no record.
+	unrecorded bool
+}
+
+// lived is the name of the widget.
+const lived = "lived"
+
+// Scenarios as they are in scripts, on a real API server.
+func TestScenariosOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	for title, life := range map[string]livedOn{
+		"what no handler looks at (scenarios 6, 8 and 9)":             quietLife(),
+		"labels and annotations (scenario 7)":                         labelledLife(),
+		"an optional delete handler keeps nobody (scenario 11)":       heldByNobody(),
+		"an old finalizer goes (scenario 15)":                         oldFinalizer(),
+		"a renamed handler goes on where it was (scenarios 28, 37)":   renamed(),
+		"attempts are counted, and errors ignored (scenarios 24, 25)": limited(),
+		"handlers run in their order (scenario 30)":                   oneByOne(),
+		"from one value to another (scenarios 40, 42 and 43)":         fromTo(),
+		"events in their order (scenarios 51, 52)":                    eventful(),
+		"steps are not done again (scenarios 54, 55)":                 stepwise(),
+	} {
+		t.Run(title, func(t *testing.T) { w.lives(t, life) })
+	}
+}
+
+// lives runs the operator, and the operator after it, through the widget's life.
+func (w *world) lives(t *testing.T, life livedOn) {
+	t.Helper()
+	j := &journal{}
+	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) { life.declare(widgets, j) })
+	w.create(t, typedCarrier(), lived)
+	if !life.unrecorded {
+		w.stored(t, lived, `"v":1`)
+	}
+	w.quiet(t, typedCarrier())
+	if life.later != nil {
+		stop()
+		stop, _ = w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) { life.later(widgets, j) })
+	}
+	life.live(t, w, j)
+	cluster.Eventually(t, "the calls", func(context.Context) error {
+		if got := j.of(lived); fmt.Sprint(got) != fmt.Sprint(life.want) {
+			return fmt.Errorf("got %q, want %q", got, life.want)
+		}
+		return nil
+	})
+	stop()
+	w.Kubectl(t, "", "delete", "widget", lived, "--ignore-not-found")
+}
+
+// done notes a call, and succeeds.
+func done(j *journal, id string) einmal.HandlerFunc[Widget] {
+	return failing(j, id, 0, nil)
+}
+
+// failing notes its calls, and fails in the first ones.
+func failing(j *journal, id string, times int, err error) einmal.HandlerFunc[Widget] {
+	return func(_ context.Context, c *einmal.Change[Widget]) error {
+		j.add(c.Object.Name, fmt.Sprintf("%s %d", id, c.Attempt))
+		if c.Attempt <= times {
+			return err
+		}
+		return nil
+	}
+}
+
+// merge changes the widget as a user does.
+func (w *world) merge(t *testing.T, patch string) {
+	t.Helper()
+	w.Kubectl(t, "", "patch", "widget", lived, "--type=merge", "-p", patch)
+}
+
+func quietLife() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) { widgets.OnUpdate("follow", done(j, "follow")) },
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			const byPeople = 2
+			w.spend(t, typedCarrier(), "a change that no handler looks at", byPeople, func() {
+				w.Kubectl(t, "", "patch", "widget", lived, "--type=json", "--subresource=status",
+					"-p", `[{"op":"add","path":"/status/phase","value":"theirs"}]`)
+				w.Kubectl(t, typedCarrier().manifest(lived, 1), "apply", "-f", "-") // Its annotation is new.
+				w.edit(t, typedCarrier(), lived, "size", int64(1))
+			})
+		},
+	}
+}
+
+func labelledLife() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) { widgets.OnUpdate("follow", done(j, "follow")) },
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			w.Kubectl(t, "", "label", "widget", lived, "team=a")
+			w.quiet(t, typedCarrier())
+			w.Kubectl(t, "", "annotate", "widget", lived, "example.com/note=b")
+		},
+		want: []string{"follow 1", "follow 1"},
+	}
+}
+
+func heldByNobody() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnCreate("make", done(j, "make"))
+			widgets.OnDelete("note", done(j, "note"), einmal.Optional())
+		},
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			if text := w.Kubectl(t, "", "get", "widget", lived, "-o", "jsonpath={.metadata.finalizers}"); text != "" {
+				t.Errorf("it has the finalizers %s", text)
+			}
+			w.delete(t, typedCarrier(), lived)
+		},
+		want: []string{"make 1"},
+	}
+}
+
+func oldFinalizer() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) { widgets.OnDelete("unmake", done(j, "unmake")) },
+		later:   func(widgets *einmal.Kind[Widget], j *journal) { widgets.OnCreate("make", done(j, "make")) },
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			cluster.Eventually(t, "the finalizer goes", func(ctx context.Context) error {
+				found, err := w.get(ctx, typedCarrier(), lived)
+				if err == nil && len(found.GetFinalizers()) > 0 {
+					err = fmt.Errorf("there are %q", found.GetFinalizers())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func renamed() livedOn {
+	soon := einmal.RetryAfter(3*time.Second, errors.New("not yet"))
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnCreate("make", failing(j, "make", 1, soon))
+			widgets.OnCreate("paint", done(j, "paint"))
+		},
+		later: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnCreate("build", failing(j, "build", 1, soon), einmal.FormerlyKnownAs("make"))
+			widgets.OnCreate("color", done(j, "color"), einmal.FormerlyKnownAs("paint"))
+		},
+		live: func(*testing.T, *world, *journal) {},
+		want: []string{"make 1", "paint 1", "build 2"},
+	}
+}
+
+func limited() livedOn {
+	never := errors.New("never")
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnCreate("nice", failing(j, "nice", 9, never), einmal.OnError(einmal.Ignore))
+			widgets.OnCreate("thrice", failing(j, "thrice", 9, never), einmal.MaxAttempts(3), einmal.Backoff(10*time.Millisecond, 20*time.Millisecond))
+		},
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			w.stored(t, lived, `"thrice":{"cause":"create","outcome":"failed"`, `"attempts":3`)
+		},
+		want: []string{"nice 1", "thrice 1", "thrice 2", "thrice 3"},
+	}
+}
+
+func oneByOne() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			for _, id := range []string{"c", "a", "b"} {
+				widgets.OnCreate(id, done(j, id))
+			}
+		},
+		live: func(*testing.T, *world, *journal) {},
+		want: []string{"c 1", "a 1", "b 1"},
+	}
+}
+
+func fromTo() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnUpdate("turned", done(j, "turned"), einmal.Field("spec.color", einmal.From(einmal.Equals("red")), einmal.To(einmal.Equals("blue"))))
+			widgets.OnUpdate("bleached", func(_ context.Context, c *einmal.Change[Widget]) error {
+				j.add(c.Object.Name, fmt.Sprintf("bleached: %v", c.Diff))
+				return nil
+			}, einmal.Field("spec.color", einmal.To(einmal.Absent())))
+		},
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			for _, color := range []string{`"green"`, `"blue"`, `"red"`, `"blue"`, `null`} {
+				w.merge(t, `{"spec":{"color":`+color+`}}`)
+				w.quiet(t, typedCarrier())
+			}
+		},
+		want: []string{"turned 1", "bleached: [{remove [spec color] blue <nil>}]"},
+	}
+}
+
+func eventful() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+				j.add(c.Object.Name, fmt.Sprintf("%s, size %d", c.Reason, c.Object.Spec.Size))
+				return errors.New("it is not called again for that")
+			})
+		},
+		live: func(t *testing.T, w *world, j *journal) {
+			t.Helper()
+			seen := func(events int) {
+				cluster.Until(t, "the event is seen", func() bool { return len(j.of(lived)) == events })
+			}
+			seen(1)
+			w.merge(t, `{"spec":{"size":2}}`)
+			seen(2)
+			w.delete(t, typedCarrier(), lived)
+		},
+		unrecorded: true,
+		want:       []string{"added, size 1", "modified, size 2", "deleted, size 2"},
+	}
+}
+
+func stepwise() livedOn {
+	return livedOn{
+		declare: func(widgets *einmal.Kind[Widget], j *journal) {
+			widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				err := einmal.Step(ctx, c, "outer", func(ctx context.Context) error {
+					return einmal.Step(ctx, c, "inner", func(context.Context) error { return done(j, "inner")(ctx, c) })
+				})
+				if err != nil {
+					return err
+				}
+				return einmal.Step(ctx, c, "shaky", func(ctx context.Context) error { return failing(j, "shaky", 2, errors.New("not yet"))(ctx, c) })
+			}, einmal.Backoff(10*time.Millisecond, 20*time.Millisecond))
+		},
+		live: func(t *testing.T, w *world, _ *journal) {
+			t.Helper()
+			w.stored(t, lived, `"base"`)
+		},
+		want: []string{"inner 1", "shaky 1", "shaky 2", "shaky 3"},
+	}
+}
