@@ -24,6 +24,8 @@ const (
 
 	// Reconcile: what the handler looks at is to be looked at in this process, or is to be looked at again.
 	Reconcile Reason = Reason(cause.Reconcile)
+	// Timer: it is time for a timer.
+	Timer Reason = Reason(cause.Timer)
 )
 
 // The reasons of OnEvent: what has happened to the object.

@@ -111,6 +111,9 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	if err != nil {
 		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 	}
+	if declaration.Timing, err = settings.timing.of(settings.context); err != nil {
+		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+	}
 	declared := engine.Handler{
 		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
 		Concurrency: settings.concurrency,

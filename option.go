@@ -36,6 +36,7 @@ type handlerSettings struct {
 	concurrency             int
 	retries                 retrySettings
 	owns                    []object.Path
+	timing                  timing
 }
 
 type applySettings struct{ adopt bool }

@@ -31,6 +31,9 @@ func retrySubjects() einmaltest.Subjects {
 			kind.OnResume("prepare", o.handler("prepare"), einmal.AlsoAtDeletion())
 			kind.OnDelete("unmake", o.handler("unmake"))
 		}),
+		"timed-widgets": ordealOf(declareWidgets, func(kind *einmal.Kind[Widget], o *ordeal[Widget]) {
+			kind.Timer("tick", o.handler("tick"), einmal.Interval(10*time.Minute))
+		}),
 		"one-function": ordealOf(declareWidgets, func(kind *einmal.Kind[Widget], o *ordeal[Widget]) {
 			sync := o.handler("sync")
 			kind.OnUpdate("sync", sync)

@@ -63,7 +63,9 @@ func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
 	}
 	complain(s.optional && verb != cause.Delete, "option Optional: only delete handlers keep objects; leave it out")
 	complain(s.alsoDeleting && verb != cause.Resume, "option AlsoAtDeletion: only resume handlers can ask for it; leave it out, or use OnDelete")
-	unrecorded := verb == engine.Event || verb == cause.Reconcile
+	complain(s.timing.set && verb != cause.Timer, "options Interval, Sharp, Idle, InitialDelay and Jitter say when a timer runs; leave them out, or use Timer")
+	complain(s.timing.interval == 0 && verb == cause.Timer, "a timer needs the option Interval: say how often it runs")
+	unrecorded := verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer
 	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
 	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
 	complain(s.concurrency > 0 && unrecorded, "option Concurrency: nothing of this handler is recorded, so it has no steps and no Each; leave it out")

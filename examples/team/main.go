@@ -48,6 +48,7 @@ func operator(more ...einmal.Option) *einmal.Operator {
 	declareFilters(teams)
 	declareRetries(teams)
 	declareSteps(teams)
+	declareTimers(teams)
 	return op
 }
 

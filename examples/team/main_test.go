@@ -74,8 +74,8 @@ func TestEveryVerbDoesItsPart(t *testing.T) {
 			}
 		}
 		want := []string{
-			"await-office", "badge", "bill", "check", "close-account", "count", "greet", "look-in", "open-account", "remind", "reseat",
-			"retitle", "roster", "seat", "set-seats", "support", "support-all", "thank", "tidy", "wave",
+			"audit", "await-office", "badge", "bill", "check", "close-account", "count", "greet", "look-in", "open-account", "remind", "reseat",
+			"retitle", "roster", "seat", "set-seats", "sum-up", "support", "support-all", "thank", "tidy", "visit", "wave",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(ran))); diff != "" {
 			w.Errorf("handlers that ran (-want +got):\n%s", diff)

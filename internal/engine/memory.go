@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -32,6 +33,8 @@ type memory struct {
 	waits map[string]time.Time
 	// levels is how level-triggered handlers stand in this process.
 	levels map[string]record.Entry
+	// clocks is how timers stand in this process.
+	clocks map[string]handler.Clock
 	// ours is the version that our last write has made. contest looks into the writes of others between ours; until quiet
 	// the object is left alone.
 	ours    string
@@ -60,7 +63,7 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	if found, known = m.byKey[key]; known && found.uid == uid {
 		return found, true
 	}
-	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{}}
+	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{}, clocks: map[string]handler.Clock{}}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}
 	}

@@ -18,11 +18,21 @@ func (k *keeper) count(run handler.Run, outcome record.Outcome, took time.Durati
 
 // notePending tells the metrics whether some handler is not finished with the object, after what was done.
 func (p *pass) notePending(done *work) {
-	if p.plan.Cause != cause.Free && !done.record.Deleted && (open(done.record.Handlers) || open(p.memory.levels)) {
+	if p.plan.Cause != cause.Free && !done.record.Deleted && (open(done.record.Handlers) || open(p.memory.levels) || p.retries()) {
 		p.meter.Pending(p.key.String())
 		return
 	}
 	p.meter.Settled(p.key.String())
+}
+
+// retries tells whether some timer is tried again, out of its turn.
+func (p *pass) retries() bool {
+	for _, clock := range p.memory.clocks {
+		if clock.Retries() {
+			return true
+		}
+	}
+	return false
 }
 
 func open(entries map[string]record.Entry) bool {

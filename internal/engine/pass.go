@@ -99,6 +99,9 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 // decide plans what to do. The error says that a filter could not be asked.
 func (p *pass) decide() error {
 	p.plan = p.pure.Decide(p.state())
+	if p.plan.Clocks != nil {
+		p.memory.clocks = p.plan.Clocks
+	}
 	return p.plan.Err
 }
 
@@ -196,6 +199,7 @@ func (p *pass) state() handler.State {
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,
 		Levels:     p.memory.levels,
+		Clocks:     p.memory.clocks,
 		Waits:      p.memory.waits,
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,

@@ -192,11 +192,17 @@ func (p *pass) result(run handler.Run, err error) handler.Result {
 }
 
 // remember keeps what the record does not say: how long a wait goes on, which resume handlers this process is done
-// with, and how level-triggered ones stand.
+// with, and how level-triggered ones and timers stand.
 func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body) {
 	delete(p.memory.waits, run.ID)
-	if run.Reason == cause.Reconcile {
+	switch run.Reason { //nolint:exhaustive // The others have a record.
+	case cause.Reconcile:
 		p.memory.levels[run.ID] = p.pure.FoldLevel(p.memory.uid, run, result, seen, time.Now())
+		return
+	case cause.Timer:
+		p.memory.clocks[run.ID] = p.pure.FoldTimer(p.memory.uid, p.memory.clocks[run.ID], handler.Ended{
+			Run: run, Result: result, Seen: seen, At: time.Now(),
+		})
 		return
 	}
 	if result.Outcome == record.Waiting {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
@@ -45,7 +44,7 @@ type Steps struct {
 
 // steps are those of a run.
 func (p *pass) steps(run handler.Run) *Steps {
-	if run.Reason == cause.Reconcile {
+	if !run.Recorded() {
 		return nil
 	}
 	body := p.body // The pass may read a newer one while the handler runs.

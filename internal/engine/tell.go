@@ -52,7 +52,7 @@ func (p *pass) tellInvoked(run handler.Run) {
 	routine(p.log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
 }
 
-// routine logs what an attempt tells: that a handler goes on waiting is no news.
+// routine logs what an attempt tells: that a handler goes on waiting, or that a timer runs again, is no news.
 func routine(log *slog.Logger, run handler.Run) func(string, ...any) {
 	if run.Waited {
 		return log.Debug
@@ -72,6 +72,10 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	case record.Done:
 		if result.Ignored {
 			log.Warn("handler failed; that counts as success, since it is declared with OnError(Ignore)", "error", err)
+			return
+		}
+		if run.Reason == cause.Timer {
+			routine(log, run)("handler succeeded")
 			return
 		}
 		log.Info("handler succeeded")

@@ -20,6 +20,13 @@ const (
 	Reconcile Cause = "reconcile"
 )
 
+// What handlers with a life of their own are called for. No pass has them for its cause: they go with any of an object that
+// is not being deleted.
+const (
+	Timer  Cause = "timer"  // it is time
+	Daemon Cause = "daemon" // the object is there, and the handler is for it
+)
+
 // Facts is all that a cause is decided from.
 type Facts struct {
 	Exists       bool

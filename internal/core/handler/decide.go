@@ -32,7 +32,9 @@ type State struct {
 	Release string
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
 	Waits map[string]time.Time
-	Now   time.Time
+	// Clocks holds, by timer, how it stands in this process.
+	Clocks map[string]Clock
+	Now    time.Time
 }
 
 // Finalizer is what to do with our finalizer.
@@ -48,7 +50,7 @@ const (
 // Run is one attempt to make now.
 type Run struct {
 	Declaration
-	// Reason is what the handler is told: Create, Update, Delete, Resume or Reconcile.
+	// Reason is what the handler is told: Create, Update, Delete, Resume, Reconcile or Timer.
 	Reason cause.Cause
 	// Old is the essence that the handler was last done with; HasOld is false where there is none.
 	Old    object.Body
@@ -87,6 +89,8 @@ type Plan struct {
 	GivenUp []GivenUp
 	// Unreadable tells that what handlers have seen was digested with another key: see readable.
 	Unreadable bool
+	// Clocks are the state's, as they stand now. There is none where a timer does not run.
+	Clocks map[string]Clock
 }
 
 // Decide names the cause and plans what to do about it.
@@ -100,6 +104,7 @@ func (k Kind) Decide(s State) Plan {
 	}
 	d := decision{kind: k, state: s, scope: in, plan: k.open(s, in)}
 	d.plan.Cause, d.plan.Outside = cause.Of(d.facts()), in.outside
+	d.windClocks()
 	if k.holdsDeletion(in) && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
 		return d.plan
@@ -111,16 +116,18 @@ func (k Kind) Decide(s State) Plan {
 	case cause.Create:
 		d.planCreation()
 		d.planLevels()
+		d.planTimers()
 		d.dropUnneeded()
 	case cause.Alien:
 		d.dropUnneeded()
 	case cause.Update, cause.Resume, cause.Reconcile, cause.Noop, cause.Lost:
 		d.planInOrder()
 		d.planLevels()
+		d.planTimers()
 		d.dropUnneeded()
 	case cause.Free:
 		d.release()
-	case cause.Gone:
+	case cause.Gone, cause.Timer, cause.Daemon:
 	}
 	return d.plan
 }

@@ -15,7 +15,7 @@ import (
 type Declaration struct {
 	// ID is unique in its kind and stays the same over releases: records refer to it.
 	ID string
-	// Verb is the cause that the handler answers: Create, Update, Delete, Resume or Reconcile.
+	// Verb is the cause that the handler answers: Create, Update, Delete, Resume, Reconcile or Timer.
 	Verb cause.Cause
 	// Optional is for delete handlers: no finalizer holds the object for it.
 	Optional bool
@@ -37,7 +37,13 @@ type Declaration struct {
 	Releases bool
 	// Owns are the fields of the status that no other handler writes.
 	Owns []object.Path
+	// Timing says when a timer runs.
+	Timing Timing
 }
+
+// Recorded tells whether what the handler does is entered into the object's record. How the others stand is known to the
+// process alone: a new one begins anew.
+func (d Declaration) Recorded() bool { return d.Verb != cause.Reconcile && d.Verb != cause.Timer }
 
 // Kind is what is declared for one kind of objects.
 type Kind struct {

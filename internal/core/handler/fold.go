@@ -28,8 +28,8 @@ type Result struct {
 // Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
 // changes.
 func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
-	if run.Reason == cause.Reconcile {
-		return r // How it stands is known to this process alone: see FoldLevel.
+	if !run.Recorded() {
+		return r // How it stands is known to this process alone: see FoldLevel and FoldTimer.
 	}
 	before, previous := r, r.Handlers[run.ID]
 	entry := record.Entry{

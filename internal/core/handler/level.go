@@ -8,11 +8,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Recorded tells whether objects of the kind get a record. Level-triggered handlers need none: a new process looks at
-// everything anew.
+// Recorded tells whether objects of the kind get a record. Level-triggered handlers and timers need none: a new process
+// looks at everything anew.
 func (k Kind) Recorded() bool {
 	for _, declared := range k.Handlers {
-		if declared.Verb != cause.Reconcile {
+		if declared.Recorded() {
 			return true
 		}
 	}
@@ -25,7 +25,7 @@ func (p Plan) Learns() bool {
 		return true
 	}
 	for _, run := range p.Runs {
-		if run.Reason != cause.Reconcile {
+		if run.Recorded() {
 			return true
 		}
 	}

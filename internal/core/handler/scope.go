@@ -22,14 +22,14 @@ type scope struct {
 // EveryObject tells whether every object of the kind gets a record: some handler is for all of them.
 func (k Kind) EveryObject() bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
-		return declared.Scope == nil && declared.Verb != cause.Reconcile
+		return declared.Scope == nil && declared.Recorded()
 	})
 }
 
 // recorded tells whether an object needs a record.
 func (k Kind) recorded(in scope) bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
-		return declared.Verb != cause.Reconcile && !in.outside[declared.ID]
+		return declared.Recorded() && !in.outside[declared.ID]
 	})
 }
 
@@ -132,7 +132,7 @@ func leaves(declared Declaration, entry record.Entry, has bool) bool {
 		return true
 	case cause.Resume:
 		return has
-	case cause.Reconcile, cause.Gone, cause.Alien, cause.Free, cause.Lost, cause.Noop:
+	case cause.Reconcile, cause.Timer, cause.Daemon, cause.Gone, cause.Alien, cause.Free, cause.Lost, cause.Noop:
 	}
 	return false
 }

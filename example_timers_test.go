@@ -1,0 +1,30 @@
+package einmal_test
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// A timer looks at something that tells nobody of its changes.
+func ExampleKind_Timer() {
+	countPods := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		pods := &corev1.PodList{}
+		err := c.Client.List(ctx, pods, client.InNamespace(c.Object.Namespace), client.MatchingLabels{"widget": c.Object.Name})
+		if err != nil {
+			return err // Tried again with back-off, out of its turn.
+		}
+		if c.Object.Status.Phase = "Idle"; len(pods.Items) > 0 {
+			c.Object.Status.Phase = "Used"
+		}
+		return nil // Where the phase is the same as before, nothing is written.
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Access(&corev1.Pod{}, "list"))
+	einmal.For[Widget](op).Timer("count-pods", countPods,
+		einmal.Interval(5*time.Minute), einmal.Jitter(time.Minute), einmal.OwnsStatus("phase"))
+	// Output:
+}

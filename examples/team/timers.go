@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// declareTimers declares what is done because time goes by.
+func declareTimers(teams *einmal.Kind[team]) {
+	teams.Timer("audit", audit, einmal.Interval(5*time.Minute), einmal.InitialDelay(30*time.Second), einmal.Jitter(10*time.Second))
+	teams.Timer("sum-up", sumUp, einmal.Interval(time.Minute), einmal.Sharp(), einmal.Idle(20*time.Second))
+	teams.Timer("visit", visit, einmal.Interval(time.Hour), einmal.InitialDelayOf(untilVisit))
+}
+
+// audit begins half a minute after the operator has seen a team. The next is five minutes after its end, and up to ten
+// seconds later, so that not all teams are audited at the same time.
+func audit(_ context.Context, c *change) error {
+	if seats := c.Object.Status.Seats; len(c.Object.Spec.Members) > seats {
+		c.Log.Warn("more members than seats", "members", len(c.Object.Spec.Members), "seats", seats)
+	}
+	return nil
+}
+
+// sumUp runs on the minute, but not before the team has been as it is for twenty seconds.
+func sumUp(_ context.Context, c *change) error {
+	c.Log.Debug("as it stands", "members", len(c.Object.Spec.Members))
+	return nil
+}
+
+// untilVisit is how long a team waits for its first visit: large ones wait less.
+func untilVisit(t *team) time.Duration {
+	return time.Minute / time.Duration(1+len(t.Spec.Members))
+}
+
+// visit runs each hour after that.
+func visit(_ context.Context, c *change) error {
+	c.Log.Debug("a visit", "title", c.Object.Spec.Title)
+	return nil
+}

@@ -1,0 +1,77 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// told is what another system knows of an object already.
+type told struct{ size int64 }
+
+// onTime declares a timer that tells another system the size of its object, and notes that in the status.
+func onTime[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process) {
+	kind.Timer("tell", func(_ context.Context, c *einmal.Change[T]) error {
+		name, size := of.name(c.Object), of.size(c.Object)
+		told := einmal.Memo[told](c)
+		if told.size == size {
+			return nil
+		}
+		err := p.Effect("tell the size of "+name, func() (any, error) { return size, nil })
+		if err != nil {
+			return err
+		}
+		told.size = size
+		of.setPhase(c.Object, fmt.Sprintf("told %v", size))
+		return nil
+	}, einmal.Interval(time.Minute), einmal.Sharp(), einmal.Idle(10*time.Second))
+}
+
+// lifeOnTime creates an object and changes it, and lets timers run meanwhile.
+func lifeOnTime[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, more func(*einmal.Kind[T], sized[T], *einmaltest.Process)) {
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		declared, of := kind(op)
+		onTime(declared, of, p)
+		more(declared, of, p)
+		return op
+	})
+	w.Create(one)
+	w.Advance(90 * time.Second)
+	w.Patch(one, `{"spec":{"size":2}}`)
+	w.Advance(2 * time.Minute)
+}
+
+// Principle 9 for timers (scenarios 70 and 71): whatever goes wrong, the end is the same.
+func TestWhateverGoesWrongTimersEndTheSame(t *testing.T) {
+	t.Run("alone", func(t *testing.T) {
+		einmaltest.Explore(t, func(w *einmaltest.World) {
+			lifeOnTime(w, declareWidgets, newWidget(), func(*einmal.Kind[Widget], sized[Widget], *einmaltest.Process) {})
+		})
+	})
+	t.Run("beside handlers with a record in the annotation", func(t *testing.T) {
+		einmaltest.Explore(t, func(w *einmaltest.World) {
+			beside := func(kind *einmal.Kind[unstructured.Unstructured], of sized[unstructured.Unstructured], _ *einmaltest.Process) {
+				kind.OnCreate("make", of.configured(stage{troubles: &troubles{}}, "make"))
+				kind.OnUpdate("resize", of.configured(stage{troubles: &troubles{}}, "resize"), einmal.Field("spec.size"))
+			}
+			lifeOnTime(w, declareGadgets, newGadget(), beside)
+		})
+	})
+}
+
+func newGadget() *unstructured.Unstructured {
+	gadget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	gadget.SetAPIVersion(testGroup + "/v1")
+	gadget.SetKind("Gadget")
+	gadget.SetNamespace("default")
+	gadget.SetName("one")
+	return gadget
+}

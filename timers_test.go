@@ -1,0 +1,233 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// timed runs one timer of one widget, whose runs take their time, and lets something happen meanwhile. It notes when runs
+// begin, from the creation on.
+func timed(t *testing.T, takes time.Duration, options []einmal.Option, then func(*einmaltest.World), want ...string) {
+	t.Helper()
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		var created time.Time
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).Timer("tick", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				said.add("%s %s", time.Since(created).Round(time.Second), c.Reason)
+				return pause(ctx, takes)
+			}, options...)
+			return op
+		})
+		w.Advance(time.Second)
+		created = time.Now()
+		w.Create(widgetOf("one"))
+		then(w)
+		w.Stop()
+		said.expect(w, want...)
+		if made := w.Writes(); len(made) != 0 {
+			w.Errorf("written:\n%s", strings.Join(made, "\n"))
+		}
+	})
+}
+
+// Scenario 70: the interval is between the end of a run and the next one; sharp, runs begin on a grid, and what passes while
+// one goes on is left out. Runs never overlap. Scenario 72: what an initial delay says is waited for once.
+func TestTimersRunOnTime(t *testing.T) {
+	fourMinutes := func(w *einmaltest.World) { w.Advance(4*time.Minute + time.Second) }
+	for name, test := range map[string]struct {
+		takes   time.Duration
+		options []einmal.Option
+		want    []string
+	}{
+		"plain":          {10 * time.Second, []einmal.Option{einmal.Interval(time.Minute)}, []string{"0s timer", "1m10s timer", "2m20s timer", "3m30s timer"}},
+		"sharp":          {10 * time.Second, []einmal.Option{einmal.Interval(time.Minute), einmal.Sharp()}, []string{"0s timer", "1m0s timer", "2m0s timer", "3m0s timer", "4m0s timer"}},
+		"sharp and slow": {90 * time.Second, []einmal.Option{einmal.Interval(time.Minute), einmal.Sharp()}, []string{"0s timer", "2m0s timer", "4m0s timer"}},
+		"delayed":        {0, []einmal.Option{einmal.Interval(2 * time.Minute), einmal.InitialDelay(30 * time.Second)}, []string{"30s timer", "2m30s timer"}},
+		"delayed by a function": {0, []einmal.Option{
+			einmal.Interval(2 * time.Minute),
+			einmal.InitialDelayOf(func(of *Widget) time.Duration { return time.Duration(of.Spec.Size) * time.Minute }),
+		}, []string{"1m0s timer", "3m0s timer"}},
+	} {
+		t.Run(name, func(t *testing.T) { timed(t, test.takes, test.options, fourMinutes, test.want...) })
+	}
+}
+
+// Scenario 71*: while what the timer looks at changes again and again there is no run. Changes of the status, also by the
+// timer's own kind, do not count: there are no other handlers here.
+func TestAnIdleTimerWaitsForQuiet(t *testing.T) {
+	options := []einmal.Option{einmal.Interval(time.Hour), einmal.Idle(time.Minute)}
+	timed(t, 0, options, func(w *einmaltest.World) {
+		for size := range 5 {
+			w.Advance(30 * time.Second)
+			w.Patch(widgetOf("one"), fmt.Sprintf(`{"spec":{"size":%d}}`, size+10))
+		}
+		w.Advance(3 * time.Minute) // The last change was at 2m30s.
+		w.Advance(56 * time.Minute)
+		for phase := range 5 {
+			status := widgetOf("one")
+			w.Get(status)
+			status.Status.Phase = fmt.Sprint(phase)
+			if err := w.Client().Status().Update(w.Context(), status); err != nil {
+				w.Fatal(err)
+			}
+			w.Advance(30 * time.Second)
+		}
+		w.Advance(4 * time.Minute)
+	}, "3m30s timer", "1h3m30s timer")
+}
+
+// A timer changes its object as other handlers do, only what it has touched, and where it changes nothing nothing is
+// written. It puts no record and no finalizer into the object.
+func TestATimerWritesWhatItChanges(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).Timer("tick", func(_ context.Context, c *einmal.Change[Widget]) error {
+				c.Object.Status.Phase = fmt.Sprintf("size %d", c.Object.Spec.Size)
+				if c.Object.Spec.Size == 2 {
+					return errors.New("it is written all the same")
+				}
+				return nil
+			}, einmal.Interval(time.Minute), einmal.Sharp(), einmal.OwnsStatus("phase"))
+			return op
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(10*time.Minute + time.Second)
+		w.Patch(widgetOf("one"), `{"spec":{"size":2}}`)
+		w.Advance(time.Minute)
+		written := strings.Join(w.Writes(), "\n")
+		if want := "patch widgets.test.einmal.dev default/one status"; written != want+"\n"+want {
+			w.Errorf("written:\n%s", written)
+		}
+		one := widgetOf("one")
+		w.Get(one)
+		if one.Status.Phase != "size 2" || len(one.Finalizers)+len(one.Annotations)+len(one.Status.Records.Records) != 0 {
+			w.Errorf("the widget is %+v", one)
+		}
+		w.Delete(one)
+		if w.Advance(time.Minute); w.Get(one) {
+			w.Error("it is not deleted at once")
+		}
+	})
+}
+
+// Scenario 74 as it is here: while the operator is stopped no timer runs; when it starts again they do. Scenario 81: a timer
+// shares a memo with the other handlers of its object, not with those of others, and not with the next process.
+func TestTimersBelongToAProcess(t *testing.T) {
+	type memory struct{ by []string }
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			remember := func(id string) einmal.HandlerFunc[Widget] {
+				return func(_ context.Context, c *einmal.Change[Widget]) error {
+					memo := einmal.Memo[memory](c)
+					if memo.by = append(memo.by, id+" "+c.Object.Name); id == "tick" {
+						said.add("%v", memo.by)
+					}
+					return nil
+				}
+			}
+			widgets.OnCreate("make", remember("make"))
+			widgets.Timer("tick", remember("tick"), einmal.Interval(10*time.Minute), einmal.Labels("timed", einmal.Present()))
+			return op
+		})
+		one := widgetOf("one")
+		one.Labels = map[string]string{"timed": "yes"}
+		w.Create(one, widgetOf("two"))
+		w.Advance(15 * time.Minute)
+		w.Stop()
+		w.Advance(time.Hour)
+		said.expect(w, "[make one tick one]", "[make one tick one tick one]")
+		w.Restart()
+		w.Advance(time.Minute)
+		w.Patch(widgetOf("two"), `{"metadata":{"labels":{"timed":"yes"}}}`)
+		w.Patch(widgetOf("one"), `{"metadata":{"labels":null}}`)
+		w.Advance(25 * time.Minute)
+		w.Stop()
+		said.expect(w, "[tick one]", "[tick two]", "[tick two tick two]", "[tick two tick two tick two]")
+	})
+}
+
+// Ticks do not wait for what other handlers are not done with, and cost no write beside them.
+func TestATimerRunsBesideOtherHandlers(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
+			gadgets.OnCreate("make", func(context.Context, *einmal.Change[unstructured.Unstructured]) error {
+				return einmal.RetryAfter(time.Hour, errors.New("not yet"))
+			})
+			gadgets.Timer("tick", nothing[unstructured.Unstructured], einmal.Interval(10*time.Minute))
+			return op
+		})
+		gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": testGroup + "/v1", "kind": "Gadget"}}
+		gadget.SetNamespace(metav1.NamespaceDefault)
+		gadget.SetName("one")
+		w.Create(gadget)
+		w.Advance(59 * time.Minute)
+		ticks, attempts := 0, 0
+		for _, made := range w.Calls() {
+			if made.Handler == "tick" {
+				ticks++
+			} else {
+				attempts++
+			}
+		}
+		written := strings.Join(w.Writes(), "\n")
+		if ticks != 6 || attempts != 1 || strings.Count(written, "gadgets") != 1 {
+			w.Errorf("%d ticks, %d attempts, written:\n%s", ticks, attempts, written)
+		}
+	})
+}
+
+// Design §9: a timer without an interval is a mistake, and so are options of timers elsewhere.
+func TestMistakesOfTimersAreTold(t *testing.T) {
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.Timer("no-interval", nothing[Widget])
+	widgets.Timer("too-fast", nothing[Widget], einmal.Interval(0))
+	widgets.Timer("jitter", nothing[Widget], einmal.Interval(time.Second), einmal.Jitter(time.Minute))
+	widgets.Timer("idle", nothing[Widget], einmal.Interval(time.Second), einmal.Idle(-time.Second))
+	widgets.Timer("other-type", nothing[Widget], einmal.Interval(time.Second), einmal.InitialDelayOf(func(*metav1.Status) time.Duration { return 0 }))
+	widgets.Timer("count", nothing[Widget], einmal.Interval(time.Second), einmal.CountCrashes())
+	widgets.Timer("former", nothing[Widget], einmal.Interval(time.Second), einmal.FormerlyKnownAs("old"))
+	widgets.Timer("optional", nothing[Widget], einmal.Interval(time.Second), einmal.Optional())
+	widgets.Timer("items", nothing[Widget], einmal.Interval(time.Second), einmal.Concurrency(2))
+	widgets.OnCreate("sharp", nothing[Widget], einmal.Sharp())
+	widgets.Reconcile("interval", nothing[Widget], einmal.Interval(time.Minute))
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"handler no-interval of Widget: a timer needs the option Interval",
+		"handler too-fast of Widget: option Interval: 0s is too short: give at least 1ms",
+		"handler jitter of Widget: option Jitter: 1m0s is longer than the interval of 1s",
+		"handler idle of Widget: option Idle: -1s is too short",
+		"handler other-type of Widget: option InitialDelayOf: it takes a function of *einmal_test.Widget",
+		"handler count of Widget: option CountCrashes: nothing of this handler is recorded",
+		"handler former of Widget: option FormerlyKnownAs: nothing of this handler is recorded",
+		"handler optional of Widget: option Optional", "handler items of Widget: option Concurrency",
+		"handler sharp of Widget: options Interval, Sharp, Idle, InitialDelay and Jitter say when a timer runs",
+		"handler interval of Widget: options Interval, Sharp",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nbut:\n%v", want, err)
+		}
+	}
+}
