@@ -73,9 +73,13 @@ type Change[T any] struct {
 	// started, a creation that a person has asked for once more. False is a promise only as long as one replica of the
 	// operator runs.
 	MaybeRepeated bool
+	// WokenBy are the related objects whose changes have woken a Reconcile, ten at most: see Owns and Watches. It is empty where
+	// the object itself is the reason.
+	WokenBy []Related
 	// Started is when the first attempt was made.
 	Started time.Time
-	// Client reads and writes other objects. Handled kinds are read from the cache with Get; all else goes to the API server.
+	// Client reads and writes other objects. Handled kinds, and those of Owns and Watches, are read from the cache with Get, in the
+	// Go type that they were declared with; all else goes to the API server.
 	// Updates and merge patches of handled objects leave their records alone.
 	Client client.Client
 	// Log has the object, its generation, the handler, the reason and the attempt as attributes. What is recognised as secret does

@@ -21,6 +21,8 @@ import (
 type declaredKind struct {
 	kind   engine.Kind
 	goType reflect.Type
+	// related are the kinds whose objects wake its handlers.
+	related []relatedKind
 }
 
 // longestIdentity leaves room for the longest name that is made of an identity, within the limits of field managers.
@@ -50,7 +52,8 @@ func (op *Operator) check() error {
 		found = append(found, declared.check())
 	}
 	_, err := op.rights()
-	return errors.Join(append(found, err)...)
+	_, unrelated := op.relations()
+	return errors.Join(append(found, err, unrelated)...)
 }
 
 // checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
@@ -123,6 +124,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
 	}
 	k.declared.add(declared)
+	k.declared.relate(id, settings.related)
 }
 
 // call hands the object to the handler in its own type, and takes back what it made of it.
@@ -142,9 +144,11 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		memo:  call.Memo,
 		say:   call.Say,
 		steps: call.Steps,
-		was:   call.Old,
-		is:    call.Given,
-		apply: applier{client: k.op.client, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
+
+		WokenBy: relatedObjects(call.WokenBy),
+		was:     call.Old,
+		is:      call.Given,
+		apply:   applier{client: kube.Live(k.op.client), manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	change.left = func() (object.Body, error) { return k.left(change.Object) }
 	failed := fn(ctx, change)

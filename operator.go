@@ -156,6 +156,9 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	for _, declared := range op.kinds {
 		driver.Kinds = append(driver.Kinds, declared.kind)
 	}
+	if driver.Relations, err = op.relations(); err != nil {
+		return nil, err
+	}
 	op.client = driver.Client()
 	if err := mgr.Add(driver); err != nil {
 		return nil, fmt.Errorf("add the operator to the manager: %w", err)

@@ -37,6 +37,7 @@ type handlerSettings struct {
 	retries                 retrySettings
 	owns                    []object.Path
 	timing                  timing
+	related                 []relatedKind
 }
 
 type applySettings struct{ adopt bool }

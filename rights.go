@@ -83,6 +83,7 @@ func (op *Operator) rights() (engine.Rights, error) {
 	for _, declared := range op.kinds {
 		op.allowKind(&rights, declared, definitions)
 	}
+	op.allowRelated(&rights, definitions)
 	for _, asked := range op.access {
 		gvk, err := apiutil.GVKForObject(asked.object, op.scheme)
 		if err != nil {

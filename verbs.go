@@ -69,6 +69,9 @@ func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
 	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
 	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
 	complain(s.concurrency > 0 && unrecorded, "option Concurrency: nothing of this handler is recorded, so it has no steps and no Each; leave it out")
+	for _, related := range s.related {
+		complain(verb != cause.Reconcile, "option "+related.option+": other objects wake Reconcile alone, which looks at a state; leave it out, or use Reconcile")
+	}
 	return append(found, s.retries.misplacedAt(verb)...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,7 +41,7 @@ func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), us
 		gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
 		made := func() simulation.Operator {
 			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
-				einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
+				einmal.Applies(&corev1.ConfigMap{}), einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
 			declare(op)
 			return op
 		}

@@ -14,6 +14,7 @@ func (p *pass) passesBy() bool {
 		return false
 	}
 	p.memories.forget(p.key)
+	p.wakes.forget(p.key)
 	return true
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
@@ -34,6 +33,7 @@ type keeper struct {
 	memories    memories
 	memos       memos
 	inbox       inbox
+	wakes       wakes
 	startup     startup
 	watermarks  watermarks
 	voice       *voice
@@ -138,13 +138,4 @@ func (k *keeper) stopping() bool {
 	default:
 		return false
 	}
-}
-
-// reader is what handlers read and write with.
-func reader(live client.Client, cached cache.Cache, kinds []Kind) client.Client {
-	reading := kube.Reading{Client: live, Cache: cached, Cached: kube.Forms{}}
-	for _, kind := range kinds {
-		reading.Cached.Add(kind.GVK, kind.New())
-	}
-	return reading
 }

@@ -34,7 +34,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		o.report(k.kind, err.Error())
+		o.report(k.kind.GVK.String(), err.Error())
 		if told != err.Error() {
 			k.log.Error("Secrets are not handled until there is a key for their digests", "error", err)
 			told = err.Error()

@@ -52,6 +52,8 @@ type Call struct {
 	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
 	Given object.Body
 	Left  object.Body
+	// WokenBy are the related objects whose changes have woken a level-triggered handler.
+	WokenBy []Waker
 	// Say sends an event about the object.
 	Say func(kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
@@ -24,11 +26,13 @@ func (p *pass) tellLost() {
 }
 
 // lookCloser reads the object live where the condition of a lost record, or the end of one, is to be written: the
-// handlers' type need not have conditions, and those of others must stay.
+// handlers' type need not have conditions, and those of others must stay. So it does where a related object is gone: it may
+// have gone with this one, and the cache tells of that later.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	blocked := p.record != nil && len(p.pure.Blocked(*p.record)) > 0 && (p.plan.Learns() || p.plan.Tidied)
-	if !p.description.HasConditions || p.exact || p.plan.Cause != cause.Lost && !asked && !blocked {
+	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
+	if p.exact || !conditions && !p.bereft() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)
@@ -39,4 +43,9 @@ func (p *pass) lookCloser(ctx context.Context) error {
 		return err
 	}
 	return p.decide()
+}
+
+// bereft tells whether a handler is to run because a related object is gone.
+func (p *pass) bereft() bool {
+	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.wakes.byEnd(p.key, run.ID) })
 }

@@ -34,6 +34,8 @@ const (
 type Operator struct {
 	Settings Settings
 	Kinds    []Kind
+	// Relations are the kinds whose objects wake handlers.
+	Relations []Relation
 	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
 	Startup, Cleanup []Activity
 	// Live reads and writes without a cache.
@@ -50,7 +52,16 @@ type Operator struct {
 }
 
 // Client is what handlers read and write with.
-func (o *Operator) Client() client.Client { return reader(o.Live, o.Cache, o.Kinds) }
+func (o *Operator) Client() client.Client {
+	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: kube.Forms{}}
+	for _, kind := range o.Kinds {
+		reading.Cached.Add(kind.GVK, kind.New())
+	}
+	for _, watched := range o.watched() {
+		reading.Cached.AddRelated(watched.GVK, watched.New())
+	}
+	return reading
+}
 
 // NeedLeaderElection keeps a standby from handling objects.
 func (o *Operator) NeedLeaderElection() bool { return true }
@@ -100,7 +111,6 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	k.stop = ctx.Done()
 	k.tellServing()
 	k.tellNoRoom()
-	k.tellNoRoom()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              k,
@@ -115,9 +125,14 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 	if err := o.prepare(ctx, k); err != nil {
 		return err
 	}
-	o.report(kind, "its objects are not listed yet")
-	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind, "") }}); err != nil {
+	o.report(kind.GVK.String(), "its objects are not listed yet")
+	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
+	}
+	for _, related := range o.relativesOf(k) {
+		if err := c.Watch(related); err != nil {
+			return fmt.Errorf("watch %s: %w", related.GVK, err)
+		}
 	}
 	return c.Start(ctx)
 }
@@ -148,7 +163,7 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 		if err == nil {
 			return found, nil
 		}
-		o.report(kind, err.Error())
+		o.report(kind.GVK.String(), err.Error())
 		if errors.Is(err, kube.ErrNoSchema) {
 			ticker.Reset(lookSoon)
 		} else if told != err.Error() {
@@ -165,13 +180,14 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 	}
 }
 
-func (o *Operator) report(kind Kind, trouble string) {
+// report notes what is in the way of a kind, "" for nothing.
+func (o *Operator) report(name, trouble string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting == nil {
 		o.waiting = map[string]string{}
 	}
-	o.waiting[kind.GVK.String()] = trouble
+	o.waiting[name] = trouble
 }
 
 // Ready is nil when every kind is served and listed; else it names the first one that is not.
@@ -179,13 +195,25 @@ func (o *Operator) Ready() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, kind := range o.Kinds {
-		trouble, known := o.waiting[kind.GVK.String()]
-		if !known {
-			return fmt.Errorf("%s: not started", kind.GVK.Kind)
+		if err := o.readyLocked(kind.GVK.Kind, kind.GVK.String()); err != nil {
+			return err
 		}
-		if trouble != "" {
-			return fmt.Errorf("%s: %s", kind.GVK.Kind, trouble)
+	}
+	for _, watched := range o.watched() {
+		if err := o.readyLocked(watched.GVK.Kind, watched.place()); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (o *Operator) readyLocked(kind, name string) error {
+	trouble, known := o.waiting[name]
+	switch {
+	case !known:
+		return fmt.Errorf("%s: not started", kind)
+	case trouble != "":
+		return fmt.Errorf("%s: %s", kind, trouble)
 	}
 	return nil
 }

@@ -200,6 +200,7 @@ func (p *pass) state() handler.State {
 		Resumed:    p.memory.resumed,
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
+		Woken:      p.wakes.of(p.key),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,
@@ -254,6 +255,7 @@ func (p *pass) gone() {
 		p.log.Info("the object is gone")
 	}
 	p.memories.forget(p.key)
+	p.wakes.forget(p.key)
 	p.meter.Settled(p.key.String())
 	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil

@@ -107,10 +107,13 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	essence := p.essence(given)
 	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
 	p.equip(call, p.log)
+	if run.Reason == cause.Reconcile {
+		call.WokenBy = p.wakes.take(p.key, run.ID)
+	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
-	p.tellInvoked(run)
+	p.tellInvoked(run, call.WokenBy)
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
 	if p.memory == nil {

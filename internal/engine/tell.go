@@ -47,9 +47,13 @@ func (k *keeper) tellServing() {
 	k.log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)
 }
 
-func (p *pass) tellInvoked(run handler.Run) {
+func (p *pass) tellInvoked(run handler.Run, wokenBy []Waker) {
 	p.startup.invoked(p.key)
-	routine(p.log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
+	log := p.log
+	if len(wokenBy) > 0 {
+		log = log.With("wokenBy", names(wokenBy))
+	}
+	routine(log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
 }
 
 // routine logs what an attempt tells: that a handler goes on waiting, or that a timer runs again, is no news.

@@ -28,6 +28,8 @@ type State struct {
 	Recreate string
 	// Levels holds, by level-triggered handler, how it stands in this process: nothing of it is in the record.
 	Levels map[string]record.Entry
+	// Woken are the level-triggered handlers that related objects have woken since their last attempt began.
+	Woken map[string]bool
 	// Release names the delete handler that a person gives up, object.ReleaseAll for all; "" for none.
 	Release string
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
@@ -223,9 +225,9 @@ func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
 	return entry.Outcome == record.Failed && d.edited(declared, entry)
 }
 
-// edited tells whether the handler's view is another one than at its last attempt.
+// edited tells whether the handler's view is another one than at its last attempt. Related objects are part of it.
 func (d *decision) edited(declared Declaration, entry record.Entry) bool {
-	return !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
+	return d.woken(declared) || !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
 // changed tells whether an update handler has something to see that it is not done with.
@@ -325,7 +327,8 @@ func (d *decision) waits(declared Declaration, entry record.Entry) bool {
 	if newer, has := d.state.Waits[declared.ID]; has {
 		next = newer
 	}
-	early := d.state.Now.Before(next) && (entry.Asked || !d.edited(declared, entry))
+	held := entry.Asked && (entry.Outcome != record.Waiting || !d.woken(declared))
+	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry))
 	if early {
 		d.wake(next)
 	}

@@ -38,7 +38,13 @@ func (d *decision) unlooked(declared Declaration) bool {
 		return false
 	}
 	entry, has := d.state.Levels[declared.ID]
-	return !has || entry.Outcome.Open() || entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
+	return !has || d.woken(declared) || entry.Outcome.Open() || entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
+}
+
+// woken tells whether a related object has changed since the handler last looked. Who waits, without having failed, waits
+// for just that; who has failed and asked for a delay gets it.
+func (d *decision) woken(declared Declaration) bool {
+	return declared.Verb == cause.Reconcile && d.state.Woken[declared.ID]
 }
 
 // planLevels plans the level-triggered handlers: after all others, which may change what they look at.

@@ -31,6 +31,7 @@ type life struct {
 	recreate, release  string
 	waits              map[string]time.Time
 	levels             map[string]record.Entry
+	woken              map[string]bool
 	// results are by handler; a handler without one succeeds.
 	results map[string]handler.Result
 	// during is called while a handler runs.
@@ -89,7 +90,7 @@ func spec(pairs ...any) object.Body {
 func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
-		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Now: l.now,
+		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Woken: l.woken, Now: l.now,
 		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate, Release: l.release,
 	}
 	if l.stored != "" {
@@ -135,6 +136,7 @@ func (l *life) pass() (cause.Cause, []string) {
 			l.resumed[run.ID] = true
 		}
 		if run.Reason == cause.Reconcile {
+			delete(l.woken, run.ID)
 			l.levels[run.ID] = l.kind.FoldLevel("uid", run, result, seen, l.now)
 		}
 		r = l.kind.Fold(r, run, result, seen, l.now)

@@ -77,6 +77,23 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	return found, nil
 }
 
+// Served tells whether the API server knows the kind: ErrNotServed when it does not.
+func Served(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) error {
+	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return ErrNotServed
+	}
+	if err != nil {
+		return fmt.Errorf("discover %s: %w", kind.GroupVersion(), err)
+	}
+	for _, resource := range resources.APIResources {
+		if resource.Kind == kind.Kind {
+			return nil
+		}
+	}
+	return ErrNotServed
+}
+
 // property is the part of an OpenAPI schema that tells what an object can hold, and how.
 type property struct {
 	Properties map[string]property `json:"properties"`

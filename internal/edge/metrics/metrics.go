@@ -37,6 +37,7 @@ const (
 	conflicts
 	dropped
 	contradictions
+	woken
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -79,6 +80,10 @@ func Families() []Family {
 		contradictions: {
 			Name: "einmal_status_conflicts_total", Type: counter, Labels: slices.Concat(handler, []string{"earlier"}),
 			Help: "Fields of the status that two handlers have set differently in one pass: the handler whose value stays, and the earlier one.",
+		},
+		woken: {
+			Name: "einmal_handler_wakes_total", Type: counter, Labels: slices.Concat(handler, []string{"by"}),
+			Help: "Changes of related objects that have woken a handler, by their kind. Several changes can lead to one run.",
 		},
 	}
 }
@@ -202,6 +207,11 @@ func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operato
 // Contradiction counts a field that a handler has set otherwise than an earlier one.
 func (k *Kind) Contradiction(handler, earlier string) {
 	k.metrics.counters[contradictions].WithLabelValues(k.operator, k.kind, handler, earlier).Inc()
+}
+
+// Woken counts that a change of a related object wakes a handler.
+func (k *Kind) Woken(handler, by string) {
+	k.metrics.counters[woken].WithLabelValues(k.operator, k.kind, handler, by).Inc()
 }
 
 // Pending notes that an object is not finished with.

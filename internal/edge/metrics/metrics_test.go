@@ -71,6 +71,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Conflict()
 		kind.Refused("make")
 		kind.Contradiction("make", "other")
+		kind.Woken("make", "ConfigMap")
 	}
 	use("default/first")
 	for i := range 100 {

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// Watched is a kind that is watched for the sake of others.
+type Watched struct {
+	GVK schema.GroupVersionKind
+	// New makes an empty object in the form in which the kind is cached.
+	New func() client.Object
+}
+
+// place is where readiness finds it.
+func (w Watched) place() string { return "related " + w.GVK.String() }
+
+// change is an event of a watch: before is nil where there was no object, after where there is none.
+type change struct {
+	kind          cause.Cause
+	before, after client.Object
+}
+
+// objects are those that the change is about.
+func (c change) objects() []client.Object {
+	var all []client.Object
+	for _, one := range []client.Object{c.before, c.after} {
+		if one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// follower follows the objects of a kind that need not be served yet.
+type follower struct {
+	Watched
+
+	operator *Operator
+	// changed is called for each event, one after the other.
+	changed func(change)
+	// begun is closed when it is known whether there is a list to wait for. late: there was not, since the kind was not
+	// served then.
+	begun        chan struct{}
+	late         bool
+	registration toolscache.ResourceEventHandlerRegistration
+}
+
+func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
+	return &follower{Watched: watched, operator: o, changed: changed, begun: make(chan struct{})}
+}
+
+// follow registers with the informer of the kind as soon as the kind is served, and lets go of it when the context ends.
+func (f *follower) follow(ctx context.Context) {
+	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	begun := sync.OnceFunc(func() { close(f.begun) })
+	told := ""
+	for {
+		err := f.register(ctx)
+		if err == nil {
+			begun()
+			return
+		}
+		f.operator.report(f.place(), err.Error())
+		if told != err.Error() && ctx.Err() == nil {
+			log.Warn("waiting for the related kind to be served: is its CustomResourceDefinition installed?",
+				"apiVersion", f.GVK.GroupVersion().String(), "error", err)
+			told = err.Error()
+		}
+		if errors.Is(err, kube.ErrNotServed) {
+			f.late = true // Where there is no kind there are no objects to wait for.
+			begun()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (f *follower) register(ctx context.Context) error {
+	if err := kube.Served(f.operator.Discovery, f.GVK); err != nil {
+		return err
+	}
+	f.operator.report(f.place(), "its objects are not listed yet")
+	shared, err := f.operator.Cache.GetInformer(ctx, f.New(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.GVK, err)
+	}
+	registration, err := shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(added any, initial bool) {
+			kind := Added
+			if initial {
+				kind = Listed
+			}
+			after, _ := objectOf(added)
+			f.changed(change{kind: kind, after: after})
+		},
+		UpdateFunc: func(old, updated any) {
+			before, _ := objectOf(old)
+			after, _ := objectOf(updated)
+			if before == nil || after == nil || unchanged(before, after) {
+				return
+			}
+			f.changed(change{kind: Modified, before: before, after: after})
+		},
+		DeleteFunc: func(deleted any) {
+			before, _ := objectOf(deleted)
+			f.changed(change{kind: Deleted, before: before})
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.GVK, err)
+	}
+	if !f.late {
+		f.registration = registration
+	}
+	context.AfterFunc(ctx, func() {
+		if err := shared.RemoveEventHandler(registration); err != nil {
+			f.operator.Settings.Log.Debug("letting go of the informer", "kind", f.GVK.Kind, "error", err)
+		}
+	})
+	go func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			f.operator.report(f.place(), "")
+		}
+	}()
+	return nil
+}
+
+// listed waits until every object that there was when it began has been told; of a kind that was not served there is none.
+func (f *follower) listed(ctx context.Context) error {
+	select {
+	case <-f.begun:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if f.registration != nil && !toolscache.WaitForCacheSync(ctx.Done(), f.registration.HasSynced) {
+		return fmt.Errorf("the list of %s did not arrive: %w", f.GVK.Kind, context.Cause(ctx))
+	}
+	return nil
+}

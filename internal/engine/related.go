@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+)
+
+// Relation says that objects of a kind wake a level-triggered handler when they change.
+type Relation struct {
+	Watched
+
+	// Of is the kind of the handler.
+	Of      schema.GroupVersionKind
+	Handler string
+	// Names lists whom an object concerns; nil for its controller.
+	Names func(client.Object) []types.NamespacedName
+}
+
+// watched are the kinds that are watched for the sake of others, each once.
+func (o *Operator) watched() []Watched {
+	var all []Watched
+	for _, relation := range o.Relations {
+		if !slices.ContainsFunc(all, func(other Watched) bool { return other.GVK == relation.GVK }) {
+			all = append(all, relation.Watched)
+		}
+	}
+	return all
+}
+
+// relative wakes the handler of a relation. It is a source of the keeper's controller.
+type relative struct {
+	*follower
+
+	keeper   *keeper
+	relation Relation
+	queue    queue
+}
+
+// relativesOf are the relations of a keeper's handlers.
+func (o *Operator) relativesOf(k *keeper) []*relative {
+	var all []*relative
+	for _, relation := range o.Relations {
+		if relation.Of != k.kind.GVK {
+			continue
+		}
+		r := &relative{keeper: k, relation: relation}
+		r.follower = newFollower(o, relation.Watched, r.wake)
+		all = append(all, r)
+	}
+	return all
+}
+
+// Start begins to follow the related kind.
+func (r *relative) Start(ctx context.Context, to queue) error {
+	r.queue = to
+	go r.follow(ctx)
+	return nil
+}
+
+// WaitForSync waits until the related objects are in the cache, so that handlers find them there.
+func (r *relative) WaitForSync(ctx context.Context) error { return r.listed(ctx) }
+
+// wake wakes the handler for everybody whom a change concerns. Those who are concerned by what was there at the start are
+// looked at anyway.
+func (r *relative) wake(by change) {
+	if by.kind == Listed && !r.late {
+		return
+	}
+	var woken []types.NamespacedName
+	for _, related := range by.objects() {
+		if !r.keeper.serves(related.GetNamespace()) {
+			continue
+		}
+		waker := Waker{Kind: r.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
+		for _, name := range r.concerned(related) {
+			key, served := r.keyOf(name, related)
+			if served && !slices.Contains(woken, key) {
+				woken = append(woken, key)
+				r.keeper.wakes.put(key, r.relation.Handler, waker)
+				r.keeper.meter.Woken(r.relation.Handler, r.GVK.GroupKind().String())
+				r.queue.Add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}
+}
+
+// concerned lists whom an object concerns.
+func (r *relative) concerned(related client.Object) []types.NamespacedName {
+	if r.relation.Names == nil {
+		owner := metav1.GetControllerOf(related)
+		if owner == nil || owner.Kind != r.keeper.kind.GVK.Kind || groupOf(owner.APIVersion) != r.keeper.kind.GVK.Group {
+			return nil
+		}
+		return []types.NamespacedName{{Namespace: related.GetNamespace(), Name: owner.Name}}
+	}
+	var names []types.NamespacedName
+	err := invoke.Guard(func() error {
+		names = r.relation.Names(related)
+		return nil
+	})
+	if err != nil {
+		log := r.keeper.log.With("handler", r.relation.Handler, "related", r.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
+		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
+			log = log.With("stack", string(panicked.Stack))
+		}
+		log.Error("the function of Watches failed: nobody is woken by this change", "error", r.keeper.scrubber.Text(err.Error()))
+	}
+	return names
+}
+
+func groupOf(apiVersion string) string {
+	parsed, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return parsed.Group
+}
+
+// keyOf is the object of the keeper's kind that a name stands for: in the namespace of the related one if it says none. It
+// is false where such objects are not served.
+func (r *relative) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
+	switch {
+	case !r.keeper.description.Namespaced:
+		name.Namespace = ""
+	case name.Namespace == "":
+		name.Namespace = related.GetNamespace()
+	}
+	return name, name.Name != "" && r.keeper.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.description.Namespaced)
+}
+
+// serves tells whether objects of a namespace are looked at; those without one are.
+func (k *keeper) serves(namespace string) bool {
+	return namespace == "" || len(k.settings.Namespaces) == 0 || slices.Contains(k.settings.Namespaces, namespace)
+}

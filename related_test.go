@@ -1,0 +1,309 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// configOf is the ConfigMap that a widget keeps, with its size.
+func configOf(name string, size int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Data:       map[string]string{"size": fmt.Sprint(size)},
+	}
+}
+
+// keepConfig is a Reconcile that keeps the ConfigMap, and says why it runs.
+func keepConfig(said *notes) einmal.HandlerFunc[Widget] {
+	return func(ctx context.Context, c *einmal.Change[Widget]) error {
+		said.add("%s woken by %v", c.Object.Name, c.WokenBy)
+		return c.Apply(ctx, configOf(c.Object.Name, c.Object.Spec.Size))
+	}
+}
+
+// said takes what was said.
+func (n *notes) said() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := n.lines
+	n.lines = nil
+	return lines
+}
+
+// Design §9: a change of a child wakes the parent's Reconcile with the reason named; one that is deleted comes back, and nothing
+// goes on when nothing changes.
+func TestAChildThatIsDeletedOrEditedIsPutRight(t *testing.T) {
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).Reconcile("sync", keepConfig(said), einmal.Owns[corev1.ConfigMap]())
+			return op
+		})
+		w.Create(widgetOf("one"), widgetOf("two"), configOf("foreign", 7))
+		w.Advance(time.Minute)
+		said.said()
+		before := len(w.Writes())
+		w.Advance(time.Hour)
+		said.expect(w)
+		w.Patch(configOf("foreign", 7), `{"data":{"size":"8"}}`)
+		w.Delete(configOf("foreign", 7))
+		w.Advance(time.Hour)
+		said.expect(w)
+		if made := w.Writes()[before:]; len(made) != 0 {
+			w.Errorf("%d writes while nothing changes: %v", len(made), made)
+		}
+		w.Delete(configOf("one", 1))
+		w.Advance(time.Minute)
+		if !w.Get(configOf("one", 1)) {
+			w.Error("the child does not come back")
+		}
+		if lines := said.said(); len(lines) != 2 || lines[0] != "one woken by [ConfigMap default/one deleted]" || lines[1] != "one woken by [ConfigMap default/one added]" {
+			w.Errorf("%q", lines)
+		}
+		w.Patch(configOf("one", 1), `{"data":{"size":"9"}}`)
+		w.Advance(time.Minute)
+		if config := configOf("one", 0); !w.Get(config) || config.Data["size"] != "1" {
+			w.Errorf("the child has %v", config.Data)
+		}
+		if lines := said.said(); len(lines) != 2 || lines[0] != "one woken by [ConfigMap default/one modified]" {
+			w.Errorf("%q", lines)
+		}
+	})
+}
+
+// Scenario 76 in part: a child that is deleted while the watch has a gap comes back when the next list shows it.
+func TestAChildThatVanishesInAGapComesBack(t *testing.T) {
+	said := &notes{}
+	lost := simulation.Fault{Kind: simulation.EventLost, At: simulation.Point{What: "configmaps", N: 2}}
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("sync", keepConfig(said), einmal.Owns[corev1.ConfigMap]())
+	}, func(t *testing.T, w *virtualWorld) {
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		said.said()
+		if err := w.User.Delete(t.Context(), configOf("one", 1)); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(5 * time.Minute)
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(widgetOf("one")), configOf("one", 1)); err != nil {
+			t.Errorf("the child: %v", err)
+		}
+		if lines := said.said(); len(lines) == 0 || lines[0] != "one woken by [ConfigMap default/one deleted]" {
+			t.Errorf("%q", lines)
+		}
+	}, lost)
+}
+
+// colourOf lists the widgets that a ConfigMap names.
+func namedIn(config *corev1.ConfigMap) []types.NamespacedName {
+	var names []types.NamespacedName
+	for name := range strings.FieldsSeq(config.Data["for"]) {
+		names = append(names, types.NamespacedName{Name: name})
+	}
+	return names
+}
+
+// Design §9: an object that concerns others wakes them, those that it concerned before too, and nobody else.
+func TestAWatchedObjectWakesWhomItConcerns(t *testing.T) {
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
+				said.add("%s woken by %v", c.Object.Name, c.WokenBy)
+				return nil
+			}, einmal.Watches(namedIn))
+			return op
+		})
+		w.Create(widgetOf("one"), widgetOf("two"), widgetOf("three"))
+		w.Advance(time.Minute)
+		said.said()
+		config := configOf("team", 1)
+		config.Data["for"] = "one nobody"
+		w.Create(config)
+		w.Advance(time.Minute)
+		said.expect(w, "one woken by [ConfigMap default/team added]")
+		w.Patch(config, `{"data":{"for":"two"}}`)
+		w.Advance(time.Minute)
+		if lines := strings.Join(said.said(), "\n"); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "one woken by [ConfigMap default/team modified]") ||
+			!strings.Contains(lines, "two woken by [ConfigMap default/team modified]") {
+			w.Error(lines)
+		}
+		w.Delete(config)
+		w.Advance(time.Minute)
+		said.expect(w, "two woken by [ConfigMap default/team deleted]")
+		w.Restart()
+		w.Advance(time.Minute)
+		if lines := said.said(); len(lines) != 3 {
+			w.Errorf("at the restart all are looked at, once: %q", lines)
+		}
+	})
+}
+
+// Principle 4: what keeps Secrets out of memory where their metadata is enough, and wakes all the same. What Client reads of them is
+// read live, and of ConfigMaps from the cache.
+func TestOwnedSecretsAreNotCached(t *testing.T) {
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Data: map[string][]byte{"k": []byte("v")}}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.Applies(&corev1.Secret{}))
+			einmal.For[Widget](op).Reconcile("sync", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				wanted := secret.DeepCopy()
+				if err := c.Apply(ctx, wanted); err != nil {
+					return err
+				}
+				found := &corev1.Secret{}
+				if err := c.Client.Get(ctx, client.ObjectKeyFromObject(wanted), found); err != nil {
+					return err // From a cache it would not be there yet.
+				}
+				said.add("%s woken by %v", found.Data["k"], c.WokenBy)
+				return nil
+			}, einmal.Owns[corev1.Secret](), einmal.Owns[metav1.PartialObjectMetadata](einmal.GVK("", "v1", "Secret")))
+			return op
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		said.said()
+		w.Patch(secret.DeepCopy(), `{"data":{"k":"eA=="}}`)
+		w.Advance(time.Minute)
+		if lines := said.said(); len(lines) == 0 || lines[0] != "v woken by [Secret default/one modified]" {
+			w.Errorf("%q", lines)
+		}
+	})
+}
+
+// Scenario 84 in part: what is in a namespace that is not served wakes nobody, and nobody is looked for there. Cluster-wide
+// owners of objects in namespaces are woken.
+func TestRelatedObjectsAreThoseOfTheNamespacesServed(t *testing.T) {
+	said := &notes{}
+	op := func(of func(*einmal.Operator), options ...einmal.Option) func(*einmaltest.Process) *einmal.Operator {
+		return func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(testIdentity, append(options, einmal.Applies(&corev1.ConfigMap{}), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)))...)
+			of(op)
+			return op
+		}
+	}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(op(func(op *einmal.Operator) {
+			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
+				said.add("%s woken by %v", c.Object.Name, c.WokenBy)
+				return nil
+			}, einmal.Watches(func(config *corev1.ConfigMap) []types.NamespacedName {
+				return append(namedIn(config), types.NamespacedName{Namespace: "other", Name: "one"}, types.NamespacedName{})
+			}))
+		}, einmal.Namespaces("default")))
+		w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, widgetOf("one"))
+		w.Advance(time.Minute)
+		said.said()
+		there := configOf("team", 1)
+		there.Namespace, there.Data["for"] = "other", "one"
+		w.Create(there)
+		w.Advance(time.Minute)
+		said.expect(w)
+		here := configOf("team", 1)
+		here.Data["for"] = "one"
+		w.Create(here)
+		w.Advance(time.Minute)
+		said.expect(w, "one woken by [ConfigMap default/team added]")
+	})
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(op(func(op *einmal.Operator) {
+			einmal.For[corev1.Namespace](op).Reconcile("sync", func(ctx context.Context, c *einmal.Change[corev1.Namespace]) error {
+				said.add("%s woken by %v", c.Object.Name, c.WokenBy)
+				config := configOf("inside", 1)
+				config.Namespace = c.Object.Name
+				return c.Apply(ctx, config)
+			}, einmal.Owns[corev1.ConfigMap](), einmal.Labels("team", einmal.Present()))
+		}))
+		w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": "a"}}})
+		w.Advance(time.Minute)
+		said.said()
+		inside := configOf("inside", 1)
+		inside.Namespace = "a"
+		w.Delete(inside)
+		w.Advance(time.Minute)
+		if lines := said.said(); !w.Get(inside) || len(lines) == 0 || lines[0] != "a woken by [ConfigMap a/inside deleted]" {
+			w.Errorf("%q", lines)
+		}
+	})
+}
+
+// Scenario 82 in part: a related kind that is not there keeps nobody from anything, and wakes when it has come; a function that
+// panics wakes nobody and ends nothing.
+func TestAFunctionOfWatchesThatPanicsWakesNobody(t *testing.T) {
+	said, log := &notes{}, &syncedText{}
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
+			said.add("%s woken by %v", c.Object.Name, c.WokenBy)
+			return nil
+		}, einmal.Watches(func(config *corev1.ConfigMap) []types.NamespacedName {
+			if config.Name == "bad" {
+				panic("no such team")
+			}
+			return namedIn(config)
+		}), einmal.Owns[metav1.PartialObjectMetadata](einmal.GVK("none.example.com", "v1", "Nothing")))
+	}, func(t *testing.T, w *virtualWorld) {
+		bad, good := configOf("bad", 1), configOf("good", 1)
+		good.Data["for"] = "one"
+		for _, one := range []client.Object{widgetOf("one"), bad, good} {
+			if err := w.User.Create(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(time.Minute)
+		}
+		said.expect(t, "one woken by []", "one woken by [ConfigMap default/good added]")
+	})
+	for _, want := range []string{"the function of Watches failed: nobody is woken", "no such team", "waiting for the related kind to be served"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("not told: %s\n%s", want, log.String())
+		}
+	}
+}
+
+// Design §4: mistakes in what is related come back as one error, which names the way out.
+func TestMistakesInRelatedKinds(t *testing.T) {
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("create", nothing[Widget], einmal.Owns[corev1.ConfigMap]())
+	widgets.Reconcile("no-function", nothing[Widget], einmal.Watches[corev1.ConfigMap](nil))
+	widgets.Reconcile("no-name", nothing[Widget], einmal.Owns[metav1.PartialObjectMetadata]())
+	widgets.Reconcile("no-package", nothing[Widget], einmal.Owns[foreign]())
+	widgets.Reconcile("two-forms", nothing[Widget], einmal.Owns[unstructured.Unstructured](einmal.GVK(testGroup, "v1", "Widget")))
+	widgets.Reconcile("two-versions", nothing[Widget], einmal.Owns[metav1.PartialObjectMetadata](einmal.GVK(testGroup, "v2", "Widget")))
+	widgets.Reconcile("misplaced", nothing[Widget], einmal.Owns[corev1.ConfigMap](einmal.Optional()))
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"handler create of Widget: option Owns: other objects wake Reconcile alone", "handler no-function of Widget: option Watches has no function",
+		`handler "no-name" of Widget: option Owns of v1.PartialObjectMetadata: metadata alone`, `handler "no-package" of Widget: option Owns of einmal_test.foreign: `,
+		"handler \"two-forms\" of Widget: option Owns of unstructured.Unstructured: ", `handler "two-versions" of Widget: option Owns of v1.PartialObjectMetadata: `,
+		"a kind is cached once, so use one type and version", "handler misplaced of Widget: option Optional does not belong to Owns",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nbut:\n%v", want, err)
+		}
+	}
+}
+
+// foreign is a type whose package nobody has added.
+type foreign struct{ corev1.ConfigMap }
