@@ -26,6 +26,7 @@ func lifeOfTeams(w *einmaltest.World) {
 		Namespace: "default", Name: "office", Labels: map[string]string{"example.com/office": "open"},
 	}})
 	w.Advance(10 * time.Minute)
+	w.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "roster-of-red"}})
 	w.Patch(blue, `{"spec":{"plan":"large","title":"the blue ones","members":["Bo","Di","Eve"]}}`)
 	w.Advance(10 * time.Minute)
 	w.Patch(red, `{"spec":{"members":["Cy","Flo","Gus"]}}`)

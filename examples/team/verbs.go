@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
@@ -22,7 +23,8 @@ func declareVerbs(teams *einmal.Kind[team]) {
 	teams.OnDelete("wave", wave, einmal.Optional())
 	teams.OnResume("look-in", lookIn, einmal.AlsoAtDeletion())
 	teams.OnEvent("count", count)
-	teams.Reconcile("roster", keepRoster, einmal.Field("spec.members"), einmal.Field("metadata.labels"))
+	teams.Reconcile("roster", keepRoster, einmal.Field("spec.members"), einmal.Field("metadata.labels"),
+		einmal.Owns[corev1.ConfigMap](), einmal.Watches(mentioned))
 }
 
 // account is where the books of a team are. It has no owner, since it is closed by a handler, not by the garbage collector.
@@ -93,5 +95,17 @@ func count(_ context.Context, c *change) error {
 func keepRoster(ctx context.Context, c *change) error {
 	roster := &corev1.ConfigMap{Data: map[string]string{"members": strings.Join(slices.Sorted(slices.Values(c.Object.Spec.Members)), "\n")}}
 	roster.Name = "roster-of-" + c.Object.Name
+	for _, by := range c.WokenBy {
+		c.Log.Info("looking after the roster", "because", by.String()) // Such as: ConfigMap default/roster-of-blue deleted.
+	}
 	return c.Apply(ctx, roster) // Its owner is the team, so it goes with it.
+}
+
+// mentioned lists the teams that a ConfigMap says it is about. They are in its own namespace.
+func mentioned(in *corev1.ConfigMap) []types.NamespacedName {
+	var all []types.NamespacedName
+	for name := range strings.FieldsSeq(in.Annotations["example.com/teams"]) {
+		all = append(all, types.NamespacedName{Name: name})
+	}
+	return all
 }
