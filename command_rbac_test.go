@@ -23,7 +23,7 @@ func TestRolesArePrinted(t *testing.T) {
 		"everywhere": {nil, []string{
 			"ClusterRole nodes.example.com: get list watch patch nodes, patch nodes/status, list delete pods, create patch events",
 			"ClusterRoleBinding nodes.example.com",
-			"Role nodes.example.com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps",
+			"Role nodes.example.com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
 			"RoleBinding nodes.example.com-system/nodes.example.com-state",
 		}},
 		"in two namespaces": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "a, b"}, []string{
@@ -33,7 +33,7 @@ func TestRolesArePrinted(t *testing.T) {
 			"RoleBinding a/n",
 			"Role b/n: list delete pods, create patch events",
 			"RoleBinding b/n",
-			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps",
+			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
 			"RoleBinding s/n-state",
 		}},
 	}

@@ -31,7 +31,7 @@ func TestAKillBetweenFinalizerAndRecordOnARealControlPlane(t *testing.T) {
 		t.Run("record in the "+use.name, func(t *testing.T) {
 			w.killed(t, use, func(t *testing.T, j *journal, env ...string) *process {
 				t.Helper()
-				return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", //nolint:noctx // It is ended by the test, in its own ways.
+				return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", "--leader-elect=false", //nolint:noctx // It is ended by the test, in its own ways.
 					"--health-probe-bind-address", "0", "--metrics-bind-address", "0"), j, append(env, "KIND="+use.kind)...)
 			})
 		})

@@ -118,7 +118,8 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks, and of the key for what it records of Secrets; the default is the pod's own, outside of a pod the kubeconfig's")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks, of the Lease of its replicas, and of the key for what it records of Secrets; the default is the pod's own, outside of a pod the kubeconfig's")
+	flags.BoolVar(&f.LeaderElection, "leader-elect", true, "let one of several replicas act at a time; with false there must be one replica only")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
 	flags.BoolVar(&f.verbose, "v", false, "log in detail")
 	flags.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")
@@ -168,6 +169,10 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 		op.settings.Namespaces = named
 	}
 	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
+	if flags.LeaderElection && op.settings.Home == "" {
+		op.settings.Log.Warn("no namespace is known for the Lease of a leader election: run one replica only, or name one with --state-namespace")
+		flags.LeaderElection = false
+	}
 	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host)
 	if err := op.Run(ctx, config, flags.RunOptions); err != nil {
 		op.settings.Log.Error("the operator failed", "error", err)

@@ -22,6 +22,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
@@ -53,6 +54,8 @@ type Operator struct {
 	ownsProcess bool
 	// client is what handlers get; it is there from SetupWithManager on.
 	client client.Client
+	// lease is what replicas are elected by; nil where they are not, or by somebody else's manager.
+	lease *kube.Leadership
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
@@ -160,6 +163,9 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 		return nil, err
 	}
 	op.client = driver.Client()
+	if err := op.join(driver, mgr); err != nil {
+		return nil, err
+	}
 	if err := mgr.Add(driver); err != nil {
 		return nil, fmt.Errorf("add the operator to the manager: %w", err)
 	}
@@ -175,6 +181,12 @@ type RunOptions struct {
 	// those of handlers, whose names begin with einmal_: docs/metrics.md lists them. In a manager of your own they are on its
 	// /metrics.
 	MetricsAddress string
+	// LeaderElection lets one of several replicas act at a time: the one that holds the Lease named after the operator's
+	// identity, in the namespace of the option StateNamespace, which is needed then. The others wait with full caches. A
+	// replica that stops hands over when its handlers have returned; after one that has crashed or hangs another takes over
+	// within 20 seconds. One that loses the Lease changes nothing any more, and Run returns an error: end the process then. The
+	// default is false: then only one replica may run.
+	LeaderElection bool
 }
 
 // Run runs the operator until the context ends; then no handler starts any more, running ones get the time of the
@@ -207,12 +219,18 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
 	}
 	stop := op.settings.Grace + stopMargin
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	managed := ctrl.Options{
 		Scheme: op.scheme, Cache: op.CacheOptions(), Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
 		GracefulShutdownTimeout: &stop,
-	})
+	}
+	if options.LeaderElection {
+		if err := op.elect(op.settings.Home, config, &managed); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := ctrl.NewManager(config, managed)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}

@@ -99,7 +99,8 @@ func (op *Operator) rights() (engine.Rights, error) {
 		}
 	}
 	rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
-	rights.AtHome = append(rights.AtHome, op.own("configmaps", "get", "patch"), rule("", "configmaps", "create"))
+	rights.AtHome = append(rights.AtHome, op.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
+		op.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))
 	return rights, nil
 }
 
@@ -118,7 +119,7 @@ func (op *Operator) allowKind(rights *engine.Rights, declared *declaredKind, def
 		rights.Allow(known.where(), rule(gvk.Group, known.plural+"/finalizers", "update"))
 	}
 	if declared.kind.Secret() {
-		rights.AtHome = append(rights.AtHome, op.own("secrets", "get"), rule("", "secrets", "create"))
+		rights.AtHome = append(rights.AtHome, op.own("", "secrets", "get"), rule("", "secrets", "create"))
 	}
 }
 
@@ -127,8 +128,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // own is a rule for the object that the operator keeps its books in. What is created cannot be named.
-func (op *Operator) own(resource string, verbs ...string) rbacv1.PolicyRule {
-	named := rule("", resource, verbs...)
+func (op *Operator) own(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	named := rule(group, resource, verbs...)
 	named.ResourceNames = []string{op.settings.Identity}
 	return named
 }

@@ -95,7 +95,7 @@ func TestDimensionsAreLeftOut(t *testing.T) {
 	}
 	everything := []einmaltest.Dimension{
 		einmaltest.Crashes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.StaleCache,
-		einmaltest.OtherWriters, einmaltest.Wipes, einmaltest.Replicas, einmaltest.Clocks,
+		einmaltest.OtherWriters, einmaltest.Wipes, einmaltest.Replicas, einmaltest.Standby, einmaltest.Clocks,
 	}
 	if finding := einmaltest.Search(t, scenario, einmaltest.Without(everything...)); finding != nil {
 		t.Errorf("without any dimension this is found: %v", finding)

@@ -31,6 +31,8 @@ const (
 	Wipes Dimension = "wipes"
 	// Replicas: a second replica of the operator runs beside the first.
 	Replicas Dimension = "replicas"
+	// Standby: replicas are elected, and a second one stands by. When the first crashes or stops, it takes over.
+	Standby Dimension = "standby"
 	// Clocks: the API server's clock jumps by five minutes.
 	Clocks Dimension = "clocks"
 )
@@ -43,7 +45,7 @@ type trouble struct {
 
 // allTheTime lists what is wrong all the time.
 func allTheTime() []trouble {
-	return []trouble{{StaleCache, simulation.StaleCache}, {Replicas, simulation.TwoReplicas}}
+	return []trouble{{StaleCache, simulation.StaleCache}, {Replicas, simulation.TwoReplicas}, {Standby, simulation.Standby}}
 }
 
 // atPoints lists what goes wrong at points, in the order in which it is tried.
@@ -120,9 +122,21 @@ func (s settings) singles(clean result) []simulation.Schedule {
 	for _, fault := range allTheTime() {
 		add(fault, simulation.Point{})
 	}
+	all = append(all, s.takeovers(clean)...)
 	for _, at := range clean.told() {
 		for _, kind := range []simulation.Kind{simulation.EventDoubled, simulation.EventLost, simulation.EventsSwapped} {
 			add(trouble{Events, kind}, at)
+		}
+	}
+	return all
+}
+
+// takeovers lists the crashes after which a second replica takes over.
+func (s settings) takeovers(clean result) []simulation.Schedule {
+	var all []simulation.Schedule
+	for _, at := range clean.points {
+		if s.wants(Standby) && s.wants(Crashes) && !strings.HasPrefix(at.What, "get ") {
+			all = append(all, simulation.Schedule{{Kind: simulation.Standby}, {Kind: simulation.CrashAfter, At: at}})
 		}
 	}
 	return all

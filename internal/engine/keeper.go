@@ -44,6 +44,9 @@ type keeper struct {
 	told sync.Map
 	// stop ends when the operator is told to stop.
 	stop <-chan struct{}
+	// election decides whether this replica may act. It began to do so at begun.
+	election Election
+	begun    time.Time
 }
 
 func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
@@ -57,6 +60,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		k.description.Carrier = record.Annotation
 		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 	}
+	k.election, k.begun = o.Election, time.Now()
 	k.startup.log = k.log
 	k.voice = o.voice
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
@@ -113,10 +117,14 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond)}, nil
 }
 
-// detached gives handlers a context of their own: it ends only when the grace period after the stop is over.
+// detached gives handlers a context of their own: it ends only when the grace period after the stop is over, but at once
+// where another replica may act.
 func (k *keeper) detached(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	release := context.AfterFunc(parent, func() {
+		if k.election.lost() {
+			cancel()
+		}
 		timer := time.NewTimer(k.settings.Grace)
 		defer timer.Stop()
 		select {
@@ -131,11 +139,12 @@ func (k *keeper) detached(parent context.Context) (context.Context, context.Canc
 	}
 }
 
+// stopping tells whether no handler may begin any more.
 func (k *keeper) stopping() bool {
 	select {
 	case <-k.stop:
 		return true
 	default:
-		return false
+		return k.election.lost()
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -129,6 +131,14 @@ type Declared struct {
 	CRDs   [][]byte
 	Kinds  []schema.GroupVersionKind
 	Rights Rights
+}
+
+// Elected is the manager of a test that elects, as it will be made.
+type Elected struct {
+	Config  *rest.Config
+	Options *ctrl.Options
+	// Home is where the Lease is, if the operator does not say.
+	Home string
 }
 
 // Attempt is one run of a handler that has ended.

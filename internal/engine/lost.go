@@ -27,12 +27,14 @@ func (p *pass) tellLost() {
 
 // lookCloser reads the object live where the condition of a lost record, or the end of one, is to be written: the
 // handlers' type need not have conditions, and those of others must stay. So it does where a related object is gone: it may
-// have gone with this one, and the cache tells of that later.
+// have gone with this one, and the cache tells of that later. And before the first handler runs where another replica may
+// have run it, and the cache does not show that yet.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	blocked := p.record != nil && len(p.pure.Blocked(*p.record)) > 0 && (p.plan.Learns() || p.plan.Tidied)
 	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
-	if p.exact || !conditions && !p.bereft() {
+	doubted := p.memory.inherited && p.doubtful() && len(p.plan.Runs) > 0
+	if p.exact || !conditions && !doubted && !p.bereft() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)

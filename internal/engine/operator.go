@@ -44,9 +44,11 @@ type Operator struct {
 	Discovery discovery.DiscoveryInterface
 	Events    events.EventRecorder
 	Metrics   *metrics.Metrics
+	Election  Election
 
 	voice   *voice
 	begun   atomic.Bool
+	working atomic.Bool
 	mu      sync.Mutex
 	waiting map[string]string
 }
@@ -66,16 +68,49 @@ func (o *Operator) Client() client.Client {
 // NeedLeaderElection keeps a standby from handling objects.
 func (o *Operator) NeedLeaderElection() bool { return true }
 
-// Start serves every kind until the context ends; then it returns when all running handlers have, and those of cleanup.
+// Start serves every kind until the context ends; then it returns when all running handlers have, and those of cleanup. Where
+// another replica may act it returns at once: the contexts of running handlers have ended then, and they can write nothing.
 func (o *Operator) Start(ctx context.Context) error {
+	if o.Election.Lease == nil {
+		return o.act(ctx)
+	}
+	o.Settings.Log.Info("elected: this replica acts")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended, lost := make(chan error, 1), make(chan struct{})
+	go func() { ended <- o.act(ctx) }()
+	go func() {
+		if o.Election.Lease.AwaitLoss(ctx) {
+			close(lost)
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-lost:
+		return errLeaseLost
+	}
+}
+
+// errLeaseLost ends a process that another one has replaced.
+var errLeaseLost = errors.New("the lease was not renewed in time: another replica may act, so this one ends")
+
+func (o *Operator) act(ctx context.Context) error {
+	o.working.Store(true)
+	defer o.working.Store(false)
 	until := o.cleanupTime(ctx)
 	if started, err := o.startUp(ctx); !started || err != nil {
 		return err
 	}
 	err := o.serveKinds(ctx)
-	o.cleanUp(ctx, until())
+	if !o.Election.lost() { // Else it is the other one's to clean up.
+		o.cleanUp(ctx, until())
+	}
 	return err
 }
+
+// Idle tells whether no handler runs, and none will.
+func (o *Operator) Idle() bool { return !o.working.Load() }
 
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -190,8 +225,12 @@ func (o *Operator) report(name, trouble string) {
 	o.waiting[name] = trouble
 }
 
-// Ready is nil when every kind is served and listed; else it names the first one that is not.
+// Ready is nil when every kind is served and listed; else it names the first one that is not. A replica that is not
+// elected is ready when it could begin.
 func (o *Operator) Ready() error {
+	if o.Election.waiting() {
+		return o.Election.Standby.ready()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, kind := range o.Kinds {

@@ -156,7 +156,7 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
-		p.memory.inherited = p.startup.inherited(p.key) || p.inheritedUnseen(body)
+		p.memory.inherited = p.startup.inherited(p.key) || p.inheritedUnseen(body) || p.doubtful()
 	}
 	if !p.pure.Recorded() {
 		return nil

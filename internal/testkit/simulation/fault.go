@@ -37,6 +37,7 @@ const (
 const (
 	StaleCache  Kind = "cache stale by 1s"
 	TwoReplicas Kind = "two replicas"
+	Standby     Kind = "a second replica stands by"
 )
 
 // How long what goes wrong lasts.
@@ -54,7 +55,7 @@ func kinds() map[Kind]bool {
 		CrashBefore: true, CrashAfter: true, CrashThenDown: true, CrashThenWiped: true, AnswerLost: true, Refused: true,
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
-		StaleCache: false, TwoReplicas: false,
+		StaleCache: false, TwoReplicas: false, Standby: false,
 	}
 }
 

@@ -82,7 +82,13 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	declared := operator.Observe(p.witness, p.world.setup.Log)
-	mgr, err := ctrl.NewManager(p.connection(), p.options(operator, declared)) //nolint:contextcheck // What goes wrong around a request is none of its business.
+	connection, options := p.connection(), p.options(operator, declared) //nolint:contextcheck // What goes wrong around a request is none of its business.
+	if p.world.setup.Schedule.Has(Standby) {
+		if err := operator.Elect(engine.Elected{Config: connection, Options: &options, Home: electionHome}); err != nil {
+			return fmt.Errorf("let the operator be elected: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(connection, options)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}

@@ -1,11 +1,15 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 )
+
+// electionHome is where replicas are elected of an operator that does not say where it keeps its books.
+const electionHome = "default"
 
 // allowed tells whether the rights that the operator's roles give are enough for a request, and notes those that are used.
 func (w *World) allowed(asked Request) bool {
@@ -18,7 +22,7 @@ func (w *World) allowed(asked Request) bool {
 	if len(rights.Namespaces) == 0 || slices.Contains(rights.Namespaces, namespace) {
 		rules = append(rules, rights.Served...)
 	}
-	if namespace == rights.Home {
+	if namespace == cmp.Or(rights.Home, electionHome) {
 		rules = append(rules, rights.AtHome...)
 	}
 	for _, verb := range verbsOf(asked.Verb) {

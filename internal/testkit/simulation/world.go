@@ -31,6 +31,7 @@ type Operator interface {
 	CacheOptions() cache.Options
 	SetupWithManager(mgr manager.Manager) error
 	Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared
+	Elect(in engine.Elected) error
 }
 
 // Setup says what a world is made of.
@@ -147,7 +148,7 @@ func (w *World) Start(make func(*Process) Operator) {
 	w.mu.Lock()
 	w.killed = false
 	w.mu.Unlock()
-	replicas := 1 + w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas })
+	replicas := 1 + w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas || kind == Standby })
 	for range replicas {
 		w.stopped.Go(func() { w.keepRunning(ctx, make) })
 	}
@@ -208,11 +209,12 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
 		if !w.begin(p) {
 			return
 		}
-		if err := p.run(ctx, make(p)); err != nil {
+		if err := p.run(ctx, make(p)); err != nil && !w.setup.Schedule.Has(Standby) {
 			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
 		}
-		switch p.end { //nolint:exhaustive // The others begin again at once.
+		p.die(CrashBefore) // One that lost its lease ends, whatever its handlers are at.
+		switch p.end {     //nolint:exhaustive // The others begin again at once.
 		case CrashThenDown:
 			down := time.NewTimer(downFor)
 			select {

@@ -1,0 +1,132 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// lock is a lock that takes everything, or refuses it.
+type lock struct {
+	resourcelock.Interface
+	refuses error
+}
+
+// Identity names the process.
+func (*lock) Identity() string { return "us" }
+
+// Update takes the lease or releases it.
+func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.refuses }
+
+func renew(t *testing.T, lease *kube.Leadership) {
+	t.Helper()
+	if err := lease.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Design §3: nothing is written after leadership is lost, nor by a process that was frozen and does not know that yet.
+func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &kube.Leadership{Interface: &lock{}}
+		sent := 0
+		through := lease.Fence(roundTripper(func(*http.Request) (*http.Response, error) {
+			sent++
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		}))
+		send := func(method string) error {
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://server", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := through.RoundTrip(request)
+			if err != nil {
+				return err
+			}
+			return response.Body.Close()
+		}
+		expect := func(when string, held bool) {
+			t.Helper()
+			if err := send(http.MethodPatch); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
+				t.Errorf("%s: held is %v, and a patch is answered by %v", when, lease.Held(), err)
+			}
+			if err := send(http.MethodGet); err != nil {
+				t.Errorf("%s: reading is refused: %v", when, err)
+			}
+		}
+		expect("before it is elected", false)
+		renew(t, lease)
+		expect("when it is elected", true)
+		<-time.After(kube.RenewDeadline)
+		expect("as long as it tries to renew the lease", true)
+		renew(t, lease)
+		<-time.After(kube.RenewDeadline)
+		expect("as long after it has renewed it", true)
+		<-time.After(kube.LeaseDuration - kube.RenewDeadline)
+		expect("when others may take the lease", false)
+		if sent != 8 {
+			t.Errorf("%d requests were sent, want 8", sent)
+		}
+	})
+}
+
+// A pause of the whole process is found out when it ends.
+func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &kube.Leadership{Interface: &lock{}}
+		renew(t, lease)
+		begun, lost := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			if lease.AwaitLoss(t.Context()) {
+				lost <- time.Since(begun)
+			}
+		}()
+		for range 10 {
+			<-time.After(kube.RetryPeriod)
+			renew(t, lease)
+		}
+		after := <-lost - 10*kube.RetryPeriod
+		if after <= kube.RenewDeadline || after >= kube.LeaseDuration {
+			t.Errorf("the loss was told %s after the last renewal, want between %s and %s", after, kube.RenewDeadline, kube.LeaseDuration)
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		renew(t, lease)
+		stop()
+		if lease.AwaitLoss(stopped) {
+			t.Error("a stop is taken for a loss")
+		}
+	})
+}
+
+// Design §3: the lease is released only when every handler has returned.
+func TestALeaseIsReleasedWhenAllWorkIsDone(t *testing.T) {
+	below := &lock{}
+	lease := &kube.Leadership{Interface: below}
+	working := true
+	lease.Idle(func() bool { return !working })
+	renew(t, lease)
+	release := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}
+	if err := lease.Update(t.Context(), release); err == nil || !lease.Held() {
+		t.Errorf("it is released while handlers run: %v", err)
+	}
+	working = false
+	if err := lease.Update(t.Context(), release); err != nil || lease.Held() {
+		t.Errorf("it is not released: %v", err)
+	}
+	below.refuses = errors.New("refused")
+	if err := lease.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"}); err == nil || lease.Held() {
+		t.Errorf("what is refused counts as held: %v", err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends a request.
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

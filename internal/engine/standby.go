@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// takeoverDoubt is how long after a replica has taken over the cache may not show what the one before it has written.
+const takeoverDoubt = time.Minute
+
+// Standby fills the caches of a replica that waits to be elected, so that it begins at once when it is. It is a Runnable
+// of a manager.
+type Standby struct {
+	Operator *Operator
+
+	mu   sync.Mutex
+	cold map[string]string
+}
+
+// NeedLeaderElection lets it run in replicas that are not elected.
+func (s *Standby) NeedLeaderElection() bool { return false }
+
+// Start asks for the objects of each kind, as soon as it is served, and returns when the context ends.
+func (s *Standby) Start(ctx context.Context) error {
+	s.Operator.Settings.Log.Info("waiting to be elected among the replicas", "lease", s.Operator.Election.Lease.Describe())
+	var waiting sync.WaitGroup
+	for _, kind := range s.kinds() {
+		waiting.Go(func() { s.warm(ctx, kind) })
+	}
+	waiting.Wait()
+	return nil
+}
+
+// kinds are all that the operator will look at.
+func (s *Standby) kinds() []Watched {
+	all := s.Operator.watched()
+	for _, kind := range s.Operator.Kinds {
+		all = append(all, Watched{GVK: kind.GVK, New: kind.New})
+	}
+	return all
+}
+
+func (s *Standby) warm(ctx context.Context, kind Watched) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		_, err := kube.Describe(s.Operator.Discovery, kind.GVK)
+		if err == nil {
+			_, err = s.Operator.Cache.GetInformer(ctx, kind.New(), cache.BlockUntilSynced(true))
+		}
+		s.note(kind, err)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Standby) note(kind Watched, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cold == nil {
+		s.cold = map[string]string{}
+	}
+	s.cold[kind.GVK.String()] = ""
+	if err != nil {
+		s.cold[kind.GVK.String()] = err.Error()
+	}
+}
+
+// ready is nil when the objects of every kind are there.
+func (s *Standby) ready() error {
+	if s == nil {
+		return nil // In somebody else's manager nothing is known of that.
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kind := range s.kinds() {
+		trouble, known := s.cold[kind.GVK.String()]
+		if !known {
+			return fmt.Errorf("%s: its objects are not listed yet", kind.GVK.Kind)
+		}
+		if trouble != "" {
+			return fmt.Errorf("%s: %s", kind.GVK.Kind, trouble)
+		}
+	}
+	return nil
+}
+
+// Election is what decides which of several replicas acts.
+type Election struct {
+	// Elected is closed when this one is.
+	Elected <-chan struct{}
+	// Lease is what the replica holds then; nil where somebody else's manager elects, or nobody does.
+	Lease *kube.Leadership
+	// Standby keeps the caches of the replica before; nil for none.
+	Standby *Standby
+}
+
+// waiting tells whether another replica is elected, or none yet.
+func (e Election) waiting() bool {
+	select {
+	case <-e.Elected:
+		return false
+	default:
+		return e.Elected != nil
+	}
+}
+
+// lost tells whether this replica was elected and may not act any more, or cannot know.
+func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
+
+// doubtful tells whether the cache may not show yet what the replica before this one has written.
+func (k *keeper) doubtful() bool {
+	return k.election.Lease != nil && time.Since(k.begun) < takeoverDoubt
+}

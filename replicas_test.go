@@ -1,0 +1,154 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// replicas runs replicas of one operator.
+type replicas struct {
+	*world
+	program, kubeconfig string
+}
+
+// replica is one of them, with the calls that it made.
+type replica struct {
+	*process
+	calls *journal
+}
+
+// Design §3: one of several replicas acts, and another one goes on when that one stops, dies or freezes.
+func TestReplicasOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	r := &replicas{world: w, program: filepath.Join(t.TempDir(), "replica")}
+	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", r.program, "./testdata/replica")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the operator: %v\n%s", err, output)
+	}
+	r.kubeconfig = cluster.KubeconfigOf(t, w.Account(t, "replicas",
+		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}))
+	t.Run("one that stops hands over at once", r.handOver)
+	t.Run("after one that is killed another takes over, and no retry is lost", r.killed)
+	t.Run("one that was frozen does nothing any more", r.frozen)
+}
+
+func (r *replicas) start(t *testing.T) replica {
+	t.Helper()
+	calls := &journal{}
+	return replica{calls: calls, process: start(t, exec.Command(r.program, "run", "--kubeconfig", r.kubeconfig, "--state-namespace", "default", //nolint:noctx // It is ended by the test, in its own ways.
+		"--health-probe-bind-address", "0", "--metrics-bind-address", "0"), calls)}
+}
+
+// pair starts two replicas, one after the other has been elected.
+func (r *replicas) pair(t *testing.T) (leader, standby replica) {
+	t.Helper()
+	leader = r.start(t)
+	leader.serves(t)
+	return leader, r.start(t)
+}
+
+// takesOver waits until a replica acts, and tells how long that took.
+func (r replica) takesOver(t *testing.T, since time.Time) {
+	t.Helper()
+	cluster.Until(t, "the other replica is elected", func() bool { return strings.Contains(r.log.String(), "elected: this replica acts") })
+	t.Logf("it took over after %s", time.Since(since).Round(10*time.Millisecond))
+}
+
+func (r *replicas) handOver(t *testing.T) {
+	leader, standby := r.pair(t)
+	r.create(t, typedCarrier(), "first")
+	r.called(t, typedCarrier(), leader.calls, "first", "make 1")
+	stopped := time.Now()
+	leader.stop(t)
+	standby.takesOver(t, stopped)
+	if took := time.Since(stopped); took > 10*time.Second {
+		t.Errorf("the lease was not released: it took %s", took)
+	}
+	r.create(t, typedCarrier(), "second")
+	r.called(t, typedCarrier(), standby.calls, "second", "make 1")
+	if got := standby.calls.of("first"); len(got) > 0 {
+		t.Errorf("what was done is done again: %q", got)
+	}
+	standby.stop(t)
+	r.delete(t, typedCarrier(), "first")
+	r.delete(t, typedCarrier(), "second")
+}
+
+func (r *replicas) killed(t *testing.T) {
+	leader, standby := r.pair(t)
+	r.create(t, typedCarrier(), "retried")
+	r.called(t, typedCarrier(), leader.calls, "retried", "make 1")
+	killed := time.Now()
+	leader.kill(t)
+	standby.takesOver(t, killed)
+	cluster.Eventually(t, "the retries go on", func(context.Context) error {
+		if got := standby.calls.of("retried"); !slices.Equal(got, []string{"make 2", "make 3"}) {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	standby.stop(t)
+	r.delete(t, typedCarrier(), "retried")
+}
+
+// frozen shows what a lease can promise: a process that does not know that it was frozen does nothing with the API server
+// once it could know, and its handlers are told to end.
+func (r *replicas) frozen(t *testing.T) {
+	leader, standby := r.pair(t)
+	r.create(t, typedCarrier(), "long")
+	working := func(who replica) {
+		cluster.Until(t, "the handler works", func() bool { return len(who.calls.of("long")) > 10 })
+	}
+	working(leader)
+	frozen := time.Now()
+	r.signal(t, leader, syscall.SIGSTOP)
+	standby.takesOver(t, frozen)
+	working(standby)
+	before := len(leader.calls.of("long"))
+	r.signal(t, leader, syscall.SIGCONT)
+	woken := time.Now()
+	select {
+	case <-leader.ended:
+	case <-time.After(cluster.Patience):
+		t.Fatal("the frozen replica goes on")
+	}
+	t.Logf("the frozen replica ended %s after it was woken, and its handler worked for %d beats of 50ms meanwhile",
+		time.Since(woken).Round(10*time.Millisecond), len(leader.calls.of("long"))-before)
+	if took := time.Since(woken); took > kube.RenewDeadline/2 {
+		t.Errorf("the frozen replica went on for %s, as long as an election goes on asking", took)
+	}
+	if leader.result == nil {
+		t.Error("the frozen replica ended as if it had been told to")
+	}
+	found, err := r.get(t.Context(), typedCarrier(), "long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if phase, _, _ := unstructured.NestedString(found.Object, "status", "phase"); phase != "" {
+		t.Errorf("the frozen replica has written %q", phase)
+	}
+	standby.stop(t)
+	r.delete(t, typedCarrier(), "long")
+}
+
+func (r *replicas) signal(t *testing.T, to replica, what syscall.Signal) {
+	t.Helper()
+	if err := to.command.Process.Signal(what); err != nil {
+		t.Fatal(err)
+	}
+}
