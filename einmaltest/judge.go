@@ -13,7 +13,8 @@ import (
 
 // What one thing that goes wrong may cost: so many more writes of each name, and where bookkeeping was wiped while the
 // operator was down, a creation that is done again from its beginning. An attempt that was cut short costs its own outcome,
-// and the next one up to two: with SaveFirst it is announced, too.
+// and the next one up to two: with SaveFirst it is announced, too. Of two replicas that are not elected, each may answer what
+// the other has written.
 const (
 	writesOfAFault = 3
 	writesOfAWipe  = 4
@@ -47,7 +48,7 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 		}
 	}
 	for name, n := range counted(found.writes) {
-		if most := clean.writes[name]*replicas + writesOfAFault*len(schedule) + writesOfAWipe*wiped; n > most {
+		if most := clean.writes[name]*replicas*replicas + writesOfAFault*len(schedule) + writesOfAWipe*wiped; n > most {
 			broken = append(broken, fmt.Sprintf("%s: written %d times, want at most %d", name, n, most))
 		}
 	}
