@@ -56,6 +56,8 @@ type Operator struct {
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by somebody else's manager.
 	lease *kube.Leadership
+	// alarm is told by the cache of watches in trouble.
+	alarm engine.Alarm
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
@@ -91,7 +93,10 @@ func (op *Operator) applyManager() string { return op.settings.Identity + "/appl
 // dropped, and only the operator's namespaces are watched. They go into the options of a manager of your own; Run uses
 // them itself.
 func (op *Operator) CacheOptions() cache.Options {
-	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options := cache.Options{
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: op.alarm.WatchFailed,
+	}
 	for _, namespace := range op.settings.Namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
@@ -153,7 +158,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Events:  mgr.GetEventRecorder(op.settings.Identity),
-		Metrics: counted,
+		Metrics: counted, Alarm: &op.alarm,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {

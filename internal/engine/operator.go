@@ -6,28 +6,14 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
-)
-
-// How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
-// operator goes on with its other kinds), and the back-off of passes that fail as a whole.
-const (
-	lookEvery       = time.Second
-	lookSoon        = lookEvery / 10 // for a schema that is about to be published
-	listPatience    = 10 * 365 * 24 * time.Hour
-	firstPassRetry  = 200 * time.Millisecond
-	longestPassWait = 2 * time.Minute
 )
 
 // Operator runs the keepers of all kinds. It is a Runnable of a manager.
@@ -45,6 +31,8 @@ type Operator struct {
 	Events    events.EventRecorder
 	Metrics   *metrics.Metrics
 	Election  Election
+	// Alarm tells of watches in trouble.
+	Alarm *Alarm
 
 	voice   *voice
 	begun   atomic.Bool
@@ -133,86 +121,6 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 		joined = errors.Join(joined, failure)
 	}
 	return joined
-}
-
-// serve waits for the kind to be known and then handles its objects.
-func (o *Operator) serve(ctx context.Context, kind Kind) error {
-	found, err := o.discover(ctx, kind)
-	if err != nil {
-		return err
-	}
-	k := newKeeper(o, kind, found)
-	defer k.meter.Close()
-	k.stop = ctx.Done()
-	k.tellServing()
-	k.tellNoRoom()
-	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
-	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
-		Reconciler:              k,
-		MaxConcurrentReconciles: o.Settings.Workers,
-		SkipNameValidation:      &anyName,
-		CacheSyncTimeout:        listPatience,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPassRetry, longestPassWait),
-	})
-	if err != nil {
-		return fmt.Errorf("make the controller: %w", err)
-	}
-	if err := o.prepare(ctx, k); err != nil {
-		return err
-	}
-	o.report(kind.GVK.String(), "its objects are not listed yet")
-	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	for _, related := range o.relativesOf(k) {
-		if err := c.Watch(related); err != nil {
-			return fmt.Errorf("watch %s: %w", related.GVK, err)
-		}
-	}
-	return c.Start(ctx)
-}
-
-// prepare reads what records need beside the objects that have them.
-func (o *Operator) prepare(ctx context.Context, k *keeper) error {
-	if !k.pure.Recorded() {
-		return nil
-	}
-	if err := o.keyed(ctx, k); err != nil {
-		return err
-	}
-	if err := k.loadWatermarks(ctx); err != nil {
-		return err
-	}
-	go k.moveWatermarks(ctx)
-	return nil
-}
-
-// discover waits until the API server serves the kind, and says so once.
-func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
-	log := o.Settings.Log.With("kind", kind.GVK.Kind)
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	told := ""
-	for {
-		found, err := kube.Describe(o.Discovery, kind.GVK)
-		if err == nil {
-			return found, nil
-		}
-		o.report(kind.GVK.String(), err.Error())
-		if errors.Is(err, kube.ErrNoSchema) {
-			ticker.Reset(lookSoon)
-		} else if told != err.Error() {
-			ticker.Reset(lookEvery)
-			log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?",
-				"apiVersion", kind.GVK.GroupVersion().String(), "error", err)
-			told = err.Error()
-		}
-		select {
-		case <-ctx.Done():
-			return kube.Description{}, context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
 }
 
 // report notes what is in the way of a kind, "" for nothing.

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// Alarm tells those who follow kinds that some watch is in trouble. It need not be theirs.
+type Alarm struct {
+	mu        sync.Mutex
+	listeners map[chan struct{}]struct{}
+}
+
+// WatchFailed is for a cache to call when it cannot list or watch a kind, which it then tries again.
+func (a *Alarm) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for listener := range a.listeners {
+		select {
+		case listener <- struct{}{}:
+		default: // It has not heard the one before yet.
+		}
+	}
+}
+
+// listen returns a channel that yields after a watch was in trouble, until the end is called.
+func (a *Alarm) listen() (heard <-chan struct{}, end func()) {
+	listener := make(chan struct{}, 1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listeners == nil {
+		a.listeners = map[chan struct{}]struct{}{}
+	}
+	a.listeners[listener] = struct{}{}
+	return listener, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.listeners, listener)
+	}
+}
+
+// awaitVanishing returns true when the API server does not serve the kind any more, and false when the context ends before.
+// It asks only when some watch is in trouble.
+func (o *Operator) awaitVanishing(ctx context.Context, kind Kind) bool {
+	heard, end := o.Alarm.listen()
+	defer end()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-heard:
+		}
+		if err := kube.Served(o.Discovery, kind.GVK); errors.Is(err, kube.ErrNotServed) {
+			return true
+		}
+	}
+}

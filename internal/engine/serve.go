@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
+// operator goes on with its other kinds), and the back-off of passes that fail as a whole.
+const (
+	lookEvery       = time.Second
+	lookSoon        = lookEvery / 10 // for a schema that is about to be published
+	listPatience    = 10 * 365 * 24 * time.Hour
+	firstPassRetry  = 200 * time.Millisecond
+	longestPassWait = 2 * time.Minute
+)
+
+// serve handles the objects of a kind whenever the kind is served: its definition can come, go and come back.
+func (o *Operator) serve(ctx context.Context, kind Kind) error {
+	for {
+		found, err := o.discover(ctx, kind)
+		if err != nil {
+			return err
+		}
+		vanished, err := o.serveAsLongAsServed(ctx, kind, found)
+		if err != nil || !vanished {
+			return err
+		}
+		o.Settings.Log.Warn("the kind is not served any more, so its definition was deleted: its handlers rest until it is back", "kind", kind.GVK.Kind)
+		if err := o.Cache.RemoveInformer(ctx, kind.New()); err != nil {
+			return fmt.Errorf("let go of the cache: %w", err)
+		}
+	}
+}
+
+// serveAsLongAsServed handles the objects of a kind until the context ends, or the kind vanishes.
+func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kube.Description) (vanished bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gone := make(chan bool, 1)
+	go func() {
+		gone <- o.awaitVanishing(ctx, kind)
+		cancel()
+	}()
+	if err := o.handle(ctx, kind, found); err != nil && !errors.Is(err, context.Canceled) {
+		return false, err
+	}
+	cancel()
+	return <-gone, nil
+}
+
+// handle handles the objects of a kind until the context ends.
+func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description) error {
+	k := newKeeper(o, kind, found)
+	defer k.meter.Close()
+	k.stop = ctx.Done()
+	k.tellServing()
+	k.tellNoRoom()
+	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
+	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
+		Reconciler:              k,
+		MaxConcurrentReconciles: o.Settings.Workers,
+		SkipNameValidation:      &anyName,
+		CacheSyncTimeout:        listPatience,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPassRetry, longestPassWait),
+	})
+	if err != nil {
+		return fmt.Errorf("make the controller: %w", err)
+	}
+	if err := o.prepare(ctx, k); err != nil {
+		return err
+	}
+	o.report(kind.GVK.String(), "its objects are not listed yet")
+	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	for _, related := range o.relativesOf(k) {
+		if err := c.Watch(related); err != nil {
+			return fmt.Errorf("watch %s: %w", related.GVK, err)
+		}
+	}
+	return c.Start(ctx)
+}
+
+// prepare reads what records need beside the objects that have them.
+func (o *Operator) prepare(ctx context.Context, k *keeper) error {
+	if !k.pure.Recorded() {
+		return nil
+	}
+	if err := o.keyed(ctx, k); err != nil {
+		return err
+	}
+	if err := k.loadWatermarks(ctx); err != nil {
+		return err
+	}
+	go k.moveWatermarks(ctx)
+	return nil
+}
+
+// discover waits until the API server serves the kind, and says so once.
+func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
+	log := o.Settings.Log.With("kind", kind.GVK.Kind)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	told := ""
+	for {
+		found, err := kube.Describe(o.Discovery, kind.GVK)
+		if err == nil {
+			return found, nil
+		}
+		o.report(kind.GVK.String(), err.Error())
+		if errors.Is(err, kube.ErrNoSchema) {
+			ticker.Reset(lookSoon)
+		} else if told != err.Error() {
+			ticker.Reset(lookEvery)
+			log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?",
+				"apiVersion", kind.GVK.GroupVersion().String(), "error", err)
+			told = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return kube.Description{}, context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+const widgetDefinition = "widgets." + testGroup
+
+// Design §9: a kind is waited for, served when it appears, and quiet when it goes; other kinds go on meanwhile.
+func TestDefinitionsComeAndGoOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	t.Run("a definition comes, is deleted under load, and comes back (scenario 82)", w.comesAndGoes)
+}
+
+func (w *world) comesAndGoes(t *testing.T) {
+	j, log := &journal{}, testLog(t)
+	w.Kubectl(t, "", "delete", "crd", widgetDefinition)
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("make", done(j, "make"))
+	widgets.OnDelete("unmake", done(j, "unmake"))
+	gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
+	gadgets.OnCreate("other", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+		j.add(c.Object.GetName(), "other")
+		return nil
+	})
+	stop := w.run(t, op, w.account)
+	says := func(words string, times int) {
+		t.Helper()
+		cluster.Until(t, words, func() bool { return strings.Count(log.String(), words) == times })
+	}
+	says("waiting for the kind to be served", 1)
+	w.define(t)
+	w.create(t, typedCarrier(), "first")
+	w.called(t, typedCarrier(), j, "first", "make 1")
+	ended := w.load(t)
+	w.Kubectl(t, "", "delete", "crd", widgetDefinition)
+	says("the kind is not served any more", 1)
+	ended()
+	w.create(t, carriers()[1], "meanwhile")
+	w.called(t, carriers()[1], j, "meanwhile", "other")
+	before := len(log.String())
+	<-time.After(3 * time.Second) // While the kind is gone, nothing is said of it.
+	if said := log.String()[before:]; strings.Count(said, "\n") > 2 {
+		t.Errorf("while the kind is gone the log says\n%s", said)
+	}
+	w.define(t)
+	w.create(t, typedCarrier(), "first")
+	w.called(t, typedCarrier(), j, "first", "make 1", "unmake 1", "make 1")
+	w.delete(t, typedCarrier(), "first")
+	if got := j.of("first"); !slices.Equal(got, []string{"make 1", "unmake 1", "make 1", "unmake 1"}) {
+		t.Errorf("calls %q", got)
+	}
+	stop()
+	w.delete(t, carriers()[1], "meanwhile")
+}
+
+// define installs the definitions of the test kinds.
+func (w *world) define(t *testing.T) {
+	t.Helper()
+	manifest, err := os.ReadFile("testdata/crds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Kubectl(t, string(manifest), "apply", "-f", "-")
+	w.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+}
+
+// load creates widgets, one after the other, until it is ended. When their definition is gone, they are refused.
+func (w *world) load(t *testing.T) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ctx.Err() == nil; n++ {
+			widget := rawWidget(fmt.Sprintf("load-%d", n))
+			_ = w.Create(ctx, widget) // It is refused when the definition is gone.
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
