@@ -1,6 +1,7 @@
 package einmal
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ const (
 	Reconcile Reason = Reason(cause.Reconcile)
 	// Timer: it is time for a timer.
 	Timer Reason = Reason(cause.Timer)
+	// Daemon: the object is there, and is one that the daemon is for.
+	Daemon Reason = Reason(cause.Daemon)
 )
 
 // The reasons of OnEvent: what has happened to the object.
@@ -96,6 +99,9 @@ type Change[T any] struct {
 	left  func() (object.Body, error)
 	// was is what Old is made of, is what Object was when the handler was called.
 	was, is object.Body
+	// sync and stopping are what daemons have; nil for other handlers.
+	sync     func(ctx context.Context) error
+	stopping <-chan struct{}
 }
 
 // Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look

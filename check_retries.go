@@ -18,7 +18,7 @@ func (s retrySettings) misplacedAt(verb cause.Cause) []error {
 	if s.limits != (handler.Limits{}) && verb == engine.Event {
 		found = append(found, errors.New("options of retries: an event handler is called once; leave them out, or use Reconcile"))
 	}
-	if len(s.former) > 0 && (verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer) {
+	if len(s.former) > 0 && (verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer || verb == cause.Daemon) {
 		found = append(found, errors.New("option FormerlyKnownAs: nothing of this handler is recorded; leave it out"))
 	}
 	return found

@@ -10,6 +10,31 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
+// A daemon watches something outside for its object, and writes what it sees.
+func ExampleKind_Daemon() {
+	watch := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		for {
+			phase, err := measure(ctx, c.Object.Spec.Size) // Waits until there is something new.
+			if ctx.Err() != nil {
+				return ctx.Err() // The widget goes, or the operator stops: whatever is returned then.
+			}
+			if err != nil {
+				return err // Started again after a back-off.
+			}
+			c.Object.Status.Phase = phase
+			if err := c.Sync(ctx); err != nil { // Written now; Object is the newest state afterwards.
+				return err
+			}
+		}
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).Daemon("watch", watch, einmal.AbandonAfter(time.Minute), einmal.OwnsStatus("phase"))
+	// Output:
+}
+
+// measure asks a system outside of the cluster.
+func measure(context.Context, int) (string, error) { return "Used", nil }
+
 // A timer looks at something that tells nobody of its changes.
 func ExampleKind_Timer() {
 	countPods := func(ctx context.Context, c *einmal.Change[Widget]) error {

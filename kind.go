@@ -117,7 +117,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	}
 	declared := engine.Handler{
 		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
-		Concurrency: settings.concurrency,
+		Concurrency: settings.concurrency, StopGrace: settings.stopGrace, Abandon: settings.abandon,
 	}
 	settings.retries.into(&declared.Declaration)
 	if fn != nil {
@@ -151,6 +151,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		apply:   applier{client: kube.Live(k.op.client), manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	change.left = func() (object.Body, error) { return k.left(change.Object) }
+	k.keepUp(change, call)
 	failed := fn(ctx, change)
 	if call.Left, err = change.left(); err != nil {
 		return errors.Join(failed, err)

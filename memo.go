@@ -11,7 +11,8 @@ import "reflect"
 //
 //	einmal.Memo[calls](c).n++
 //
-// Handlers of one object never run at the same time, so V needs no lock, unless you share it with goroutines of your own.
+// Handlers of one object never run at the same time, so V needs no lock, unless you share it with goroutines of your own or with
+// a daemon, which runs beside all others.
 func Memo[V, T any](c *Change[T]) *V {
 	memo, of := c.memo(), reflect.TypeFor[V]()
 	found, has := memo.Load(of)

@@ -4,3 +4,6 @@ package einmal_test
 
 // objects is how many objects there are at a start.
 const objects = 10_000
+
+// guardedObjects is how many objects have a daemon for a day.
+const guardedObjects = 1_000

@@ -38,6 +38,7 @@ type handlerSettings struct {
 	owns                    []object.Path
 	timing                  timing
 	related                 []relatedKind
+	stopGrace, abandon      time.Duration
 }
 
 type applySettings struct{ adopt bool }

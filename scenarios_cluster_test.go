@@ -29,16 +29,17 @@ const lived = "lived"
 func TestScenariosOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	for title, life := range map[string]livedOn{
-		"what no handler looks at (scenarios 6, 8 and 9)":             quietLife(),
-		"labels and annotations (scenario 7)":                         labelledLife(),
-		"an optional delete handler keeps nobody (scenario 11)":       heldByNobody(),
-		"an old finalizer goes (scenario 15)":                         oldFinalizer(),
-		"a renamed handler goes on where it was (scenarios 28, 37)":   renamed(),
-		"attempts are counted, and errors ignored (scenarios 24, 25)": limited(),
-		"handlers run in their order (scenario 30)":                   oneByOne(),
-		"from one value to another (scenarios 40, 42 and 43)":         fromTo(),
-		"events in their order (scenarios 51, 52)":                    eventful(),
-		"steps are not done again (scenarios 54, 55)":                 stepwise(),
+		"what no handler looks at (scenarios 6, 8 and 9)":                        quietLife(),
+		"labels and annotations (scenario 7)":                                    labelledLife(),
+		"an optional delete handler keeps nobody (scenario 11)":                  heldByNobody(),
+		"an old finalizer goes (scenario 15)":                                    oldFinalizer(),
+		"a renamed handler goes on where it was (scenarios 28, 37)":              renamed(),
+		"attempts are counted, and errors ignored (scenarios 24, 25)":            limited(),
+		"handlers run in their order (scenario 30)":                              oneByOne(),
+		"from one value to another (scenarios 40, 42 and 43)":                    fromTo(),
+		"events in their order (scenarios 51, 52)":                               eventful(),
+		"steps are not done again (scenarios 54, 55)":                            stepwise(),
+		"a timer, and a daemon that is waited for (scenarios 62, 63, 69 and 70)": guardedOn(),
 	} {
 		t.Run(title, func(t *testing.T) { w.lives(t, life) })
 	}

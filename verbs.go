@@ -61,13 +61,16 @@ func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
 			found = append(found, errors.New(text))
 		}
 	}
-	complain(s.optional && verb != cause.Delete, "option Optional: only delete handlers keep objects; leave it out")
+	complain(s.optional && verb != cause.Delete && verb != cause.Daemon, "option Optional: only delete handlers and daemons keep objects; leave it out")
 	complain(s.alsoDeleting && verb != cause.Resume, "option AlsoAtDeletion: only resume handlers can ask for it; leave it out, or use OnDelete")
 	complain(s.timing.set && verb != cause.Timer, "options Interval, Sharp, Idle, InitialDelay and Jitter say when a timer runs; leave them out, or use Timer")
 	complain(s.timing.interval == 0 && verb == cause.Timer, "a timer needs the option Interval: say how often it runs")
-	unrecorded := verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer
+	unrecorded := verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer || verb == cause.Daemon
 	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
 	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
+	complain(s.saveFirst && verb == cause.Daemon, "option SaveFirst: a daemon starts when what was done is saved; leave it out")
+	complain((s.stopGrace > 0 || s.abandon > 0) && verb != cause.Daemon, "options StopGrace and AbandonAfter say how a daemon is stopped; leave them out, or use Daemon")
+	complain(len(s.fields) > len(s.changes) && verb == cause.Daemon, "option Field without a match: a daemon runs whatever changes; give it a match, so that it is for some objects, or leave it out")
 	complain(s.concurrency > 0 && unrecorded, "option Concurrency: nothing of this handler is recorded, so it has no steps and no Each; leave it out")
 	for _, related := range s.related {
 		complain(verb != cause.Reconcile, "option "+related.option+": other objects wake Reconcile alone, which looks at a state; leave it out, or use Reconcile")

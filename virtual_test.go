@@ -1,6 +1,7 @@
 package einmal_test
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"testing"
@@ -30,7 +31,7 @@ func (w *virtualWorld) restart(meanwhile func()) {
 
 // virtually runs an operator in virtual time and lets use act there. The operator is made anew for each of its processes,
 // with the kinds of these tests. What goes wrong is as the faults say.
-func virtually(t *testing.T, log *syncedText, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
+func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
 	kinds, err := os.ReadFile("testdata/crds.yaml")
 	if err != nil {

@@ -49,6 +49,7 @@ func operator(more ...einmal.Option) *einmal.Operator {
 	declareRetries(teams)
 	declareSteps(teams)
 	declareTimers(teams)
+	declareDaemons(teams)
 	return op
 }
 

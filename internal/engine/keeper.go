@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,7 @@ type keeper struct {
 	memos       memos
 	inbox       inbox
 	wakes       wakes
+	daemons     daemons
 	startup     startup
 	watermarks  watermarks
 	voice       *voice
@@ -47,6 +49,10 @@ type keeper struct {
 	// election decides whether this replica may act. It began to do so at begun.
 	election Election
 	begun    time.Time
+	// queue is where objects wait for their pass.
+	queue queue
+	// strays counts the daemons of the operator that are abandoned and have not returned.
+	strays *atomic.Int64
 }
 
 func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
@@ -60,7 +66,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		k.description.Carrier = record.Annotation
 		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 	}
-	k.election, k.begun = o.Election, time.Now()
+	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
 	k.voice = o.voice
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())

@@ -43,6 +43,9 @@ type Handler struct {
 	SaveFirst, CountCrashes bool
 	// Concurrency is how many items of the handler run at the same time.
 	Concurrency int
+	// StopGrace is the time between the word to stop and the end of a daemon's context. Abandon is how long after that
+	// nobody waits for it any more; 0 for never.
+	StopGrace, Abandon time.Duration
 }
 
 // Call is one attempt of a handler, as it is handed out and as it comes back.
@@ -62,6 +65,10 @@ type Call struct {
 	Memo func() *sync.Map
 	// Steps are the handler's parts; nil for a handler of which nothing is recorded.
 	Steps *Steps
+	// Sync writes what is left of Given, and gives the newest object. Stopping ends when the handler is to stop. Both are for
+	// daemons alone.
+	Sync     func(ctx context.Context, left object.Body) (object.Body, error)
+	Stopping <-chan struct{}
 }
 
 // Secret tells whether the kind is the Secret of the core API, in whatever form.

@@ -22,7 +22,7 @@ type memory struct {
 	// from before it is not to be trusted until patience ends.
 	newest   string
 	patience time.Time
-	// over: nothing held the deleted object any more after our last write. The cache may still show it, in a version that
+	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
 	// somebody else wrote before us, and as new as our answer.
 	over bool
 	// inherited: the object was there when this process began, and has not been settled by it since.
@@ -35,6 +35,8 @@ type memory struct {
 	levels map[string]record.Entry
 	// clocks is how timers stand in this process.
 	clocks map[string]handler.Clock
+	// begun are the daemons that this process has started once.
+	begun map[string]bool
 	// ours is the version that our last write has made. contest looks into the writes of others between ours; until quiet
 	// the object is left alone.
 	ours    string
@@ -63,7 +65,10 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	if found, known = m.byKey[key]; known && found.uid == uid {
 		return found, true
 	}
-	found = &memory{uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{}, clocks: map[string]handler.Clock{}}
+	found = &memory{
+		uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{},
+		clocks: map[string]handler.Clock{}, begun: map[string]bool{},
+	}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}
 	}

@@ -37,6 +37,7 @@ type Operator struct {
 	voice   *voice
 	begun   atomic.Bool
 	working atomic.Bool
+	strays  atomic.Int64
 	mu      sync.Mutex
 	waiting map[string]string
 }
@@ -97,8 +98,8 @@ func (o *Operator) act(ctx context.Context) error {
 	return err
 }
 
-// Idle tells whether no handler runs, and none will.
-func (o *Operator) Idle() bool { return !o.working.Load() }
+// Idle tells whether no handler runs, not even a daemon that is abandoned, and none will.
+func (o *Operator) Idle() bool { return !o.working.Load() && o.strays.Load() == 0 }
 
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

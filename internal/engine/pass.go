@@ -21,6 +21,9 @@ import (
 // patience is how long a pass waits for the cache to show our own last write before it reads live.
 const patience = 5 * time.Second
 
+// errUnseen tells that the cache does not have the object any more.
+var errUnseen = fmt.Errorf("it is not in the cache: %w", kube.ErrGone)
+
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
 	*keeper
@@ -45,7 +48,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	p := &pass{keeper: k, key: key, log: k.log.With("object", key.String())}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
-		p.gone()
+		p.gone(!errors.Is(err, errUnseen))
 		return time.Time{}, nil
 	}
 	if err != nil || !wait.IsZero() || p.memory.over {
@@ -58,11 +61,16 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	if undecided != nil {
 		return time.Time{}, undecided
 	}
+	p.stopDaemons()
+	until := p.contested()
+	if handed, is := p.daemons.take(p.key, p.memory.uid, until.IsZero()); is {
+		return time.Now(), p.deliver(ctx, handed)
+	}
 	if p.passesBy() {
 		p.meter.Settled(p.key.String())
 		return time.Time{}, nil
 	}
-	if until := p.contested(); !until.IsZero() {
+	if !until.IsZero() {
 		return until, nil
 	}
 	return p.act(ctx)
@@ -71,7 +79,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 // act does what is planned. It returns when to look again.
 func (p *pass) act(ctx context.Context) (time.Time, error) {
 	if err := p.lookCloser(ctx); errors.Is(err, kube.ErrGone) {
-		p.gone()
+		p.gone(true)
 		return time.Time{}, nil
 	} else if err != nil {
 		return time.Time{}, err
@@ -93,6 +101,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	p.notePending(done)
+	p.startDaemons() //nolint:contextcheck // They live longer than the pass.
 	return p.next(done), nil
 }
 
@@ -110,7 +119,7 @@ func (p *pass) decide() error {
 func (p *pass) read(ctx context.Context) (time.Time, error) {
 	cached := p.kind.New()
 	if err := p.cache.Get(ctx, p.key, cached); apierrors.IsNotFound(err) {
-		return time.Time{}, kube.ErrGone
+		return time.Time{}, errUnseen
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
 	}
@@ -201,6 +210,7 @@ func (p *pass) state() handler.State {
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
 		Woken:      p.wakes.of(p.key),
+		Held:       p.daemons.hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,
@@ -250,12 +260,20 @@ func (p *pass) next(done *work) time.Time {
 	return following.Wake
 }
 
-func (p *pass) gone() {
-	if p.memories.at(p.key) != nil { // Of objects that no handler is for nothing is told.
+// gone ends all for an object that does not exist any more. As long as the cache shows it all the same, it is known to be over.
+func (p *pass) gone(shown bool) {
+	last := p.memories.at(p.key)
+	switch {
+	case last == nil: // Of objects that no handler is for nothing is told.
+	case shown:
+		last.over, last.unsaved = true, nil
+	default:
 		p.log.Info("the object is gone")
+		p.memories.forget(p.key)
 	}
-	p.memories.forget(p.key)
 	p.wakes.forget(p.key)
+	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
+	p.daemons.drop(p.key)
 	p.meter.Settled(p.key.String())
 	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil

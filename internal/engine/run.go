@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -32,6 +33,10 @@ type work struct {
 	record record.Record
 	// keepRecord leaves the stored record as it is.
 	keepRecord bool
+	// answered is told what has become of what a daemon has handed in: nil for nobody. The refusal is what the API server
+	// does not accept of it.
+	answered func(object.Body, error)
+	refusal  error
 }
 
 // outcome is one attempt, and what it saw and changed.
@@ -234,6 +239,7 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		return false
 	}
 	w.rest, w.status = nil, nil
+	w.refusal = fmt.Errorf("the API server refused what the handler wrote: %s", p.scrub(kube.Refusal(refusal), p.body))
 	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
 	reason := p.scrub(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {

@@ -33,13 +33,15 @@ func (p *pass) save(ctx context.Context, w *work) error {
 	err := p.trySave(ctx, w)
 	switch {
 	case errors.Is(err, kube.ErrGone):
-		p.gone()
+		p.gone(true)
+		w.answer(nil, err)
 		return nil
 	case err != nil:
 		p.memory.unsaved = w
 		return err
 	}
 	p.memory.unsaved = nil
+	w.answer(p.base, w.refusal)
 	return nil
 }
 
@@ -181,7 +183,7 @@ func (p *pass) statusOf(main, status *request) *request {
 
 // removing tells whether the finalizer goes with this work.
 func (p *pass) removing(w *work) bool {
-	return w.finalizer == handler.Remove || p.marked() && w.record.Deleted
+	return w.finalizer == handler.Remove || p.marked() && w.record.Deleted && !p.daemons.hold(p.key, p.memory.uid)
 }
 
 // dropOtherCarrier removes a record that an earlier release kept in the other place: one carrier is written.

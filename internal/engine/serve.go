@@ -62,6 +62,7 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	k := newKeeper(o, kind, found)
 	defer k.meter.Close()
 	k.stop = ctx.Done()
+	context.AfterFunc(ctx, k.daemons.close)
 	k.tellServing()
 	k.tellNoRoom()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
@@ -87,6 +88,7 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 			return fmt.Errorf("watch %s: %w", related.GVK, err)
 		}
 	}
+	defer k.endDaemons(ctx)
 	return c.Start(ctx)
 }
 

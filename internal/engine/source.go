@@ -30,6 +30,7 @@ type informer struct {
 
 // Start registers with the informer and returns at once.
 func (e *informer) Start(ctx context.Context, to queue) error {
+	e.keeper.queue = to
 	shared, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)

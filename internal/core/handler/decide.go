@@ -36,7 +36,9 @@ type State struct {
 	Waits map[string]time.Time
 	// Clocks holds, by timer, how it stands in this process.
 	Clocks map[string]Clock
-	Now    time.Time
+	// Held: a daemon of the object has not ended yet.
+	Held bool
+	Now  time.Time
 }
 
 // Finalizer is what to do with our finalizer.
@@ -93,6 +95,8 @@ type Plan struct {
 	Unreadable bool
 	// Clocks are the state's, as they stand now. There is none where a timer does not run.
 	Clocks map[string]Clock
+	// Daemons are those that the object is to have.
+	Daemons []Declaration
 }
 
 // Decide names the cause and plans what to do about it.
@@ -107,6 +111,7 @@ func (k Kind) Decide(s State) Plan {
 	d := decision{kind: k, state: s, scope: in, plan: k.open(s, in)}
 	d.plan.Cause, d.plan.Outside = cause.Of(d.facts()), in.outside
 	d.windClocks()
+	d.planDaemons()
 	if k.holdsDeletion(in) && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
 		return d.plan
@@ -370,17 +375,17 @@ func (d *decision) wake(at time.Time) {
 	}
 }
 
-// release lets a deleted object go when no delete handler has to run any more.
+// release lets a deleted object go when no delete handler has to run, and no daemon to end any more.
 func (d *decision) release() {
 	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
-	if d.state.Marked && (done || !d.kind.holdsDeletion(d.scope)) {
+	if d.state.Marked && !d.state.Held && (done || !d.kind.holdsFor(d.scope, cause.Delete)) {
 		d.plan.Finalizer = Remove
 	}
 }
 
-// dropUnneeded takes away a finalizer of an object that no delete handler is for any more.
+// dropUnneeded takes away a finalizer of an object that no delete handler and no daemon is for any more.
 func (d *decision) dropUnneeded() {
-	if d.state.Marked && !d.kind.holdsDeletion(d.scope) {
+	if d.state.Marked && !d.state.Held && !d.kind.holdsDeletion(d.scope) {
 		d.plan.Finalizer = Remove
 	}
 }

@@ -15,9 +15,9 @@ import (
 type Declaration struct {
 	// ID is unique in its kind and stays the same over releases: records refer to it.
 	ID string
-	// Verb is the cause that the handler answers: Create, Update, Delete, Resume, Reconcile or Timer.
+	// Verb is the cause that the handler answers: Create, Update, Delete, Resume, Reconcile, Timer or Daemon.
 	Verb cause.Cause
-	// Optional is for delete handlers: no finalizer holds the object for it.
+	// Optional is for delete handlers and daemons: no finalizer holds the object for it.
 	Optional bool
 	// AlsoDeleting is for resume handlers: they run for objects that are being deleted too.
 	AlsoDeleting bool
@@ -43,7 +43,9 @@ type Declaration struct {
 
 // Recorded tells whether what the handler does is entered into the object's record. How the others stand is known to the
 // process alone: a new one begins anew.
-func (d Declaration) Recorded() bool { return d.Verb != cause.Reconcile && d.Verb != cause.Timer }
+func (d Declaration) Recorded() bool {
+	return d.Verb != cause.Reconcile && d.Verb != cause.Timer && d.Verb != cause.Daemon
+}
 
 // Kind is what is declared for one kind of objects.
 type Kind struct {
@@ -66,10 +68,14 @@ func (k Kind) Owner(by string, enters func(object.Path) bool) (owner string, fou
 	return "", false
 }
 
-// holdsDeletion tells whether an object needs our finalizer.
+// holdsDeletion tells whether an object needs our finalizer: for delete handlers, or for daemons that have to end first.
 func (k Kind) holdsDeletion(in scope) bool {
+	return k.holdsFor(in, cause.Delete) || k.holdsFor(in, cause.Daemon)
+}
+
+func (k Kind) holdsFor(in scope, verb cause.Cause) bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
-		return declared.Verb == cause.Delete && !declared.Optional && !in.outside[declared.ID]
+		return declared.Verb == verb && !declared.Optional && !in.outside[declared.ID]
 	})
 }
 

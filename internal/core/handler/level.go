@@ -8,7 +8,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Recorded tells whether objects of the kind get a record. Level-triggered handlers and timers need none: a new process
+// Recorded tells whether objects of the kind get a record. Level-triggered handlers, timers and daemons need none: a new process
 // looks at everything anew.
 func (k Kind) Recorded() bool {
 	for _, declared := range k.Handlers {

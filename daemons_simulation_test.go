@@ -1,0 +1,163 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// guards are what daemons have in another system: a guard for each object, of a size, as long as the object is there.
+type guards struct {
+	mu    sync.Mutex
+	sizes map[string]int64
+}
+
+func (g *guards) set(p *einmaltest.Process, name string, size int64) error {
+	return p.Effect("guard "+name, func() (any, error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.sizes[name] = size; size == 0 {
+			delete(g.sizes, name)
+		}
+		return size, nil
+	})
+}
+
+// left are the guards that are there.
+func (g *guards) left() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Sprint(g.sizes)
+}
+
+// guarded declares a daemon that keeps a guard of its object's size, notes it in the status, and takes the guard away when
+// the object goes.
+func guarded[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process, outside *guards) {
+	kind.Daemon("guard", func(ctx context.Context, c *einmal.Change[T]) error {
+		guarded := int64(0)
+		for {
+			if size := of.size(c.Object); size != guarded {
+				if err := outside.set(p, of.name(c.Object), size); err != nil {
+					return err
+				}
+				guarded = size
+				of.setPhase(c.Object, fmt.Sprintf("guarded, size %d", size))
+			}
+			if err := c.Sync(ctx); err != nil {
+				return err
+			}
+			if err := pause(ctx, 20*time.Second); err != nil {
+				return err
+			}
+		}
+	}, einmal.Backoff(time.Second, 10*time.Second))
+	kind.OnUpdate("follow", nothing[T])
+	kind.OnDelete("dismiss", func(_ context.Context, c *einmal.Change[T]) error { return outside.set(p, of.name(c.Object), 0) })
+}
+
+// guardedLife creates a guarded object, changes it and may delete it.
+func guardedLife[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, then func()) {
+	outside := &guards{sizes: map[string]int64{}}
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		declared, of := kind(op)
+		guarded(declared, of, p, outside)
+		declared.Timer("tick", nothing[T], einmal.Interval(time.Minute))
+		return op
+	})
+	w.Create(one)
+	w.Advance(90 * time.Second)
+	w.Patch(one, `{"spec":{"size":2}}`)
+	w.Advance(time.Minute)
+	then()
+	w.Advance(10 * time.Minute)
+	w.Outcome("guards", outside.left())
+}
+
+// Principle 9 for daemons (scenarios 62, 63 and 69): whatever goes wrong, also when two processes have a daemon each, the end is
+// the same, and a process that has crashed does nothing more.
+func TestWhateverGoesWrongDaemonsEndTheSame(t *testing.T) {
+	t.Run("widgets", func(t *testing.T) {
+		einmaltest.Explore(t, func(w *einmaltest.World) { guardedLife(w, declareWidgets, newWidget(), func() {}) })
+	})
+	t.Run("gadgets, deleted", func(t *testing.T) {
+		einmaltest.Explore(t, func(w *einmaltest.World) {
+			gadget := newGadget()
+			guardedLife[unstructured.Unstructured](w, declareGadgets, gadget, func() { w.Delete(gadget) })
+		})
+	})
+}
+
+// Design §9 and principle 6: a thousand objects with an hourly timer and a daemon each for a day: every tick is made, nothing
+// is written but the finalizers of the first minute, memory stays as it is, and no goroutine is left behind: the
+// bubble of the test would not end.
+func TestTenThousandTicksAndAThousandDaemonsInADay(t *testing.T) {
+	var mu sync.Mutex
+	ticks, running := 0, 0
+	count := func(what *int, by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		*what += by
+	}
+	declare := func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.Timer("tick", func(context.Context, *einmal.Change[Widget]) error { count(&ticks, 1); return nil },
+			einmal.Interval(time.Hour), einmal.Sharp(), einmal.Jitter(10*time.Minute))
+		widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			count(&running, 1)
+			defer count(&running, -1)
+			return untilStopped(ctx, c)
+		})
+	}
+	virtually(t, io.Discard, declare, func(t *testing.T, w *virtualWorld) {
+		for i := range guardedObjects {
+			if err := w.User.Create(t.Context(), widgetNamed(fmt.Sprintf("w-%d", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(time.Hour)
+		writes, before := len(w.Writes()), heap()
+		mu.Lock()
+		begun, first := running, ticks
+		mu.Unlock()
+		if begun != guardedObjects || first != guardedObjects || writes != guardedObjects {
+			t.Errorf("after an hour there were %d daemons, %d ticks and %d writes", begun, first, writes)
+		}
+		began := time.Now()
+		w.Pass(23 * time.Hour)
+		after := heap()
+		t.Logf("%d objects: heap %d KiB after an hour and %d KiB after a day, at %s of virtual time", guardedObjects, before>>10, after>>10, time.Since(began))
+		mu.Lock()
+		if ticks != 24*guardedObjects || running != guardedObjects || len(w.Writes()) != writes {
+			t.Errorf("after a day there were %d daemons, %d ticks and %d writes more", running, ticks, len(w.Writes())-writes)
+		}
+		mu.Unlock()
+		const noted = 400 // bytes that the simulation keeps of each call
+		if after > before+before/10+23*guardedObjects*noted {
+			t.Errorf("memory grows: from %d to %d bytes", before, after)
+		}
+		w.Stop()
+		if running != 0 {
+			t.Errorf("%d daemons go on", running)
+		}
+	})
+}
+
+// heap is what is in use when all that can go is gone.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

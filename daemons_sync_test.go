@@ -1,0 +1,108 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// Scenario 69: a daemon sees what its object was changed to, and writes while it runs.
+func TestADaemonReadsAndWritesWhileItRuns(t *testing.T) {
+	round := func(ctx context.Context, c *einmal.Change[Widget], n int, d *crew) error {
+		c.Object.Status.Phase = fmt.Sprintf("round %d, size %d", n, c.Object.Spec.Size)
+		if err := c.Sync(ctx); err != nil {
+			return err
+		}
+		d.add("%s", c.Object.Status.Phase)
+		if err := pause(ctx, time.Minute); err != nil {
+			c.Object.Status.Phase = "stopped"
+			return err
+		}
+		return c.Sync(ctx)
+	}
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.OnUpdate("resize", nothing[Widget])
+		widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			for n := 1; ; n++ {
+				if err := round(ctx, c, n, d); err != nil {
+					return err
+				}
+			}
+		})
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(90 * time.Second)
+		w.Patch(widgetOf("one"), `{"spec":{"size":7}}`)
+		w.Advance(time.Minute)
+		d.expect(w, "round 1, size 1", "round 2, size 1", "round 3, size 7")
+		w.Stop()
+		one := widgetOf("one")
+		if w.Get(one); one.Status.Phase != "stopped" {
+			w.Errorf("what it has changed at the end is not written: the phase is %q", one.Status.Phase)
+		}
+	})
+}
+
+// What is not a daemon's to change fails, as for other handlers, and who is no daemon cannot write meanwhile.
+func TestWhatADaemonCannotWrite(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			d.add("make: %v", c.Sync(ctx))
+			return nil
+		}, einmal.OwnsStatus("phase"))
+		widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Status.Phase = "mine"
+			d.add("phase: %v", c.Sync(ctx))
+			c.Object.Status.Phase = ""
+			c.Object.Spec.Color = "a color of more than twenty letters" // The schema says no.
+			d.add("color: %v", c.Sync(ctx))
+			return untilStopped(ctx, c)
+		})
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		w.Stop()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for i, want := range []string{"make: sync: it is for daemons", "phase: sync: handler guard has changed what others own", "color: sync: the API server refused what the handler wrote"} {
+			if i >= len(d.lines) || !strings.HasPrefix(d.lines[i], want) {
+				w.Errorf("want %q, got %q", want, d.lines)
+			}
+		}
+	})
+}
+
+// Design §9: options of daemons in the wrong place, and others that mean nothing for them, are mistakes.
+func TestMistakesOfDaemonsAreTold(t *testing.T) {
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
+	widgets := einmal.For[Widget](op)
+	widgets.OnCreate("grace", nothing[Widget], einmal.StopGrace(time.Second))
+	widgets.Timer("abandon", nothing[Widget], einmal.Interval(time.Second), einmal.AbandonAfter(time.Second))
+	widgets.Daemon("interval", nothing[Widget], einmal.Interval(time.Second))
+	widgets.Daemon("never", nothing[Widget], einmal.AbandonAfter(0))
+	widgets.Daemon("below", nothing[Widget], einmal.StopGrace(-1))
+	widgets.Daemon("count", nothing[Widget], einmal.CountCrashes())
+	widgets.Daemon("save", nothing[Widget], einmal.SaveFirst())
+	widgets.Daemon("looks", nothing[Widget], einmal.Field("spec.size"))
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"handler grace of Widget: options StopGrace and AbandonAfter", "handler abandon of Widget: options StopGrace and AbandonAfter",
+		"handler interval of Widget: options Interval, Sharp", "handler never of Widget: option AbandonAfter: 0s leaves no time",
+		"handler below of Widget: option StopGrace: -1ns is below zero", "handler count of Widget: option CountCrashes",
+		"handler save of Widget: option SaveFirst", "handler looks of Widget: option Field without a match",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nbut:\n%v", want, err)
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// crew notes what daemons do, and that there is never more than one of an object.
+type crew struct {
+	notes
+
+	mu      sync.Mutex
+	running map[string]int
+	began   time.Time
+}
+
+// keep runs a daemon: it says when it begins and ends, and does what its body says in between.
+func (d *crew) keep(body func(ctx context.Context, c *einmal.Change[Widget]) error) einmal.HandlerFunc[Widget] {
+	return func(ctx context.Context, c *einmal.Change[Widget]) error {
+		d.add("%s begins at %s, attempt %d", c.Object.Name, d.now(), c.Attempt)
+		d.count(c.Object.Name, 1)
+		err := body(ctx, c)
+		d.count(c.Object.Name, -1)
+		if cause := context.Cause(ctx); cause != nil {
+			d.add("%s ends at %s: %v", c.Object.Name, d.now(), cause)
+		} else {
+			d.add("%s ends at %s", c.Object.Name, d.now())
+		}
+		return err
+	}
+}
+
+func (d *crew) now() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.began.IsZero() {
+		d.began = time.Now()
+	}
+	return time.Since(d.began).Round(time.Second)
+}
+
+func (d *crew) count(name string, by int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running == nil {
+		d.running = map[string]int{}
+	}
+	if d.running[name] += by; d.running[name] > 1 {
+		d.add("two daemons of %s at once", name)
+	}
+}
+
+// crewed runs an operator of widgets with a crew.
+func crewed(t *testing.T, declare func(*einmal.Kind[Widget], *crew), use func(*einmaltest.World, *crew)) {
+	t.Helper()
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		d := &crew{}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			declare(einmal.For[Widget](op), d)
+			return op
+		})
+		w.Advance(time.Second)
+		use(w, d)
+	})
+}
+
+// untilStopped is a daemon that waits until it is stopped.
+func untilStopped(ctx context.Context, _ *einmal.Change[Widget]) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Scenarios 62 and 63: a daemon is started once for each object, by each process, and stopped at the deletion, which waits
+// for it. The finalizer is all that is written.
+func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.Daemon("guard", d.keep(func(ctx context.Context, _ *einmal.Change[Widget]) error {
+			<-ctx.Done()
+			<-time.After(30 * time.Second)
+			return nil
+		}))
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(time.Hour)
+		w.Patch(widgetOf("one"), `{"spec":{"size":2}}`)
+		w.Advance(time.Hour)
+		w.Restart()
+		w.Advance(time.Hour)
+		d.expect(w, "one begins at 0s, attempt 1", "one ends at 2h0m30s: the operator stops", "one begins at 2h0m30s, attempt 1")
+		w.Delete(widgetOf("one"))
+		w.Advance(29 * time.Second)
+		if !w.Get(widgetOf("one")) {
+			w.Error("the object has gone before its daemon")
+		}
+		w.Advance(2 * time.Second)
+		if w.Get(widgetOf("one")) {
+			w.Error("the object waits for nobody")
+		}
+		d.expect(w, "one ends at 3h1m0s: the object is being deleted")
+		if made := w.Writes(); len(made) != 2 {
+			w.Errorf("written:\n%s", strings.Join(made, "\n"))
+		}
+	})
+}
+
+// Scenarios 64 and 65: who does not return is told to stop, then loses its context, then is abandoned, and the object goes.
+// Without a time to abandon it the object stays.
+func TestADaemonThatDoesNotReturn(t *testing.T) {
+	for name, test := range map[string]struct {
+		options []einmal.Option
+		gone    time.Duration
+		want    []string
+	}{
+		"with times": {
+			[]einmal.Option{einmal.StopGrace(10 * time.Second), einmal.AbandonAfter(20 * time.Second)},
+			30 * time.Second,
+			[]string{"one begins at 0s, attempt 1", "told at 1m0s", "cut at 1m10s", "one ends at 11m0s: the object is being deleted"},
+		},
+		"for ever": {nil, 10 * time.Minute, []string{"one begins at 0s, attempt 1", "told at 1m0s", "cut at 1m0s", "one ends at 11m0s: the object is being deleted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+				widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
+					<-c.Stopping()
+					d.add("told at %s", d.now())
+					<-ctx.Done()
+					d.add("cut at %s", d.now())
+					<-time.After(11*time.Minute - d.now())
+					c.Object.Status.Phase = "too late"
+					return nil
+				}), test.options...)
+			}, func(w *einmaltest.World, d *crew) {
+				w.Create(widgetOf("one"))
+				w.Advance(time.Minute)
+				w.Delete(widgetOf("one"))
+				w.Advance(test.gone - time.Second)
+				if !w.Get(widgetOf("one")) {
+					w.Error("the object has gone before its time")
+				}
+				w.Advance(2 * time.Second)
+				if w.Get(widgetOf("one")) {
+					w.Error("the object does not go")
+				}
+				w.Advance(10 * time.Minute)
+				d.expect(w, test.want...)
+			})
+		})
+	}
+}
+
+// Scenario 66: a daemon that returns is not started again, and neither is one that has failed for good, before the operator
+// starts again. The object goes without waiting.
+func TestADaemonThatReturnsHasEnded(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.Daemon("guard", d.keep(func(_ context.Context, c *einmal.Change[Widget]) error {
+			if c.Object.Name == "one" {
+				return nil
+			}
+			return einmal.Permanent(errors.New("never"))
+		}))
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(time.Second)
+		w.Create(widgetOf("two"))
+		w.Advance(time.Hour)
+		w.Patch(widgetOf("one"), `{"spec":{"size":2}}`)
+		w.Patch(widgetOf("two"), `{"spec":{"size":2}}`)
+		w.Advance(time.Hour)
+		d.expect(w, "one begins at 0s, attempt 1", "one ends at 0s", "two begins at 1s, attempt 1", "two ends at 1s")
+		w.Delete(widgetOf("two"))
+		w.Advance(time.Second)
+		if w.Get(widgetOf("two")) {
+			w.Error("the object waits for nobody")
+		}
+		w.Restart()
+		w.Advance(time.Minute)
+		d.expect(w, "one begins at 2h0m2s, attempt 1", "one ends at 2h0m2s")
+	})
+}
+
+// Scenario 67: a daemon is stopped when its object does not match any more, and started when it does again, however quickly
+// that changes: never before the one before it has returned.
+func TestADaemonFollowsItsFilters(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.Daemon("guard", d.keep(func(ctx context.Context, _ *einmal.Change[Widget]) error {
+			<-ctx.Done()
+			<-time.After(10 * time.Second)
+			return nil
+		}), einmal.Field("spec.size", einmal.Equals(1)))
+	}, func(w *einmaltest.World, d *crew) {
+		size := func(n int) { w.Patch(widgetOf("one"), fmt.Sprintf(`{"spec":{"size":%d}}`, n)) }
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		size(2)
+		w.Advance(time.Minute)
+		left := widgetOf("one")
+		if w.Get(left); len(left.Finalizers) > 0 {
+			w.Errorf("nobody needs the finalizers %v", left.Finalizers)
+		}
+		size(1)
+		w.Advance(time.Minute)
+		for n := range 9 { // It ends with 2.
+			size(2 - n%2)
+			w.Advance(time.Second)
+		}
+		size(1)
+		w.Advance(time.Minute)
+		const reason = "the object is not one that the daemon is for any more"
+		d.expect(w, "one begins at 0s, attempt 1", "one ends at 1m10s: "+reason, "one begins at 2m0s, attempt 1",
+			"one ends at 3m10s: "+reason, "one begins at 3m10s, attempt 1")
+	})
+}
+
+// Scenario 68: after an error a daemon is started again when its time has come. What it has changed in the attempt is
+// written.
+func TestADaemonIsStartedAgainAfterAnError(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
+			c.Object.Status.Phase += fmt.Sprint(c.Attempt)
+			switch c.Attempt {
+			case 1:
+				return einmal.RetryAfter(30*time.Second, errors.New("not yet"))
+			case 2:
+				panic("a bug")
+			}
+			return untilStopped(ctx, c)
+		}), einmal.Backoff(20*time.Second, time.Minute))
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(10 * time.Second)
+		one := widgetOf("one")
+		if w.Get(one); one.Status.Phase != "1" {
+			w.Errorf("after the first attempt the phase is %q", one.Status.Phase)
+		}
+		w.Advance(5 * time.Minute)
+		w.Stop()
+		if w.Get(one); one.Status.Phase != "13" { // A panic leaves half-made changes behind.
+			w.Errorf("at the end the phase is %q", one.Status.Phase)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		begun := slices.DeleteFunc(slices.Clone(d.lines), func(line string) bool { return !strings.Contains(line, "begins") })
+		if len(begun) != 3 || begun[1] != "one begins at 30s, attempt 2" || !strings.HasSuffix(begun[2], "attempt 3") {
+			w.Errorf("it said %q", d.lines)
+		}
+	})
+}
+
+// Scenario 75: when the operator stops its daemons and timers end, and then cleanup handlers run.
+func TestCleanupComesAfterDaemons(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		d := &crew{}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			op.OnCleanup("close", func(context.Context) error { d.add("cleanup"); return nil })
+			widgets := einmal.For[Widget](op)
+			widgets.Timer("tick", func(ctx context.Context, _ *einmal.Change[Widget]) error {
+				err := pause(ctx, 3*time.Second)
+				d.add("tick has ended")
+				return err
+			}, einmal.Interval(10*time.Second), einmal.Sharp())
+			widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
+				<-c.Stopping()
+				d.add("told")
+				<-ctx.Done()
+				<-time.After(time.Second)
+				return nil
+			}), einmal.StopGrace(5*time.Second))
+			widgets.Daemon("stubborn", func(ctx context.Context, _ *einmal.Change[Widget]) error {
+				<-ctx.Done()
+				<-time.After(20 * time.Second)
+				d.add("at last")
+				return nil
+			}, einmal.AbandonAfter(9*time.Second))
+			return op
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(11 * time.Second)
+		w.Stop()
+		w.Advance(time.Minute)
+		if d.lines = slices.DeleteFunc(d.lines, func(line string) bool { return strings.HasPrefix(line, "one begins") }); true {
+			d.expect(w, "tick has ended", "told", "tick has ended", "one ends at 14s: the operator stops", "cleanup", "at last")
+		}
+	})
+}
+
+// Scenario 76: an object that vanishes while the watch is not looking takes its daemons and its memos with it when the next
+// list shows that.
+func TestADaemonOfAVanishedObjectIsStopped(t *testing.T) {
+	type memory struct{ times int }
+	d := &crew{}
+	lost := simulation.Fault{Kind: simulation.EventLost, At: simulation.Point{What: "widgets.test.einmal.dev", N: 2}}
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
+			einmal.Memo[memory](c).times++
+			d.add("memo: %d", einmal.Memo[memory](c).times)
+			return untilStopped(ctx, c)
+		}), einmal.Optional())
+	}, func(t *testing.T, w *virtualWorld) {
+		w.Pass(time.Second)
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Second)
+		if err := w.User.Delete(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Hour)
+		if told := w.Events()[lost.At.What]; told < lost.At.N {
+			t.Errorf("the watch has told of %d events only: none was lost", told)
+		}
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		w.Stop()
+		if len(d.lines) < 6 || d.lines[1] != "memo: 1" || !strings.HasSuffix(d.lines[2], ": the object is gone") || d.lines[4] != "memo: 1" {
+			t.Errorf("it said %q", d.lines)
+		}
+	}, lost)
+}
+
+// Scenario 108 and footgun G2b: while a daemon takes its time, delete handlers that are done are not called again. The
+// object goes as soon as the daemon has ended.
+func TestADeleteHandlerRunsOnceBesideASlowDaemon(t *testing.T) {
+	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
+		widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { d.add("unmake"); return nil })
+		widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
+			<-ctx.Done()
+			<-time.After(10 * time.Minute)
+			c.Object.Status.Phase = "ended"
+			return nil
+		}))
+	}, func(w *einmaltest.World, d *crew) {
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		w.Delete(widgetOf("one"))
+		w.Advance(time.Minute)
+		w.Patch(widgetOf("one"), `{"spec":{"size":2}}`)
+		w.Advance(9*time.Minute - time.Second)
+		if !w.Get(widgetOf("one")) {
+			w.Error("the object has gone before its daemon")
+		}
+		if w.Advance(2 * time.Second); w.Get(widgetOf("one")) {
+			w.Error("the object waits for nobody")
+		}
+		d.expect(w, "one begins at 0s, attempt 1", "unmake", "one ends at 11m0s: the object is being deleted")
+	})
+}

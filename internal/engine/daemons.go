@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+// finalTries is how often an object is looked at for what its daemons have left when the operator stops.
+const finalTries = 10
+
+// Why daemons are stopped.
+var (
+	errObjectGone    = errors.New("the object is gone")
+	errObjectDeleted = errors.New("the object is being deleted")
+	errNotForIt      = errors.New("the object is not one that the daemon is for any more")
+	errOperatorStops = errors.New("the operator stops")
+)
+
+// daemons are the daemons of all objects of one kind. Passes start and stop them, and endDaemons ends them all: nobody else
+// does.
+type daemons struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName][]*daemon
+	// handed are changes that daemons want written, in their order.
+	handed map[types.NamespacedName][]handedIn
+	// closed: the operator stops, and none is started any more.
+	closed bool
+}
+
+// handedIn is what a daemon has changed.
+type handedIn struct {
+	uid   string
+	run   handler.Run
+	edits []patch.Edit
+	// answer is told what has become of it; nil for nobody.
+	answer func(object.Body, error)
+}
+
+// startDaemons starts those daemons that the object is to have and has not.
+func (p *pass) startDaemons() {
+	if p.stopping() {
+		return
+	}
+	for _, declared := range p.plan.Daemons {
+		d := &daemon{
+			keeper: p.keeper, handler: p.kind.handler(declared.ID), key: p.key, uid: p.memory.uid, began: p.newest(),
+			memo: p.memos.of(p.memory.uid)(), stopping: make(chan struct{}), left: make(chan struct{}),
+			run: handler.Run{
+				Declaration: declared, Reason: declared.Verb, Attempt: 1, Started: time.Now(),
+				MaybeRepeated: p.memory.inherited || p.memory.begun[declared.ID],
+			},
+		}
+		if d.newest = d.began; p.daemons.add(d) {
+			p.memory.begun[declared.ID] = true
+			go d.live()
+		}
+	}
+}
+
+// newest is the object as the pass leaves it.
+func (p *pass) newest() object.Body {
+	if body, err := p.kind.Canonical(p.base); p.exact && err == nil {
+		return body
+	}
+	return p.body
+}
+
+// stopDaemons stops those daemons that the object is not to have any more.
+func (p *pass) stopDaemons() {
+	deleting := object.Text(p.body, "metadata", "deletionTimestamp") != ""
+	p.daemons.stop(p.key, func(d *daemon) error {
+		wanted := slices.ContainsFunc(p.plan.Daemons, func(declared handler.Declaration) bool { return declared.ID == d.handler.ID })
+		switch {
+		case d.uid != p.memory.uid:
+			return errObjectGone
+		case deleting:
+			return errObjectDeleted
+		case !wanted:
+			return errNotForIt
+		default:
+			return nil
+		}
+	})
+}
+
+// endDaemons waits until all daemons have ended, or are abandoned, after the operator was told to stop and its passes are
+// over. What they have left is written then, unless another replica may act.
+func (k *keeper) endDaemons(ctx context.Context) {
+	k.daemons.close()
+	for _, d := range k.daemons.all() {
+		<-d.left
+	}
+	if k.election.lost() {
+		return
+	}
+	ctx, cancel := k.detached(ctx)
+	defer cancel()
+	for _, key := range k.daemons.unwritten() {
+		for tries := 0; k.daemons.waiting(key) && tries < finalTries; tries++ {
+			if last := k.memories.at(key); last != nil {
+				last.patience, last.quiet = time.Time{}, time.Time{}
+			}
+			if _, err := k.pass(ctx, key); err != nil {
+				k.log.Error("what a daemon has changed cannot be written any more", "object", key.String(), "error", k.scrubbed(err))
+				break
+			}
+		}
+	}
+}
+
+// deliver writes what a daemon has handed in.
+func (p *pass) deliver(ctx context.Context, handed handedIn) error {
+	w := &work{
+		keepRecord: true, record: p.plan.Record, current: p.essence(p.body), written: p.body, answered: handed.answer,
+	}
+	p.noteTouches(w, handed.run, handed.edits)
+	w.rest, w.status = patch.Split(handed.edits)
+	return p.save(ctx, w)
+}
+
+// answer tells what has become of what was handed in.
+func (w *work) answer(written object.Body, err error) {
+	if w.answered != nil {
+		w.answered(written, err)
+	}
+}
+
+// wake takes the object to its next pass.
+func (k *keeper) wake(key types.NamespacedName) { k.queue.Add(reconcile.Request{NamespacedName: key}) }
+
+// add adds a daemon, unless there is one in its place, which may have ended, or may be about to.
+func (a *daemons) add(d *daemon) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := slices.ContainsFunc(a.byKey[d.key], func(other *daemon) bool { return other.uid == d.uid && other.handler.ID == d.handler.ID })
+	if taken || a.closed {
+		return false
+	}
+	if a.byKey == nil {
+		a.byKey = map[types.NamespacedName][]*daemon{}
+	}
+	a.byKey[d.key] = append(a.byKey[d.key], d)
+	d.ctx, d.cancel = context.WithCancelCause(context.Background())
+	return true
+}
+
+// stop tells daemons of an object to stop, for which there is a reason.
+func (a *daemons) stop(key types.NamespacedName, why func(*daemon) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, d := range slices.Clone(a.byKey[key]) {
+		if reason := why(d); reason != nil {
+			a.stopOne(d, reason)
+		}
+	}
+}
+
+// stopOne begins the stages of a daemon's end. One that has ended already makes room. The lock is held.
+func (a *daemons) stopOne(d *daemon, reason error) {
+	if d.ended {
+		a.remove(d)
+		return
+	}
+	if d.stopped {
+		return
+	}
+	d.stopped = true
+	close(d.stopping)
+	grace := d.handler.StopGrace
+	if errors.Is(reason, errOperatorStops) {
+		grace = min(grace, d.keeper.settings.Grace)
+	}
+	if d.keeper.election.lost() {
+		grace = 0
+	}
+	if grace == 0 {
+		d.cancel(reason)
+	} else {
+		d.stages = append(d.stages, time.AfterFunc(grace, func() { d.cancel(reason) }))
+	}
+	if d.handler.Abandon > 0 {
+		d.stages = append(d.stages, time.AfterFunc(grace+d.handler.Abandon, d.abandon))
+	}
+	d.log().Info("daemon is to stop", "reason", reason.Error())
+}
+
+// close tells all daemons to stop, since the operator does.
+func (a *daemons) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, ofOne := range a.byKey {
+		for _, d := range slices.Clone(ofOne) {
+			a.stopOne(d, errOperatorStops)
+		}
+	}
+}
+
+// end notes that a daemon has returned. If it was told to stop it makes room, else it stays, so that it is not started again.
+func (a *daemons) end(d *daemon) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, stage := range d.stages {
+		stage.Stop()
+	}
+	if d.ended = true; d.stopped {
+		a.remove(d)
+	}
+	if d.abandoned {
+		d.keeper.strays.Add(-1)
+		return
+	}
+	close(d.left)
+}
+
+// abandon notes that nobody waits for a daemon any more. It is false when it has returned meanwhile.
+func (a *daemons) abandon(d *daemon) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d.ended {
+		return false
+	}
+	d.abandoned = true
+	d.keeper.strays.Add(1)
+	close(d.left)
+	return true
+}
+
+// remove makes room where a daemon was. The lock is held.
+func (a *daemons) remove(d *daemon) {
+	rest := slices.DeleteFunc(slices.Clone(a.byKey[d.key]), func(other *daemon) bool { return other == d })
+	if a.byKey[d.key] = rest; len(rest) == 0 {
+		delete(a.byKey, d.key)
+	}
+}
+
+// hold tells whether a daemon of the object has neither ended nor been abandoned.
+func (a *daemons) hold(key types.NamespacedName, uid string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.byKey[key], func(d *daemon) bool { return d.uid == uid && !d.ended && !d.abandoned })
+}
+
+func (a *daemons) all() []*daemon {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []*daemon
+	for _, ofOne := range a.byKey {
+		found = append(found, ofOne...)
+	}
+	return found
+}
+
+// hand takes what a daemon has changed, for the next pass of its object. What an abandoned one has changed is not taken.
+func (a *daemons) hand(d *daemon, in handedIn) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d.abandoned {
+		return false
+	}
+	if a.handed == nil {
+		a.handed = map[types.NamespacedName][]handedIn{}
+	}
+	in.uid = d.uid
+	a.handed[d.key] = append(a.handed[d.key], in)
+	return true
+}
+
+// take gives what is to be written next of an object. What is left of one that had the name before is dropped.
+func (a *daemons) take(key types.NamespacedName, uid string, now bool) (next handedIn, is bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rest := slices.DeleteFunc(a.handed[key], func(in handedIn) bool { return in.uid != uid })
+	if is = len(rest) > 0 && now; is {
+		next, rest = rest[0], rest[1:]
+	}
+	if len(rest) == 0 {
+		delete(a.handed, key)
+	} else {
+		a.handed[key] = rest
+	}
+	return next, is
+}
+
+// drop forgets what was handed in of an object that is gone.
+func (a *daemons) drop(key types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.handed, key)
+}
+
+func (a *daemons) waiting(key types.NamespacedName) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.handed[key]) > 0
+}
+
+// unwritten are the objects of which something was handed in and not written.
+func (a *daemons) unwritten() []types.NamespacedName {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var keys []types.NamespacedName
+	for key := range a.handed {
+		keys = append(keys, key)
+	}
+	return keys
+}
