@@ -56,8 +56,9 @@ type Operator struct {
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by somebody else's manager.
 	lease *kube.Leadership
-	// alarm is told by the cache of watches in trouble.
-	alarm engine.Alarm
+	// alarm is told by the cache of watches in trouble; streams knows how they fare, in a manager of the operator's own.
+	alarm   engine.Alarm
+	streams *kube.Streams
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
@@ -158,7 +159,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Events:  mgr.GetEventRecorder(op.settings.Identity),
-		Metrics: counted, Alarm: &op.alarm,
+		Metrics: counted, Alarm: &op.alarm, Streams: op.streams,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {
@@ -223,6 +224,9 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	if config.QPS == 0 {
 		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
 	}
+	if err := op.follow(config); err != nil {
+		return nil, err
+	}
 	stop := op.settings.Grace + stopMargin
 	managed := ctrl.Options{
 		Scheme: op.scheme, Cache: op.CacheOptions(), Logger: op.libraryLog(),
@@ -240,6 +244,17 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// follow looks how the watches fare of a manager with this configuration.
+func (op *Operator) follow(config *rest.Config) error {
+	counted, err := metrics.Register(crmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	op.streams = &kube.Streams{Noted: func(resource, complaint string) { counted.Watch(op.settings.Identity, resource, complaint) }}
+	config.Wrap(op.streams.Follow)
+	return nil
 }
 
 // libraryLog is where controller-runtime logs: the operator's own log, but its routine only in detail.

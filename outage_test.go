@@ -30,6 +30,7 @@ func TestTroubleOnTheWayToARealControlPlane(t *testing.T) {
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
 	w := newWorld(t)
 	t.Run("a connection falls silent (scenario 88)", w.silentConnection)
+	t.Run("nothing gets through for a while (scenarios 88 and 89)", w.cutOff)
 	t.Run("the token is not valid any more (scenario 91)", w.tokenReplaced)
 }
 

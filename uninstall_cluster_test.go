@@ -29,7 +29,7 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 		return op
 	}
 	address := freeAddress(t)
-	stop := runShown(t, made(), w.account, address)
+	stop := runShown(t, made(), w.account, einmal.RunOptions{MetricsAddress: address})
 	for _, use := range carriers() {
 		w.marked(t, use, "kept")
 		w.marked(t, use, "stuck")

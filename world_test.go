@@ -132,15 +132,15 @@ func (w *world) operator(t *testing.T, use carrier, plan plan) (stop func()) {
 
 func (w *world) run(t *testing.T, op *einmal.Operator, account *rest.Config) (stop func()) {
 	t.Helper()
-	return runShown(t, op, account, "")
+	return runShown(t, op, account, einmal.RunOptions{})
 }
 
-// runShown runs an operator that shows its metrics.
-func runShown(t *testing.T, op *einmal.Operator, account *rest.Config, metrics string) (stop func()) {
+// runShown runs an operator that shows how it is.
+func runShown(t *testing.T, op *einmal.Operator, account *rest.Config, options einmal.RunOptions) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // It is stopped in order, before the test's own ends.
 	ended := make(chan error, 1)
-	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{MetricsAddress: metrics}) }()
+	go func() { ended <- op.Run(ctx, account, options) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		select {

@@ -33,6 +33,8 @@ type Operator struct {
 	Election  Election
 	// Alarm tells of watches in trouble.
 	Alarm *Alarm
+	// Streams knows how watches fare; nil where nobody knows.
+	Streams *kube.Streams
 
 	voice   *voice
 	begun   atomic.Bool
@@ -146,6 +148,9 @@ func (o *Operator) Ready() error {
 		if err := o.readyLocked(kind.GVK.Kind, kind.GVK.String()); err != nil {
 			return err
 		}
+	}
+	if err := o.Streams.Trouble(watchPatience); err != nil {
+		return err
 	}
 	for _, watched := range o.watched() {
 		if err := o.readyLocked(watched.GVK.Kind, watched.place()); err != nil {

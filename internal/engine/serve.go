@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,7 +18,8 @@ import (
 // operator goes on with its other kinds), and the back-off of passes that fail as a whole.
 const (
 	lookEvery       = time.Second
-	lookSoon        = lookEvery / 10 // for a schema that is about to be published
+	watchPatience   = 5 * time.Second // how long a watch may fail before readiness tells of it
+	lookSoon        = lookEvery / 10  // for a schema that is about to be published
 	listPatience    = 10 * 365 * 24 * time.Hour
 	firstPassRetry  = 200 * time.Millisecond
 	longestPassWait = 2 * time.Minute
@@ -38,6 +40,9 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		if err := o.Cache.RemoveInformer(ctx, kind.New()); err != nil {
 			return fmt.Errorf("let go of the cache: %w", err)
 		}
+		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
+		o.Streams.Forget(resource)
+		o.Metrics.Unwatched(o.Settings.Identity, resource)
 	}
 }
 

@@ -38,6 +38,8 @@ const (
 	dropped
 	contradictions
 	woken
+	watches
+	watchFailures
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -85,6 +87,14 @@ func Families() []Family {
 			Name: "einmal_handler_wakes_total", Type: counter, Labels: slices.Concat(handler, []string{"by"}),
 			Help: "Changes of related objects that have woken a handler, by their kind. Several changes can lead to one run.",
 		},
+		watches: {
+			Name: "einmal_watch_healthy", Type: gauge, Labels: []string{"operator", "resource"},
+			Help: "Whether the last request to watch a resource was answered: 1, or 0 as long as it is refused or does not arrive.",
+		},
+		watchFailures: {
+			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource"},
+			Help: "Requests to watch a resource that were refused or did not arrive. Each is tried again.",
+		},
 	}
 }
 
@@ -92,7 +102,7 @@ func Families() []Family {
 type Metrics struct {
 	counters  map[int]*prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	pending   *prometheus.GaugeVec
+	gauges    map[int]*prometheus.GaugeVec
 }
 
 // Register gives the metrics on the registry. They are put there once, however many operators ask.
@@ -111,7 +121,7 @@ func Register(registry prometheus.Registerer) (*Metrics, error) {
 }
 
 func newMetrics() *Metrics {
-	m := &Metrics{counters: map[int]*prometheus.CounterVec{}}
+	m := &Metrics{counters: map[int]*prometheus.CounterVec{}, gauges: map[int]*prometheus.GaugeVec{}}
 	for at, family := range Families() {
 		switch family.Type {
 		case histogram:
@@ -119,7 +129,7 @@ func newMetrics() *Metrics {
 				Name: family.Name, Help: family.Help, Buckets: buckets(),
 			}, family.Labels)
 		case gauge:
-			m.pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: family.Name, Help: family.Help}, family.Labels)
+			m.gauges[at] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: family.Name, Help: family.Help}, family.Labels)
 		default:
 			m.counters[at] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: family.Name, Help: family.Help}, family.Labels)
 		}
@@ -133,7 +143,10 @@ func buckets() []float64 {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.durations, m.pending}
+	all := []prometheus.Collector{m.durations}
+	for _, one := range m.gauges {
+		all = append(all, one)
+	}
 	for _, one := range m.counters {
 		all = append(all, one)
 	}
@@ -169,7 +182,7 @@ func (m *Metrics) Kind(operator, kind string) *Kind {
 	m.counters[lost].WithLabelValues(operator, kind)
 	m.counters[conflicts].WithLabelValues(operator, kind)
 	m.counters[dropped].WithLabelValues(operator, kind)
-	m.pending.WithLabelValues(operator, kind).Set(0)
+	m.gauges[pending].WithLabelValues(operator, kind).Set(0)
 	return &Kind{metrics: m, operator: operator, kind: kind, pending: map[string]struct{}{}}
 }
 
@@ -233,8 +246,23 @@ func (k *Kind) Settled(object string) {
 }
 
 func (k *Kind) tellPending() {
-	k.metrics.pending.WithLabelValues(k.operator, k.kind).Set(float64(len(k.pending)))
+	k.metrics.gauges[pending].WithLabelValues(k.operator, k.kind).Set(float64(len(k.pending)))
 }
 
 // Close ends the counting: this process does not know any more what is pending.
-func (k *Kind) Close() { k.metrics.pending.DeleteLabelValues(k.operator, k.kind) }
+func (k *Kind) Close() { k.metrics.gauges[pending].DeleteLabelValues(k.operator, k.kind) }
+
+// Watch notes an answer to a request of an operator's watch, with what is wrong with it; "" for nothing.
+func (m *Metrics) Watch(operator, resource, complaint string) {
+	healthy := 1.0
+	if complaint != "" {
+		healthy = 0
+		m.counters[watchFailures].WithLabelValues(operator, resource).Inc()
+	}
+	m.gauges[watches].WithLabelValues(operator, resource).Set(healthy)
+}
+
+// Unwatched notes that an operator does not watch a resource any more.
+func (m *Metrics) Unwatched(operator, resource string) {
+	m.gauges[watches].DeleteLabelValues(operator, resource)
+}

@@ -72,6 +72,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Refused("make")
 		kind.Contradiction("make", "other")
 		kind.Woken("make", "ConfigMap")
+		m.Watch("a.example.com", "widgets.example.com", "refused")
 	}
 	use("default/first")
 	for i := range 100 {

@@ -1,0 +1,127 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// wire stands between an operator and the API server, and can be cut.
+type wire struct {
+	target, address string
+
+	mu       sync.Mutex
+	listener net.Listener
+	ends     []net.Conn
+}
+
+// join lets connections through.
+func (w *wire) join(t *testing.T) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.listener, w.address = listener, listener.Addr().String()
+	w.mu.Unlock()
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := new(net.Dialer).DialContext(context.Background(), "tcp", w.target)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.ends = append(w.ends, from, to)
+			w.mu.Unlock()
+			go pump(from, to)
+			go pump(to, from)
+		}
+	}()
+}
+
+func pump(from, to net.Conn) {
+	_, _ = io.Copy(to, from)
+	_, _ = from.Close(), to.Close()
+}
+
+// cut breaks all connections, and refuses new ones.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.listener.Close()
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+	w.ends = nil
+}
+
+// cutOff shows that readiness tells of a watch that does not come through, and that all is well again afterwards.
+func (w *world) cutOff(t *testing.T) {
+	between := &wire{target: strings.TrimPrefix(w.account.Host, "https://"), address: "127.0.0.1:0"}
+	between.join(t)
+	t.Cleanup(between.cut)
+	account := rest.CopyConfig(w.account)
+	account.Host = "https://" + between.address
+	j, use, health, shown := &journal{}, typedCarrier(), freeAddress(t), freeAddress(t)
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds))
+	use.declare(op, plan{journal: j})
+	stop := runShown(t, op, account, einmal.RunOptions{HealthAddress: health, MetricsAddress: shown})
+	w.create(t, use, "before")
+	w.called(t, use, j, "before", "make (create, attempt 1)")
+	answers(t, "http://"+health+"/readyz?verbose", http.StatusOK, "ok")
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(1))
+	between.cut()
+	answers(t, "http://"+health+"/readyz?verbose", http.StatusInternalServerError, "failed")
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(0))
+	w.create(t, use, "meanwhile")
+	w.edit(t, use, "before", "size", int64(2))
+	between.join(t)
+	w.called(t, use, j, "meanwhile", "make (create, attempt 1)")
+	w.called(t, use, j, "before", "make (create, attempt 1)", "resize (update, attempt 1)")
+	answers(t, "http://"+health+"/readyz?verbose", http.StatusOK, "ok")
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(1))
+	stop()
+	w.delete(t, use, "before")
+	w.delete(t, use, "meanwhile")
+}
+
+func watchMetric(healthy int) string {
+	return fmt.Sprintf(`einmal_watch_healthy{operator="%s",resource="widgets.%s"} %d`, testIdentity, testGroup, healthy)
+}
+
+// answers waits until an address answers with a code, and with words in its text.
+func answers(t *testing.T, address string, code int, words string) {
+	t.Helper()
+	cluster.Eventually(t, address+" says "+words, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if err == nil && (answer.StatusCode != code || !strings.Contains(string(text), words)) {
+			err = fmt.Errorf("%s: %.200s", answer.Status, text)
+		}
+		return err
+	})
+}
