@@ -81,7 +81,7 @@ type Change[T any] struct {
 	WokenBy []Related
 	// Started is when the first attempt was made.
 	Started time.Time
-	// Client reads and writes other objects. Handled kinds, and those of Owns and Watches, are read from the cache with Get, in the
+	// Client reads and writes other objects. Handled kinds, and those of Owns, Watches and Index, are read from the cache with Get, in the
 	// Go type that they were declared with; all else goes to the API server.
 	// Updates and merge patches of handled objects leave their records alone.
 	Client client.Client

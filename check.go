@@ -52,8 +52,8 @@ func (op *Operator) check() error {
 		found = append(found, declared.check())
 	}
 	_, err := op.rights()
-	_, unrelated := op.relations()
-	return errors.Join(append(found, err, unrelated)...)
+	_, unwatched := op.watched()
+	return errors.Join(append(found, err, unwatched, op.checkIndexes())...)
 }
 
 // checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.

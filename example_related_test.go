@@ -26,23 +26,41 @@ func ExampleOwns() {
 	// Output:
 }
 
-// Widgets are built anew when the defaults of their namespace change.
+// Widgets are painted anew when the ConfigMap changes that they name in their color. The index knows who names which.
 func ExampleWatches() {
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
-	build := func(ctx context.Context, c *einmal.Change[Widget]) error {
-		defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: "defaults"}}
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(defaults), defaults); err != nil {
-			return client.IgnoreNotFound(err)
+	widgets := einmal.For[Widget](op)
+	users := indexColors(op)
+	paint := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		palette := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: c.Object.Spec.Color}}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(palette), palette); err != nil {
+			return client.IgnoreNotFound(err) // It is called again when there is one.
 		}
-		c.Object.Status.Phase = "built in " + defaults.Data["color"]
+		c.Object.Status.Phase = "painted in " + palette.Data["shade"]
 		return nil
 	}
-	einmal.For[Widget](op).Reconcile("build", build, einmal.Watches(func(config *corev1.ConfigMap) []types.NamespacedName {
-		var concerned []types.NamespacedName
-		for _, name := range config.Annotations { // Who uses the defaults is noted there.
-			concerned = append(concerned, types.NamespacedName{Name: name})
-		}
-		return concerned
+	widgets.Reconcile("paint", paint, einmal.Watches(func(palette *corev1.ConfigMap) []types.NamespacedName {
+		return users.Get(palette.Namespace + "/" + palette.Name)
 	}))
+	// Output:
+}
+
+// indexColors finds the widgets that use a color. An object has one value for each of its keys.
+func indexColors(op *einmal.Operator) *einmal.Lookup[string, types.NamespacedName] {
+	return einmal.Index(op, "by-color", func(widget *Widget) (map[string]types.NamespacedName, error) {
+		return map[string]types.NamespacedName{
+			widget.Namespace + "/" + widget.Spec.Color: client.ObjectKeyFromObject(widget),
+		}, nil
+	}, einmal.Field("spec.color", einmal.Present()))
+}
+
+// A handler of any kind can ask: here, who else has its color.
+func ExampleIndex() {
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	users := indexColors(op)
+	einmal.For[Widget](op).OnCreate("greet", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Log.Info("hello", "neighbours", len(users.Get(c.Object.Namespace+"/"+c.Object.Spec.Color))-1)
+		return nil
+	})
 	// Output:
 }

@@ -47,6 +47,7 @@ type Operator struct {
 	access   []access
 	applies  bool
 	kinds    []*declaredKind
+	indexes  []*declaredIndex
 	// activities are the handlers of the operator itself.
 	activities activities
 	mistakes   []error
@@ -165,9 +166,11 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	for _, declared := range op.kinds {
 		driver.Kinds = append(driver.Kinds, declared.kind)
 	}
-	if driver.Relations, err = op.relations(); err != nil {
+	watched, err := op.watched()
+	if err != nil {
 		return nil, err
 	}
+	driver.Relations, driver.Indexes = watched.relations, watched.indexes
 	op.client = driver.Client()
 	if err := op.join(driver, mgr); err != nil {
 		return nil, err

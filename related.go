@@ -171,47 +171,65 @@ func partial(example client.Object) bool {
 	return is
 }
 
-// relations are what wakes handlers, each in the form in which it is cached, and all that is wrong with them.
-func (op *Operator) relations() ([]engine.Relation, error) {
+// watching is what is watched beside handled kinds.
+type watching struct {
+	relations []engine.Relation
+	indexes   []engine.Index
+}
+
+// watched is what wakes handlers and what is indexed, each in the form in which it is cached, and all that is wrong with it.
+func (op *Operator) watched() (watching, error) {
 	var found []error
 	forms := cachedForms{}
 	for _, declared := range op.kinds {
 		_ = forms.add(declared.kind.GVK, "For", declared.kind.New) // Handled kinds are checked elsewhere.
 	}
-	op.eachRelated(func(of *declaredKind, one relatedKind) {
-		where := fmt.Sprintf("handler %q of %s: option %s of %s", one.handler, of.kind.GVK.Kind, one.option, one.goType)
+	op.eachRelated(func(where string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
 		if err == nil {
 			err = forms.add(gvk, "option "+one.option, one.formOf(gvk))
 		}
 		if err != nil {
-			found = append(found, fmt.Errorf("%s: %w", where, err))
+			found = append(found, fmt.Errorf("%s of %s: %w", where, one.goType, err))
 		}
 	})
 	if len(found) > 0 {
-		return nil, errors.Join(found...)
+		return watching{}, errors.Join(found...)
 	}
-	var relations []engine.Relation
-	op.eachRelated(func(of *declaredKind, one relatedKind) {
-		gvk, _ := op.relatedGVK(one) // It was asked above.
-		relation := engine.Relation{
-			Watched: engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty},
-			Of:      of.kind.GVK, Handler: one.handler,
-		}
-		if one.names != nil {
-			relation.Names = func(cached client.Object) []types.NamespacedName { return one.names(one.shown(cached)) }
-		}
-		relations = append(relations, relation)
-	})
-	return relations, nil
-}
-
-func (op *Operator) eachRelated(do func(*declaredKind, relatedKind)) {
+	var all watching
 	for _, declared := range op.kinds {
 		for _, one := range declared.related {
-			do(declared, one)
+			gvk, _ := op.relatedGVK(one) // It was asked above.
+			watched := engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
+			all.relations = append(all.relations, one.relationOf(declared.kind.GVK, watched))
 		}
 	}
+	for _, declared := range op.indexes {
+		gvk, _ := op.relatedGVK(declared.relatedKind) // It was asked above.
+		all.indexes = append(all.indexes, declared.at(gvk, forms[gvk.GroupKind()].empty))
+	}
+	return all, nil
+}
+
+// eachRelated calls a function for each kind that is watched for the sake of others, and says where it is declared.
+func (op *Operator) eachRelated(do func(string, relatedKind)) {
+	for _, declared := range op.kinds {
+		for _, one := range declared.related {
+			do(fmt.Sprintf("handler %q of %s: option %s", one.handler, declared.kind.GVK.Kind, one.option), one)
+		}
+	}
+	for _, declared := range op.indexes {
+		do(fmt.Sprintf("index %q", declared.index.ID), declared.relatedKind)
+	}
+}
+
+// relationOf wakes the handler of a kind by what is watched.
+func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watched) engine.Relation {
+	relation := engine.Relation{Watched: watched, Of: of, Handler: r.handler}
+	if r.names != nil {
+		relation.Names = func(cached client.Object) []types.NamespacedName { return r.names(r.shown(cached)) }
+	}
+	return relation
 }
 
 // formOf makes empty objects of the form in which the kind is to be cached: of Secrets that are only owned, the metadata.
@@ -235,7 +253,7 @@ func (op *Operator) allowRelated(rights *engine.Rights, definitions map[schema.G
 	for _, declared := range op.kinds {
 		allowed[declared.kind.GVK.GroupKind()] = true
 	}
-	op.eachRelated(func(_ *declaredKind, one relatedKind) {
+	op.eachRelated(func(_ string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
 		if err != nil || allowed[gvk.GroupKind()] {
 			return // What is wrong is a registration mistake.

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -25,17 +25,24 @@ func gadgetOf(name string, size int) *unstructured.Unstructured {
 	return gadget
 }
 
-// combined keeps a ConfigMap with the sizes of a widget and of the gadget of its name, and a Secret.
+// combined keeps a ConfigMap with the sizes of a widget and of the gadget of its name, as indexes tell them, and a Secret. The
+// indexes are as new as what wakes the handler: it is not called again when they catch up.
 func combined(op *einmal.Operator) {
+	gadgets := einmal.Index(op, "by-name", func(gadget *unstructured.Unstructured) (map[string]int64, error) {
+		size, _, err := unstructured.NestedInt64(gadget.Object, "spec", "size")
+		return map[string]int64{gadget.GetName(): size}, err
+	}, einmal.GVK(testGroup, "v1", "Gadget"))
+	own := einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) {
+		return map[string]int{widget.Name: widget.Spec.Size}, nil
+	})
 	sync := func(ctx context.Context, c *einmal.Change[Widget]) error {
-		sizes, gadget := fmt.Sprint(c.Object.Spec.Size), gadgetOf("", 0)
-		err := c.Client.Get(ctx, types.NamespacedName{Namespace: c.Object.Namespace, Name: c.Object.Name}, gadget)
-		if err == nil {
-			size, _, _ := unstructured.NestedInt64(gadget.Object, "spec", "size")
-			sizes += fmt.Sprint(" and ", size)
-		} else if !apierrors.IsNotFound(err) {
+		sizes, gadget := fmt.Sprint(own.Get(c.Object.Name)), gadgetOf(c.Object.Name, 0)
+		gadget.SetNamespace(c.Object.Namespace)
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(gadget), gadget)
+		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		sizes += fmt.Sprint(" and ", gadgets.Get(c.Object.Name), " ", err == nil)
 		config := configOf(c.Object.Name, 0)
 		config.Data["size"] = sizes
 		if err := c.Apply(ctx, config); err != nil {
@@ -70,6 +77,7 @@ func lifeOfAParent(w *einmaltest.World) {
 	w.Patch(configOf("kept", 1), `{"data":{"size":"7","other":"stays"}}`)
 	w.Delete(secret)
 	w.Patch(gadgetOf("kept", 5), `{"spec":{"size":8}}`)
+	w.Patch(widgetOf("kept"), `{"spec":{"size":2}}`)
 	w.Advance(10 * time.Minute)
 	w.Delete(widgetOf("deleted"), gadgetOf("alone", 6))
 	w.Patch(secret, `{"data":{"password":"Z29lcw=="}}`)
@@ -86,7 +94,7 @@ func TestALifeOfAParent(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		lifeOfAParent(w)
 		config, secret := configOf("kept", 0), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}}
-		if !w.Get(config) || config.Data["size"] != "1 and 8" || config.Data["other"] != "stays" {
+		if !w.Get(config) || config.Data["size"] != "[2] and [8] true" || config.Data["other"] != "stays" {
 			w.Errorf("the ConfigMap holds %v", config.Data)
 		}
 		if !w.Get(secret) || string(secret.Data["password"]) != "stays" {

@@ -44,7 +44,7 @@ func operator(more ...einmal.Option) *einmal.Operator {
 	op := einmal.New("teams.example.com", append(options(), more...)...)
 	teams := einmal.For[team](op, einmal.GVK("example.com", "v1", "Team"))
 	declareActivities(op)
-	declareVerbs(teams)
+	declareVerbs(op, teams)
 	declareFilters(teams)
 	declareRetries(teams)
 	declareSteps(teams)

@@ -15,7 +15,7 @@ import (
 )
 
 // declareVerbs declares a handler for each thing that can happen to a team.
-func declareVerbs(teams *einmal.Kind[team]) {
+func declareVerbs(op *einmal.Operator, teams *einmal.Kind[team]) {
 	teams.OnCreate("open-account", openAccount, einmal.OwnsStatus("account"))
 	teams.OnUpdate("retitle", retitle, einmal.Field("spec.title"))
 	einmal.OnField(teams, "set-seats", "spec.plan", setSeats, einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "seats"))
@@ -24,7 +24,7 @@ func declareVerbs(teams *einmal.Kind[team]) {
 	teams.OnResume("look-in", lookIn, einmal.AlsoAtDeletion())
 	teams.OnEvent("count", count)
 	teams.Reconcile("roster", keepRoster, einmal.Field("spec.members"), einmal.Field("metadata.labels"),
-		einmal.Owns[corev1.ConfigMap](), einmal.Watches(mentioned))
+		einmal.Owns[corev1.ConfigMap](), einmal.Watches(concerned(indexMembers(op))))
 }
 
 // account is where the books of a team are. It has no owner, since it is closed by a handler, not by the garbage collector.
@@ -101,11 +101,20 @@ func keepRoster(ctx context.Context, c *change) error {
 	return c.Apply(ctx, roster) // Its owner is the team, so it goes with it.
 }
 
-// mentioned lists the teams that a ConfigMap says it is about. They are in its own namespace.
-func mentioned(in *corev1.ConfigMap) []types.NamespacedName {
-	var all []types.NamespacedName
-	for name := range strings.FieldsSeq(in.Annotations["example.com/teams"]) {
-		all = append(all, types.NamespacedName{Name: name})
+// indexMembers finds the teams of a member.
+func indexMembers(op *einmal.Operator) *einmal.Lookup[string, types.NamespacedName] {
+	return einmal.Index(op, "teams-by-member", func(t *team) (map[string]types.NamespacedName, error) {
+		found := map[string]types.NamespacedName{}
+		for _, member := range t.Spec.Members {
+			found[member] = types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+		}
+		return found, nil
+	})
+}
+
+// concerned lists the teams whom a ConfigMap concerns: all that have the member whom it is about.
+func concerned(members *einmal.Lookup[string, types.NamespacedName]) func(*corev1.ConfigMap) []types.NamespacedName {
+	return func(about *corev1.ConfigMap) []types.NamespacedName {
+		return members.Get(about.Labels["example.com/member"])
 	}
-	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,6 +56,8 @@ type follower struct {
 	begun        chan struct{}
 	late         bool
 	registration toolscache.ResourceEventHandlerRegistration
+	// complete: every object of the first list has been told.
+	complete atomic.Bool
 }
 
 func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
@@ -136,6 +139,7 @@ func (f *follower) register(ctx context.Context) error {
 	})
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			f.complete.Store(true)
 			f.operator.report(f.place(), "")
 		}
 	}()
@@ -149,8 +153,12 @@ func (f *follower) listed(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if f.registration != nil && !toolscache.WaitForCacheSync(ctx.Done(), f.registration.HasSynced) {
+	if f.registration == nil {
+		return nil
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), f.registration.HasSynced) {
 		return fmt.Errorf("the list of %s did not arrive: %w", f.GVK.Kind, context.Cause(ctx))
 	}
+	f.complete.Store(true)
 	return nil
 }

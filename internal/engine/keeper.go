@@ -34,6 +34,8 @@ type keeper struct {
 	memories    memories
 	memos       memos
 	inbox       inbox
+	// hub has the indexes of the kind; nil where there are none, and nobody is woken by it.
+	hub         *hub
 	wakes       wakes
 	daemons     daemons
 	startup     startup
@@ -69,6 +71,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
 	k.voice = o.voice
+	k.hub = o.hubs[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,6 +23,8 @@ type Operator struct {
 	Kinds    []Kind
 	// Relations are the kinds whose objects wake handlers.
 	Relations []Relation
+	// Indexes are complete before any handler runs.
+	Indexes []Index
 	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
 	Startup, Cleanup []Activity
 	// Live reads and writes without a cache.
@@ -40,6 +43,7 @@ type Operator struct {
 	begun   atomic.Bool
 	working atomic.Bool
 	strays  atomic.Int64
+	hubs    map[schema.GroupVersionKind]*hub
 	mu      sync.Mutex
 	waiting map[string]string
 }
@@ -107,6 +111,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o.voice = newVoice(o.Events)
+	o.startHubs(ctx)
 	failures := make(chan error, len(o.Kinds))
 	var running sync.WaitGroup
 	for _, kind := range o.Kinds {
@@ -125,7 +130,6 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	}
 	return joined
 }
-
 // report notes what is in the way of a kind, "" for nothing.
 func (o *Operator) report(name, trouble string) {
 	o.mu.Lock()

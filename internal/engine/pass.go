@@ -23,6 +23,8 @@ const patience = 5 * time.Second
 
 // errUnseen tells that the cache does not have the object any more.
 var errUnseen = fmt.Errorf("it is not in the cache: %w", kube.ErrGone)
+// indexLag is when a pass looks again that would be ahead of an index of its kind.
+const indexLag = 5 * time.Millisecond
 
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
@@ -132,6 +134,9 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 		return time.Time{}, p.openRaw(live)
+	}
+	if p.hub.behind(p.key, cached.GetResourceVersion()) {
+		return time.Now().Add(indexLag), nil
 	}
 	p.tellUnstripped(cached)
 	body, err := p.kind.Body(cached)

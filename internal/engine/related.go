@@ -28,19 +28,24 @@ type Relation struct {
 // watched are the kinds that are watched for the sake of others, each once.
 func (o *Operator) watched() []Watched {
 	var all []Watched
-	for _, relation := range o.Relations {
-		if !slices.ContainsFunc(all, func(other Watched) bool { return other.GVK == relation.GVK }) {
-			all = append(all, relation.Watched)
+	add := func(one Watched) {
+		if !slices.ContainsFunc(all, func(other Watched) bool { return other.GVK == one.GVK }) {
+			all = append(all, one)
 		}
+	}
+	for _, relation := range o.Relations {
+		add(relation.Watched)
+	}
+	for _, index := range o.Indexes {
+		add(index.Watched)
 	}
 	return all
 }
 
 // relative wakes the handler of a relation. It is a source of the keeper's controller.
 type relative struct {
-	*follower
-
 	keeper   *keeper
+	hub      *hub
 	relation Relation
 	queue    queue
 }
@@ -52,41 +57,39 @@ func (o *Operator) relativesOf(k *keeper) []*relative {
 		if relation.Of != k.kind.GVK {
 			continue
 		}
-		r := &relative{keeper: k, relation: relation}
-		r.follower = newFollower(o, relation.Watched, r.wake)
-		all = append(all, r)
+		all = append(all, &relative{keeper: k, hub: o.hubs[relation.GVK], relation: relation})
 	}
 	return all
 }
 
-// Start begins to follow the related kind.
+// Start begins to be told of the related kind. What was there before, the first run of everybody sees.
 func (r *relative) Start(ctx context.Context, to queue) error {
 	r.queue = to
-	go r.follow(ctx)
+	r.hub.join(ctx, r)
 	return nil
 }
 
 // WaitForSync waits until the related objects are in the cache, so that handlers find them there.
-func (r *relative) WaitForSync(ctx context.Context) error { return r.listed(ctx) }
+func (r *relative) WaitForSync(ctx context.Context) error { return r.hub.listed(ctx) }
 
 // wake wakes the handler for everybody whom a change concerns. Those who are concerned by what was there at the start are
 // looked at anyway.
 func (r *relative) wake(by change) {
-	if by.kind == Listed && !r.late {
+	if by.kind == Listed && !r.hub.late {
 		return
 	}
 	var woken []types.NamespacedName
 	for _, related := range by.objects() {
-		if !r.keeper.serves(related.GetNamespace()) {
+		if !r.keeper.settings.serves(related.GetNamespace()) {
 			continue
 		}
-		waker := Waker{Kind: r.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
+		waker := Waker{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
 		for _, name := range r.concerned(related) {
 			key, served := r.keyOf(name, related)
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
 				r.keeper.wakes.put(key, r.relation.Handler, waker)
-				r.keeper.meter.Woken(r.relation.Handler, r.GVK.GroupKind().String())
+				r.keeper.meter.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}
 		}
@@ -108,7 +111,7 @@ func (r *relative) concerned(related client.Object) []types.NamespacedName {
 		return nil
 	})
 	if err != nil {
-		log := r.keeper.log.With("handler", r.relation.Handler, "related", r.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
+		log := r.keeper.log.With("handler", r.relation.Handler, "related", r.relation.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
 		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
@@ -134,10 +137,10 @@ func (r *relative) keyOf(name types.NamespacedName, related client.Object) (type
 	case name.Namespace == "":
 		name.Namespace = related.GetNamespace()
 	}
-	return name, name.Name != "" && r.keeper.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.description.Namespaced)
+	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.description.Namespaced)
 }
 
 // serves tells whether objects of a namespace are looked at; those without one are.
-func (k *keeper) serves(namespace string) bool {
-	return namespace == "" || len(k.settings.Namespaces) == 0 || slices.Contains(k.settings.Namespaces, namespace)
+func (s Settings) serves(namespace string) bool {
+	return namespace == "" || len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
 }

@@ -81,16 +81,20 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	if err != nil {
 		return fmt.Errorf("make the controller: %w", err)
 	}
+	o.report(kind.GVK.String(), "its objects are not listed yet")
+	relatives := o.relativesOf(k)
+	if err := o.awaitRelated(ctx, relatives); err != nil {
+		return err
+	}
 	if err := o.prepare(ctx, k); err != nil {
 		return err
 	}
-	o.report(kind.GVK.String(), "its objects are not listed yet")
 	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	for _, related := range o.relativesOf(k) {
+	for _, related := range relatives {
 		if err := c.Watch(related); err != nil {
-			return fmt.Errorf("watch %s: %w", related.GVK, err)
+			return fmt.Errorf("watch %s: %w", related.relation.GVK, err)
 		}
 	}
 	defer k.endDaemons(ctx)

@@ -40,6 +40,8 @@ const (
 	woken
 	watches
 	watchFailures
+	indexHolds
+	indexFailed
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -94,6 +96,14 @@ func Families() []Family {
 		watchFailures: {
 			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource"},
 			Help: "Requests to watch a resource that were refused or did not arrive. Each is tried again.",
+		},
+		indexHolds: {
+			Name: "einmal_index_objects", Type: gauge, Labels: []string{"operator", "kind", "index"},
+			Help: "Objects of which an index holds entries.",
+		},
+		indexFailed: {
+			Name: "einmal_index_failures_total", Type: counter, Labels: []string{"operator", "kind", "index"},
+			Help: "Attempts of the function of an index that failed.",
 		},
 	}
 }
@@ -266,3 +276,24 @@ func (m *Metrics) Watch(operator, resource, complaint string) {
 func (m *Metrics) Unwatched(operator, resource string) {
 	m.gauges[watches].DeleteLabelValues(operator, resource)
 }
+// Index counts for one index of one operator.
+type Index struct {
+	metrics *Metrics
+	labels  []string
+}
+
+// Index begins to count for an index of an operator.
+func (m *Metrics) Index(operator, kind, id string) *Index {
+	x := &Index{metrics: m, labels: []string{operator, kind, id}}
+	m.counters[indexFailed].WithLabelValues(x.labels...)
+	x.Holds(0)
+	return x
+}
+
+// Holds tells of how many objects there are entries.
+func (x *Index) Holds(objects int) {
+	x.metrics.gauges[indexHolds].WithLabelValues(x.labels...).Set(float64(objects))
+}
+
+// Failed counts an attempt that failed.
+func (x *Index) Failed() { x.metrics.counters[indexFailed].WithLabelValues(x.labels...).Inc() }

@@ -65,6 +65,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind := m.Kind("a.example.com", "Widget.example.com")
+	index := m.Index("a.example.com", "Widget.example.com", "by-size")
 	use := func(object string) {
 		kind.Pending(object)
 		kind.Ran(metrics.Run{Handler: "make", Reason: "create", Outcome: "done", Attempt: 2, Took: time.Second})
@@ -73,6 +74,8 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Contradiction("make", "other")
 		kind.Woken("make", "ConfigMap")
 		m.Watch("a.example.com", "widgets.example.com", "refused")
+		index.Failed()
+		index.Holds(1)
 	}
 	use("default/first")
 	for i := range 100 {

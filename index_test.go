@@ -1,0 +1,330 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// byTeam indexes the names of ConfigMaps by the teams that they list.
+func byTeam(config *corev1.ConfigMap) (map[string]string, error) {
+	entries := map[string]string{}
+	for team := range strings.FieldsSeq(config.Data["teams"]) {
+		entries[team] = config.Name
+	}
+	return entries, nil
+}
+
+func configOfTeams(name, teams string) *corev1.ConfigMap {
+	config := configOf(name, 1)
+	config.Data["teams"] = teams
+	return config
+}
+
+// indexes lets the body of a test ask the index of the newest process.
+type indexes struct {
+	mu     sync.Mutex
+	newest *einmal.Lookup[string, string]
+}
+
+func (x *indexes) set(newest *einmal.Lookup[string, string]) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.newest = newest
+}
+
+// expect compares what the index has of each key.
+func (x *indexes) expect(tb testing.TB, want map[string][]string) {
+	tb.Helper()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	got := map[string][]string{}
+	for _, key := range x.newest.Keys() {
+		got[key] = x.newest.Get(key)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Error(diff)
+	}
+}
+
+// Scenarios 77 and 80: 1000 objects of one kind are there before the start; the first handler of another kind sees them all,
+// and so does the first handler of the kind itself, with one worker for each.
+func TestAnIndexIsCompleteBeforeTheFirstHandler(t *testing.T) {
+	const there = 1000
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		makeOperator := func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"), einmal.Workers(1))
+			teams := einmal.Index(op, "by-team", byTeam)
+			incomplete := func(kind string) {
+				if found := len(teams.Get("a")); found != there {
+					said.add("the handler of a %s sees %d", kind, found)
+				}
+			}
+			einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error {
+				incomplete("Widget")
+				return nil
+			})
+			configs := einmal.For[corev1.ConfigMap](op)
+			configs.OnEvent("watch", func(context.Context, *einmal.Change[corev1.ConfigMap]) error {
+				incomplete("ConfigMap")
+				return nil
+			})
+			configs.OnResume("look", nothing[corev1.ConfigMap])
+			return op
+		}
+		w.Install(makeOperator)
+		for i := range there {
+			w.Create(configOfTeams(fmt.Sprint("config-", i), "a"))
+		}
+		w.Create(widgetOf("one"), widgetOf("two"))
+		w.Start(makeOperator)
+		w.Advance(time.Minute)
+		said.expect(w)
+		if ran := slices.ContainsFunc(w.Calls(), func(call einmaltest.Call) bool { return call.Handler == "make" && call.Name == "two" }); !ran {
+			w.Error("the handlers did not run")
+		}
+	})
+}
+
+// Scenario 78: an object that changes is moved, one that is deleted or does not match any more is removed, one that begins to match
+// is entered; one that is being deleted is there until it is gone.
+func TestAnIndexFollowsItsObjects(t *testing.T) {
+	newest := &indexes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			newest.set(einmal.Index(op, "by-team", byTeam, einmal.Labels("hidden", einmal.Absent())))
+			einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
+			return op
+		})
+		one, two := configOfTeams("one", "a b"), configOfTeams("two", "a")
+		one.Finalizers = []string{"example.com/keep"}
+		w.Create(two, one, configOfTeams("none", ""))
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"a": {"one", "two"}, "b": {"one"}})
+		w.Patch(two, `{"data":{"teams":"b c"}}`)
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"a": {"one"}, "b": {"one", "two"}, "c": {"two"}})
+		w.Patch(two, `{"metadata":{"labels":{"hidden":"yes"}}}`)
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"a": {"one"}, "b": {"one"}})
+		w.Patch(two, `{"metadata":{"labels":null}}`)
+		w.Delete(one)
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"a": {"one"}, "b": {"one", "two"}, "c": {"two"}})
+		w.Patch(one, `{"metadata":{"finalizers":null}}`)
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"b": {"two"}, "c": {"two"}})
+		w.Restart()
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"b": {"two"}, "c": {"two"}})
+	})
+}
+
+// Scenario 76, G5: objects that are deleted, or made anew under their name, while the watch has a gap are not in the index any more,
+// and what handlers remembered of them is told for the last time and forgotten.
+func TestWhatVanishesInAGapIsNotIndexedAnyMore(t *testing.T) {
+	newest, said := &indexes{}, &notes{}
+	lost := simulation.Fault{Kind: simulation.EventLost, At: simulation.Point{What: "configmaps", N: 3}}
+	type memory struct{ n int }
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		newest.set(einmal.Index(op, "by-team", byTeam))
+		einmal.For[corev1.ConfigMap](op).OnEvent("remember", func(_ context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+			memo := einmal.Memo[memory](c)
+			memo.n++
+			said.add("%s %s with %d events", c.Object.Name, c.Reason, memo.n)
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		for _, one := range []*corev1.ConfigMap{configOfTeams("one", "a"), configOfTeams("two", "a")} {
+			if err := w.User.Create(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(time.Minute)
+		newest.expect(t, map[string][]string{"a": {"one", "two"}})
+		said.said()
+		for _, err := range []error{
+			w.User.Delete(t.Context(), configOfTeams("one", "")),
+			w.User.Delete(t.Context(), configOfTeams("two", "")),
+			w.User.Create(t.Context(), configOfTeams("two", "b")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(5 * time.Minute)
+		newest.expect(t, map[string][]string{"b": {"two"}})
+		lines := said.said()
+		slices.Sort(lines)
+		if diff := cmp.Diff([]string{"one deleted with 2 events", "two added with 1 events", "two deleted with 2 events"}, lines); diff != "" {
+			t.Error(diff)
+		}
+	}, lost)
+}
+
+// failsFor is an index function that fails as the object says.
+func failsFor(tries *notes) func(*corev1.ConfigMap) (map[string]string, error) {
+	return func(config *corev1.ConfigMap) (map[string]string, error) {
+		tries.add("%s", config.Name)
+		switch config.Data["fail"] {
+		case "":
+			return byTeam(config)
+		case "panic":
+			panic("no such team")
+		case "permanent":
+			return nil, einmal.Permanent(errors.New("never"))
+		case "later":
+			return nil, einmal.RetryAfter(time.Hour, errors.New("not yet"))
+		default:
+			return nil, errors.New("oh")
+		}
+	}
+}
+
+// Scenario 79: what the function of an index fails for is kept as it was, excluded until it changes, or excluded until it is tried
+// again.
+func TestWhatAnIndexFailsFor(t *testing.T) {
+	there := map[string][]string{"a": {"one"}}
+	for name, test := range map[string]struct {
+		fail    string
+		options []einmal.Option
+		// now is what the index holds after the failure, tries how often the function is called in the hour after it.
+		now   map[string][]string
+		tries int
+	}{
+		"ignored: stale kept":                    {"plain", []einmal.Option{einmal.OnError(einmal.Ignore)}, there, 1},
+		"permanent: excluded":                    {"permanent", nil, map[string][]string{}, 1},
+		"fail: excluded":                         {"plain", []einmal.Option{einmal.OnError(einmal.Fail)}, map[string][]string{}, 1},
+		"at most three attempts: excluded":       {"plain", []einmal.Option{einmal.MaxAttempts(3)}, map[string][]string{}, 3},
+		"asked for a delay: excluded until then": {"later", nil, map[string][]string{}, 2},
+		"plain: excluded, and tried again":       {"plain", []einmal.Option{einmal.Backoff(25*time.Minute, 25*time.Minute)}, map[string][]string{}, 3},
+		"a panic is an error":                    {"panic", []einmal.Option{einmal.OnError(einmal.Ignore)}, there, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newest, tries := &indexes{}, &notes{}
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				w.Start(func(*einmaltest.Process) *einmal.Operator {
+					op := newTestOperator(w)
+					newest.set(einmal.Index(op, "by-team", failsFor(tries), test.options...))
+					einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
+					return op
+				})
+				one := configOfTeams("one", "a")
+				w.Create(one)
+				w.Advance(time.Minute)
+				newest.expect(w, there)
+				tries.said()
+				w.Patch(one, `{"data":{"fail":"`+test.fail+`"}}`)
+				w.Advance(time.Hour + time.Second)
+				newest.expect(w, test.now)
+				if made := len(tries.said()); made != test.tries {
+					w.Errorf("%d tries, want %d", made, test.tries)
+				}
+				w.Patch(one, `{"data":{"fail":null,"teams":"b"}}`)
+				w.Advance(time.Minute)
+				newest.expect(w, map[string][]string{"b": {"one"}})
+				tries.said()
+				w.Advance(3 * time.Hour)
+				tries.expect(w)
+			})
+		})
+	}
+}
+
+// A retry succeeds without another event, where what the function asks has come to be.
+func TestAnIndexTriesAgain(t *testing.T) {
+	newest := &indexes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op, n := newTestOperator(w), 0
+			newest.set(einmal.Index(op, "by-team", func(config *corev1.ConfigMap) (map[string]string, error) {
+				if n++; n < 3 {
+					return nil, einmal.RetryAfter(time.Minute, nil)
+				}
+				return byTeam(config)
+			}))
+			einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
+			return op
+		})
+		w.Create(configOfTeams("one", "a"))
+		w.Advance(90 * time.Second)
+		newest.expect(w, map[string][]string{})
+		w.Advance(time.Minute)
+		newest.expect(w, map[string][]string{"a": {"one"}})
+	})
+}
+
+// What callers do with the values of a lookup harms nobody, and any number may ask.
+func TestALookupIsTheCallersOwn(t *testing.T) {
+	newest := &indexes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			teams := einmal.Index(op, "by-team", byTeam)
+			newest.set(teams)
+			einmal.For[Widget](op).Reconcile("sync", func(context.Context, *einmal.Change[Widget]) error {
+				for _, key := range teams.Keys() {
+					found := teams.Get(key)
+					found[0] = "harmed"
+				}
+				return nil
+			}, einmal.Owns[corev1.ConfigMap]())
+			return op
+		})
+		for i := range 50 {
+			w.Create(configOfTeams(fmt.Sprint("c", i), "a b c"), widgetOf(fmt.Sprint("w", i)))
+		}
+		w.Advance(time.Minute)
+		newest.mu.Lock()
+		defer newest.mu.Unlock()
+		if values := newest.newest.Get("a"); len(values) != 50 || slices.Contains(values, "harmed") || newest.newest.Get("none") != nil {
+			w.Errorf("%q", values)
+		}
+	})
+}
+
+// Design §4: mistakes in indexes come back as one error, which names the way out. A kind that is not there yet keeps nobody.
+func TestMistakesInIndexes(t *testing.T) {
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
+	metadata := func(*metav1.PartialObjectMetadata) (map[string]bool, error) { return nil, nil }
+	einmal.Index[string, string, corev1.ConfigMap](op, "no-function", nil)
+	einmal.Index(op, "twice", byTeam)
+	einmal.Index(op, "twice", byTeam)
+	einmal.Index(op, "no id", byTeam)
+	einmal.Index(op, "field", byTeam, einmal.Field("data"))
+	einmal.Index(op, "no-field", byTeam, einmal.Field("spec.x", einmal.Present()))
+	einmal.Index(op, "misplaced", byTeam, einmal.SaveFirst())
+	einmal.Index(op, "no-name", metadata)
+	einmal.Index(op, "two-forms", func(*unstructured.Unstructured) (map[string]bool, error) { return nil, nil }, einmal.GVK("", "v1", "ConfigMap"))
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		`index "no-function" has no function`, `index "twice" is declared twice`, `index "no id": an id has`, "index field: option Field: an index looks at the whole object",
+		`index "no-field": option Field: spec.x: v1.ConfigMap has no field spec`, "index misplaced: option SaveFirst does not belong to Index",
+		`index "no-name" of v1.PartialObjectMetadata: metadata alone`, `index "two-forms" of unstructured.Unstructured: `,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nbut:\n%v", want, err)
+		}
+	}
+}

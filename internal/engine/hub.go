@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// hub follows one kind for all whom its objects concern: the indexes first, so that who is woken finds them up to date.
+type hub struct {
+	*follower
+
+	indexers  []*indexer
+	mu        sync.Mutex
+	relatives []*relative
+}
+
+// startHubs begins to follow every kind that is watched for the sake of others. Handlers wait for the indexes: see indexed.
+func (o *Operator) startHubs(ctx context.Context) {
+	o.hubs = map[schema.GroupVersionKind]*hub{}
+	for _, watched := range o.watched() {
+		h := &hub{}
+		for _, index := range o.Indexes {
+			if index.GVK == watched.GVK {
+				h.indexers = append(h.indexers, newIndexer(o, index))
+			}
+		}
+		h.follower = newFollower(o, watched, func(told change) { h.changed(ctx, told) })
+		o.hubs[watched.GVK] = h
+	}
+	for _, h := range o.hubs {
+		go h.follow(ctx)
+	}
+}
+
+func (h *hub) changed(ctx context.Context, told change) {
+	for _, x := range h.indexers {
+		x.changed(ctx, told)
+	}
+	h.mu.Lock()
+	woken := slices.Clone(h.relatives)
+	h.mu.Unlock()
+	for _, r := range woken {
+		r.wake(told)
+	}
+}
+
+// join lets a relative be told of changes, until the context ends.
+func (h *hub) join(ctx context.Context, r *relative) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.relatives = append(h.relatives, r)
+	context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.relatives = slices.DeleteFunc(h.relatives, func(other *relative) bool { return other == r })
+	})
+}
+
+// behind tells whether an index has not seen a version of an object yet, which it will in a moment.
+func (h *hub) behind(key types.NamespacedName, version string) bool {
+	return h != nil && h.complete.Load() && slices.ContainsFunc(h.indexers, func(x *indexer) bool {
+		seen := x.version(key)
+		return seen == "" || kube.Older(seen, version)
+	})
+}
+
+// indexed is a source of every keeper's controller. It brings no events; but the controller waits for it, and so no handler runs
+// before every index holds what there was when it began.
+type indexed struct {
+	hubs map[schema.GroupVersionKind]*hub
+}
+
+// Start does nothing: the indexes have begun already.
+func (indexed) Start(context.Context, queue) error { return nil }
+
+// WaitForSync waits until all indexes are complete.
+func (i indexed) WaitForSync(ctx context.Context) error {
+	for _, h := range i.hubs {
+		if len(h.indexers) == 0 {
+			continue
+		}
+		if err := h.listed(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
+)
+
+// Indexing is what an index is declared for. No pass has it for its cause.
+const Indexing cause.Cause = "index"
+
+// Index is a lookup that follows the objects of a kind.
+type Index struct {
+	Watched
+	handler.Declaration
+
+	// Body decodes an object for the filters.
+	Body func(client.Object) (object.Body, error)
+	// Compute asks the author's function for the entries of an object, and returns what enters them in the place of earlier ones.
+	Compute func(client.Object) (enter func(), err error)
+	// Remove takes out the entries of an object.
+	Remove func(types.NamespacedName)
+	// Size is of how many objects there are entries.
+	Size func() int
+}
+
+// indexer keeps an index up to date.
+type indexer struct {
+	index    Index
+	settings Settings
+	fields   []object.Path
+	meter    *metrics.Index
+	log      *slog.Logger
+	// turn is held by whoever changes the index: an event, or a retry. A channel, since the author's function runs meanwhile.
+	turn    chan struct{}
+	pending map[types.NamespacedName]*attempt
+
+	mu       sync.Mutex
+	versions map[types.NamespacedName]string // of the objects that were looked at
+}
+
+// attempt is one that failed, and will be made again.
+type attempt struct {
+	of    client.Object
+	n     int
+	first time.Time
+	again *time.Timer
+}
+
+func newIndexer(o *Operator, index Index) *indexer {
+	return &indexer{
+		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*attempt{},
+		fields:   handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),
+		meter:    o.Metrics.Index(o.Settings.Identity, index.GVK.GroupKind().String(), index.ID),
+		log:      o.Settings.Log.With("kind", index.GVK.Kind, "index", index.ID),
+		versions: map[types.NamespacedName]string{},
+	}
+}
+
+// changed brings the index up to date with an event.
+func (x *indexer) changed(ctx context.Context, told change) {
+	x.turn <- struct{}{}
+	defer func() { <-x.turn }()
+	if told.before != nil && (told.after == nil || told.after.GetUID() != told.before.GetUID()) {
+		x.leave(client.ObjectKeyFromObject(told.before))
+	}
+	if told.after != nil {
+		key := client.ObjectKeyFromObject(told.after)
+		if x.settings.serves(key.Namespace) {
+			x.forgetAttempt(key)
+			x.enter(ctx, attempt{of: told.after, n: 1, first: time.Now()})
+		}
+		x.mu.Lock()
+		x.versions[key] = told.after.GetResourceVersion()
+		x.mu.Unlock()
+	}
+	x.meter.Holds(x.index.Size())
+}
+
+// version is that of an object which was looked at last, "" for none.
+func (x *indexer) version(key types.NamespacedName) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.versions[key]
+}
+
+// leave takes an object out of the index.
+func (x *indexer) leave(key types.NamespacedName) {
+	x.forgetAttempt(key)
+	x.index.Remove(key)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.versions, key)
+}
+
+func (x *indexer) forgetAttempt(key types.NamespacedName) {
+	if waiting, has := x.pending[key]; has {
+		waiting.again.Stop()
+		delete(x.pending, key)
+	}
+}
+
+// enter puts an object into the index, if it belongs there. What fails is kept as it was, or taken out for good or until the
+// next attempt, as its error and the options say.
+func (x *indexer) enter(ctx context.Context, a attempt) {
+	key := client.ObjectKeyFromObject(a.of)
+	var put func()
+	err := invoke.Guard(func() error {
+		concerned, err := x.concerned(a.of)
+		if err != nil {
+			return err
+		}
+		if put = func() { x.index.Remove(key) }; concerned {
+			put, err = x.index.Compute(a.of)
+		}
+		return err
+	})
+	if err == nil {
+		put()
+		return
+	}
+	x.meter.Failed()
+	verdict := invoke.Classify(err)
+	run := handler.Run{Declaration: x.index.Declaration, Attempt: a.n, Started: a.first}
+	result := run.Judge(string(a.of.GetUID()), handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked}, time.Now())
+	x.tell(key, a, result, err)
+	if result.Ignored {
+		return
+	}
+	x.index.Remove(key)
+	if result.Outcome == record.Retry || result.Outcome == record.Waiting {
+		x.later(ctx, key, a, result.Delay)
+	}
+}
+
+// later makes another attempt after a while, unless the object changes before.
+func (x *indexer) later(ctx context.Context, key types.NamespacedName, a attempt, delay time.Duration) {
+	next := &attempt{of: a.of, n: a.n + 1, first: a.first}
+	x.pending[key] = next
+	next.again = time.AfterFunc(delay, func() {
+		x.turn <- struct{}{}
+		defer func() { <-x.turn }()
+		if ctx.Err() != nil || x.pending[key] != next {
+			return
+		}
+		delete(x.pending, key)
+		x.enter(ctx, *next)
+		x.meter.Holds(x.index.Size())
+	})
+}
+
+// concerned asks the filters.
+func (x *indexer) concerned(of client.Object) (bool, error) {
+	if x.index.Scope == nil {
+		return true, nil
+	}
+	body, err := x.index.Body(of)
+	if err != nil {
+		return false, err
+	}
+	return x.index.Concerns(handler.State{
+		Namespace: of.GetNamespace(), Name: of.GetName(), UID: string(of.GetUID()),
+		Essence: object.Essence(body, x.settings.Identity, x.fields),
+	})
+}
+
+func (x *indexer) tell(key types.NamespacedName, a attempt, result handler.Result, err error) {
+	log := x.log.With("object", key.String(), "attempt", a.n)
+	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	if panicked, is := errors.AsType[*filter.PanicError](err); is {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	text := scrub.New().Text(err.Error())
+	switch {
+	case result.Ignored:
+		log.Warn("the index keeps what it had of the object, since it is declared with OnError(Ignore)", "error", text)
+	case result.Outcome == record.Failed:
+		log.Error("the object is not in the index until it changes", "error", text, "gaveUp", result.GaveUp)
+	case result.Outcome == record.Waiting:
+		log.Debug("the object is not in the index yet", "again", result.Delay.String())
+	default:
+		log.Error("the object is not in the index until another attempt succeeds", "error", text, "again", result.Delay.Round(time.Millisecond).String())
+	}
+}
