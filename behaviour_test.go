@@ -36,6 +36,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"a field that the schema does not have is reported (scenario 60)":     w.droppedField,
 		"two handlers write one status (tenant-and-database.md §0)":           w.twoHandlersOneStatus,
 		"children are applied, foreign objects and owners refused":            w.children,
+		"a child that is deleted comes back, and an index is complete":        w.childComesBack,
 		"an outcome is saved while a long handler runs (design §6)":           w.flushed,
 		"SaveFirst and CountCrashes write before the attempt (§6)":            w.savedFirst,
 		"a field handler does not take a creation for a change (scenario 38)": w.fieldAtCreation,

@@ -20,7 +20,7 @@ type hub struct {
 	relatives []*relative
 }
 
-// startHubs begins to follow every kind that is watched for the sake of others. Handlers wait for the indexes: see indexed.
+// startHubs begins to follow every kind that is watched for the sake of others. Handlers wait for them: see awaitRelated.
 func (o *Operator) startHubs(ctx context.Context) {
 	o.hubs = map[schema.GroupVersionKind]*hub{}
 	for _, watched := range o.watched() {
@@ -70,19 +70,12 @@ func (h *hub) behind(key types.NamespacedName, version string) bool {
 	})
 }
 
-// indexed is a source of every keeper's controller. It brings no events; but the controller waits for it, and so no handler runs
-// before every index holds what there was when it began.
-type indexed struct {
-	hubs map[schema.GroupVersionKind]*hub
-}
-
-// Start does nothing: the indexes have begun already.
-func (indexed) Start(context.Context, queue) error { return nil }
-
-// WaitForSync waits until all indexes are complete.
-func (i indexed) WaitForSync(ctx context.Context) error {
-	for _, h := range i.hubs {
-		if len(h.indexers) == 0 {
+// awaitRelated waits until all indexes are complete, and until the cache holds what wakes the handlers of a kind: no handler runs
+// before, and nothing is asked of the API server for its sake.
+func (o *Operator) awaitRelated(ctx context.Context, relatives []*relative) error {
+	for _, h := range o.hubs {
+		concerns := slices.ContainsFunc(relatives, func(r *relative) bool { return r.hub == h })
+		if len(h.indexers) == 0 && !concerns {
 			continue
 		}
 		if err := h.listed(ctx); err != nil {

@@ -35,15 +35,15 @@ type keeper struct {
 	memos       memos
 	inbox       inbox
 	// hub has the indexes of the kind; nil where there are none, and nobody is woken by it.
-	hub         *hub
-	wakes       wakes
-	daemons     daemons
-	startup     startup
-	watermarks  watermarks
-	voice       *voice
-	meter       *metrics.Kind
-	scrubber    *scrub.Scrubber
-	log         *slog.Logger
+	hub        *hub
+	wakes      wakes
+	daemons    daemons
+	startup    startup
+	watermarks watermarks
+	voice      *voice
+	meter      *metrics.Kind
+	scrubber   *scrub.Scrubber
+	log        *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
 	told sync.Map
 	// stop ends when the operator is told to stop.

@@ -130,6 +130,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	}
 	return joined
 }
+
 // report notes what is in the way of a kind, "" for nothing.
 func (o *Operator) report(name, trouble string) {
 	o.mu.Lock()

@@ -23,6 +23,7 @@ const patience = 5 * time.Second
 
 // errUnseen tells that the cache does not have the object any more.
 var errUnseen = fmt.Errorf("it is not in the cache: %w", kube.ErrGone)
+
 // indexLag is when a pass looks again that would be ahead of an index of its kind.
 const indexLag = 5 * time.Millisecond
 

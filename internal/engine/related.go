@@ -69,9 +69,6 @@ func (r *relative) Start(ctx context.Context, to queue) error {
 	return nil
 }
 
-// WaitForSync waits until the related objects are in the cache, so that handlers find them there.
-func (r *relative) WaitForSync(ctx context.Context) error { return r.hub.listed(ctx) }
-
 // wake wakes the handler for everybody whom a change concerns. Those who are concerned by what was there at the start are
 // looked at anyway.
 func (r *relative) wake(by change) {

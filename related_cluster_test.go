@@ -1,0 +1,75 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+var errSameChild = errors.New("it is still the child that was deleted")
+
+// Design §9, on a real API server: a child that an administrator deletes comes back, for two writes of the operator: the
+// child, and the look at what has become of it. Then it is quiet. Owned Secrets are watched by their metadata.
+func (w *world) childComesBack(t *testing.T) {
+	verbs := []string{"get", "list", "watch", "create", "patch"}
+	account := w.Account(t, "owner",
+		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status"}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs})
+	j := &journal{}
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(testLog(t), nil))))
+	sizes := einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) { return map[string]int{widget.Name: widget.Spec.Size}, nil })
+	einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
+		j.add(c.Object.Name, fmt.Sprint(c.WokenBy, sizes.Get(c.Object.Name)))
+		secret := &corev1.Secret{StringData: map[string]string{"size": "1"}}
+		secret.Name = c.Object.Name
+		return errors.Join(c.Apply(ctx, configOf(c.Object.Name, c.Object.Spec.Size)), c.Apply(ctx, secret))
+	}, einmal.Owns[corev1.ConfigMap](), einmal.Owns[corev1.Secret]())
+	stop := w.run(t, op, account)
+	w.create(t, typedCarrier(), "owner")
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = "default", "owner"
+	for resource, child := range map[string]client.Object{"configmaps": configOf("owner", 1), "secrets": secret} {
+		cluster.Eventually(t, "the child is there", func(ctx context.Context) error { return w.Get(ctx, client.ObjectKeyFromObject(child), child) })
+		w.quiet(t, carrier{resource: resource})
+		gone, before := child.GetUID(), w.Writes(t, resource)
+		if err := w.Delete(t.Context(), child); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Eventually(t, "the child comes back", func(ctx context.Context) error { return w.back(ctx, child, gone) })
+		w.quiet(t, carrier{resource: resource})
+		if made := w.Writes(t, resource) - before; made != 1+2 {
+			t.Errorf("%s: %d writes, want the deletion and two of the operator; it was called for %q", resource, made, j.of("owner"))
+		}
+	}
+	calls := j.of("owner")
+	for _, want := range []string{"[] [1]", "[ConfigMap default/owner deleted] [1]", "[Secret default/owner deleted] [1]"} {
+		if !slices.Contains(calls, want) {
+			t.Errorf("it was not called for %s: %q", want, calls)
+		}
+	}
+	w.delete(t, typedCarrier(), "owner")
+	w.collected(t, "owner")
+	stop()
+}
+
+// back tells whether a child is another one than that which was deleted.
+func (w *world) back(ctx context.Context, child client.Object, gone types.UID) error {
+	if err := w.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return err
+	}
+	if child.GetUID() == gone {
+		return errSameChild
+	}
+	return nil
+}
