@@ -28,7 +28,9 @@ func (w *world) childComesBack(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs})
 	j := &journal{}
 	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(testLog(t), nil))))
-	sizes := einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) { return map[string]int{widget.Name: widget.Spec.Size}, nil })
+	sizes := einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) {
+		return map[string]int{widget.Name: widget.Spec.Size}, nil
+	})
 	einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
 		j.add(c.Object.Name, fmt.Sprint(c.WokenBy, sizes.Get(c.Object.Name)))
 		secret := &corev1.Secret{StringData: map[string]string{"size": "1"}}
