@@ -31,6 +31,15 @@ func (w *world) comesAndGoes(t *testing.T) {
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("make", done(j, "make"))
 	widgets.OnDelete("unmake", done(j, "unmake"))
+	sizes := einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) {
+		return map[string]int{widget.Name: widget.Spec.Size}, nil
+	})
+	widgets.Reconcile("look", func(_ context.Context, c *einmal.Change[Widget]) error {
+		if found := sizes.Get(c.Object.Name); len(found) != 1 {
+			t.Errorf("the index has %v", found)
+		}
+		return nil
+	})
 	gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
 	gadgets.OnCreate("other", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 		j.add(c.Object.GetName(), "other")

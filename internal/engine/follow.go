@@ -49,33 +49,67 @@ type follower struct {
 	Watched
 
 	operator *Operator
-	// changed is called for each event, one after the other.
-	changed func(change)
+	// changed is called for each event, one after the other; vanished when the kind, and so all of its objects, is gone.
+	changed  func(change)
+	vanished func()
 	// begun is closed when it is known whether there is a list to wait for. late: there was not, since the kind was not
 	// served then.
 	begun        chan struct{}
-	late         bool
+	late         atomic.Bool
+	known        func()
+	shared       cache.Informer
 	registration toolscache.ResourceEventHandlerRegistration
 	// complete: every object of the first list has been told.
 	complete atomic.Bool
 }
 
 func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
-	return &follower{Watched: watched, operator: o, changed: changed, begun: make(chan struct{})}
+	f := &follower{Watched: watched, operator: o, changed: changed, vanished: func() {}, begun: make(chan struct{})}
+	f.known = sync.OnceFunc(func() { close(f.begun) })
+	return f
 }
 
-// follow registers with the informer of the kind as soon as the kind is served, and lets go of it when the context ends.
+// follow follows the objects of the kind whenever it is served, until the context ends.
 func (f *follower) follow(ctx context.Context) {
+	for f.begin(ctx) && f.operator.awaitVanishing(ctx, Kind{GVK: f.GVK}) {
+		f.complete.Store(false)
+		f.late.Store(true)
+		f.vanished()
+		f.operator.Settings.Log.Warn("the related kind is not served any more, so its definition was deleted", "kind", f.GVK.Kind)
+		f.letGo(ctx)
+	}
+}
+
+// letGo lets go of the informer of a kind that has vanished. That of a handled kind is its keeper's: it is waited for.
+func (f *follower) letGo(ctx context.Context) {
+	if !f.operator.handles(f.GVK) {
+		if err := f.operator.Cache.RemoveInformer(ctx, f.New()); err != nil {
+			f.operator.Settings.Log.Debug("letting go of the cache", "kind", f.GVK.Kind, "error", err)
+		}
+		return
+	}
+	ticker := time.NewTicker(lookSoon)
+	defer ticker.Stop()
+	for !f.shared.IsStopped() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// begin registers with the informer of the kind as soon as the kind is served. It is false when the context ends before.
+func (f *follower) begin(ctx context.Context) bool {
 	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	begun := sync.OnceFunc(func() { close(f.begun) })
 	told := ""
 	for {
 		err := f.register(ctx)
 		if err == nil {
-			begun()
-			return
+			f.known()
+			return true
 		}
 		f.operator.report(f.place(), err.Error())
 		if told != err.Error() && ctx.Err() == nil {
@@ -84,12 +118,12 @@ func (f *follower) follow(ctx context.Context) {
 			told = err.Error()
 		}
 		if errors.Is(err, kube.ErrNotServed) {
-			f.late = true // Where there is no kind there are no objects to wait for.
-			begun()
+			f.late.Store(true) // Where there is no kind there are no objects to wait for.
+			f.known()
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-ticker.C:
 		}
 	}
@@ -129,7 +163,8 @@ func (f *follower) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
 	}
-	if !f.late {
+	f.shared = shared
+	if !f.late.Load() {
 		f.registration = registration
 	}
 	context.AfterFunc(ctx, func() {

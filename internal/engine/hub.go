@@ -31,6 +31,7 @@ func (o *Operator) startHubs(ctx context.Context) {
 			}
 		}
 		h.follower = newFollower(o, watched, func(told change) { h.changed(ctx, told) })
+		h.vanished = h.clear
 		o.hubs[watched.GVK] = h
 	}
 	for _, h := range o.hubs {
@@ -48,6 +49,18 @@ func (h *hub) changed(ctx context.Context, told change) {
 	for _, r := range woken {
 		r.wake(told)
 	}
+}
+
+// clear takes all objects out of the indexes.
+func (h *hub) clear() {
+	for _, x := range h.indexers {
+		x.clear()
+	}
+}
+
+// handles tells whether the kind is handled.
+func (o *Operator) handles(kind schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(o.Kinds, func(handled Kind) bool { return handled.GVK == kind })
 }
 
 // join lets a relative be told of changes, until the context ends.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,6 +107,19 @@ func (x *indexer) leave(key types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.versions, key)
+}
+
+// clear takes all objects out of the index.
+func (x *indexer) clear() {
+	x.turn <- struct{}{}
+	defer func() { <-x.turn }()
+	x.mu.Lock()
+	known := slices.Collect(maps.Keys(x.versions))
+	x.mu.Unlock()
+	for _, key := range known {
+		x.leave(key)
+	}
+	x.meter.Holds(x.index.Size())
 }
 
 func (x *indexer) forgetAttempt(key types.NamespacedName) {

@@ -72,7 +72,7 @@ func (r *relative) Start(ctx context.Context, to queue) error {
 // wake wakes the handler for everybody whom a change concerns. Those who are concerned by what was there at the start are
 // looked at anyway.
 func (r *relative) wake(by change) {
-	if by.kind == Listed && !r.hub.late {
+	if by.kind == Listed && !r.hub.late.Load() {
 		return
 	}
 	var woken []types.NamespacedName
