@@ -276,6 +276,7 @@ func (m *Metrics) Watch(operator, resource, complaint string) {
 func (m *Metrics) Unwatched(operator, resource string) {
 	m.gauges[watches].DeleteLabelValues(operator, resource)
 }
+
 // Index counts for one index of one operator.
 type Index struct {
 	metrics *Metrics
