@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +43,7 @@ func TestReplicasOnARealControlPlane(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}))
+	r.create(t, typedCarrier(), "guarded")
 	t.Run("one that stops hands over at once", r.handOver)
 	t.Run("after one that is killed another takes over, and no retry is lost", r.killed)
 	t.Run("one that was frozen does nothing any more", r.frozen)
@@ -59,7 +61,37 @@ func (r *replicas) pair(t *testing.T) (leader, standby replica) {
 	t.Helper()
 	leader = r.start(t)
 	leader.serves(t)
+	cluster.Until(t, "the daemon runs", func() bool { return len(leader.beats(t)) > 0 })
 	return leader, r.start(t)
+}
+
+// beats are the times at which the daemon of the replica has beaten, in microseconds.
+func (r replica) beats(t *testing.T) []int64 {
+	t.Helper()
+	var all []int64
+	for _, text := range r.calls.of("guard of guarded") {
+		at, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// restsFor waits until the daemon runs in the second replica, and tells how often that of the first one has beaten after that.
+func restsFor(t *testing.T, first, second replica) (overlap int) {
+	t.Helper()
+	cluster.Until(t, "the daemon runs in the other replica", func() bool { return len(second.beats(t)) > 0 })
+	begun, last := second.beats(t)[0], first.beats(t)
+	for _, at := range last {
+		if at >= begun {
+			overlap++
+		}
+	}
+	t.Logf("from the last beat of one daemon to the first of the other: %s; beats at the same time: %d",
+		time.Duration(begun-last[len(last)-1])*time.Microsecond, overlap)
+	return overlap
 }
 
 // takesOver waits until a replica acts, and tells how long that took.
@@ -79,14 +111,15 @@ func (r *replicas) handOver(t *testing.T) {
 	if took := time.Since(stopped); took > 10*time.Second {
 		t.Errorf("the lease was not released: it took %s", took)
 	}
+	if n := restsFor(t, leader, standby); n > 0 {
+		t.Errorf("two daemons ran at the same time, for %d beats", n)
+	}
 	r.create(t, typedCarrier(), "second")
 	r.called(t, typedCarrier(), standby.calls, "second", "make 1")
 	if got := standby.calls.of("first"); len(got) > 0 {
 		t.Errorf("what was done is done again: %q", got)
 	}
 	standby.stop(t)
-	r.delete(t, typedCarrier(), "first")
-	r.delete(t, typedCarrier(), "second")
 }
 
 func (r *replicas) killed(t *testing.T) {
@@ -96,6 +129,9 @@ func (r *replicas) killed(t *testing.T) {
 	killed := time.Now()
 	leader.kill(t)
 	standby.takesOver(t, killed)
+	if n := restsFor(t, leader, standby); n > 0 {
+		t.Errorf("two daemons ran at the same time, for %d beats", n)
+	}
 	cluster.Eventually(t, "the retries go on", func(context.Context) error {
 		if got := standby.calls.of("retried"); !slices.Equal(got, []string{"make 2", "make 3"}) {
 			return fmt.Errorf("got %q", got)
@@ -103,7 +139,6 @@ func (r *replicas) killed(t *testing.T) {
 		return nil
 	})
 	standby.stop(t)
-	r.delete(t, typedCarrier(), "retried")
 }
 
 // frozen shows what a lease can promise: a process that does not know that it was frozen does nothing with the API server
@@ -132,6 +167,9 @@ func (r *replicas) frozen(t *testing.T) {
 	if took := time.Since(woken); took > kube.RenewDeadline/2 {
 		t.Errorf("the frozen replica went on for %s, as long as an election goes on asking", took)
 	}
+	if n := restsFor(t, leader, standby); n > 50 {
+		t.Errorf("two daemons ran at the same time, for %d beats", n)
+	}
 	if leader.result == nil {
 		t.Error("the frozen replica ended as if it had been told to")
 	}
@@ -143,7 +181,6 @@ func (r *replicas) frozen(t *testing.T) {
 		t.Errorf("the frozen replica has written %q", phase)
 	}
 	standby.stop(t)
-	r.delete(t, typedCarrier(), "long")
 }
 
 func (r *replicas) signal(t *testing.T, to replica, what syscall.Signal) {

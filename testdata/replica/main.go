@@ -29,6 +29,18 @@ func main() {
 		}
 		return nil
 	})
+	widgets.Daemon("guard", func(ctx context.Context, c *change) error {
+		beats := time.NewTicker(20 * time.Millisecond)
+		defer beats.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-beats.C:
+				fmt.Printf("guard of %s: %d\n", c.Object.GetName(), time.Now().UnixMicro())
+			}
+		}
+	})
 	op.Main()
 }
 
