@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +22,7 @@ import (
 // lifeOfClaims is what users do with claims: they ask for volumes, let one grow and get a label, and delete another.
 func lifeOfClaims(w *einmaltest.World) {
 	w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
-	provideVolumes(w)
+	provideVolumes(w, time.Second)
 	made := func(name string) *v1.EphemeralVolumeClaim {
 		return &v1.EphemeralVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -38,8 +42,69 @@ func lifeOfClaims(w *einmaltest.World) {
 	w.Outcome("the claim that is deleted is there", w.Get(deleted))
 }
 
+// lifeOfTemporaryClaims is what users do with claims for certain pods: one is used only by a pod that it is not for,
+// the other by two pods, one after the other.
+func lifeOfTemporaryClaims(w *einmaltest.World) {
+	w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+	provideVolumes(w, 100*time.Millisecond)
+	for _, name := range []string{"borrowed", "used"} {
+		claim := temporaryClaim()
+		claim.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: name}
+		claim.Spec.GracePeriod.Duration, claim.Spec.ExpiryPeriod.Duration = 20*time.Minute, 40*time.Minute
+		w.Create(claim)
+	}
+	borrower, first, second := podOn("borrowed", "borrower", "shell", ""), podOn("used", "first", "report", ""), podOn("used", "second", "report", "")
+	w.Create(&borrower, &first)
+	inPhase(w, corev1.PodRunning, &borrower, &first)
+	w.Advance(10 * time.Minute)
+	w.Delete(&first)
+	w.Advance(10 * time.Minute)
+	w.Create(&second)
+	w.Advance(30 * time.Minute)
+	checkUse(w, map[string]string{"borrowed": usedByOthers, "used": inUse})
+	inPhase(w, corev1.PodSucceeded, &second)
+	w.Delete(&borrower)
+	w.Advance(10 * time.Minute)
+	checkUse(w, map[string]string{"used": noLongerUsed})
+	w.Advance(30 * time.Minute)
+	checkUse(w, map[string]string{})
+}
+
+// inPhase plays the kubelet.
+func inPhase(w *einmaltest.World, phase corev1.PodPhase, pods ...*corev1.Pod) {
+	for _, pod := range pods {
+		pod.Status.Phase = phase
+		if err := w.Client().Status().Update(w.Context(), pod); err != nil {
+			w.Fatalf("the pod %s is to be %s: %v", pod.Name, phase, err)
+		}
+	}
+}
+
+// checkUse expects that there are these claims and no others, and that each says so of its use. Each has its volume.
+func checkUse(w *einmaltest.World, want map[string]string) {
+	w.Helper()
+	var claims v1.EphemeralVolumeClaimList
+	var volumes corev1.PersistentVolumeClaimList
+	if err := errors.Join(w.Client().List(w.Context(), &claims), w.Client().List(w.Context(), &volumes)); err != nil {
+		w.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, claim := range claims.Items {
+		told[claim.Name] = ""
+		if used := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionUsed); used != nil {
+			told[claim.Name] = used.Reason
+		}
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		w.Errorf("claims and their use (-want +got):\n%s", diff)
+	}
+	if len(volumes.Items) != len(told) {
+		w.Errorf("there are %d volumes for %d claims", len(volumes.Items), len(told))
+	}
+}
+
 // provideVolumes plays the provisioner of volumes: what a claim asks for is there after a while.
-func provideVolumes(w *einmaltest.World) {
+func provideVolumes(w *einmaltest.World, while time.Duration) {
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) {
 		volume, is := object.(*corev1.PersistentVolumeClaim)
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -47,7 +112,7 @@ func provideVolumes(w *einmaltest.World) {
 		if !is || volume.Status.Phase == corev1.ClaimBound && given.Cmp(asked) == 0 {
 			return
 		}
-		<-time.After(time.Second)
+		<-time.After(while)
 		volume.Status.Phase = corev1.ClaimBound
 		volume.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: asked}
 		if err := w.Client().Status().Update(w.Context(), volume); err != nil {
@@ -58,5 +123,64 @@ func provideVolumes(w *einmaltest.World) {
 
 // Principle 9, for the whole operator: whatever goes wrong, alone or in pairs, each claim has its volume in the end.
 func TestWhateverGoesWrongClaimsHaveTheirVolumes(t *testing.T) {
-	einmaltest.Explore(t, lifeOfClaims, einmaltest.Schedules(schedules), einmaltest.NoSpareRights())
+	einmaltest.Explore(t, lifeOfClaims, einmaltest.Schedules(schedules))
+}
+
+// So it is with claims for certain pods: none is deleted while a pod uses it, and the others are in the end. Every single fault is
+// played; the pairs are left to the other life.
+func TestWhateverGoesWrongClaimsAreDeletedWhenTheyAreNotUsed(t *testing.T) {
+	einmaltest.Explore(t, lifeOfTemporaryClaims, einmaltest.Schedules(0), einmaltest.NoSpareRights())
+}
+
+// Design §6: a claim's use is told in one write each time that it changes, and nothing is written in between.
+func TestTheUseOfAClaimCostsOneWriteForEachChange(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		provideVolumes(w, 100*time.Millisecond)
+		claim, pod := temporaryClaim(), podOn("my-claim", "report-1", "report", "")
+		claim.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "my-claim"}
+		w.Create(claim)
+		w.Advance(time.Hour)
+		before := len(w.Writes())
+		w.Create(&pod)
+		w.Advance(time.Hour)
+		inPhase(w, corev1.PodRunning, &pod)
+		w.Advance(time.Hour)
+		inPhase(w, corev1.PodSucceeded, &pod)
+		w.Advance(30 * time.Minute)
+		w.Patch(claim, `{"spec":{"gracePeriod":"45m"}}`) // It takes effect at once.
+		w.Advance(15*time.Minute + time.Second)
+		if w.Get(claim) {
+			w.Errorf("the claim is still there, after the grace period that it has now: %+v", claim.Status)
+		}
+		const status, events = "patch ephemeralvolumeclaims.volumeclaim.einmal.dev default/my-claim status", "events"
+		var writes []string
+		for _, write := range w.Writes()[before:] {
+			if !strings.Contains(write, events) {
+				writes = append(writes, write)
+			}
+		}
+		want := []string{status, status, status, "delete ephemeralvolumeclaims.volumeclaim.einmal.dev default/my-claim by delete-unused"}
+		if diff := cmp.Diff(want, writes); diff != "" {
+			w.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAClaimIsKeptWhenItIsForNoCertainPodsAnyMore(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		provideVolumes(w, 100*time.Millisecond)
+		claim := temporaryClaim()
+		claim.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "my-claim"}
+		w.Create(claim)
+		w.Advance(time.Hour)
+		checkUse(w, map[string]string{"my-claim": neverUsed})
+		w.Patch(claim, `{"spec":{"podSelector":null,"gracePeriod":null,"expiryPeriod":null}}`)
+		w.Advance(2 * day)
+		checkUse(w, map[string]string{"my-claim": ""})
+		if w.Get(claim); claim.Status.Expires != nil {
+			w.Errorf("it expires at %s", claim.Status.Expires)
+		}
+	})
 }

@@ -17,11 +17,14 @@ const identity = "volumeclaims.einmal.dev"
 
 // operator declares what happens when.
 func operator() *einmal.Operator {
-	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Applies(&corev1.PersistentVolumeClaim{}))
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML),
+		einmal.Applies(&corev1.PersistentVolumeClaim{}), einmal.Access(&v1.EphemeralVolumeClaim{}, "delete"))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", provideVolume)
 	claims.OnUpdate("resize-pvc", provideVolume, einmal.Field("spec.size"))
 	claims.OnUpdate("relabel-pvc", relabelVolume, einmal.Field("metadata.labels"))
+	claims.OnUpdate("keep", keep, einmal.Field("spec.podSelector", einmal.To(einmal.Absent())))
+	claims.Reconcile("delete-unused", deleteUnused, einmal.When(temporary), einmal.Watches(usedBy), einmal.Watches(itself))
 	return op
 }
 

@@ -37,6 +37,7 @@ func TestOperator(t *testing.T) {
 	t.Run("a claim that grows gets more space", s.growing)
 	t.Run("labels follow the claim", s.labels)
 	t.Run("a restart repeats nothing", s.restart)
+	t.Run("a claim goes after its last pod", s.goesAfterItsLastPod)
 	t.Run("a crash in the middle leaves nothing undone", s.crash)
 	t.Run("a volume that is not ours is left alone", s.foreignVolume)
 	t.Run("the volume of a deleted claim is collected", s.deletion)
@@ -183,7 +184,29 @@ func TestClaimsThatMakeNoSenseAreRefused(t *testing.T) {
 		"of a negative size":     {map[string]any{"size": "-1Gi"}, `spec.size: Invalid value: "-1Gi": must be from 1Mi to 64Ti`},
 		"of no size":             {map[string]any{"size": int64(0)}, `spec.size: Invalid value: 0: must be from 1Mi to 64Ti`},
 		"of a tiny size":         {map[string]any{"size": "1k"}, `spec.size: Invalid value: "1k": must be from 1Mi to 64Ti`},
-		"of an absurd size":      {map[string]any{"size": "1E"}, `spec.size: Invalid value: "1E": must be from 1Mi to 64Ti`},
+		"with a word for a time": {
+			map[string]any{"size": "1Gi", "podSelector": map[string]any{}, "gracePeriod": "1d"},
+			`spec.gracePeriod: Invalid value: "1d": must be a time in hours, minutes and seconds, for example 30m or 1h30m`,
+		},
+		"that is gone at once": {
+			map[string]any{"size": "1Gi", "podSelector": map[string]any{}, "expiryPeriod": "0s"},
+			`spec.expiryPeriod: Invalid value: "0s": must be from 1s to 8760h, which is a year`,
+		},
+		"for an eternity": {
+			map[string]any{"size": "1Gi", "podSelector": map[string]any{}, "expiryPeriod": "8760h1s"},
+			`spec.expiryPeriod: Invalid value: "8760h1s": must be from 1s to 8760h, which is a year`,
+		},
+		"that is for no pods": {
+			map[string]any{"size": "1Gi", "gracePeriod": "30m"},
+			"spec.podSelector: Required value: say for which pods the claim is, since gracePeriod and expiryPeriod depend on them; {} is all pods of the namespace",
+		},
+		"with half a selector": {
+			map[string]any{"size": "1Gi", "podSelector": map[string]any{
+				"matchExpressions": []any{map[string]any{"key": "app", "operator": "In"}},
+			}},
+			"each of matchExpressions has the operator In or NotIn and values, or the operator Exists or DoesNotExist and no values",
+		},
+		"of an absurd size": {map[string]any{"size": "1E"}, `spec.size: Invalid value: "1E": must be from 1Mi to 64Ti`},
 	}
 	for title, test := range creations {
 		t.Run("a claim "+title, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// EphemeralVolumeClaim asks for a volume that lives as long as the claim does.
+// EphemeralVolumeClaim asks for a volume that lives as long as the claim does. With a podSelector the claim itself is
+// temporary: it is deleted when the pods that it is for do not need it any more.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,6 +22,8 @@ import (
 // +kubebuilder:printcolumn:name=PVC,type=string,JSONPath=`.status.pvcName`
 // +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name=Capacity,type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name=Used,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Used")].reason`
+// +kubebuilder:printcolumn:name=Expires,type=string,priority=1,JSONPath=`.status.expires`
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.size)",fieldPath=".spec.size",reason=FieldValueRequired,message="say how much space the claim asks for, for example 1Gi"
 type EphemeralVolumeClaim struct {
@@ -38,6 +41,7 @@ type EphemeralVolumeClaim struct {
 // EphemeralVolumeClaimSpec is what a claim asks for.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: the class of a volume is chosen when the volume is created"
+// +kubebuilder:validation:XValidation:rule="has(self.podSelector) || !has(self.gracePeriod) && !has(self.expiryPeriod)",fieldPath=".podSelector",reason=FieldValueRequired,message="say for which pods the claim is, since gracePeriod and expiryPeriod depend on them; {} is all pods of the namespace"
 type EphemeralVolumeClaimSpec struct {
 	// size is how much space to ask for, from 1Mi to 64Ti. It must be given, and it can grow but not shrink.
 	// +optional
@@ -63,6 +67,32 @@ type EphemeralVolumeClaimSpec struct {
 	// +kubebuilder:validation:items:Enum=ReadWriteOnce;ReadOnlyMany;ReadWriteMany;ReadWriteOncePod
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: how a volume may be mounted is chosen when the volume is created"
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+
+	// podSelector says for which pods of the namespace the claim is: those that have these labels, and mount the volume. {} is
+	// all pods. Without it the claim lives until somebody deletes it.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="each of matchExpressions has the operator In or NotIn and values, or the operator Exists or DoesNotExist and no values"
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// gracePeriod is how long the claim is kept after the last of the selected pods is gone, from 1s to 8760h, such as 30m. A
+	// pod that comes meanwhile stops the clock. Without it a claim that was used is not deleted.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$')",message="must be a time in hours, minutes and seconds, for example 30m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') || duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be from 1s to 8760h, which is a year"
+	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
+
+	// expiryPeriod is how long after its creation the claim is deleted if no selected pod has used it, from 1s to 8760h, such as
+	// 24h. Without it a claim that was never used is not deleted.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$')",message="must be a time in hours, minutes and seconds, for example 30m or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') || duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be from 1s to 8760h, which is a year"
+	ExpiryPeriod *metav1.Duration `json:"expiryPeriod,omitempty"`
 }
 
 // Phase tells in one word how far a claim is.
@@ -81,6 +111,9 @@ const (
 // ConditionReady is true while there is a volume of the size that was asked for.
 const ConditionReady = "Ready"
 
+// ConditionUsed is true while a selected pod uses the volume. Claims without a podSelector do not have it.
+const ConditionUsed = "Used"
+
 // EphemeralVolumeClaimStatus is what became of a claim.
 type EphemeralVolumeClaimStatus struct {
 	// The memory of the operators that handle the claim, so that nothing is done twice.
@@ -95,6 +128,15 @@ type EphemeralVolumeClaimStatus struct {
 	// capacity is the space that the volume has now.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// firstUsed is when a selected pod was first seen to use the volume.
+	// +optional
+	FirstUsed *metav1.Time `json:"firstUsed,omitempty"`
+	// unusedSince is when it was first seen that no selected pod uses the volume any more.
+	// +optional
+	UnusedSince *metav1.Time `json:"unusedSince,omitempty"`
+	// expires is when the claim is deleted, unless a pod uses it.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
 	// conditions tell how far the claim is, and why.
 	// +optional
 	// +listType=map

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // Options for c.Client are there alone.
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
+)
+
+// temporary tells whether a claim is for certain pods.
+func temporary(claim *v1.EphemeralVolumeClaim) bool { return claim.Spec.PodSelector != nil }
+
+// keep forgets the use of a claim that is for no certain pods any more.
+func keep(_ context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
+	return report(c, verdict{})
+}
+
+// deleteUnused deletes a claim that the pods that it is for do not need any more. Until then it tells in the status when that
+// will be, and waits: a pod that comes or goes wakes it, and so does an edit of the claim.
+func deleteUnused(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
+	pods := &corev1.PodList{}
+	if err := c.Client.List(ctx, pods, client.InNamespace(c.Object.Namespace)); err != nil {
+		return fmt.Errorf("list the pods that may use the volume: %w", err)
+	}
+	now := time.Now()
+	verdict := judge(c.Object, pods.Items, now)
+	if verdict.delete {
+		return deleteClaim(ctx, c, verdict)
+	}
+	if err := report(c, verdict); err != nil {
+		return err
+	}
+	if verdict.expires == nil {
+		return nil
+	}
+	return einmal.RetryAfter(verdict.expires.Sub(now), nil)
+}
+
+// deleteClaim deletes the claim as it was judged: if it has changed since, it is judged anew. Its volume goes with it.
+func deleteClaim(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
+	err := c.Client.Delete(ctx, c.Object, client.Preconditions{UID: &c.Object.UID, ResourceVersion: &c.Object.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the claim: %w", err)
+	}
+	c.Log.Info("deleted the claim", "because", verdict.message)
+	c.Event(einmal.Normal, verdict.reason, verdict.message)
+	return nil
+}
+
+// report writes a verdict into the claim's status, and tells of it in an event if it says something new.
+func report(c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
+	status := &c.Object.Status
+	status.FirstUsed, status.UnusedSince, status.Expires = verdict.firstUsed, verdict.unusedSince, verdict.expires
+	if verdict.reason == "" {
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionUsed)
+		return nil
+	}
+	before := meta.FindStatusCondition(status.Conditions, v1.ConditionUsed)
+	if before == nil || before.Reason != verdict.reason || before.Message != verdict.message {
+		c.Event(verdict.severity(), verdict.reason, verdict.message)
+	}
+	return c.SetCondition(metav1.Condition{
+		Type: v1.ConditionUsed, Status: verdict.used, Reason: verdict.reason, Message: verdict.message,
+	})
+}
+
+// usedBy lists the claims that a pod mounts the volumes of: a volume has the name of its claim.
+func usedBy(pod *corev1.Pod) []types.NamespacedName {
+	var claims []types.NamespacedName
+	for _, volume := range pod.Spec.Volumes {
+		if mounted := volume.PersistentVolumeClaim; mounted != nil {
+			claims = append(claims, types.NamespacedName{Name: mounted.ClaimName})
+		}
+	}
+	return claims
+}
+
+// itself makes an edit of a temporary claim end the wait for the moment that it was to be deleted at before.
+func itself(claim *v1.EphemeralVolumeClaim) []types.NamespacedName {
+	if !temporary(claim) {
+		return nil
+	}
+	return []types.NamespacedName{{Name: claim.Name}}
+}
