@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
@@ -59,3 +60,5 @@ func (c *cluster) awaitUse(t *testing.T, name, reason string) {
 		return nil
 	})
 }
+
+func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }

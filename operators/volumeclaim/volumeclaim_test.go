@@ -311,8 +311,6 @@ func (c *cluster) patch(t *testing.T, merge string) {
 	}
 }
 
-func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
-
 func (c *cluster) claim(t *testing.T, name string) *v1.EphemeralVolumeClaim {
 	t.Helper()
 	claim := &v1.EphemeralVolumeClaim{}
