@@ -81,8 +81,10 @@ func (w *World) end() result {
 	if found.objects, err = w.sim.Objects(); err != nil {
 		w.fail(err.Error())
 	}
-	if found.unmarked, err = w.sim.ObjectsAfterLoss(); err != nil {
-		w.fail(err.Error())
+	if len(w.setup.Schedule) == 0 || w.setup.Schedule.Count(simulation.Kind.Wipe) > 0 {
+		if found.unmarked, err = w.sim.ObjectsAfterLoss(); err != nil {
+			w.fail(err.Error())
+		}
 	}
 	w.stop()
 	w.sim.Stop()
