@@ -1,7 +1,6 @@
 package einmal
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,27 +19,14 @@ func (f *rbacFlags) parse(args []string, failures io.Writer) error {
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and of the ServiceAccount that they are bound to; the default is the operator's identity")
 	flags.StringVar(&f.home, "state-namespace", "", "`namespace` of the ServiceAccount, where the operator keeps its own books; the default is NAME-system")
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` that are served, separated by commas; the default is all")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: everything is given by flags", flags.Arg(0))
-	}
-	return nil
+	return onlyFlags(flags, args)
 }
 
 // commandRBAC prints the roles that the registered handlers need, and their bindings.
 func (op *Operator) commandRBAC(args []string, out, failures io.Writer) int {
 	var flags rbacFlags
-	if err := flags.parse(args, failures); errors.Is(err, flag.ErrHelp) {
-		return exitStopped
-	} else if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
-		return exitUsage
-	}
-	if err := op.check(); err != nil {
-		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
-		return exitFailed
+	if code, ok := op.begin(&flags, args, failures); !ok {
+		return code
 	}
 	roles, err := op.roles(flags)
 	if err != nil {

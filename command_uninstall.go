@@ -1,7 +1,6 @@
 package einmal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -47,38 +46,23 @@ func (f *uninstallFlags) parse(args []string, failures io.Writer) error {
 		flags.PrintDefaults()
 	}
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
+	f.connection(flags)
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to do it in, separated by commas; the default is all. The operator's own ConfigMap and Secret, which hold for the others too, stay then")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap and Secret, as for run")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: everything is given by flags", flags.Arg(0))
-	}
-	return nil
+	return onlyFlags(flags, args)
 }
 
 // commandUninstall takes out of the cluster what the operator has left in it.
 func (op *Operator) commandUninstall(ctx context.Context, args []string, out, failures io.Writer) int {
 	var flags uninstallFlags
-	if err := flags.parse(args, failures); errors.Is(err, flag.ErrHelp) {
-		return exitStopped
-	} else if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
-		return exitUsage
+	if code, ok := op.begin(&flags, args, failures); !ok {
+		return code
 	}
-	if err := op.check(); err != nil {
-		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
-		return exitFailed
-	}
-	config, namespace, err := flags.config()
+	config, err := op.connect(&flags.runFlags)
 	if err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
-	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
 	if err := op.uninstall(ctx, config, flags, out); err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed

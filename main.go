@@ -115,8 +115,7 @@ type runFlags struct {
 func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(failures)
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
+	f.connection(flags)
 	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks, of the Lease of its replicas, and of the key for what it records of Secrets; the default is the pod's own, outside of a pod the kubeconfig's")
 	flags.BoolVar(&f.LeaderElection, "leader-elect", true, "let one of several replicas act at a time; with false there must be one replica only")
@@ -124,16 +123,50 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags.BoolVar(&f.verbose, "v", false, "log in detail")
 	flags.StringVar(&f.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 for none")
 	flags.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "`address` of /metrics; 0 for none")
+	if err := onlyFlags(flags, args); err != nil {
+		return err
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return fmt.Errorf("--log-format %q: give text or json", f.logFormat)
+	}
+	return nil
+}
+
+// connection declares the flags that say where the API server is.
+func (f *runFlags) connection(flags *flag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
+}
+
+// onlyFlags reads the arguments of a verb that takes nothing but flags.
+func onlyFlags(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: everything is given by flags", flags.Arg(0))
 	}
-	if f.logFormat != "text" && f.logFormat != "json" {
-		return fmt.Errorf("--log-format %q: give text or json", f.logFormat)
-	}
 	return nil
+}
+
+// verbFlags are the flags of one verb.
+type verbFlags interface {
+	parse(args []string, failures io.Writer) error
+}
+
+// begin reads the flags of a verb and checks the operator. Without ok the verb ends with the exit code.
+func (op *Operator) begin(flags verbFlags, args []string, failures io.Writer) (code int, ok bool) {
+	if err := flags.parse(args, failures); errors.Is(err, flag.ErrHelp) {
+		return exitStopped, false
+	} else if err != nil {
+		_, _ = fmt.Fprintln(failures, err)
+		return exitUsage, false
+	}
+	if err := op.check(); err != nil {
+		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
+		return exitFailed, false
+	}
+	return exitStopped, true
 }
 
 // namesIn are the names that a flag lists, separated by commas.
@@ -149,18 +182,11 @@ func namesIn(list string) []string {
 
 func (op *Operator) commandRun(ctx context.Context, args []string, failures io.Writer) int {
 	var flags runFlags
-	if err := flags.parse(args, failures); errors.Is(err, flag.ErrHelp) {
-		return exitStopped
-	} else if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
-		return exitUsage
+	if code, ok := op.begin(&flags, args, failures); !ok {
+		return code
 	}
 	op.logTo(failures, flags)
-	if err := op.check(); err != nil {
-		_, _ = fmt.Fprintf(failures, "the operator is not declared rightly:\n%v\n", err)
-		return exitFailed
-	}
-	config, namespace, err := flags.config()
+	config, err := op.connect(&flags)
 	if err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
@@ -168,7 +194,6 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 	if named := namesIn(flags.namespaces); len(named) > 0 {
 		op.settings.Namespaces = named
 	}
-	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
 	if flags.LeaderElection && op.settings.Home == "" {
 		op.settings.Log.Warn("no namespace is known for the Lease of a leader election: run one replica only, or name one with --state-namespace")
 		flags.LeaderElection = false
@@ -180,6 +205,16 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 	}
 	op.settings.Log.Info("stopped")
 	return exitStopped
+}
+
+// connect finds the API server, and where the operator keeps its books.
+func (op *Operator) connect(flags *runFlags) (*rest.Config, error) {
+	config, namespace, err := flags.config()
+	if err != nil {
+		return nil, err
+	}
+	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
+	return config, nil
 }
 
 // logTo sets the operator's log and those of the libraries.
