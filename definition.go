@@ -12,24 +12,28 @@ import (
 // definitions are the operator's CustomResourceDefinitions: those of the option CRDs, and one made for each Resource that
 // these leave out.
 func (op *Operator) definitions() ([][]byte, error) {
-	given, err := kindsIn(op.crds)
-	if err != nil {
-		return nil, err
+	if op.undefined != nil {
+		return nil, op.undefined
 	}
 	all := append([][]byte(nil), op.crds...)
 	for _, declared := range op.kinds {
-		kind := declared.kind.GVK
-		_, found := given[kind.GroupKind()]
-		if _, is := declared.kind.New().(nameless); !is || found {
+		if !op.definesItself(declared) {
 			continue
 		}
-		text, err := yaml.Marshal(openDefinition(kind))
+		text, err := yaml.Marshal(openDefinition(declared.kind.GVK))
 		if err != nil {
-			return nil, fmt.Errorf("write the definition of %s: %w", kind.Kind, err)
+			return nil, fmt.Errorf("write the definition of %s: %w", declared.kind.GVK.Kind, err)
 		}
 		all = append(all, text)
 	}
 	return all, nil
+}
+
+// definesItself tells of a Resource that the option CRDs leaves out.
+func (op *Operator) definesItself(declared *declaredKind) bool {
+	_, given := op.defined[declared.kind.GVK.GroupKind()]
+	_, is := declared.kind.New().(nameless)
+	return is && !given
 }
 
 // openDefinition defines a namespaced kind whose spec and status may hold anything.

@@ -16,20 +16,19 @@ import (
 
 // elect makes the manager one of several replicas, of which one acts at a time. What that manager sends goes through a
 // fence, which a replica that does not hold the Lease cannot pass with a change. The Lease is in the namespace home.
-func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Options) error {
+func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Options, pace kube.Pace) error {
 	if home == "" {
 		return errors.New("leader election: no namespace is known for the Lease; outside of a pod, name one with " +
 			"einmal.StateNamespace or --state-namespace, or run one replica with --leader-elect=false")
 	}
-	lease, err := kube.NewLeadership(config, types.NamespacedName{Namespace: home, Name: op.settings.Identity})
+	lease, err := kube.NewLeadership(config, types.NamespacedName{Namespace: home, Name: op.settings.Identity}, pace)
 	if err != nil {
 		return err
 	}
 	config.Wrap(lease.Fence)
-	duration, deadline, period := kube.LeaseDuration, kube.RenewDeadline, kube.RetryPeriod
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
 	options.LeaderElectionResourceLockInterface = lease
-	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &duration, &deadline, &period
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &pace.Lasts, &pace.Deadline, &pace.Retry
 	op.lease = lease
 	return nil
 }
@@ -51,5 +50,5 @@ func (op *Operator) join(driver *engine.Operator, mgr manager.Manager) error {
 // Elect lets package einmaltest run several replicas of the operator. The type of its argument is internal: nobody else
 // can call it.
 func (op *Operator) Elect(in engine.Elected) error {
-	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options)
+	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -44,10 +45,13 @@ type Operator struct {
 	settings engine.Settings
 	scheme   *runtime.Scheme
 	crds     [][]byte
-	access   []access
-	applies  bool
-	kinds    []*declaredKind
-	indexes  []*declaredIndex
+	// defined are the kinds in crds, undefined is why not all of these could be read.
+	defined   map[schema.GroupKind]resource
+	undefined error
+	access    []access
+	applies   bool
+	kinds     []*declaredKind
+	indexes   []*declaredIndex
 	// activities are the handlers of the operator itself.
 	activities activities
 	mistakes   []error
@@ -238,7 +242,7 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 		GracefulShutdownTimeout: &stop,
 	}
 	if options.LeaderElection {
-		if err := op.elect(op.settings.Home, config, &managed); err != nil {
+		if err := op.elect(op.settings.Home, config, &managed, kube.NewPace(1)); err != nil {
 			return nil, err
 		}
 	}

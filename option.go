@@ -1,6 +1,7 @@
 package einmal
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -54,6 +55,7 @@ func Scheme(add func(*runtime.Scheme) error) Option {
 func CRDs(yaml ...[]byte) Option {
 	return Option{name: "CRDs", operator: func(op *Operator) error {
 		op.crds = append(op.crds, yaml...)
+		op.undefined = errors.Join(op.undefined, op.define(yaml))
 		return nil
 	}}
 }

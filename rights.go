@@ -72,14 +72,10 @@ func (a access) rules(group, plural string) []rbacv1.PolicyRule {
 // rights are what the operator may do: all that it needs, and no more.
 func (op *Operator) rights() (engine.Rights, error) {
 	rights := engine.Rights{Namespaces: op.settings.Namespaces, Home: op.settings.Home}
-	manifests, err := op.definitions()
-	if err != nil {
-		return rights, err
+	if op.undefined != nil {
+		return rights, op.undefined
 	}
-	definitions, err := kindsIn(manifests)
-	if err != nil {
-		return rights, err
-	}
+	definitions := op.resources()
 	for _, declared := range op.kinds {
 		op.allowKind(&rights, declared, definitions)
 	}
@@ -167,9 +163,24 @@ func clusterWide() []string {
 	}
 }
 
-// kindsIn reads the kinds that manifests define.
-func kindsIn(manifests [][]byte) (map[schema.GroupKind]resource, error) {
-	known := map[schema.GroupKind]resource{}
+// resources are the kinds that the operator's CustomResourceDefinitions define.
+func (op *Operator) resources() map[schema.GroupKind]resource {
+	all := maps.Clone(op.defined)
+	for _, declared := range op.kinds {
+		if !op.definesItself(declared) {
+			continue
+		}
+		if all == nil {
+			all = map[schema.GroupKind]resource{}
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(declared.kind.GVK)
+		all[declared.kind.GVK.GroupKind()] = resource{plural: plural.Resource, hasStatus: true}
+	}
+	return all
+}
+
+// define notes the kinds that manifests define.
+func (op *Operator) define(manifests [][]byte) error {
 	for _, document := range documents(manifests) {
 		var definition struct {
 			Spec struct {
@@ -181,15 +192,18 @@ func kindsIn(manifests [][]byte) (map[schema.GroupKind]resource, error) {
 			}
 		}
 		if err := yaml.Unmarshal([]byte(document), &definition); err != nil {
-			return nil, fmt.Errorf("option CRDs: a definition is no YAML: %w", err)
+			return fmt.Errorf("option CRDs: a definition is no YAML: %w", err)
 		}
 		found := resource{plural: definition.Spec.Names.Plural, clusterWide: definition.Spec.Scope == "Cluster"}
 		for _, version := range definition.Spec.Versions {
 			found.hasStatus = found.hasStatus || version.Subresources.Status != nil
 		}
-		known[schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}] = found
+		if op.defined == nil {
+			op.defined = map[schema.GroupKind]resource{}
+		}
+		op.defined[schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}] = found
 	}
-	return known, nil
+	return nil
 }
 
 // documents are the single documents of definitions, without their separators.

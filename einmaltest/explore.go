@@ -48,6 +48,8 @@ func (f *Finding) String() string {
 // It also fails when less than half of the points are met again: then names are made by chance, in the scenario or in a
 // handler, and little was tried.
 //
+// It changes how the test process collects garbage: less often, unless the environment variable GOGC says how often.
+//
 // A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.
 // The report has the shortest schedule found and a command that plays just that one.
 func Explore(t *testing.T, scenario Scenario, options ...Option) {

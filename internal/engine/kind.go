@@ -146,6 +146,8 @@ type Elected struct {
 	Options *ctrl.Options
 	// Home is where the Lease is, if the operator does not say.
 	Home string
+	// Slower stretches the times of the election; 0 is 1.
+	Slower int
 }
 
 // Attempt is one run of a handler that has ended.

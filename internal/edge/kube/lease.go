@@ -18,17 +18,18 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// How long a Lease is held without being renewed, when its holder gives up renewing it, and how often it is renewed. They
-// are the defaults of controller-runtime.
-const (
-	LeaseDuration = 15 * time.Second
-	RenewDeadline = 10 * time.Second
-	RetryPeriod   = 2 * time.Second
-)
+// Pace is how long a Lease is held without being renewed, when its holder gives up renewing it, and how often it is renewed.
+type Pace struct{ Lasts, Deadline, Retry time.Duration }
 
-// fenced is how long after a renewal the holder may write. What is on its way then has arrived when others may take the
+// NewPace is the pace with which controller-runtime comes, made slower so many times.
+func NewPace(slower int) Pace {
+	unit := time.Duration(slower) * time.Second
+	return Pace{Lasts: 15 * unit, Deadline: 10 * unit, Retry: 2 * unit}
+}
+
+// Fenced is how long after a renewal the holder may write. What is on its way then has arrived when others may take the
 // Lease.
-const fenced = RenewDeadline + RetryPeriod
+func (p Pace) Fenced() time.Duration { return p.Deadline + p.Retry }
 
 // ErrNotLeading is what a process gets that asks for a change and does not hold the Lease, or cannot know that it does.
 var ErrNotLeading = errors.New("this replica does not hold the lease, so it changes nothing")
@@ -41,15 +42,17 @@ var errAtWork = errors.New("handlers have not returned, so the lease is not rele
 type Leadership struct {
 	resourcelock.Interface
 
+	Pace Pace
+
 	mu      sync.Mutex
 	renewed time.Time
 	idle    func() bool
 }
 
 // NewLeadership makes the lock. The Lease is the one at the place, and the process is named by its host and by chance.
-func NewLeadership(config *rest.Config, place types.NamespacedName) (*Leadership, error) {
+func NewLeadership(config *rest.Config, place types.NamespacedName, pace Pace) (*Leadership, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = RenewDeadline / 2 // So that one request that hangs does not cost the leadership.
+	config.Timeout = pace.Deadline / 2 // So that one request that hangs does not cost the leadership.
 	pods, err := core.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make the client of the leader election: %w", err)
@@ -67,7 +70,7 @@ func NewLeadership(config *rest.Config, place types.NamespacedName) (*Leadership
 	if err != nil {
 		return nil, fmt.Errorf("make the lock of the leader election: %w", err)
 	}
-	return &Leadership{Interface: lock}, nil
+	return &Leadership{Interface: lock, Pace: pace}, nil
 }
 
 // Idle says how to find out whether all work is done, so that the Lease can be released.
@@ -126,7 +129,7 @@ func (l *Leadership) released() bool {
 func (l *Leadership) Held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.renewed.IsZero() && time.Since(l.renewed) < fenced
+	return !l.renewed.IsZero() && time.Since(l.renewed) < l.Pace.Fenced()
 }
 
 // AwaitLoss returns true when the Lease is not held any more, and false when the context ends before. The election itself
@@ -134,7 +137,7 @@ func (l *Leadership) Held() bool {
 func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 	for {
 		l.mu.Lock()
-		left := fenced - time.Since(l.renewed)
+		left := l.Pace.Fenced() - time.Since(l.renewed)
 		l.mu.Unlock()
 		if left <= 0 {
 			return ctx.Err() == nil

@@ -35,7 +35,7 @@ func renew(t *testing.T, lease *kube.Leadership) {
 // Design §3: nothing is written after leadership is lost, nor by a process that was frozen and does not know that yet.
 func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &kube.Leadership{Interface: &lock{}}
+		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
 		sent := 0
 		through := lease.Fence(roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++
@@ -64,12 +64,12 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 		expect("before it is elected", false)
 		renew(t, lease)
 		expect("when it is elected", true)
-		<-time.After(kube.RenewDeadline)
+		<-time.After(kube.NewPace(1).Deadline)
 		expect("as long as it tries to renew the lease", true)
 		renew(t, lease)
-		<-time.After(kube.RenewDeadline)
+		<-time.After(kube.NewPace(1).Deadline)
 		expect("as long after it has renewed it", true)
-		<-time.After(kube.LeaseDuration - kube.RenewDeadline)
+		<-time.After(kube.NewPace(1).Lasts - kube.NewPace(1).Deadline)
 		expect("when others may take the lease", false)
 		if sent != 8 {
 			t.Errorf("%d requests were sent, want 8", sent)
@@ -80,7 +80,7 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 // A pause of the whole process is found out when it ends.
 func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &kube.Leadership{Interface: &lock{}}
+		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
 		renew(t, lease)
 		begun, lost := time.Now(), make(chan time.Duration, 1)
 		go func() {
@@ -89,12 +89,12 @@ func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
 			}
 		}()
 		for range 10 {
-			<-time.After(kube.RetryPeriod)
+			<-time.After(kube.NewPace(1).Retry)
 			renew(t, lease)
 		}
-		after := <-lost - 10*kube.RetryPeriod
-		if after <= kube.RenewDeadline || after >= kube.LeaseDuration {
-			t.Errorf("the loss was told %s after the last renewal, want between %s and %s", after, kube.RenewDeadline, kube.LeaseDuration)
+		after := <-lost - 10*kube.NewPace(1).Retry
+		if after <= kube.NewPace(1).Deadline || after >= kube.NewPace(1).Lasts {
+			t.Errorf("the loss was told %s after the last renewal, want between %s and %s", after, kube.NewPace(1).Deadline, kube.NewPace(1).Lasts)
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		renew(t, lease)
@@ -108,7 +108,7 @@ func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
 // Design §3: the lease is released only when every handler has returned.
 func TestALeaseIsReleasedWhenAllWorkIsDone(t *testing.T) {
 	below := &lock{}
-	lease := &kube.Leadership{Interface: below}
+	lease := &kube.Leadership{Interface: below, Pace: kube.NewPace(1)}
 	working := true
 	lease.Idle(func() bool { return !working })
 	renew(t, lease)

@@ -29,8 +29,11 @@ func (s *Server) now() metav1.Time {
 // stamp gives the entries of managed fields that this write made or touched the server's time: the library which keeps
 // them knows only that of the process.
 func (w *write) stamp(object, live *unstructured.Unstructured) {
+	if w.server.clock == nil {
+		return
+	}
 	entries := object.GetManagedFields()
-	if w.server.clock == nil || len(entries) == 0 {
+	if len(entries) == 0 {
 		return
 	}
 	var known []metav1.ManagedFieldsEntry

@@ -29,22 +29,30 @@ type patcher struct {
 	options   *metav1.PatchOptions
 	patchType types.PatchType
 	body      []byte
-	write     *write
-	warnings  []string
+	// configuration is the body of a server-side apply, as JSON; it is there after check.
+	configuration []byte
+	write         *write
+	warnings      []string
 	// before is the object that was patched.
 	before *unstructured.Unstructured
 }
 
 // check refuses a body that is no patch of its type, whatever it is applied to.
 func (p *patcher) check() error {
-	if p.patchType == types.ApplyYAMLPatchType {
-		if _, err := yaml.YAMLToJSON(p.body); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
+	isJSON := json.Valid(p.body)
+	if p.patchType != types.ApplyYAMLPatchType {
+		if !isJSON {
+			return apierrors.NewBadRequest("invalid JSON patch")
 		}
 		return nil
 	}
-	if !json.Valid(p.body) {
-		return apierrors.NewBadRequest("invalid JSON patch")
+	p.configuration = p.body
+	if isJSON {
+		return nil // As most clients send it, which is YAML too.
+	}
+	var err error
+	if p.configuration, err = yaml.YAMLToJSON(p.body); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
 	}
 	return nil
 }
@@ -172,12 +180,8 @@ func (p *patcher) strategic(text []byte) ([]byte, error) {
 
 // serverSide is server-side apply.
 func (p *patcher) serverSide(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	text, err := yaml.YAMLToJSON(p.body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
-	}
 	applied := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(text, &applied.Object); err != nil {
+	if err := utiljson.Unmarshal(p.configuration, &applied.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	if live == nil {
@@ -192,8 +196,10 @@ func (p *patcher) serverSide(live *unstructured.Unstructured) (*unstructured.Uns
 	if !is {
 		return live, nil
 	}
-	if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil && strictnessOf(p.request.query) == metav1.FieldValidationStrict {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
+	if strictnessOf(p.request.query) == metav1.FieldValidationStrict {
+		if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
+		}
 	}
 	p.write.stamp(object, live)
 	return object, nil

@@ -3,7 +3,9 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -236,21 +238,35 @@ func (w *write) settle(object, live *unstructured.Unstructured) error {
 
 // keepTimestamps makes a write that changes nothing but the times of managed fields one that changes nothing.
 func keepTimestamps(object, live *unstructured.Unstructured) {
-	is, was := object.GetManagedFields(), live.GetManagedFields()
-	if len(is) != len(was) {
+	const managed = "managedFields"
+	is, was := object.Object["metadata"], live.Object["metadata"]
+	metadata, _ := is.(map[string]any)
+	before, _ := was.(map[string]any)
+	if !sameManagers(metadata[managed], before[managed]) {
 		return
 	}
-	for i := range is {
-		is[i].Time = was[i].Time
+	compared, kept := maps.Clone(object.Object), maps.Clone(metadata)
+	if fields, found := before[managed]; found {
+		kept[managed] = fields
 	}
-	if !equality.Semantic.DeepEqual(is, was) {
-		return
+	compared["metadata"] = kept
+	if reflect.DeepEqual(compared, live.Object) {
+		object.Object = live.DeepCopy().Object
 	}
-	compared := object.DeepCopy()
-	compared.SetManagedFields(was)
-	if reflect.DeepEqual(compared.Object, live.Object) {
-		object.Object = compared.Object
-	}
+}
+
+// sameManagers compares managed fields but for their times.
+func sameManagers(is, was any) bool {
+	some, _ := is.([]any)
+	others, _ := was.([]any)
+	return slices.EqualFunc(some, others, func(a, b any) bool {
+		one, _ := a.(map[string]any)
+		other, _ := b.(map[string]any)
+		one, other = maps.Clone(one), maps.Clone(other)
+		delete(one, "time")
+		delete(other, "time")
+		return reflect.DeepEqual(one, other)
+	})
 }
 
 // dedupOwners drops owner references that are there twice.

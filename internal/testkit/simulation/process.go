@@ -84,7 +84,7 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	declared := operator.Observe(p.witness, p.world.setup.Log)
 	connection, options := p.connection(), p.options(operator, declared) //nolint:contextcheck // What goes wrong around a request is none of its business.
 	if p.world.setup.Schedule.Has(Standby) {
-		if err := operator.Elect(engine.Elected{Config: connection, Options: &options, Home: electionHome}); err != nil {
+		if err := operator.Elect(engine.Elected{Config: connection, Options: &options, Home: electionHome, Slower: electionSlower}); err != nil {
 			return fmt.Errorf("let the operator be elected: %w", err)
 		}
 	}

@@ -48,7 +48,7 @@ func inAll(n Names) Names {
 	return n
 }
 
-func table() []builtin {
+func (c *Compiler) table() []builtin {
 	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
 	return []builtin{
 		{
@@ -93,27 +93,27 @@ func table() []builtin {
 			version: apps, example: &appsv1.StatefulSet{}, names: inAll(names("statefulsets", "StatefulSet", "sts")), status: true,
 			generation: true, defaults: only(defaultStatefulSet), validate: both(validateStatefulSet),
 		},
-		definitionKind(),
+		c.definitionKind(),
 	}
 }
 
-func definitionKind() builtin {
+func (c *Compiler) definitionKind() builtin {
 	named := names("customresourcedefinitions", "CustomResourceDefinition", "crd", "crds")
 	named.Categories = []string{"api-extensions"}
 	return builtin{
 		version: apiextensionsv1.SchemeGroupVersion, example: &apiextensionsv1.CustomResourceDefinition{}, names: named,
-		cluster: true, status: true, generation: true, putChecks: true, defaults: only(defaultDefinition), validate: both(validateDefinition),
+		cluster: true, status: true, generation: true, putChecks: true, defaults: only(defaultDefinition), validate: both(c.validateDefinition),
 	}
 }
 
 // builtinKinds makes the built-in kinds that are served.
-func builtinKinds() ([]*Kind, error) {
+func (c *Compiler) builtinKinds() ([]*Kind, error) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	rules := map[schema.GroupVersionKind]*goRules{}
 	use := converter{convert: convertEvent}
 	use.rules = func(schema.GroupVersion) Rules { return nil }
 	var kinds []*Kind
-	for _, described := range table() {
+	for _, described := range c.table() {
 		made := described.kind()
 		rules[made.GroupVersionKind] = &goRules{builtin: described, kind: made.GroupVersionKind}
 		made.Rules = rules[made.GroupVersionKind]

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Compiler compiles definitions, each one once: its rules take a while. Several servers can share it, also servers in
@@ -12,6 +13,10 @@ type Compiler struct {
 	mu       sync.Mutex
 	made     map[string][]*Kind
 	builtins []*Kind
+	// sound are the new definitions that were found to be valid.
+	sound map[string]bool
+	// published are the documents of groups and versions.
+	published map[string]Document
 }
 
 // Builtins returns the built-in kinds.
@@ -19,7 +24,7 @@ func (c *Compiler) Builtins() ([]*Kind, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.builtins == nil {
-		made, err := builtinKinds()
+		made, err := c.builtinKinds()
 		if err != nil {
 			return nil, err
 		}
@@ -53,4 +58,28 @@ func (c *Compiler) Compile(definition *apiextensionsv1.CustomResourceDefinition,
 		kinds[i] = &dated
 	}
 	return kinds, nil
+}
+
+// validateDefinition checks a definition. A new one is checked once, which compiles the rules in it.
+func (c *Compiler) validateDefinition(object, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	key, err := digest(object)
+	if err != nil || old != nil {
+		return validateDefinition(object, old)
+	}
+	c.mu.Lock()
+	sound := c.sound[key]
+	c.mu.Unlock()
+	if sound {
+		return nil
+	}
+	refused := validateDefinition(object, nil)
+	if len(refused) == 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.sound == nil {
+			c.sound = map[string]bool{}
+		}
+		c.sound[key] = true
+	}
+	return refused
 }

@@ -1,7 +1,11 @@
 package kind
 
 import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +16,37 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// OpenAPI is the OpenAPI document of one group and version.
-func OpenAPI(kinds []*Kind) map[string]any {
+// Document is the OpenAPI document of one group and version, as text, and its hash.
+type Document struct {
+	Text []byte
+	Hash string
+}
+
+// Document publishes kinds of one group and version. It is made once for as long as none of them changes.
+func (c *Compiler) Document(kinds []*Kind) (Document, error) {
+	var key strings.Builder
+	for _, k := range kinds {
+		_, _ = fmt.Fprintf(&key, "%p ", k.Schema) // Compiled ones are kept, so that no other has the place of one.
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, found := c.published[key.String()]; found {
+		return known, nil
+	}
+	text, err := json.Marshal(openAPI(kinds))
+	if err != nil {
+		return Document{}, fmt.Errorf("publish a schema: %w", err)
+	}
+	if c.published == nil {
+		c.published = map[string]Document{}
+	}
+	made := Document{Text: text, Hash: fmt.Sprintf("%X", sha512.Sum512(text))}
+	c.published[key.String()] = made
+	return made, nil
+}
+
+// openAPI is the OpenAPI document of one group and version.
+func openAPI(kinds []*Kind) map[string]any {
 	schemas := metadataModels()
 	for _, k := range kinds {
 		if k.Schema != nil {
