@@ -73,8 +73,8 @@ type Change[T any] struct {
 	Attempt int
 	// MaybeRepeated tells that an earlier run of this handler for this reason cannot be ruled out: a retry, a call that the
 	// handler has waited for, a creation or deletion that had failed for good, an object that was there when the operator
-	// started, a creation that a person has asked for once more. False is a promise only as long as one replica of the
-	// operator runs.
+	// started, one that a replica sees first within a minute after it was elected, since the one before may have handled it, a
+	// creation that a person has asked for once more. False is a promise only as long as one replica of the operator acts.
 	MaybeRepeated bool
 	// WokenBy are the related objects whose changes have woken a Reconcile, ten at most: see Owns and Watches. It is empty where
 	// the object itself is the reason.

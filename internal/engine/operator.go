@@ -72,6 +72,7 @@ func (o *Operator) Start(ctx context.Context) error {
 	o.Settings.Log.Info("elected: this replica acts")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	o.working.Store(true) // Before the goroutine is there, so that the Lease is not released under it.
 	ended, lost := make(chan error, 1), make(chan struct{})
 	go func() { ended <- o.act(ctx) }()
 	go func() {
