@@ -11,14 +11,17 @@ import (
 )
 
 // rbacFlags are the flags of the verb rbac.
-type rbacFlags struct{ name, home, namespaces string }
+type rbacFlags struct {
+	name, home string
+	namespaces namespaceFlag
+}
 
 func (f *rbacFlags) parse(args []string, failures io.Writer) error {
 	flags := flag.NewFlagSet("rbac", flag.ContinueOnError)
 	flags.SetOutput(failures)
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and of the ServiceAccount that they are bound to; the default is the operator's identity")
 	flags.StringVar(&f.home, "state-namespace", "", "`namespace` of the ServiceAccount, where the operator keeps its own books; the default is NAME-system")
-	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` that are served, separated by commas; the default is all")
+	flags.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces that are served; can be given several times. For names the roles hold in these namespaces only; for patterns they hold everywhere")
 	return onlyFlags(flags, args)
 }
 
@@ -46,10 +49,6 @@ func (op *Operator) commandRBAC(args []string, out, failures io.Writer) int {
 
 // roles are the roles of the operator, each followed by its binding.
 func (op *Operator) roles(flags rbacFlags) ([]any, error) {
-	rights, err := op.rights()
-	if err != nil {
-		return nil, err
-	}
 	made := roleMaker{name: flags.name, home: flags.home}
 	if made.name == "" {
 		made.name = op.settings.Identity
@@ -57,14 +56,18 @@ func (op *Operator) roles(flags rbacFlags) ([]any, error) {
 	if made.home == "" {
 		made.home = made.name + "-system"
 	}
-	if named := namesIn(flags.namespaces); len(named) > 0 {
-		rights.Namespaces = named
+	if flags.namespaces.given() {
+		op.settings.Namespaces = flags.namespaces.parsed
 	}
-	if len(rights.Namespaces) == 0 {
+	rights, err := op.rights()
+	if err != nil {
+		return nil, err
+	}
+	if !rights.Namespaces.Fixed() {
 		rights.ClusterWide, rights.Served = append(rights.ClusterWide, rights.Served...), nil
 	}
 	made.everywhere(rights.ClusterWide)
-	for _, namespace := range rights.Namespaces {
+	for _, namespace := range rights.Namespaces.Names() {
 		made.in(namespace, made.name, rights.Served)
 	}
 	made.in(made.home, made.name+"-state", rights.AtHome)

@@ -26,7 +26,7 @@ func TestRolesArePrinted(t *testing.T) {
 			"Role nodes.example.com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
 			"RoleBinding nodes.example.com-system/nodes.example.com-state",
 		}},
-		"in two namespaces": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "a, b"}, []string{
+		"in two namespaces": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "a", "--namespace=b"}, []string{
 			"ClusterRole n: get list watch patch nodes, patch nodes/status",
 			"ClusterRoleBinding n",
 			"Role a/n: list delete pods, create patch events",

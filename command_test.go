@@ -62,9 +62,3 @@ func TestMistakesEndRunWithAMessage(t *testing.T) {
 		t.Errorf("crds without any: exit code %d, %q", code, &failures)
 	}
 }
-
-func TestNamespacesAreSplit(t *testing.T) {
-	if got := strings.Join(namesIn("a, b,,c"), "|"); got != "a|b|c" {
-		t.Errorf("got %s", got)
-	}
-}

@@ -47,7 +47,7 @@ func (f *uninstallFlags) parse(args []string, failures io.Writer) error {
 	}
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	f.connection(flags)
-	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to do it in, separated by commas; the default is all. The operator's own ConfigMap and Secret, which hold for the others too, stay then")
+	flags.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to do it in; can be given several times; the default is all. The operator's own ConfigMap and Secret, which hold for the others too, stay then")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap and Secret, as for run")
 	return onlyFlags(flags, args)
 }
@@ -88,8 +88,8 @@ func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags un
 		Settings: op.settings, Live: live, Discovery: api, DryRun: flags.dryRun,
 		Tell: func(line string) { _, _ = fmt.Fprintln(out, line) },
 	}
-	if named := namesIn(flags.namespaces); len(named) > 0 {
-		work.Settings.Namespaces, work.KeepBooks = named, true
+	if flags.namespaces.given() {
+		work.Settings.Namespaces, work.KeepBooks = flags.namespaces.parsed, true
 	}
 	for _, declared := range op.kinds {
 		work.Kinds = append(work.Kinds, declared.kind)

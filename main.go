@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,7 +107,8 @@ func (op *Operator) commandCRDs(out, failures io.Writer) int {
 type runFlags struct {
 	RunOptions
 	kubeconfig, context, logFormat string
-	namespaces, stateNamespace     string
+	stateNamespace                 string
+	namespaces                     namespaceFlag
 	verbose                        bool
 }
 
@@ -116,7 +116,7 @@ func (f *runFlags) parse(args []string, failures io.Writer) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(failures)
 	f.connection(flags)
-	flags.StringVar(&f.namespaces, "namespace", "", "`namespaces` to serve, separated by commas; the default is all")
+	flags.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to serve, such as app-*,!app-x*; can be given several times; the default is what the operator was made with, mostly all")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the ConfigMap with the operator's watermarks, of the Lease of its replicas, and of the key for what it records of Secrets; the default is the pod's own, outside of a pod the kubeconfig's")
 	flags.BoolVar(&f.LeaderElection, "leader-elect", true, "let one of several replicas act at a time; with false there must be one replica only")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
@@ -169,17 +169,6 @@ func (op *Operator) begin(flags verbFlags, args []string, failures io.Writer) (c
 	return exitStopped, true
 }
 
-// namesIn are the names that a flag lists, separated by commas.
-func namesIn(list string) []string {
-	var names []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func (op *Operator) commandRun(ctx context.Context, args []string, failures io.Writer) int {
 	var flags runFlags
 	if code, ok := op.begin(&flags, args, failures); !ok {
@@ -191,8 +180,8 @@ func (op *Operator) commandRun(ctx context.Context, args []string, failures io.W
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
-	if named := namesIn(flags.namespaces); len(named) > 0 {
-		op.settings.Namespaces = named
+	if flags.namespaces.given() {
+		op.settings.Namespaces = flags.namespaces.parsed
 	}
 	if flags.LeaderElection && op.settings.Home == "" {
 		op.settings.Log.Warn("no namespace is known for the Lease of a leader election: run one replica only, or name one with --state-namespace")

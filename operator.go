@@ -64,6 +64,7 @@ type Operator struct {
 	// alarm is told by the cache of watches in trouble; streams knows how they fare, in a manager of the operator's own.
 	alarm   engine.Alarm
 	streams *kube.Streams
+	counted *metrics.Metrics
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
@@ -103,7 +104,7 @@ func (op *Operator) CacheOptions() cache.Options {
 		DefaultTransform:         cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: op.alarm.WatchFailed,
 	}
-	for _, namespace := range op.settings.Namespaces {
+	for _, namespace := range op.settings.Namespaces.Names() {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
 		}
@@ -147,6 +148,10 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
 		return nil, err
 	}
+	spaces, err := op.spaces(mgr)
+	if err != nil {
+		return nil, err
+	}
 	live, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
 	})
@@ -164,7 +169,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Events:  mgr.GetEventRecorder(op.settings.Identity),
-		Metrics: counted, Alarm: &op.alarm, Streams: op.streams,
+		Metrics: counted, Alarm: &op.alarm, Streams: op.streams, Spaces: spaces,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {
@@ -236,7 +241,7 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	}
 	stop := op.settings.Grace + stopMargin
 	managed := ctrl.Options{
-		Scheme: op.scheme, Cache: op.CacheOptions(), Logger: op.libraryLog(),
+		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
 		GracefulShutdownTimeout: &stop,
@@ -259,7 +264,13 @@ func (op *Operator) follow(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	op.streams = &kube.Streams{Noted: func(resource, complaint string) { counted.Watch(op.settings.Identity, resource, complaint) }}
+	op.counted = counted
+	op.streams = &kube.Streams{Noted: func(resource, namespace, complaint string) {
+		counted.Watch(op.settings.Identity, resource, namespace, complaint)
+	}}
+	if len(op.settings.Namespaces.Names()) > 0 {
+		op.streams.Spare = "namespaces" // Those which are named outright are served without looking which there are.
+	}
 	config.Wrap(op.streams.Follow)
 	return nil
 }

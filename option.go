@@ -84,10 +84,22 @@ func Grace(d time.Duration) Option {
 	}}
 }
 
-// Namespaces is an option of New: the namespaces to serve. The default is all. It goes into CacheOptions.
-func Namespaces(names ...string) Option {
+// Namespaces is an option of New: the namespaces to serve, by names or patterns, as Kopf reads them. The default is all.
+//
+// A pattern is a list of globs, with * and ?, separated by commas. The first decides who may be in; after it one with ! takes
+// namespaces out, and one without takes such in again: "app-*,!app-x*". One that begins with ! begins with all namespaces. A
+// namespace is served that any of the patterns matches, from when it appears until it is gone.
+//
+// Each namespace is watched by itself, so rights in the single namespaces are enough. One in which a kind may not be watched is left out,
+// which is logged and counted, and tried again. To find the namespaces that match, the operator needs the right to list and
+// watch namespaces; without it only those are served that are named outright. In a manager of your own see NewCache.
+func Namespaces(patterns ...string) Option {
 	return Option{name: "Namespaces", operator: func(op *Operator) error {
-		op.settings.Namespaces = names
+		parsed, err := filter.ParseNamespaces(patterns...)
+		if err != nil {
+			return fmt.Errorf("option Namespaces: %w", err)
+		}
+		op.settings.Namespaces = parsed
 		return nil
 	}}
 }

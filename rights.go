@@ -80,6 +80,9 @@ func (op *Operator) rights() (engine.Rights, error) {
 		op.allowKind(&rights, declared, definitions)
 	}
 	op.allowRelated(&rights, definitions)
+	if served := op.settings.Namespaces; !served.All() && !served.Fixed() {
+		rights.Allow(engine.ClusterWide, rule("", "namespaces", "list", "watch"))
+	}
 	for _, asked := range op.access {
 		gvk, err := apiutil.GVKForObject(asked.object, op.scheme)
 		if err != nil {

@@ -81,8 +81,9 @@ func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
 		},
 	}
 	if found.Namespaced {
-		k.watermarks.namespaces = o.Settings.Namespaces
+		k.watermarks.served = o.Settings.Namespaces
 	}
+	k.watermarks.streams, k.watermarks.spaces = o.Streams, o.Spaces
 	return k
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -120,8 +121,8 @@ type Settings struct {
 	Window time.Duration
 	// Margin is how old an object must be before a watermark passes it.
 	Margin time.Duration
-	// Namespaces are the ones that are served, none for all; Home is the one that watermarks are kept in, "" for none.
-	Namespaces []string
+	// Namespaces are the ones that are served; Home is the one that watermarks are kept in, "" for none.
+	Namespaces filter.Namespaces
 	Home       string
 	Log        *slog.Logger
 	// LogEvents is the level from which on what handlers log is an event too; nil for never.

@@ -36,8 +36,9 @@ type Operator struct {
 	Election  Election
 	// Alarm tells of watches in trouble.
 	Alarm *Alarm
-	// Streams knows how watches fare; nil where nobody knows.
+	// Streams knows how watches fare, and Spaces which namespaces there are; nil where nobody knows.
 	Streams *kube.Streams
+	Spaces  *kube.Spaces
 
 	voice   *voice
 	begun   atomic.Bool

@@ -281,6 +281,6 @@ func (p *pass) gone(shown bool) {
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
 	p.daemons.drop(p.key)
 	p.meter.Settled(p.key.String())
-	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
+	p.watermarks.with(p.key.Namespace, p.settings.Margin, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil
 }

@@ -139,5 +139,5 @@ func (r *relative) keyOf(name types.NamespacedName, related client.Object) (type
 
 // serves tells whether objects of a namespace are looked at; those without one are.
 func (s Settings) serves(namespace string) bool {
-	return namespace == "" || len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace)
+	return namespace == "" || s.Namespaces.Match(namespace)
 }

@@ -1,12 +1,16 @@
 package engine
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/einmal-operators/einmal/internal/core/filter"
+)
 
 // Rights are what an operator may ask of the API server, sorted by where it holds.
 type Rights struct {
-	// ClusterWide holds for kinds without namespaces; Served in the Namespaces that are served, in all if there are none.
+	// ClusterWide holds for kinds without namespaces; Served in the Namespaces that are served.
 	ClusterWide, Served []rbacv1.PolicyRule
-	Namespaces          []string
+	Namespaces          filter.Namespaces
 	// AtHome holds in the namespace Home, where the operator keeps its own books.
 	AtHome []rbacv1.PolicyRule
 	Home   string

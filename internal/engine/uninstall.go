@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -73,9 +74,9 @@ func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
 		return err
 	}
 	objects := kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}
-	scopes := u.Settings.Namespaces
-	if len(scopes) == 0 || !found.Namespaced {
-		scopes = []string{""}
+	scopes, err := u.scopes(ctx, found.Namespaced)
+	if err != nil {
+		return err
 	}
 	for _, namespace := range scopes {
 		err := objects.Pages(ctx, namespace, func(page []object.Body) error {
@@ -87,6 +88,22 @@ func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
 		}
 	}
 	return nil
+}
+
+// scopes are the namespaces to look into; "" is all of them, or none for objects that are in none.
+func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, error) {
+	served := u.Settings.Namespaces
+	switch {
+	case !namespaced || served.All():
+		return []string{""}, nil
+	case served.Fixed():
+		return served.Names(), nil
+	}
+	there, err := kube.ListNamespaces(ctx, u.Live)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(there, func(name string) bool { return !served.Match(name) }), nil
 }
 
 // page strips the objects of one page, several at a time, and tells of them in their order.

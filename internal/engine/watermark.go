@@ -2,11 +2,14 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
@@ -15,52 +18,84 @@ import (
 // moveEvery is how often a watermark may be written, at most.
 const moveEvery = time.Minute
 
-// watermarks keeps the watermarks of one kind, one for each scope that is served.
+// steadyFor is how long a watch must not have failed before a watermark moves: what it has missed must have arrived.
+const steadyFor = time.Minute
+
+// watermarks keeps the watermarks of one kind, one for each namespace if not all are served.
 type watermarks struct {
 	ledger kube.Ledger
-	// resource names the kind in the ledger; namespaces are the ones served, none for all.
-	resource   string
-	namespaces []string
+	// resource names the kind in the ledger; served are the namespaces that are.
+	resource string
+	served   filter.Namespaces
+	streams  *kube.Streams
+	spaces   *kube.Spaces
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// stored is what the ledger holds, by namespace; "" is all of them.
+	stored map[string]time.Time
 	scopes map[string]*record.Watermark
 }
 
-// scopeKey names a scope in the ledger. A namespace's name has no underscore, so no two scopes share a key.
-func (w *watermarks) scopeKey(namespace string) string {
-	if len(w.namespaces) == 0 || namespace == "" {
-		return w.resource
-	}
-	return w.resource + "_" + namespace
-}
-
-// load reads the watermarks before the first object is looked at. That of all namespaces holds for each of them, but
-// not the reverse: a scope that grows starts without one.
-func (w *watermarks) load(ctx context.Context, margin time.Duration) error {
-	w.scopes = map[string]*record.Watermark{}
-	for _, namespace := range append([]string{""}, w.namespaces...) {
-		key := w.scopeKey(namespace)
-		scope := &record.Watermark{Margin: margin}
-		w.scopes[key] = scope
-		if !w.ledger.Kept() {
-			continue
-		}
-		at, err := w.ledger.Read(ctx, key, w.resource)
-		if err != nil {
+// load reads the watermarks before the first object is looked at.
+func (w *watermarks) load(ctx context.Context) error {
+	var stored map[string]time.Time
+	if w.ledger.Kept() {
+		var err error
+		if stored, err = w.ledger.Read(ctx, w.resource); err != nil {
 			return err
 		}
-		scope.At = at
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stored, w.scopes = stored, map[string]*record.Watermark{}
+	if w.stored == nil {
+		w.stored = map[string]time.Time{}
 	}
 	return nil
 }
 
-// with gives the watermark that an object falls under.
-func (w *watermarks) with(namespace string, use func(*record.Watermark)) {
+// with gives the watermark that an object falls under. That of all namespaces holds for each of them, but not the reverse: a
+// scope that grows starts without one.
+func (w *watermarks) with(namespace string, margin time.Duration, use func(*record.Watermark)) {
+	if w.served.All() {
+		namespace = ""
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if scope, kept := w.scopes[w.scopeKey(namespace)]; kept {
-		use(scope)
+	if w.scopes == nil {
+		return
 	}
+	scope, begun := w.scopes[namespace]
+	if !begun {
+		scope = &record.Watermark{Margin: margin, At: w.stored[namespace]}
+		if everywhere := w.stored[""]; everywhere.After(scope.At) {
+			scope.At = everywhere
+		}
+		w.scopes[namespace] = scope
+	}
+	use(scope)
+}
+
+// known are the namespaces of which there are watermarks.
+func (w *watermarks) known() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := slices.AppendSeq(slices.Collect(maps.Keys(w.scopes)), maps.Keys(w.stored))
+	slices.Sort(known)
+	return slices.Compact(known)
+}
+
+// forget takes out the watermark of a namespace that is gone.
+func (w *watermarks) forget(ctx context.Context, namespace string) error {
+	w.mu.Lock()
+	_, stored := w.stored[namespace]
+	delete(w.scopes, namespace)
+	delete(w.stored, namespace)
+	w.mu.Unlock()
+	if !stored {
+		return nil
+	}
+	return w.ledger.Remove(ctx, w.resource, namespace)
 }
 
 // move stores the watermarks that have moved, until the context ends.
@@ -76,27 +111,39 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for key := range k.watermarks.scopes {
-			k.moveWatermark(ctx, key)
+		for _, namespace := range k.watermarks.known() {
+			if namespace == "" || !k.watermarks.spaces.Gone(namespace) {
+				k.moveWatermark(ctx, namespace)
+			} else if err := k.watermarks.forget(ctx, namespace); err != nil {
+				k.log.Debug("the watermark of a namespace that is gone stays", "namespace", namespace, "error", err)
+			}
 		}
 	}
 }
 
-func (k *keeper) moveWatermark(ctx context.Context, key string) {
-	k.watermarks.mu.Lock()
-	scope := k.watermarks.scopes[key]
-	next, moved := scope.Next(time.Now())
-	k.watermarks.mu.Unlock()
-	if !moved || !k.startup.over() {
+func (k *keeper) moveWatermark(ctx context.Context, namespace string) {
+	w := &k.watermarks
+	if !k.startup.over() || !w.streams.Steady(w.resource, namespace, steadyFor) {
 		return
 	}
-	if err := k.watermarks.ledger.Write(ctx, key, next); err != nil {
+	w.mu.Lock()
+	scope, begun := w.scopes[namespace]
+	moved, next := false, time.Time{}
+	if begun {
+		next, moved = scope.Next(time.Now())
+	}
+	w.mu.Unlock()
+	if !moved {
+		return
+	}
+	if err := w.ledger.Write(ctx, w.resource, namespace, next); err != nil {
 		k.log.Warn("the watermark cannot be stored: an object whose record is lost while the operator is down will count as new",
 			"error", err)
 		return
 	}
-	k.watermarks.mu.Lock()
-	defer k.watermarks.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stored[namespace] = next
 	scope.Moved(next)
 }
 
@@ -111,7 +158,7 @@ func (k *keeper) loadWatermarks(ctx context.Context) error {
 	retry := time.NewTicker(lookEvery)
 	defer retry.Stop()
 	for {
-		err := k.watermarks.load(ctx, k.settings.Margin)
+		err := k.watermarks.load(ctx)
 		if err == nil {
 			return nil
 		}
@@ -158,5 +205,5 @@ func (p *pass) underWatermark(use func(scope *record.Watermark, created time.Tim
 	if err != nil {
 		return // No object from an API server is without one.
 	}
-	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { use(scope, created) })
+	p.watermarks.with(p.key.Namespace, p.settings.Margin, func(scope *record.Watermark) { use(scope, created) })
 }

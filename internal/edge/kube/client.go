@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,7 +85,9 @@ func Live(c client.Client) client.Client {
 func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	kind, err := apiutil.GVKForObject(into, r.Scheme())
 	if err == nil && r.Cached.has(kind, into) {
-		return r.Cache.Get(ctx, key, into, options...)
+		if err := r.Cache.Get(ctx, key, into, options...); !errors.Is(err, ErrNotCached) {
+			return err //nolint:wrapcheck // It speaks for itself.
+		}
 	}
 	return r.Client.Get(ctx, key, into, options...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,38 +25,55 @@ type Ledger struct {
 // Kept tells whether there is a place for watermarks.
 func (l Ledger) Kept() bool { return l.Place.Namespace != "" }
 
-// Read returns the newest of the watermarks under the keys; zero for none.
-func (l Ledger) Read(ctx context.Context, keys ...string) (time.Time, error) {
+// Read returns the watermarks of a resource, by namespace; that of "" is of all namespaces.
+func (l Ledger) Read(ctx context.Context, resource string) (map[string]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found := &corev1.ConfigMap{}
 	if err := l.Client.Get(ctx, l.Place, found); apierrors.IsNotFound(err) {
-		return time.Time{}, nil
+		return nil, nil
 	} else if err != nil {
-		return time.Time{}, fmt.Errorf("read the watermarks in ConfigMap %s: %w", l.Place, err)
+		return nil, fmt.Errorf("read the watermarks in ConfigMap %s: %w", l.Place, err)
 	}
-	newest := time.Time{}
-	for _, key := range keys {
-		text, kept := found.Data[key]
-		if !kept {
+	stored := map[string]time.Time{}
+	for key, text := range found.Data {
+		of, namespace, _ := strings.Cut(key, scopeSeparator)
+		if of != resource {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("watermark %s in ConfigMap %s: %w; remove the key", key, l.Place, err)
+			return nil, fmt.Errorf("watermark %s in ConfigMap %s: %w; remove the key", key, l.Place, err)
 		}
-		if at.After(newest) {
-			newest = at
-		}
+		stored[namespace] = at
 	}
-	return newest, nil
+	return stored, nil
 }
 
-// Write stores a watermark.
-func (l Ledger) Write(ctx context.Context, key string, at time.Time) error {
+// scopeSeparator is in no name of a resource or namespace.
+const scopeSeparator = "_"
+
+func scopeKey(resource, namespace string) string {
+	if namespace == "" {
+		return resource
+	}
+	return resource + scopeSeparator + namespace
+}
+
+// Write stores the watermark of a resource in a namespace, or in all if that is "".
+func (l Ledger) Write(ctx context.Context, resource, namespace string, at time.Time) error {
+	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): at.UTC().Format(time.RFC3339)})
+}
+
+// Remove forgets the watermark of a resource in a namespace that is gone.
+func (l Ledger) Remove(ctx context.Context, resource, namespace string) error {
+	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): nil})
+}
+
+// merge changes keys of the ConfigMap, and makes it if need be; nil removes a key.
+func (l Ledger) merge(ctx context.Context, data map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data := map[string]string{key: at.UTC().Format(time.RFC3339)}
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.Place.Namespace, Name: l.Place.Name}}
 	merge, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
@@ -63,11 +81,16 @@ func (l Ledger) Write(ctx context.Context, key string, at time.Time) error {
 	}
 	err = l.Client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, merge), client.FieldOwner(l.Owner))
 	if apierrors.IsNotFound(err) {
-		kept.Data = data
+		kept.Data = map[string]string{}
+		for key, value := range data {
+			if text, is := value.(string); is {
+				kept.Data[key] = text
+			}
+		}
 		err = l.Client.Create(ctx, kept, client.FieldOwner(l.Owner))
 	}
 	if err != nil {
-		return fmt.Errorf("write the watermark to ConfigMap %s: %w", l.Place, err)
+		return fmt.Errorf("write the watermarks to ConfigMap %s: %w", l.Place, err)
 	}
 	return nil
 }

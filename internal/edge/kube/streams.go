@@ -15,8 +15,10 @@ import (
 // Streams knows how the watches of a process fare, each by what it watches. It sees the requests; what is refused is tried
 // again by those who watch.
 type Streams struct {
-	// Noted is called for each answer, with what is wrong with it, "" for nothing. Nil is nobody.
-	Noted func(resource, complaint string)
+	// Noted is called for each answer, with what is wrong with it, "" for nothing. The namespace is "" for all. Nil is nobody.
+	Noted func(resource, namespace, complaint string)
+	// Spare is a resource whose watch may be refused, "" for none.
+	Spare string
 
 	mu    sync.Mutex
 	known map[string]trouble // by resource, and namespace if the watch is of one
@@ -26,7 +28,12 @@ type Streams struct {
 type trouble struct {
 	since time.Time
 	what  string
+	// refused: for want of a right. over is when the last trouble ended.
+	refused bool
+	over    time.Time
 }
+
+func (t trouble) lasts() bool { return !t.since.IsZero() }
 
 // Follow lets requests pass, and notes what becomes of watches, and of the lists that replace one.
 func (s *Streams) Follow(next http.RoundTripper) http.RoundTripper {
@@ -43,7 +50,7 @@ func (f following) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := f.next.RoundTrip(request)
 	collection, watch := collectionOf(request.URL.Path), request.URL.Query().Get("watch")
 	if request.Method == http.MethodGet && collection != "" && (watch == "true" || watch == "1" || f.streams.knows(collection)) {
-		f.streams.note(collection, complaint(answer, err))
+		f.streams.note(collection, complaint(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
 	}
 	return answer, err
 }
@@ -59,12 +66,27 @@ func (s *Streams) knows(collection string) bool {
 	return known
 }
 
-func (s *Streams) note(collection, what string) {
-	s.record(collection, what)
+func (s *Streams) note(collection, what string, refused bool) {
+	s.record(collection, what, refused)
 	if s.Noted != nil {
-		resource, _, _ := strings.Cut(collection, " ")
-		s.Noted(resource, what)
+		resource, namespace := placeOf(collection)
+		s.Noted(resource, namespace, what)
 	}
+}
+
+// placeOf is what is watched, and where: in the namespace, or in all if that is "".
+func placeOf(collection string) (resource, namespace string) {
+	resource, namespace, _ = strings.Cut(collection, inNamespace)
+	return resource, namespace
+}
+
+const inNamespace = " in "
+
+func collectionAt(resource, namespace string) string {
+	if namespace == "" {
+		return resource
+	}
+	return resource + inNamespace + namespace
 }
 
 // complaint is what is wrong with an answer; "" for nothing. That a watch begins too far back is not: it begins anew.
@@ -81,24 +103,29 @@ func complaint(answer *http.Response, err error) string {
 	}
 }
 
-func (s *Streams) record(collection, what string) {
+func (s *Streams) record(collection, what string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
 		s.known = map[string]trouble{}
 	}
-	if what == "" {
-		s.known[collection] = trouble{}
-		return
+	before := s.known[collection]
+	switch {
+	case what != "":
+		since := before.since
+		if !before.lasts() {
+			since = time.Now()
+		}
+		s.known[collection] = trouble{since: since, what: what, refused: refused}
+	case before.lasts():
+		s.known[collection] = trouble{over: time.Now()}
+	default:
+		s.known[collection] = before
 	}
-	since := s.known[collection].since
-	if since.IsZero() {
-		since = time.Now()
-	}
-	s.known[collection] = trouble{since: since, what: what}
 }
 
-// Trouble names a watch that has failed for longer than some time; nil for none.
+// Trouble names a watch that has failed for longer than some time; nil for none. One that may not be watched in a namespace is
+// no trouble as long as it is watched in another.
 func (s *Streams) Trouble(longer time.Duration) error {
 	if s == nil {
 		return nil
@@ -107,24 +134,66 @@ func (s *Streams) Trouble(longer time.Duration) error {
 	defer s.mu.Unlock()
 	for _, collection := range slices.Sorted(maps.Keys(s.known)) {
 		found := s.known[collection]
-		if lasts := time.Since(found.since); !found.since.IsZero() && lasts > longer {
+		if lasts := time.Since(found.since); found.lasts() && lasts > longer && !s.sparedLocked(collection) {
 			return fmt.Errorf("the watch of %s has failed for %s: %s", collection, lasts.Round(time.Second), found.what)
 		}
 	}
 	return nil
 }
 
+// sparedLocked tells whether the operator does without a watch that is refused.
+func (s *Streams) sparedLocked(collection string) bool {
+	resource, namespace := placeOf(collection)
+	if !s.known[collection].refused {
+		return false
+	}
+	if namespace == "" {
+		return resource == s.Spare
+	}
+	for other, found := range s.known {
+		if name, elsewhere := placeOf(other); name == resource && elsewhere != "" && !found.lasts() {
+			return true
+		}
+	}
+	return false
+}
+
+// Steady tells whether a watch, of all namespaces if that is "", has not failed for some time. Where nobody knows it has not.
+func (s *Streams) Steady(resource, namespace string, longer time.Duration) bool {
+	if s == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, known := s.known[collectionAt(resource, namespace)]
+	return known && !found.lasts() && (found.over.IsZero() || time.Since(found.over) > longer)
+}
+
 // Forget forgets the watches of a resource, such as widgets.example.com, which nobody watches any more.
 func (s *Streams) Forget(resource string) {
+	s.forget(func(name, _ string) bool { return name == resource })
+}
+
+// ForgetNamespace forgets the watches in a namespace that is gone, and returns what they were of.
+func (s *Streams) ForgetNamespace(namespace string) []string {
+	return s.forget(func(_, where string) bool { return where == namespace })
+}
+
+func (s *Streams) forget(whether func(resource, namespace string) bool) (forgotten []string) {
 	if s == nil {
-		return
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.known, func(collection string, _ trouble) bool {
-		name, _, _ := strings.Cut(collection, " ")
-		return name == resource
+		resource, namespace := placeOf(collection)
+		forget := whether(resource, namespace)
+		if forget {
+			forgotten = append(forgotten, resource)
+		}
+		return forget
 	})
+	return forgotten
 }
 
 // collectionOf names the collection that a path is of: its resource with its group, and the namespace if it is of one. It is
@@ -147,9 +216,5 @@ func collectionOf(path string) string {
 	if len(parts) != 1 {
 		return ""
 	}
-	resource := strings.TrimSuffix(parts[0]+"."+group, ".")
-	if namespace == "" {
-		return resource
-	}
-	return resource + " in " + namespace
+	return collectionAt(strings.TrimSuffix(parts[0]+"."+group, "."), namespace)
 }

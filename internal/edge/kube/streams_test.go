@@ -18,7 +18,9 @@ import (
 func TestAWatchThatFailsIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var noted []string
-		streams := &kube.Streams{Noted: func(resource, complaint string) { noted = append(noted, resource+": "+complaint) }}
+		streams := &kube.Streams{Noted: func(resource, namespace, complaint string) {
+			noted = append(noted, strings.TrimSpace(resource+" "+namespace)+": "+complaint)
+		}}
 		answer, failure := http.StatusOK, error(nil)
 		through := streams.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: answer, Status: http.StatusText(answer), Body: http.NoBody}, failure
@@ -58,9 +60,60 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 		expect("without an answer", "widgets.example.com has failed for 6s: no connection")
 		streams.Forget("widgets.example.com")
 		expect("when nobody watches", "")
-		want := []string{"pods: ", "pods: Forbidden", "pods: Forbidden", "pods: ", "widgets.example.com: no connection"}
+		want := []string{"pods a: ", "pods a: Forbidden", "pods a: Forbidden", "pods a: ", "widgets.example.com: no connection"}
 		if diff := cmp.Diff(want, noted); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// Scenario 85: what may not be watched in a namespace is in nobody's way, as long as it may be in another.
+func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := &kube.Streams{Spare: "namespaces"}
+		status := map[string]int{}
+		through := streams.Follow(roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status[r.URL.Path], Status: http.StatusText(status[r.URL.Path]), Body: http.NoBody}, nil
+		}))
+		answer := func(path string, with int) {
+			status[path] = with
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+path+"?watch=true", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response, err := through.RoundTrip(request); err == nil {
+				_ = response.Body.Close()
+			}
+		}
+		trouble := func(when string, want bool) {
+			t.Helper()
+			<-time.After(10 * time.Second)
+			if err := streams.Trouble(5 * time.Second); (err != nil) != want {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		const a, b = "/api/v1/namespaces/a/pods", "/api/v1/namespaces/b/pods"
+		answer(a, http.StatusForbidden)
+		trouble("where nothing may be watched", true)
+		answer(b, http.StatusOK)
+		trouble("where one namespace may be watched", false)
+		answer(b, http.StatusServiceUnavailable)
+		trouble("where the other one fails", true)
+		answer(b, http.StatusOK)
+		answer("/api/v1/namespaces", http.StatusForbidden)
+		trouble("without the list of namespaces", false)
+		answer("/api/v1/nodes", http.StatusForbidden)
+		trouble("without what is needed", true)
+
+		if streams.Steady("pods", "a", time.Minute) || streams.Steady("pods", "b", time.Minute) || streams.Steady("pods", "c", time.Minute) {
+			t.Error("a watch that fails, has just failed or is not known counts as steady")
+		}
+		<-time.After(2 * time.Minute)
+		if !streams.Steady("pods", "b", time.Minute) {
+			t.Error("a watch that has not failed for two minutes is not steady")
+		}
+		if diff := cmp.Diff([]string{"pods"}, streams.ForgetNamespace("b")); diff != "" || streams.Steady("pods", "b", time.Minute) {
+			t.Errorf("the watch is not forgotten: %s", diff)
 		}
 	})
 }

@@ -90,11 +90,11 @@ func Families() []Family {
 			Help: "Changes of related objects that have woken a handler, by their kind. Several changes can lead to one run.",
 		},
 		watches: {
-			Name: "einmal_watch_healthy", Type: gauge, Labels: []string{"operator", "resource"},
-			Help: "Whether the last request to watch a resource was answered: 1, or 0 as long as it is refused or does not arrive.",
+			Name: "einmal_watch_healthy", Type: gauge, Labels: []string{"operator", "resource", "namespace"},
+			Help: "Whether the last request to watch a resource was answered: 1, or 0 as long as it is refused or does not arrive. The namespace is empty where all are watched at once.",
 		},
 		watchFailures: {
-			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource"},
+			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource", "namespace"},
 			Help: "Requests to watch a resource that were refused or did not arrive. Each is tried again.",
 		},
 		indexHolds: {
@@ -262,19 +262,25 @@ func (k *Kind) tellPending() {
 // Close ends the counting: this process does not know any more what is pending.
 func (k *Kind) Close() { k.metrics.gauges[pending].DeleteLabelValues(k.operator, k.kind) }
 
-// Watch notes an answer to a request of an operator's watch, with what is wrong with it; "" for nothing.
-func (m *Metrics) Watch(operator, resource, complaint string) {
+// Watch notes an answer to a request of an operator's watch in a namespace, or in all if that is "", with what is wrong with it;
+// "" for nothing.
+func (m *Metrics) Watch(operator, resource, namespace, complaint string) {
 	healthy := 1.0
 	if complaint != "" {
 		healthy = 0
-		m.counters[watchFailures].WithLabelValues(operator, resource).Inc()
+		m.counters[watchFailures].WithLabelValues(operator, resource, namespace).Inc()
 	}
-	m.gauges[watches].WithLabelValues(operator, resource).Set(healthy)
+	m.gauges[watches].WithLabelValues(operator, resource, namespace).Set(healthy)
 }
 
 // Unwatched notes that an operator does not watch a resource any more.
 func (m *Metrics) Unwatched(operator, resource string) {
-	m.gauges[watches].DeleteLabelValues(operator, resource)
+	m.gauges[watches].DeletePartialMatch(prometheus.Labels{"operator": operator, "resource": resource})
+}
+
+// UnwatchedIn notes that an operator does not watch a resource any more in a namespace.
+func (m *Metrics) UnwatchedIn(operator, resource, namespace string) {
+	m.gauges[watches].DeleteLabelValues(operator, resource, namespace)
 }
 
 // Index counts for one index of one operator.

@@ -73,7 +73,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Refused("make")
 		kind.Contradiction("make", "other")
 		kind.Woken("make", "ConfigMap")
-		m.Watch("a.example.com", "widgets.example.com", "refused")
+		m.Watch("a.example.com", "widgets.example.com", "", "refused")
 		index.Failed()
 		index.Holds(1)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,7 +134,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (p *Process) options(operator Operator, declared engine.Declared) ctrl.Options {
 	anyName, grace := true, grace
 	return ctrl.Options{
-		Scheme: declared.Scheme, Logger: logr.Discard(), Cache: operator.CacheOptions(),
+		Scheme: declared.Scheme, Logger: logr.Discard(), Cache: operator.CacheOptions(), NewCache: operator.NewCache,
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller:              config.Controller{SkipNameValidation: &anyName},
 		MapperProvider:          func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.world.mapper, nil },
@@ -245,23 +246,26 @@ func (p *Process) note(request Request, answer *http.Response) error {
 
 // overloaded is the answer of an API server that has too much to do.
 func overloaded(r *http.Request) *http.Response {
-	return failure(r, http.StatusInternalServerError, metav1.StatusReasonInternalError, "overloaded")
+	return failure(r, metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "overloaded"})
 }
 
 // forbidden is the answer of an API server to somebody who has no right.
 func forbidden(r *http.Request, asked Request) *http.Response {
-	return failure(r, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
-		"%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
-		asked.Resource, asked.Verb))
+	resource, group, _ := strings.Cut(asked.Resource, ".")
+	return failure(r, metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Group: group, Kind: resource},
+		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
+			asked.Resource, asked.Verb),
+	})
 }
 
-func failure(r *http.Request, code int, reason metav1.StatusReason, message string) *http.Response {
-	body, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Reason: reason, Code: int32(code), Message: message, //nolint:gosec // Codes of HTTP are small.
-	})
+func failure(r *http.Request, status metav1.Status) *http.Response {
+	code := int(status.Code)
+	status.TypeMeta, status.Status = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure
+	body, err := json.Marshal(status)
 	if err != nil {
-		body = []byte(message)
+		body = []byte(status.Message)
 	}
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)),

@@ -22,7 +22,7 @@ func (w *World) allowed(asked Request) bool {
 	}
 	rights := w.declared.Rights
 	rules := slices.Clone(rights.ClusterWide)
-	if len(rights.Namespaces) == 0 || slices.Contains(rights.Namespaces, namespace) {
+	if rights.Namespaces.Match(namespace) {
 		rules = append(rules, rights.Served...)
 	}
 	if namespace == cmp.Or(rights.Home, electionHome) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ const grace = time.Minute
 // Operator is what a world runs: an operator of package einmal.
 type Operator interface {
 	CacheOptions() cache.Options
+	NewCache(*rest.Config, cache.Options) (cache.Cache, error)
 	SetupWithManager(mgr manager.Manager) error
 	Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared
 	Elect(in engine.Elected) error

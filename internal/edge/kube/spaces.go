@@ -1,0 +1,251 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/einmal-operators/einmal/internal/core/filter"
+)
+
+// ErrNotCached tells that an object's namespace is not watched: it is not served, not there, or the operator may not.
+var ErrNotCached = errors.New("its namespace is not watched")
+
+// Spaces is a cache of some namespaces. Each has watches of its own, so that they come and go, and that one which may not be
+// watched is in nobody's way.
+type Spaces struct {
+	served  filter.Namespaces
+	log     *slog.Logger
+	options cache.Options
+	config  *rest.Config
+	// wide is for kinds without namespaces, and for the namespaces themselves.
+	wide cache.Cache
+	// Closed is called when the watches of a namespace have ended, because it is gone. Nil is nobody.
+	Closed func(namespace string)
+
+	running sync.WaitGroup
+	started chan struct{}
+
+	mu sync.Mutex
+	// life ends with the cache; nil before it starts.
+	life context.Context //nolint:containedctx // Rooms are opened whenever a namespace appears.
+	// surveyed: it is known which namespaces there are, or that nobody may tell. present are those that are known to be there,
+	// nil if nobody may tell.
+	surveyed bool
+	present  map[string]bool
+	rooms    map[string]*room
+	spreads  map[spreadKey]*spread
+	indexed  []indexed
+}
+
+// NewSpaces makes a cache of the namespaces that are served. The options are those of its watches in each; what they say of
+// namespaces does not count.
+func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespaces, log *slog.Logger) (*Spaces, error) {
+	options.DefaultNamespaces = nil
+	if options.DefaultWatchErrorHandler == nil {
+		options.DefaultWatchErrorHandler = toolscache.DefaultWatchErrorHandler
+	}
+	s := &Spaces{
+		served: served, log: log, options: options, config: config, started: make(chan struct{}),
+		rooms: map[string]*room{}, spreads: map[spreadKey]*spread{},
+	}
+	wide := options
+	wide.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+		s.mayNotSurvey(err)
+		options.DefaultWatchErrorHandler(ctx, r, err)
+	}
+	var err error
+	if s.wide, err = cache.New(config, wide); err != nil {
+		return nil, fmt.Errorf("make the cache: %w", err)
+	}
+	return s, nil
+}
+
+// Start watches until the context ends, and returns when all watches have ended.
+func (s *Spaces) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.life = ctx
+	for _, name := range s.served.Names() {
+		s.openLocked(name)
+	}
+	s.mu.Unlock()
+	if s.served.Fixed() {
+		s.settle(false)
+	} else if err := s.survey(ctx); err != nil {
+		return err
+	}
+	close(s.started)
+	err := s.wide.Start(ctx)
+	s.running.Wait()
+	if err != nil {
+		return fmt.Errorf("watch kinds without namespaces: %w", err)
+	}
+	return nil
+}
+
+// WaitForCacheSync waits until the cache has started. That objects are listed is for those to wait for who want them: a
+// namespace that may not be watched would never be.
+func (s *Spaces) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-s.started:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// survey watches which namespaces there are.
+func (s *Spaces) survey(ctx context.Context) error {
+	informer, err := s.wide.GetInformer(ctx, namespaceAlone(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch namespaces: %w", err)
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(added any) { s.appear(nameOf(added)) },
+		DeleteFunc: func(deleted any) { s.disappear(nameOf(deleted)) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch namespaces: %w", err)
+	}
+	s.running.Go(func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			s.settle(true)
+		}
+	})
+	return nil
+}
+
+// settle notes that it is known which namespaces there are, or that nobody can tell.
+func (s *Spaces) settle(listed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.surveyed = true
+	if listed && s.present == nil {
+		s.present = map[string]bool{}
+	}
+}
+
+// mayNotSurvey tells once that only the namespaces which are named outright are served.
+func (s *Spaces) mayNotSurvey(err error) {
+	resource, refused := refusal(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !refused || resource != (schema.GroupResource{Resource: "namespaces"}) || s.surveyed {
+		return
+	}
+	named := s.served.Names()
+	if len(named) == 0 {
+		s.log.Error("no namespace can be served: the operator may not list and watch namespaces, which it needs to find those that match; give it that right, or name namespaces outright",
+			"namespaces", s.served.String(), "error", err)
+		return
+	}
+	s.surveyed = true
+	s.log.Warn("only the namespaces that are named outright are served: the operator may not list and watch namespaces, which it needs to find others that match",
+		"namespaces", s.served.String(), "served", named, "error", err)
+}
+
+// refusal tells whose list or watch was refused, if an error says that.
+func refusal(err error) (schema.GroupResource, bool) {
+	status, is := errors.AsType[*apierrors.StatusError](err)
+	if !is || !apierrors.IsForbidden(err) || status.Status().Details == nil {
+		return schema.GroupResource{}, false
+	}
+	details := status.Status().Details
+	return schema.GroupResource{Group: details.Group, Resource: details.Kind}, true
+}
+
+// appear begins to watch a namespace.
+func (s *Spaces) appear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.present == nil {
+		s.present = map[string]bool{}
+	}
+	s.present[name] = true
+	if s.served.Match(name) {
+		s.openLocked(name)
+	}
+}
+
+// disappear ends the watches of a namespace that is gone.
+func (s *Spaces) disappear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.present, name)
+	if leaving := s.rooms[name]; leaving != nil {
+		leaving.gone = true
+		leaving.end()
+	}
+}
+
+// Gone tells whether a namespace is known not to be there.
+func (s *Spaces) Gone(namespace string) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.surveyed && s.present != nil && !s.present[namespace]
+}
+
+// openLocked begins to watch a namespace, if it is not watched yet. One of the same name that is gone is waited for: see close.
+func (s *Spaces) openLocked(name string) {
+	if s.rooms[name] != nil || s.life.Err() != nil {
+		return
+	}
+	opened, err := s.newRoom(name)
+	if err != nil {
+		s.log.Error("the namespace cannot be watched", "namespace", name, "error", err)
+		return
+	}
+	s.rooms[name] = opened
+	for _, each := range s.indexed {
+		if err := opened.cache.IndexField(s.life, each.of, each.field, each.extract); err != nil {
+			s.log.Error("the namespace has no index", "namespace", name, "field", each.field, "error", err)
+		}
+	}
+	for _, informer := range s.spreads {
+		if err := informer.enterLocked(opened); err != nil {
+			s.log.Error("the kind cannot be watched in the namespace", "namespace", name, "error", err)
+		}
+	}
+	life := s.life
+	s.running.Go(func() {
+		if err := opened.cache.Start(opened.ending); err != nil {
+			s.log.Error("the watches of the namespace ended", "namespace", name, "error", err)
+		}
+		if life.Err() == nil {
+			s.close(opened)
+		}
+	})
+}
+
+// close tells those who followed a namespace that is gone that all of its objects are.
+func (s *Spaces) close(gone *room) {
+	s.mu.Lock()
+	var left []*tally
+	for _, informer := range s.spreads {
+		left = append(left, informer.leaveLocked(gone)...)
+	}
+	s.mu.Unlock()
+	for _, each := range left {
+		each.rest()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rooms, gone.namespace)
+	if s.Closed != nil {
+		s.Closed(gone.namespace)
+	}
+	if s.present[gone.namespace] {
+		s.openLocked(gone.namespace)
+	}
+}

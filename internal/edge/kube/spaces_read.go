@@ -1,0 +1,259 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+var _ cache.Cache = (*Spaces)(nil)
+
+// indexed is an index that every namespace has.
+type indexed struct {
+	of      client.Object
+	field   string
+	extract client.IndexerFunc
+}
+
+// GetInformer returns the informer of a kind in all namespaces. Unless told otherwise it waits for the lists of those that may
+// be watched.
+func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	namespaced, err := s.namespaced(of)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		return s.wide.GetInformer(ctx, of, options...) //nolint:wrapcheck // It speaks for itself.
+	}
+	found, err := s.spread(of)
+	if err != nil {
+		return nil, err
+	}
+	var asked cacheapi.InformerGetOptions
+	for _, option := range options {
+		option(&asked)
+	}
+	if asked.BlockUntilSynced != nil && !*asked.BlockUntilSynced {
+		return found, nil
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), found.HasSynced) {
+		return nil, fmt.Errorf("the lists of %s did not arrive: %w", found.resource, context.Cause(ctx))
+	}
+	return found, nil
+}
+
+// spread finds the informer of a kind, or begins to watch it.
+func (s *Spaces) spread(of client.Object) (*spread, error) {
+	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("watch %T: %w", of, err)
+	}
+	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", kind, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := spreadKey{kind, decodingOf(of)}
+	if known := s.spreads[key]; known != nil {
+		return known, nil
+	}
+	made := &spread{
+		spaces: s, example: of, resource: mapping.Resource.GroupResource(),
+		informers: map[*room]cache.Informer{}, registrations: map[*spreadRegistration]struct{}{},
+	}
+	s.spreads[key] = made
+	for _, where := range s.rooms {
+		if where.gone {
+			continue
+		}
+		if err := made.enterLocked(where); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// GetInformerForKind is GetInformer for a kind that the scheme knows.
+func (s *Spaces) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+	made, err := s.options.Scheme.New(kind)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", kind, err)
+	}
+	of, is := made.(client.Object)
+	if !is {
+		return nil, fmt.Errorf("watch %s: %T is no object", kind, made)
+	}
+	return s.GetInformer(ctx, of, options...)
+}
+
+// RemoveInformer ends the watches of a kind.
+func (s *Spaces) RemoveInformer(ctx context.Context, of client.Object) error {
+	if err := s.wide.RemoveInformer(ctx, of); err != nil { // Where it is not watched, nothing happens.
+		return fmt.Errorf("let go of %T: %w", of, err)
+	}
+	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
+	if err != nil {
+		return fmt.Errorf("let go of %T: %w", of, err)
+	}
+	s.mu.Lock()
+	key := spreadKey{kind, decodingOf(of)}
+	if known := s.spreads[key]; known != nil {
+		known.stopped = true
+		delete(s.spreads, key)
+	}
+	s.mu.Unlock()
+	for _, where := range s.within("") {
+		if err := where.cache.RemoveInformer(ctx, of); err != nil {
+			return fmt.Errorf("let go of %s in namespace %s: %w", kind, where.namespace, err)
+		}
+	}
+	return nil
+}
+
+// IndexField indexes a kind by a field, in namespaces that appear later too.
+func (s *Spaces) IndexField(ctx context.Context, of client.Object, field string, extract client.IndexerFunc) error {
+	namespaced, err := s.namespaced(of)
+	if err != nil {
+		return err
+	}
+	if !namespaced {
+		return s.wide.IndexField(ctx, of, field, extract) //nolint:wrapcheck // It speaks for itself.
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.indexed = append(s.indexed, indexed{of, field, extract})
+	for _, where := range s.rooms {
+		if err := where.cache.IndexField(ctx, of, field, extract); err != nil {
+			return fmt.Errorf("index %T in namespace %s: %w", of, where.namespace, err)
+		}
+	}
+	return nil
+}
+
+// Get reads an object. ErrNotCached, which is a NotFound too, tells that its namespace is not watched.
+func (s *Spaces) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	namespaced, err := s.namespaced(into)
+	if err != nil {
+		return err
+	}
+	if !namespaced {
+		return s.wide.Get(ctx, key, into, options...) //nolint:wrapcheck // It speaks for itself.
+	}
+	where, err := s.watched(key, into)
+	if err != nil {
+		return err
+	}
+	return where.cache.Get(ctx, key, into, options...) //nolint:wrapcheck // It speaks for itself.
+}
+
+// watched is the room that an object is in.
+func (s *Spaces) watched(key client.ObjectKey, of client.Object) (*room, error) {
+	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("read %T: %w", of, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where := s.rooms[key.Namespace]
+	informer := s.spreads[spreadKey{kind, decodingOf(of)}]
+	if where == nil || where.gone || informer != nil && informer.refusedLocked(where) {
+		return nil, fmt.Errorf("%w: %w", ErrNotCached, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name))
+	}
+	return where, nil
+}
+
+// refusedLocked tells whether the kind may not be watched in a namespace.
+func (s *spread) refusedLocked(where *room) bool {
+	informer, entered := s.informers[where]
+	return where.refused[s.resource] && (!entered || !informer.HasSynced())
+}
+
+// List lists the objects of a namespace, or of all that are watched.
+func (s *Spaces) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	namespaced, err := s.namespaced(into)
+	if err != nil {
+		return err
+	}
+	if !namespaced {
+		return s.wide.List(ctx, into, options...) //nolint:wrapcheck // It speaks for itself.
+	}
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	var all []runtime.Object
+	for _, where := range s.within(asked.Namespace) {
+		some, is := into.DeepCopyObject().(client.ObjectList)
+		if !is {
+			return fmt.Errorf("list into %T: it is no list", into)
+		}
+		if err := where.cache.List(ctx, some, asked); err != nil {
+			return fmt.Errorf("list namespace %s: %w", where.namespace, err)
+		}
+		items, err := meta.ExtractList(some)
+		if err != nil {
+			return fmt.Errorf("list into %T: %w", into, err)
+		}
+		all = append(all, items...)
+	}
+	if asked.Limit > 0 && int64(len(all)) > asked.Limit {
+		all = all[:asked.Limit]
+	}
+	if err := meta.SetList(into, all); err != nil {
+		return fmt.Errorf("list into %T: %w", into, err)
+	}
+	return nil
+}
+
+// within are the rooms of a namespace, or all, by name.
+func (s *Spaces) within(namespace string) []*room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*room
+	for name, where := range s.rooms {
+		if !where.gone && (namespace == "" || namespace == name) {
+			found = append(found, where)
+		}
+	}
+	slices.SortFunc(found, func(a, b *room) int { return strings.Compare(a.namespace, b.namespace) })
+	return found
+}
+
+func (s *Spaces) namespaced(of runtime.Object) (bool, error) {
+	namespaced, err := apiutil.IsObjectNamespaced(of, s.options.Scheme, s.options.Mapper)
+	if err != nil {
+		return false, fmt.Errorf("find out whether %T is in namespaces: %w", of, err)
+	}
+	return namespaced, nil
+}
+
+// ended is closed when the cache has ended, which has started.
+func (s *Spaces) ended() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life.Done()
+}
+
+// ListNamespaces lists the names of all namespaces.
+func ListNamespaces(ctx context.Context, api client.Reader) ([]string, error) {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"})
+	if err := api.List(ctx, found); err != nil {
+		return nil, fmt.Errorf("list the namespaces: %w", err)
+	}
+	var names []string
+	for i := range found.Items {
+		names = append(names, found.Items[i].Name)
+	}
+	return names, nil
+}
