@@ -85,43 +85,49 @@ func (w *world) cutOff(t *testing.T) {
 	w.create(t, use, "before")
 	w.called(t, use, j, "before", "make (create, attempt 1)")
 	answers(t, "http://"+health+"/readyz?verbose", http.StatusOK, "ok")
-	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(1))
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric("", 1))
 	between.cut()
 	answers(t, "http://"+health+"/readyz?verbose", http.StatusInternalServerError, "failed")
-	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(0))
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric("", 0))
 	w.create(t, use, "meanwhile")
 	w.edit(t, use, "before", "size", int64(2))
 	between.join(t)
 	w.called(t, use, j, "meanwhile", "make (create, attempt 1)")
 	w.called(t, use, j, "before", "make (create, attempt 1)", "resize (update, attempt 1)")
 	answers(t, "http://"+health+"/readyz?verbose", http.StatusOK, "ok")
-	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric(1))
+	answers(t, "http://"+shown+"/metrics", http.StatusOK, watchMetric("", 1))
 	stop()
 	w.delete(t, use, "before")
 	w.delete(t, use, "meanwhile")
 }
 
-func watchMetric(healthy int) string {
-	return fmt.Sprintf(`einmal_watch_healthy{operator="%s",resource="widgets.%s"} %d`, testIdentity, testGroup, healthy)
+// watchMetric is the metric of the watch of widgets in a namespace, or in all if that is "".
+func watchMetric(namespace string, healthy int) string {
+	return fmt.Sprintf(`einmal_watch_healthy{namespace="%s",operator="%s",resource="widgets.%s"} %d`, namespace, testIdentity, testGroup, healthy)
 }
 
 // answers waits until an address answers with a code, and with words in its text.
 func answers(t *testing.T, address string, code int, words string) {
 	t.Helper()
 	cluster.Eventually(t, address+" says "+words, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		if err == nil && (answer.StatusCode != code || !strings.Contains(string(text), words)) {
-			err = fmt.Errorf("%s: %.200s", answer.Status, text)
+		got, text, err := fetch(ctx, address)
+		if err == nil && (got != code || !strings.Contains(text, words)) {
+			err = fmt.Errorf("%d: %.200s", got, text)
 		}
 		return err
 	})
+}
+
+func fetch(ctx context.Context, address string) (code int, text string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	all, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(all), err
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -59,6 +60,19 @@ func ExampleOperator_SetupWithManager() {
 		return mgr, op.SetupWithManager(mgr)
 	}
 	_ = setup // Then mgr.Start(ctx) runs both.
+	// Output:
+}
+
+// managerOfNamespaces makes a manager for an operator that serves some namespaces.
+func managerOfNamespaces(config *rest.Config, op *einmal.Operator) (manager.Manager, error) {
+	return ctrl.NewManager(config, ctrl.Options{Cache: op.CacheOptions(), NewCache: op.NewCache})
+}
+
+// The cache of a manager of your own can follow the namespaces that an operator serves.
+func ExampleOperator_NewCache() {
+	_ = func() (manager.Manager, error) {
+		return managerOfNamespaces(ctrl.GetConfigOrDie(), einmal.New("widgets.example.com", einmal.Namespaces("app-*,!app-x*")))
+	}
 	// Output:
 }
 

@@ -3,12 +3,15 @@ package einmal_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -18,8 +21,8 @@ func namespaceOf(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func widgetIn(namespace, name string) *Widget {
-	widget := widgetOf(name)
+func widgetIn(namespace string) *Widget {
+	widget := widgetOf("a")
 	widget.Namespace = namespace
 	return widget
 }
@@ -53,7 +56,7 @@ func patterned(t *testing.T, said *notes, patterns ...string) func(*einmaltest.P
 				said.add("woken %s/%s by %v, %d sizes", c.Object.Namespace, c.Object.Name, c.WokenBy[0], len(sizes.Get("all")))
 			}
 			return nil
-		}, einmal.Watches(func(config *corev1.ConfigMap) []types.NamespacedName { return namedIn(config) }))
+		}, einmal.Watches(namedIn))
 		return op
 	}
 }
@@ -76,22 +79,59 @@ func TestNamespacesAppearAndVanish(t *testing.T) {
 		operator := patterned(t, said, "app-*,!app-x*", "tools", "later")
 		w.Install(operator)
 		w.Create(namespaceOf("app-1"), namespaceOf("app-x"), namespaceOf("tools"), namespaceOf("other"),
-			widgetIn("app-1", "a"), widgetIn("app-x", "a"), widgetIn("tools", "a"), widgetIn("other", "a"), widgetIn("default", "a"))
+			widgetIn("app-1"), widgetIn("app-x"), widgetIn("tools"), widgetIn("other"), widgetIn("default"))
 		w.Start(operator)
 		expect("make app-1/a", "follow app-1/a", "make tools/a", "follow tools/a")
 		w.Create(namespaceOf("app-2"), namespaceOf("app-x2"), namespaceOf("later"),
-			widgetIn("app-2", "a"), widgetIn("app-x2", "a"), widgetIn("later", "a"))
+			widgetIn("app-2"), widgetIn("app-x2"), widgetIn("later"))
 		expect("make app-2/a", "follow app-2/a", "make later/a", "follow later/a")
 		config := configOf("one", 1)
 		config.Namespace, config.Data["for"] = "app-2", "a"
 		w.Create(config)
 		expect("woken app-2/a by ConfigMap app-2/one added, 4 sizes")
-		w.Delete(widgetIn("app-2", "a"), config, namespaceOf("app-2"))
+		w.Delete(widgetIn("app-2"), config, namespaceOf("app-2"))
 		expect("unmake app-2/a", "leave app-2/a")
-		w.Create(namespaceOf("app-2"), widgetIn("app-2", "a"))
+		w.Create(namespaceOf("app-2"), widgetIn("app-2"))
 		expect("make app-2/a", "follow app-2/a")
 		w.Restart()
 		expect("leave app-1/a", "leave tools/a", "leave later/a", "leave app-2/a",
 			"follow app-1/a", "follow tools/a", "follow later/a", "follow app-2/a")
 	})
+}
+
+// Scenario 84: a manager whose cache
+// cannot follow namespaces is refused, and a pattern that makes no sense is a registration mistake.
+func TestNamespacesThatCannotBeFollowed(t *testing.T) {
+	handled := func(options ...einmal.Option) *einmal.Operator {
+		op := einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds))...)
+		einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error { return nil })
+		return op
+	}
+	config := &rest.Config{Host: "http://127.0.0.1:1"}
+	for _, test := range []struct {
+		patterns []string
+		options  func(*einmal.Operator) ctrl.Options
+		want     string
+	}{
+		{patterns: []string{"app-*"}, want: "make the manager with NewCache: op.NewCache"},
+		{patterns: []string{"app-*"}, options: func(op *einmal.Operator) ctrl.Options { return ctrl.Options{NewCache: op.NewCache} }},
+		{patterns: []string{"app"}},
+		{patterns: []string{"app", "a,b"}, want: `option Namespaces: namespaces "a,b": "b" adds nothing to "a"`},
+		{patterns: []string{"App"}, want: "neither the name of a namespace nor a glob"},
+	} {
+		op := handled(einmal.Namespaces(test.patterns...))
+		options := ctrl.Options{}
+		if test.options != nil {
+			options = test.options(op)
+		}
+		options.Scheme, options.Logger, options.Metrics.BindAddress = op.Scheme(), logr.Discard(), "0"
+		mgr, err := ctrl.NewManager(config, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = op.SetupWithManager(mgr)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("namespaces %q: %v, want %q", test.patterns, err, test.want)
+		}
+	}
 }

@@ -113,12 +113,17 @@ func newWorld(t *testing.T) *world {
 	}
 	w.Kubectl(t, string(manifest), "apply", "-f", "-")
 	w.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
-	w.account = w.Account(t, "operator", rbacv1.PolicyRule{
+	w.account = w.Account(t, "operator", kindRules()...)
+	return w
+}
+
+// kindRules are what an operator of the test kinds needs.
+func kindRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
 		APIGroups: []string{testGroup},
 		Resources: []string{"widgets", "widgets/status", "gadgets", "gadgets/status"},
 		Verbs:     []string{"get", "list", "watch", "patch"},
-	})
-	return w
+	}}
 }
 
 // operator runs an operator under its own account and returns what stops it. It is stopped at the end of the test in

@@ -18,9 +18,8 @@ import (
 type room struct {
 	namespace string
 	cache     cache.Cache
-	// ending ends with the watches; end ends them.
-	ending context.Context //nolint:containedctx // It is that of the watches.
-	end    context.CancelFunc
+	// end ends the watches.
+	end context.CancelFunc
 	// gone: the namespace was deleted.
 	gone bool
 	// refused are the kinds that may not be watched here, or might not be when it was last tried.
@@ -40,7 +39,6 @@ func (s *Spaces) newRoom(name string) (*room, error) {
 	if opened.cache, err = cache.New(s.config, options); err != nil {
 		return nil, fmt.Errorf("make the cache of namespace %s: %w", name, err)
 	}
-	opened.ending, opened.end = context.WithCancel(s.life)
 	return opened, nil
 }
 

@@ -35,8 +35,8 @@ type Spaces struct {
 	started chan struct{}
 
 	mu sync.Mutex
-	// life ends with the cache; nil before it starts.
-	life context.Context //nolint:containedctx // Rooms are opened whenever a namespace appears.
+	// over is closed when the cache ends; nil before it starts.
+	over <-chan struct{}
 	// surveyed: it is known which namespaces there are, or that nobody may tell. present are those that are known to be there,
 	// nil if nobody may tell.
 	surveyed bool
@@ -72,15 +72,16 @@ func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespa
 // Start watches until the context ends, and returns when all watches have ended.
 func (s *Spaces) Start(ctx context.Context) error {
 	s.mu.Lock()
-	s.life = ctx
+	s.over = ctx.Done()
+	s.surveyed = s.served.Fixed()
 	for _, name := range s.served.Names() {
-		s.openLocked(name)
+		s.openLocked(ctx, name)
 	}
 	s.mu.Unlock()
-	if s.served.Fixed() {
-		s.settle(false)
-	} else if err := s.survey(ctx); err != nil {
-		return err
+	if !s.served.Fixed() {
+		if err := s.survey(ctx); err != nil {
+			return err
+		}
 	}
 	close(s.started)
 	err := s.wide.Start(ctx)
@@ -109,7 +110,7 @@ func (s *Spaces) survey(ctx context.Context) error {
 		return fmt.Errorf("watch namespaces: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(added any) { s.appear(nameOf(added)) },
+		AddFunc:    func(added any) { s.appear(ctx, nameOf(added)) },
 		DeleteFunc: func(deleted any) { s.disappear(nameOf(deleted)) },
 	})
 	if err != nil {
@@ -117,18 +118,18 @@ func (s *Spaces) survey(ctx context.Context) error {
 	}
 	s.running.Go(func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			s.settle(true)
+			s.settle()
 		}
 	})
 	return nil
 }
 
-// settle notes that it is known which namespaces there are, or that nobody can tell.
-func (s *Spaces) settle(listed bool) {
+// settle notes that it is known which namespaces there are.
+func (s *Spaces) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.surveyed = true
-	if listed && s.present == nil {
+	if s.present == nil {
 		s.present = map[string]bool{}
 	}
 }
@@ -163,7 +164,7 @@ func refusal(err error) (schema.GroupResource, bool) {
 }
 
 // appear begins to watch a namespace.
-func (s *Spaces) appear(name string) {
+func (s *Spaces) appear(ctx context.Context, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.present == nil {
@@ -171,7 +172,7 @@ func (s *Spaces) appear(name string) {
 	}
 	s.present[name] = true
 	if s.served.Match(name) {
-		s.openLocked(name)
+		s.openLocked(ctx, name)
 	}
 }
 
@@ -197,8 +198,8 @@ func (s *Spaces) Gone(namespace string) bool {
 }
 
 // openLocked begins to watch a namespace, if it is not watched yet. One of the same name that is gone is waited for: see close.
-func (s *Spaces) openLocked(name string) {
-	if s.rooms[name] != nil || s.life.Err() != nil {
+func (s *Spaces) openLocked(ctx context.Context, name string) {
+	if s.rooms[name] != nil || ctx.Err() != nil {
 		return
 	}
 	opened, err := s.newRoom(name)
@@ -206,30 +207,31 @@ func (s *Spaces) openLocked(name string) {
 		s.log.Error("the namespace cannot be watched", "namespace", name, "error", err)
 		return
 	}
+	ending, end := context.WithCancel(ctx)
+	opened.end = end
 	s.rooms[name] = opened
 	for _, each := range s.indexed {
-		if err := opened.cache.IndexField(s.life, each.of, each.field, each.extract); err != nil {
+		if err := opened.cache.IndexField(ctx, each.of, each.field, each.extract); err != nil {
 			s.log.Error("the namespace has no index", "namespace", name, "field", each.field, "error", err)
 		}
 	}
 	for _, informer := range s.spreads {
-		if err := informer.enterLocked(opened); err != nil {
+		if err := informer.enterLocked(ctx, opened); err != nil {
 			s.log.Error("the kind cannot be watched in the namespace", "namespace", name, "error", err)
 		}
 	}
-	life := s.life
 	s.running.Go(func() {
-		if err := opened.cache.Start(opened.ending); err != nil {
+		if err := opened.cache.Start(ending); err != nil {
 			s.log.Error("the watches of the namespace ended", "namespace", name, "error", err)
 		}
-		if life.Err() == nil {
-			s.close(opened)
+		if ctx.Err() == nil {
+			s.close(ctx, opened)
 		}
 	})
 }
 
 // close tells those who followed a namespace that is gone that all of its objects are.
-func (s *Spaces) close(gone *room) {
+func (s *Spaces) close(ctx context.Context, gone *room) {
 	s.mu.Lock()
 	var left []*tally
 	for _, informer := range s.spreads {
@@ -246,6 +248,6 @@ func (s *Spaces) close(gone *room) {
 		s.Closed(gone.namespace)
 	}
 	if s.present[gone.namespace] {
-		s.openLocked(gone.namespace)
+		s.openLocked(ctx, gone.namespace)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...c
 	if !namespaced {
 		return s.wide.GetInformer(ctx, of, options...) //nolint:wrapcheck // It speaks for itself.
 	}
-	found, err := s.spread(of)
+	found, err := s.spread(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...c
 }
 
 // spread finds the informer of a kind, or begins to watch it.
-func (s *Spaces) spread(of client.Object) (*spread, error) {
+func (s *Spaces) spread(ctx context.Context, of client.Object) (*spread, error) {
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("watch %T: %w", of, err)
@@ -79,7 +79,7 @@ func (s *Spaces) spread(of client.Object) (*spread, error) {
 		if where.gone {
 			continue
 		}
-		if err := made.enterLocked(where); err != nil {
+		if err := made.enterLocked(ctx, where); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +241,7 @@ func (s *Spaces) namespaced(of runtime.Object) (bool, error) {
 func (s *Spaces) ended() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.life.Done()
+	return s.over
 }
 
 // ListNamespaces lists the names of all namespaces.

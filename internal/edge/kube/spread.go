@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -31,8 +32,8 @@ type spread struct {
 var _ cache.Informer = (*spread)(nil)
 
 // enterLocked begins to watch a namespace.
-func (s *spread) enterLocked(where *room) error {
-	informer, err := where.cache.GetInformer(where.ending, s.example, cache.BlockUntilSynced(false))
+func (s *spread) enterLocked(ctx context.Context, where *room) error {
+	informer, err := where.cache.GetInformer(ctx, s.example, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s in namespace %s: %w", s.resource, where.namespace, err)
 	}
@@ -157,7 +158,12 @@ func (s *spread) HasSyncedChecker() toolscache.DoneChecker {
 func (s *spread) IsStopped() bool {
 	s.spaces.mu.Lock()
 	defer s.spaces.mu.Unlock()
-	return s.stopped || s.spaces.life != nil && s.spaces.life.Err() != nil
+	select {
+	case <-s.spaces.over:
+		return true
+	default:
+		return s.stopped
+	}
 }
 
 // checker is done when something holds, or the cache has ended.

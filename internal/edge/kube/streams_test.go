@@ -71,20 +71,7 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		streams := &kube.Streams{Spare: "namespaces"}
-		status := map[string]int{}
-		through := streams.Follow(roundTripper(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status[r.URL.Path], Status: http.StatusText(status[r.URL.Path]), Body: http.NoBody}, nil
-		}))
-		answer := func(path string, with int) {
-			status[path] = with
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+path+"?watch=true", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if response, err := through.RoundTrip(request); err == nil {
-				_ = response.Body.Close()
-			}
-		}
+		answer := func(path string, with int) { answerWatch(t, streams, path, with) }
 		trouble := func(when string, want bool) {
 			t.Helper()
 			<-time.After(10 * time.Second)
@@ -116,4 +103,20 @@ func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 			t.Errorf("the watch is not forgotten: %s", diff)
 		}
 	})
+}
+
+// answerWatch answers a request to watch with a code.
+func answerWatch(t *testing.T, streams *kube.Streams, path string, with int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+path+"?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := streams.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: with, Status: http.StatusText(with), Body: http.NoBody}, nil
+	})).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
 }

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
+)
+
+// Decision 5, scenario 84: each namespace has a watermark of its own, which does not move while nobody knows what the namespace
+// holds, and is forgotten with it. That of all namespaces holds for each.
+func TestWatermarksOfNamespaces(t *testing.T) {
+	t.Parallel()
+	server, err := apiserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(server.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := filter.ParseNamespaces("a-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, older, newer := "2000-01-01T00:00:00Z", "2000-01-02T00:00:00Z", "2000-01-03T00:00:00Z"
+	place := types.NamespacedName{Namespace: "default", Name: "op.example.com"}
+	books := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: place.Namespace, Name: place.Name},
+		Data:       map[string]string{"pods": older, "pods_a-1": long, "pods_a-2": newer, "nodes_a-3": newer},
+	}
+	if err := api.Create(t.Context(), books); err != nil {
+		t.Fatal(err)
+	}
+	streams := &kube.Streams{}
+	k := &keeper{log: slog.New(slog.DiscardHandler), startup: startup{told: true}, watermarks: watermarks{
+		resource: "pods", served: served, streams: streams,
+		ledger: kube.Ledger{Client: api, Owner: place.Name, Place: place},
+	}}
+	if err := k.watermarks.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	starts := map[string]string{"a-1": older, "a-2": newer, "a-3": older}
+	for namespace, want := range starts {
+		k.watermarks.with(namespace, 0, func(scope *record.Watermark) {
+			if got := scope.At.UTC().Format(time.RFC3339); got != want {
+				t.Errorf("%s begins at %s, want %s", namespace, got, want)
+			}
+			scope.Recorded("x", time.Date(2000, 1, 4, 0, 0, 0, 0, time.UTC))
+		})
+	}
+	watch(t, streams, "a-1", http.StatusOK)
+	watch(t, streams, "a-2", http.StatusForbidden)
+	for _, namespace := range k.watermarks.known() {
+		k.moveWatermark(t.Context(), namespace)
+	}
+	if err := k.watermarks.forget(t.Context(), "a-2"); err != nil {
+		t.Error(err)
+	}
+	if err := api.Get(t.Context(), place, books); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"pods": older, "pods_a-1": "2000-01-04T00:00:00Z", "nodes_a-3": newer}
+	if diff := cmp.Diff(want, books.Data); diff != "" {
+		t.Errorf("the ledger (-want +got):\n%s", diff)
+	}
+}
+
+// watch answers a watch of pods in a namespace.
+func watch(t *testing.T, streams *kube.Streams, namespace string, with int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://server/api/v1/namespaces/"+namespace+"/pods?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := streams.Follow(answered(with)).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+}
+
+type answered int
+
+// RoundTrip answers with the code.
+func (a answered) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(a), Status: http.StatusText(int(a)), Body: http.NoBody}, nil
+}
