@@ -1,0 +1,65 @@
+package credential_test
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/credential"
+)
+
+type appSpec struct {
+	Plan string `json:"plan,omitempty"`
+}
+
+type appStatus struct {
+	einmal.Records `json:",inline"`
+
+	// Credentials is the name of the Secret.
+	Credentials string `json:"credentials,omitempty"`
+}
+
+type app = einmal.Resource[appSpec, appStatus]
+
+// database is what knows users by their passwords.
+type database interface {
+	// SetPassword makes the user, or gives it the password.
+	SetPassword(ctx context.Context, username, password string) error
+}
+
+// declareApps declares an operator that gives each app a user of a database, with a password that is made once.
+func declareApps(op *einmal.Operator, users database) {
+	apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
+	apps.Reconcile("user", func(ctx context.Context, c *einmal.Change[app]) error {
+		found, err := userOf(c).Ensure(ctx)
+		if errors.Is(err, credential.ErrConflict) || errors.Is(err, credential.ErrInvalid) {
+			return einmal.Permanent(err) // A person has to look. Nothing was overwritten.
+		}
+		if err != nil {
+			return err // It is tried again, and nothing was decided.
+		}
+		c.Object.Status.Credentials = userOf(c).Name
+		return users.SetPassword(ctx, found.Username, found.Password.Reveal())
+	})
+}
+
+// userOf is the credential of an app. All of it follows from the app's name, so it is the same after whatever is lost.
+func userOf(c *einmal.Change[app]) credential.Once {
+	return credential.Once{
+		Store:    credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
+		Name:     c.Object.Name + "-db",
+		Owner:    credential.Owner{Operator: "apps.example.com", Namespace: c.Object.Namespace, Name: c.Object.Name},
+		Username: c.Object.Name,
+	}
+}
+
+// A password is generated once for each app, whatever happens to the app, its status or the operator.
+func ExampleOnce_Ensure() {
+	op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+	declareApps(op, nil)
+	// op.Main()
+
+	// Output:
+}

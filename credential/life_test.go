@@ -1,0 +1,241 @@
+package credential_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// users is a database of users in memory, which outlives the operator.
+type users struct {
+	mu sync.Mutex
+	// passwords are those that each user has had, one after the other.
+	passwords map[string][]string
+}
+
+func (u *users) SetPassword(_ context.Context, username, password string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.passwords == nil {
+		u.passwords = map[string][]string{}
+	}
+	if had := u.passwords[username]; len(had) == 0 || had[len(had)-1] != password {
+		u.passwords[username] = append(had, password)
+	}
+	return nil
+}
+
+func (u *users) had(username string) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.passwords[username])
+}
+
+// observed is the database as it is seen by a process of a simulated world, where each call can go wrong.
+type observed struct {
+	*users
+
+	process *einmaltest.Process
+}
+
+func (o observed) SetPassword(ctx context.Context, username, password string) error {
+	return o.process.Effect("set the password of "+username, func() (any, error) {
+		return password, o.users.SetPassword(ctx, username, password)
+	})
+}
+
+func appOf(name string) *app {
+	return &app{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+// Mission: whatever goes wrong, and whenever, a password that is in use is not replaced: neither by a crash, a lost status, a second
+// replica nor an app that is deleted and made again.
+func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		known := &users{}
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+			declareApps(op, observed{known, p})
+			return op
+		})
+		w.Create(appOf("one"), appOf("two"))
+		w.Advance(10 * time.Minute)
+		w.Patch(appOf("one"), `{"spec":{"plan":"large"}}`)
+		w.Advance(10 * time.Minute)
+		w.Restart()
+		w.Delete(appOf("two"))
+		w.Advance(10 * time.Minute)
+		w.Create(appOf("two"))
+		w.Advance(10 * time.Minute)
+		w.Stop()
+		for _, name := range []string{"one", "two"} {
+			stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-db"}}
+			if had := known.had(name); !w.Get(stored) || len(had) != 1 || had[0] != string(stored.Data["password"]) {
+				w.Errorf("%s has had %d passwords, and the last is not the stored one, or not the only one", name, len(had))
+			}
+		}
+	}, einmaltest.Schedules(300))
+}
+
+// The same on a real control plane: the status is wiped, the app is replaced, deleted and made again, and the operator starts anew.
+// The Secret that was made first is never touched, outlives the app, and cannot be changed. One that was planted is not used.
+func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
+	real := cluster.Start(t)
+	known, log := &users{}, &syncedLog{}
+	operator := func() *einmal.Operator {
+		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"),
+			einmal.Logger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		declareApps(op, known)
+		return op
+	}
+	installed(t, real, operator())
+	account := real.Account(t, "apps",
+		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"apps", "apps/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create"}})
+	planted := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "planted-db"},
+		StringData: map[string]string{"username": "planted", "password": "known-to-somebody"},
+	}
+	if err := real.Create(t.Context(), planted); err != nil {
+		t.Fatal(err)
+	}
+	const manifest = "{apiVersion: example.com/v1, kind: App, metadata: {name: one, namespace: default}}"
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-db"}}
+	handled := func(n int) {
+		t.Helper()
+		cluster.Until(t, "the app is handled", func() bool { return strings.Count(log.String(), "handler=user") >= n && len(known.had("one")) > 0 })
+	}
+	stop := runOperator(t, operator(), account)
+	real.Kubectl(t, manifest, "apply", "-f", "-")
+	real.Kubectl(t, strings.ReplaceAll(manifest, "one", "planted"), "apply", "-f", "-")
+	cluster.Until(t, "a planted Secret is refused", func() bool { return strings.Contains(log.String(), "belongs to somebody else") })
+	handled(1)
+	if err := real.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	uid, version := stored.UID, stored.ResourceVersion
+	for range 3 {
+		real.Kubectl(t, `{"status": null}`, "patch", "app", "one", "--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
+		real.Kubectl(t, manifest, "replace", "-f", "-")
+		stop()
+		real.Kubectl(t, "", "delete", "app", "one")
+		stop = runOperator(t, operator(), account)
+		said := strings.Count(log.String(), "handler=user")
+		real.Kubectl(t, manifest, "apply", "-f", "-")
+		handled(said + 1)
+	}
+	stop()
+	if err := real.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil || stored.UID != uid || stored.ResourceVersion != version {
+		t.Errorf("the Secret was touched: %v, %v", stored.ObjectMeta, err)
+	}
+	if had := known.had("one"); len(had) != 1 || had[0] != string(stored.Data["password"]) || strings.Contains(log.String(), had[0]) {
+		t.Errorf("the user has had %d passwords, or another than the stored one, or the log shows it", len(had))
+	}
+	if had := known.had("planted"); len(had) > 0 || strings.Contains(log.String(), "known-to-somebody") {
+		t.Error("the planted password was used")
+	}
+	if len(stored.OwnerReferences) > 0 {
+		t.Error("the collector may delete the Secret")
+	}
+	stored.Data["password"] = []byte("another")
+	if err := real.Update(t.Context(), stored); err == nil {
+		t.Error("the Secret can be changed")
+	}
+	owner := credential.Owner{Operator: "apps.example.com", Namespace: "default", Name: "one"}
+	if err := (credential.Secrets{Client: real, Namespace: "default"}).Delete(t.Context(), "one-db", owner); err != nil {
+		t.Error(err)
+	}
+}
+
+// installed installs the definitions of an operator.
+func installed(t *testing.T, real *cluster.Cluster, op *einmal.Operator) {
+	t.Helper()
+	for _, definition := range op.Observe(nil, slog.New(slog.DiscardHandler)).CRDs {
+		real.Kubectl(t, string(definition), "apply", "-f", "-")
+	}
+	real.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+}
+
+// syncedLog collects a log.
+type syncedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write adds a part.
+func (l *syncedLog) Write(part []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(part)
+}
+
+// String is all of it.
+func (l *syncedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// runOperator runs an operator until it is stopped.
+func runOperator(t *testing.T, op *einmal.Operator, account *rest.Config) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background()) // It is stopped in order, before the test's own ends.
+	ended := make(chan error, 1)
+	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{}) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// The negative control: a create handler that generates whenever it runs, as in the stories that this project comes from, is found.
+func TestAHandlerThatGeneratesWheneverItRunsIsFound(t *testing.T) {
+	finding := einmaltest.Search(t, func(w *einmaltest.World) {
+		known := &users{}
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+			apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
+			apps.OnCreate("user", func(ctx context.Context, c *einmal.Change[app]) error {
+				password, err := credential.Generate()
+				if err != nil {
+					return err
+				}
+				if err := (observed{known, p}).SetPassword(ctx, c.Object.Name, password.Reveal()); err != nil {
+					return err
+				}
+				once := userOf(c)
+				err = once.Store.Create(ctx, once.Name, once.Owner, credential.Record{Username: c.Object.Name, Password: password})
+				if errors.Is(err, credential.ErrExists) {
+					return nil
+				}
+				return err
+			})
+			return op
+		})
+		w.Create(appOf("one"))
+		w.Advance(10 * time.Minute)
+	})
+	if finding == nil || !strings.Contains(finding.String(), "set the password of one") {
+		t.Errorf("it is not found, or something else is: %v", finding)
+	}
+}
