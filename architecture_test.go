@@ -35,14 +35,15 @@ func rooms() map[string][]string {
 	return map[string][]string{
 		library: {"internal/engine", "internal/edge", "internal/core"},
 
-		"internal/core/object":  {},
-		"internal/core/record":  {"internal/core/object"},
-		"internal/core/scrub":   {"internal/core/object"},
-		"internal/core/notice":  {},
-		"internal/core/cause":   {"internal/core/record", "internal/core/object"},
-		"internal/core/filter":  {"internal/core/object"},
-		"internal/core/handler": {"internal/core/cause", "internal/core/record", "internal/core/filter", "internal/core/object"},
-		"internal/core/patch":   {"internal/core/record", "internal/core/object"},
+		"internal/core/object":    {},
+		"internal/core/record":    {"internal/core/object"},
+		"internal/core/scrub":     {"internal/core/object"},
+		"internal/core/notice":    {},
+		"internal/core/selection": {},
+		"internal/core/cause":     {"internal/core/record", "internal/core/object"},
+		"internal/core/filter":    {"internal/core/object"},
+		"internal/core/handler":   {"internal/core/cause", "internal/core/record", "internal/core/filter", "internal/core/object"},
+		"internal/core/patch":     {"internal/core/record", "internal/core/object"},
 
 		"internal/edge":    {"internal/core"},
 		"internal/engine":  {"internal/edge", "internal/core"},

@@ -39,8 +39,8 @@ func (op *Operator) check() error {
 			op.settings.Identity, longestIdentity))
 	}
 	found = append(found, op.activities.check())
-	if len(op.kinds) == 0 {
-		found = append(found, errors.New("no kind is declared: use einmal.For"))
+	if len(op.everyKind()) == 0 {
+		found = append(found, errors.New("no kind is declared: use einmal.For or einmal.ForEvery"))
 	}
 	seen := map[string]bool{}
 	for _, declared := range op.kinds {
@@ -51,6 +51,7 @@ func (op *Operator) check() error {
 		seen[name] = true
 		found = append(found, declared.check())
 	}
+	found = append(found, op.checkSelected())
 	_, err := op.rights()
 	_, unwatched := op.watched()
 	return errors.Join(append(found, err, unwatched, op.checkIndexes())...)
@@ -58,11 +59,16 @@ func (op *Operator) check() error {
 
 // checkPlace finds what is missing for a start. The flags of the verb run may give it, after check was asked.
 func (op *Operator) checkPlace() error {
+	secrets := false
 	for _, declared := range op.kinds {
-		if declared.kind.Secret() && declared.kind.Recorded() && op.settings.Home == "" {
-			return errors.New("kind Secret: no namespace is known for the key of its digests; " +
-				"outside of a pod, name one with einmal.StateNamespace or --state-namespace")
-		}
+		secrets = secrets || declared.kind.Secret() && declared.kind.Recorded()
+	}
+	for _, declared := range op.selected {
+		secrets = secrets || declared.mayBeSecrets() && declared.kind.Recorded()
+	}
+	if secrets && op.settings.Home == "" {
+		return errors.New("kind Secret: no namespace is known for the key of its digests; " +
+			"outside of a pod, name one with einmal.StateNamespace or --state-namespace")
 	}
 	return nil
 }

@@ -94,6 +94,11 @@ func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags un
 	for _, declared := range op.kinds {
 		work.Kinds = append(work.Kinds, declared.kind)
 	}
+	watched, err := op.watched()
+	if err != nil {
+		return err
+	}
+	work.Selections = watched.selections
 	sum, err := work.Run(ctx)
 	said := "objects are stripped"
 	if flags.dryRun {

@@ -45,11 +45,11 @@ func OnField[V, T any](kind *Kind[T], id, path string, fn FieldFunc[V, T], optio
 	fields := kind.declared.kind.Handlers[len(kind.declared.kind.Handlers)-1].Fields
 	for _, other := range fields[min(1, len(fields)):] {
 		if !slices.Equal(other, fields[0]) {
-			kind.op.mistake(fmt.Errorf("%s: option Field: OnField looks at %s alone, not at %s: use OnUpdate for several", where, fields[0], other))
+			kind.mistake(fmt.Errorf("%s: option Field: OnField looks at %s alone, not at %s: use OnUpdate for several", where, fields[0], other))
 		}
 	}
 	if kind.declared.kind.Secret() {
-		kind.op.mistake(fmt.Errorf("%s: of Secrets no values are kept, so that OnField has none from before: use OnUpdate with Field", where))
+		kind.mistake(fmt.Errorf("%s: of Secrets no values are kept, so that OnField has none from before: use OnUpdate with Field", where))
 	}
 }
 

@@ -1,10 +1,14 @@
 package einmal
 
 import (
+	"context"
 	"log/slog"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
@@ -26,5 +30,24 @@ func (op *Operator) Observe(witness func(engine.Attempt), log *slog.Logger) engi
 	for _, kind := range op.kinds {
 		declared.Kinds = append(declared.Kinds, kind.kind.GVK)
 	}
+	declared.Chosen = op.chosenNow
 	return declared
+}
+
+// chosenNow are the kinds that are chosen now.
+func (op *Operator) chosenNow(ctx context.Context, api discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
+	watched, err := op.watched()
+	if err != nil || len(watched.selections) == 0 {
+		return nil, err
+	}
+	declared := make([]engine.Kind, len(op.kinds))
+	for i, one := range op.kinds {
+		declared[i] = one.kind
+	}
+	kinds, _, err := engine.Chosen(ctx, &kube.Catalogue{Discovery: api}, watched.selections, op.settings, declared)
+	names := make([]schema.GroupVersionKind, len(kinds))
+	for i, one := range kinds {
+		names[i] = one.GVK
+	}
+	return names, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +28,9 @@ type Kind[T any] struct {
 	op       *Operator
 	declared *declaredKind
 	empty    func() client.Object
+	// every keeps what is declared for kinds that are chosen at run time; nil for others. quiet: it is declared again.
+	every *every[T]
+	quiet bool
 }
 
 // For declares that the operator handles objects of type T: a struct whose pointer is a client.Object and whose package is added
@@ -61,9 +63,7 @@ func For[T any, P interface {
 		}
 		return fresh
 	}
-	k.declared.kind = engine.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
-	k.declared.goType = reflect.TypeFor[T]()
-	k.declared.kind.StatusFields = statusFields(k.declared.goType)
+	k.take(gvk)
 	op.kinds = append(op.kinds, k.declared)
 	return k
 }
@@ -97,23 +97,26 @@ func (k *Kind[T]) OnResume(id string, fn HandlerFunc[T], options ...Option) {
 }
 
 func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], options []Option) {
+	if k.every != nil {
+		k.every.verbs = append(k.every.verbs, func(one *Kind[T]) { one.declare(verb, id, fn, options) })
+	}
 	settings := handlerSettings{context: filterContext{goType: k.declared.goType, read: k.fromBody}}
 	for _, option := range options {
 		if option.handler == nil {
-			k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, option.misplaced("a handler")))
+			k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, option.misplaced("a handler")))
 		} else if err := option.handler(&settings); err != nil {
-			k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+			k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 		}
 	}
 	for _, err := range settings.misplacedAt(verb) {
-		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 	}
 	declaration, err := settings.declaration(verb, id)
 	if err != nil {
-		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 	}
 	if declaration.Timing, err = settings.timing.of(settings.context); err != nil {
-		k.op.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
 	}
 	declared := engine.Handler{
 		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,

@@ -51,6 +51,7 @@ type Operator struct {
 	access    []access
 	applies   bool
 	kinds     []*declaredKind
+	selected  []*declaredSelection
 	indexes   []*declaredIndex
 	// activities are the handlers of the operator itself.
 	activities activities
@@ -179,7 +180,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	driver.Relations, driver.Indexes = watched.relations, watched.indexes
+	driver.Relations, driver.Indexes, driver.Selections = watched.relations, watched.indexes, watched.selections
 	op.client = driver.Client()
 	if err := op.join(driver, mgr); err != nil {
 		return nil, err

@@ -173,8 +173,9 @@ func partial(example client.Object) bool {
 
 // watching is what is watched beside handled kinds.
 type watching struct {
-	relations []engine.Relation
-	indexes   []engine.Index
+	relations  []engine.Relation
+	indexes    []engine.Index
+	selections []engine.Selection
 }
 
 // watched is what wakes handlers and what is indexed, each in the form in which it is cached, and all that is wrong with it.
@@ -208,12 +209,15 @@ func (op *Operator) watched() (watching, error) {
 		gvk, _ := op.relatedGVK(declared.relatedKind) // It was asked above.
 		all.indexes = append(all.indexes, declared.at(gvk, forms[gvk.GroupKind()].empty))
 	}
+	for _, declared := range op.selected {
+		all.selections = append(all.selections, declared.selection(op, forms))
+	}
 	return all, nil
 }
 
 // eachRelated calls a function for each kind that is watched for the sake of others, and says where it is declared.
 func (op *Operator) eachRelated(do func(string, relatedKind)) {
-	for _, declared := range op.kinds {
+	for _, declared := range op.everyKind() {
 		for _, one := range declared.related {
 			do(fmt.Sprintf("handler %q of %s: option %s", one.handler, declared.kind.GVK.Kind, one.option), one)
 		}

@@ -79,6 +79,9 @@ func (op *Operator) rights() (engine.Rights, error) {
 	for _, declared := range op.kinds {
 		op.allowKind(&rights, declared, definitions)
 	}
+	for _, declared := range op.selected {
+		op.allowSelected(&rights, declared, definitions)
+	}
 	op.allowRelated(&rights, definitions)
 	if served := op.settings.Namespaces; !served.All() && !served.Fixed() {
 		rights.Allow(engine.ClusterWide, rule("", "namespaces", "list", "watch"))

@@ -50,6 +50,7 @@ func operator(more ...einmal.Option) *einmal.Operator {
 	declareSteps(teams)
 	declareTimers(teams)
 	declareDaemons(teams)
+	declareKinds(op)
 	return op
 }
 

@@ -31,9 +31,7 @@ type keeper struct {
 	description kube.Description
 	objects     kube.Objects
 	cache       cache.Cache
-	memories    memories
-	memos       memos
-	inbox       inbox
+	*past
 	// hub has the indexes of the kind; nil where there are none, and nobody is woken by it.
 	hub        *hub
 	wakes      wakes
@@ -57,9 +55,10 @@ type keeper struct {
 	strays *atomic.Int64
 }
 
-func newKeeper(o *Operator, kind Kind, found kube.Description) *keeper {
+func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *keeper {
 	pure := kind.declared(o.Settings.Identity, found.Defaults)
 	k := &keeper{
+		past:     before,
 		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
 		cache:   o.Cache, scrubber: scrub.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),

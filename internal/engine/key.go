@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -47,9 +48,15 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	}
 }
 
-// own tells whether the object is the operator's own key, which is nobody's to handle.
+// own tells whether the object is one of those in which the operator keeps its books: they are nobody's to handle.
 func (k *keeper) own(key types.NamespacedName) bool {
-	return k.kind.Secret() && key == k.settings.keyPlace()
+	switch k.kind.GVK.GroupKind() {
+	case schema.GroupKind{Kind: "Secret"}, schema.GroupKind{Kind: "ConfigMap"}:
+		return key == k.settings.keyPlace()
+	case schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}:
+		return key == k.settings.keyPlace() || k.election.Lease != nil && key.String() == k.election.Lease.Describe()
+	}
+	return false
 }
 
 // tellUnreadable says once that the key has changed.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,8 @@ type Kind struct {
 	StatusFields []object.Path
 	// Observers are called for each event of the watch.
 	Observers []Handler
+	// Relations are the kinds whose objects wake its handlers, where the kind was chosen at run time.
+	Relations []Relation
 }
 
 // Handler is a declared handler and its function.
@@ -136,8 +139,10 @@ type Declared struct {
 	Identity string
 	Scheme   *runtime.Scheme
 	// CRDs is the YAML of its definitions; Kinds are the ones that it handles.
-	CRDs   [][]byte
-	Kinds  []schema.GroupVersionKind
+	CRDs  [][]byte
+	Kinds []schema.GroupVersionKind
+	// Chosen tells which further ones it handles, of an API server as it is.
+	Chosen func(context.Context, discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error)
 	Rights Rights
 }
 

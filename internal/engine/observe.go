@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,13 @@ func (b *inbox) put(key types.NamespacedName, next event) {
 	b.byKey[key] = append(waiting, next)
 }
 
+// putBack returns events that were not told.
+func (b *inbox) putBack(key types.NamespacedName, untold []event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.byKey[key] = append(slices.Clone(untold), b.byKey[key]...)
+}
+
 func (b *inbox) take(key types.NamespacedName) []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +80,9 @@ func (b *inbox) take(key types.NamespacedName) []event {
 func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 || kind == Deleted) {
-		k.inbox.put(client.ObjectKeyFromObject(known), event{kind: kind, object: known})
+		next := event{kind: kind, object: known}
+		k.lately.note(next)
+		k.inbox.put(client.ObjectKeyFromObject(known), next)
 	}
 }
 
@@ -90,11 +100,13 @@ func (k *keeper) noteUpdate(before, after any) {
 
 // observe calls the observers for events, in order. What goes wrong there is told, and keeps nobody from anything.
 func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events []event) {
-	for _, next := range events {
+	for i, next := range events {
+		if k.stopping() {
+			k.inbox.putBack(key, events[i:])
+			return
+		}
 		for _, observer := range k.kind.Observers {
-			if !k.stopping() {
-				k.observeOne(ctx, observer, key, next)
-			}
+			k.observeOne(ctx, observer, key, next)
 		}
 		if next.kind == Deleted {
 			k.memos.forget(string(next.object.GetUID()))

@@ -21,6 +21,8 @@ import (
 type Operator struct {
 	Settings Settings
 	Kinds    []Kind
+	// Selections choose further kinds at run time.
+	Selections []Selection
 	// Relations are the kinds whose objects wake handlers.
 	Relations []Relation
 	// Indexes are complete before any handler runs.
@@ -47,11 +49,15 @@ type Operator struct {
 	hubs    map[schema.GroupVersionKind]*hub
 	mu      sync.Mutex
 	waiting map[string]string
+	// chooser serves what selections choose; nil before.
+	chooser *chooser
+	// forms are the kinds that are cached.
+	forms kube.Forms
 }
 
 // Client is what handlers read and write with.
 func (o *Operator) Client() client.Client {
-	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: kube.Forms{}}
+	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: &o.forms}
 	for _, kind := range o.Kinds {
 		reading.Cached.Add(kind.GVK, kind.New())
 	}
@@ -124,6 +130,9 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 			}
 		})
 	}
+	if len(o.Selections) > 0 {
+		running.Go(func() { o.serveChosen(ctx) })
+	}
 	running.Wait()
 	close(failures)
 	var joined error
@@ -155,6 +164,9 @@ func (o *Operator) Ready() error {
 		if err := o.readyLocked(kind.GVK.Kind, kind.GVK.String()); err != nil {
 			return err
 		}
+	}
+	if err := o.chosenReadyLocked(); err != nil {
+		return err
 	}
 	if err := o.Streams.Trouble(watchPatience); err != nil {
 		return err

@@ -39,6 +39,11 @@ func (o *Operator) watched() []Watched {
 	for _, index := range o.Indexes {
 		add(index.Watched)
 	}
+	for _, chosen := range o.Selections {
+		for _, watched := range chosen.Watched {
+			add(watched)
+		}
+	}
 	return all
 }
 
@@ -53,7 +58,7 @@ type relative struct {
 // relativesOf are the relations of a keeper's handlers.
 func (o *Operator) relativesOf(k *keeper) []*relative {
 	var all []*relative
-	for _, relation := range o.Relations {
+	for _, relation := range slices.Concat(o.Relations, k.kind.Relations) {
 		if relation.Of != k.kind.GVK {
 			continue
 		}

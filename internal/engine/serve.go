@@ -55,7 +55,7 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 		gone <- o.awaitVanishing(ctx, kind)
 		cancel()
 	}()
-	if err := o.handle(ctx, kind, found); err != nil && !errors.Is(err, context.Canceled) {
+	if err := o.handle(ctx, kind, found, &past{}); err != nil && !errors.Is(err, context.Canceled) {
 		return false, err
 	}
 	cancel()
@@ -63,8 +63,8 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 }
 
 // handle handles the objects of a kind until the context ends.
-func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description) error {
-	k := newKeeper(o, kind, found)
+func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *past) error {
+	k := newKeeper(o, kind, found, before)
 	defer k.meter.Close()
 	k.stop = ctx.Done()
 	context.AfterFunc(ctx, k.daemons.close)
@@ -118,22 +118,21 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 
 // discover waits until the API server serves the kind, and says so once.
 func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
-	log := o.Settings.Log.With("kind", kind.GVK.Kind)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	told := ""
+	told, soon := "", watchPatience/lookSoon
 	for {
 		found, err := kube.Describe(o.Discovery, kind.GVK)
 		if err == nil {
 			return found, nil
 		}
 		o.report(kind.GVK.String(), err.Error())
-		if errors.Is(err, kube.ErrNoSchema) {
+		if errors.Is(err, kube.ErrNoSchema) && soon > 0 {
+			soon--
 			ticker.Reset(lookSoon)
 		} else if told != err.Error() {
 			ticker.Reset(lookEvery)
-			log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?",
-				"apiVersion", kind.GVK.GroupVersion().String(), "error", err)
+			o.tellAwaited(kind, err)
 			told = err.Error()
 		}
 		select {
@@ -142,4 +141,14 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 		case <-ticker.C:
 		}
 	}
+}
+
+// tellAwaited tells what a kind is waited for.
+func (o *Operator) tellAwaited(kind Kind, err error) {
+	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String(), "error", err)
+	if errors.Is(err, kube.ErrNoSchema) {
+		log.Warn("waiting for the kind's OpenAPI schema to be published, which says where records go: does the server behind the API do so?")
+		return
+	}
+	log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?")
 }

@@ -35,10 +35,11 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
+	e.keeper.lately.begin(shared)
 	e.registration, err = shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			if initial {
-				e.keeper.noteEvent(Listed, added)
+				e.keeper.noteListed(added)
 				e.expect(to, added)
 			} else {
 				e.keeper.noteEvent(Added, added)
@@ -73,6 +74,7 @@ func (e *informer) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), e.registration.HasSynced) {
 		return fmt.Errorf("the list of %s did not arrive: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
 	}
+	e.keeper.catchUp()
 	e.keeper.startup.listed()
 	e.listed()
 	return nil

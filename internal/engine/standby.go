@@ -21,6 +21,8 @@ type Standby struct {
 
 	mu   sync.Mutex
 	cold map[string]string
+	// chooser looks for what selections choose; nil where there are none.
+	chooser *chooser
 }
 
 // NeedLeaderElection lets it run in replicas that are not elected.
@@ -33,8 +35,39 @@ func (s *Standby) Start(ctx context.Context) error {
 	for _, kind := range s.kinds() {
 		waiting.Go(func() { s.warm(ctx, kind) })
 	}
+	if len(s.Operator.Selections) > 0 {
+		waiting.Go(func() { s.warmChosen(ctx) })
+	}
 	waiting.Wait()
 	return nil
+}
+
+// warmChosen fills the caches of what selections choose, until this replica is elected: then the operator goes on with them.
+func (s *Standby) warmChosen(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Operator.Election.Elected:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	c := newChooser(s.Operator)
+	c.serve = func(ctx context.Context, one *chosen) {
+		s.warm(ctx, Watched{GVK: one.GVK, New: one.New})
+		<-ctx.Done()
+	}
+	c.release = func(ctx context.Context, one *chosen) {
+		s.Operator.letGo(ctx, one)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.cold, one.GVK.String())
+	}
+	s.mu.Lock()
+	s.chooser = c
+	s.mu.Unlock()
+	c.run(ctx)
 }
 
 // kinds are all that the operator will look at.
@@ -85,16 +118,29 @@ func (s *Standby) ready() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, kind := range s.kinds() {
-		trouble, known := s.cold[kind.GVK.String()]
-		if !known {
-			return fmt.Errorf("%s: its objects are not listed yet", kind.GVK.Kind)
+	warm := func(kind, name string) error {
+		trouble, known := s.cold[name]
+		switch {
+		case !known:
+			return fmt.Errorf("%s: its objects are not listed yet", kind)
+		case trouble != "":
+			return fmt.Errorf("%s: %s", kind, trouble)
 		}
-		if trouble != "" {
-			return fmt.Errorf("%s: %s", kind.GVK.Kind, trouble)
+		return nil
+	}
+	for _, kind := range s.kinds() {
+		if err := warm(kind.GVK.Kind, kind.GVK.String()); err != nil {
+			return err
 		}
 	}
-	return nil
+	switch {
+	case len(s.Operator.Selections) == 0:
+		return nil
+	case s.chooser == nil:
+		return errUnknownKinds
+	default:
+		return s.chooser.ready(warm)
+	}
 }
 
 // Election is what decides which of several replicas acts.

@@ -27,10 +27,12 @@ const (
 
 // Uninstall takes out of the cluster what an operator has left in it, beside what its handlers did.
 type Uninstall struct {
-	Settings  Settings
-	Kinds     []Kind
-	Live      client.Client
-	Discovery discovery.DiscoveryInterface
+	Settings Settings
+	Kinds    []Kind
+	// Selections choose further kinds, as they are served now.
+	Selections []Selection
+	Live       client.Client
+	Discovery  discovery.DiscoveryInterface
 	// DryRun changes nothing.
 	DryRun bool
 	// KeepBooks leaves the operator's own objects, which hold for namespaces that are not served as well.
@@ -53,6 +55,9 @@ type Uninstalled struct {
 func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
 	u.told, u.sum = map[types.UID]bool{}, Uninstalled{}
 	var failed error
+	if err := u.choose(ctx); err != nil {
+		return u.sum, err
+	}
 	for _, kind := range u.Kinds {
 		if err := u.kind(ctx, kind); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", kind.GVK.Kind, err))
@@ -62,6 +67,22 @@ func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
 		return u.sum, failed
 	}
 	return u.sum, u.books(ctx)
+}
+
+// choose adds the kinds that selections choose.
+func (u *Uninstall) choose(ctx context.Context) error {
+	if len(u.Selections) == 0 {
+		return nil
+	}
+	chosen, trouble, err := Chosen(ctx, &kube.Catalogue{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
+	if err != nil {
+		return err
+	}
+	for _, text := range trouble {
+		u.Tell(text)
+	}
+	u.Kinds, u.Selections = append(u.Kinds, chosen...), nil
+	return nil
 }
 
 func (u *Uninstall) kind(ctx context.Context, kind Kind) error {

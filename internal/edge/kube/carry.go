@@ -101,7 +101,7 @@ func (r Reading) carrying(ctx context.Context, from client.Object, send func(cli
 // handled tells the kind of an object, and whether its objects have records.
 func (r Reading) handled(candidate client.Object) (schema.GroupVersionKind, bool) {
 	kind, err := apiutil.GVKForObject(candidate, r.Scheme())
-	return kind, err == nil && r.Cached.handled(kind)
+	return kind, err == nil && r.Cached.handles(kind)
 }
 
 // carried is the object as it is to be sent. A copy with a resource version replaces just that one, so the records

@@ -53,7 +53,7 @@ func newShelf(t *testing.T) shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forms := kube.Forms{}
+	forms := &kube.Forms{}
 	for _, kind := range []string{"Widget", "Gadget"} {
 		forms.Add(testKind(kind), &unstructured.Unstructured{})
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,33 +32,69 @@ func decodingOf(example client.Object) decoding {
 	}
 }
 
-// Forms holds the kinds that are cached, and the one form in which each is: typed, unstructured or metadata alone.
-type Forms map[schema.GroupVersionKind]form
+// Forms holds the kinds that are cached, and the forms in which they are: typed, unstructured or metadata alone. Kinds come
+// and go while it is used.
+type Forms struct {
+	mu      sync.RWMutex
+	cached  map[form]bool
+	handled map[schema.GroupVersionKind]bool
+}
 
 type form struct {
+	kind     schema.GroupVersionKind
 	decoding decoding
-	handled  bool
 }
 
 // Add notes that the kind is handled, and cached in the form of the example.
-func (f Forms) Add(kind schema.GroupVersionKind, example client.Object) {
-	f[kind] = form{decoding: decodingOf(example), handled: true}
+func (f *Forms) Add(kind schema.GroupVersionKind, example client.Object) {
+	f.AddRelated(kind, example)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.handled == nil {
+		f.handled = map[schema.GroupVersionKind]bool{}
+	}
+	f.handled[kind] = true
 }
 
 // AddRelated notes that the kind is cached in the form of the example, and handled only if Add says so.
-func (f Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) {
-	f[kind] = form{decoding: decodingOf(example), handled: f[kind].handled}
+func (f *Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cached == nil {
+		f.cached = map[form]bool{}
+	}
+	f.cached[form{kind, decodingOf(example)}] = true
 }
 
-func (f Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
-	known, cached := f[kind]
-	return cached && known.decoding == decodingOf(wanted)
+// Remove notes that the kind is not handled any more.
+func (f *Forms) Remove(kind schema.GroupVersionKind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.handled, kind)
 }
 
-// handled tells whether the kind is handled, in whatever form and version: then its objects have records.
-func (f Forms) handled(kind schema.GroupVersionKind) bool {
-	for cached, known := range f {
-		if known.handled && cached.GroupKind() == kind.GroupKind() {
+// RemoveCached notes that the kind is not cached any more in the form of the example.
+func (f *Forms) RemoveCached(kind schema.GroupVersionKind, example client.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.cached, form{kind, decodingOf(example)})
+}
+
+// Alike tells whether two examples are cached in the same form.
+func Alike(one, other client.Object) bool { return decodingOf(one) == decodingOf(other) }
+
+func (f *Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.cached[form{kind, decodingOf(wanted)}]
+}
+
+// handles tells whether the kind is handled, in whatever form and version: then its objects have records.
+func (f *Forms) handles(kind schema.GroupVersionKind) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for known := range f.handled {
+		if known.GroupKind() == kind.GroupKind() {
 			return true
 		}
 	}
@@ -70,7 +107,7 @@ func (f Forms) handled(kind schema.GroupVersionKind) bool {
 type Reading struct {
 	client.Client
 	Cache  client.Reader
-	Cached Forms
+	Cached *Forms
 }
 
 // Live is the client without its cache.

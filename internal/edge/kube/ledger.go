@@ -79,15 +79,20 @@ func (l Ledger) merge(ctx context.Context, data map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("encode the watermark: %w", err)
 	}
-	err = l.Client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, merge), client.FieldOwner(l.Owner))
-	if apierrors.IsNotFound(err) {
-		kept.Data = map[string]string{}
+	change := func() error {
+		return l.Client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, merge), client.FieldOwner(l.Owner))
+	}
+	if err = change(); apierrors.IsNotFound(err) {
+		fresh := &corev1.ConfigMap{ObjectMeta: kept.ObjectMeta, Data: map[string]string{}}
 		for key, value := range data {
 			if text, is := value.(string); is {
-				kept.Data[key] = text
+				fresh.Data[key] = text
 			}
 		}
-		err = l.Client.Create(ctx, kept, client.FieldOwner(l.Owner))
+		err = l.Client.Create(ctx, fresh, client.FieldOwner(l.Owner))
+		if apierrors.IsAlreadyExists(err) { // That of another kind was written at the same time.
+			err = change()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write the watermarks to ConfigMap %s: %w", l.Place, err)

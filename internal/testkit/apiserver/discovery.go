@@ -42,6 +42,12 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request, parts []string
 
 func (s *Server) discoverRoot(w http.ResponseWriter, r *http.Request, root string) {
 	if wantsAggregated(r) {
+		tag := s.kinds.tag()
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 		respondAs(w, http.StatusOK, aggregated, s.aggregate(root))
 		return
 	}
@@ -193,7 +199,7 @@ func (s *Server) openAPI(w http.ResponseWriter, parts []string) {
 // document is what is published of a group and version; built-in kinds are not.
 func (s *Server) document(of schema.GroupVersion) (kind.Document, bool) {
 	kinds := s.kinds.version(of)
-	if !slices.ContainsFunc(kinds, (*kind.Kind).Custom) {
+	if !slices.ContainsFunc(kinds, (*kind.Kind).Published) {
 		return kind.Document{}, false
 	}
 	document, err := s.definitions.compiler.Document(kinds)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -16,12 +17,15 @@ import (
 type registry struct {
 	mu    sync.RWMutex
 	kinds []*kind.Kind
+	// changes counts what has changed.
+	changes int
 }
 
 func (r *registry) add(kinds []*kind.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kinds = append(slices.Clone(r.kinds), kinds...)
+	r.changes++
 }
 
 // replace exchanges the custom kinds of a resource.
@@ -30,6 +34,14 @@ func (r *registry) replace(group, plural string, kinds []*kind.Kind) {
 	defer r.mu.Unlock()
 	others := slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind.Kind) bool { return k.Group == group && k.Plural == plural })
 	r.kinds = slices.Concat(others, kinds)
+	r.changes++
+}
+
+// tag tells whether something has changed.
+func (r *registry) tag() string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return strconv.Quote(strconv.Itoa(r.changes))
 }
 
 func (r *registry) all() []*kind.Kind {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,7 +61,14 @@ func (w *World) unreachable() bool {
 // handled lists the objects of the kinds that the operator handles.
 func (w *World) handled() []unstructured.Unstructured {
 	var all []unstructured.Unstructured
-	for _, kind := range w.declared.Kinds {
+	chosen, err := w.declared.Chosen(context.Background(), discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
+	if err != nil {
+		w.setup.Failed(fmt.Errorf("find out which kinds are chosen: %w", err))
+	}
+	for _, kind := range slices.Concat(w.declared.Kinds, chosen) {
+		if said(kind.Kind) {
+			continue
+		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		if err := w.User.List(context.Background(), list); err != nil {

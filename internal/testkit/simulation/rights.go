@@ -52,7 +52,7 @@ func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb st
 	for _, rule := range rules {
 		unnamed := verb == verbCreate || verb == verbList || verb == verbWatch
 		switch {
-		case !slices.Contains(rule.APIGroups, group), !slices.Contains(rule.Resources, resource), !slices.Contains(rule.Verbs, verb):
+		case !covers(rule.APIGroups, group), !covers(rule.Resources, resource), !slices.Contains(rule.Verbs, verb):
 		case len(rule.ResourceNames) > 0 && (unnamed || !slices.Contains(rule.ResourceNames, name)):
 		default:
 			w.history.use(rightOf(rule, resource, verb))
@@ -60,6 +60,14 @@ func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb st
 		}
 	}
 	return false
+}
+
+// covers tells whether one of the names is that one, or all, or all subresources of that name.
+func covers(names []string, one string) bool {
+	_, subresource, _ := strings.Cut(one, "/")
+	return slices.ContainsFunc(names, func(name string) bool {
+		return name == one || name == rbacv1.ResourceAll || subresource != "" && name == "*/"+subresource
+	})
 }
 
 // rightOf names one right of a rule: patch widgets.example.com/status.

@@ -17,7 +17,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -136,13 +135,10 @@ func New(setup Setup, operator Operator) (*World, error) {
 		w.End()
 		return nil, err
 	}
-	// A static mapper: a discovery that hangs under the informers' lock would freeze virtual time.
-	found, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
-	if err != nil {
+	if w.mapper, err = newMapper(discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config())); err != nil {
 		w.End()
 		return nil, err
 	}
-	w.mapper = restmapper.NewDiscoveryRESTMapper(found)
 	return w, nil
 }
 
@@ -196,7 +192,7 @@ func (w *World) End() {
 	w.Server.Close()
 }
 
-// Mapper knows the kinds that there were when the world began.
+// Mapper knows the kinds that are served.
 func (w *World) Mapper() meta.RESTMapper { return w.mapper }
 
 // Pass lets virtual time go by.

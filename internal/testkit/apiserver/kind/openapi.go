@@ -4,9 +4,11 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,7 +16,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-const schemaPrefix = "#/components/schemas/"
+const (
+	schemaPrefix  = "#/components/schemas/"
+	kindExtension = "x-kubernetes-group-version-kind"
+)
 
 // Document is the OpenAPI document of one group and version, as text, and its hash.
 type Document struct {
@@ -49,8 +54,13 @@ func (c *Compiler) Document(kinds []*Kind) (Document, error) {
 func openAPI(kinds []*Kind) map[string]any {
 	schemas := metadataModels()
 	for _, k := range kinds {
-		if k.Schema != nil {
+		switch {
+		case k.Schema != nil:
 			schemas[modelName(k.GroupVersionKind)] = k.Schema
+		case k.Published():
+			name := apiextensionsv1.CustomResourceDefinition{}.OpenAPIModelName()
+			maps.Copy(schemas, modelsOf(name))
+			schemas[name].AddExtension(kindExtension, kindOf(k.GroupVersionKind))
 		}
 	}
 	return map[string]any{
@@ -70,11 +80,17 @@ func publish(rules *customRules) *spec.Schema {
 		addTypeMeta(published)
 		embed(published)
 	}
-	published.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{
-		"group": rules.kind.Group, "version": rules.kind.Version, "kind": rules.kind.Kind,
-	}})
+	published.AddExtension(kindExtension, kindOf(rules.kind))
 	return published
 }
+
+func kindOf(kind schema.GroupVersionKind) []any {
+	return []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}}
+}
+
+// Published tells whether the server publishes the schema of the kind. The real one does so for all; clients know those of the
+// built-in kinds, but for definitions, which another library has.
+func (k *Kind) Published() bool { return k.Custom() || k.Group == apiextensionsv1.GroupName }
 
 func addTypeMeta(to *spec.Schema) {
 	to.SetProperty("apiVersion", *spec.StringProperty())
@@ -118,20 +134,25 @@ func modelName(kind schema.GroupVersionKind) string {
 
 // metadataModels are the schemas of an object's metadata.
 func metadataModels() map[string]*spec.Schema {
+	return modelsOf(metav1.ObjectMeta{}.OpenAPIModelName())
+}
+
+// modelsOf are a schema, and those that it refers to.
+func modelsOf(of string) map[string]*spec.Schema {
 	definitions := openapi.GetOpenAPIDefinitions(func(path string) spec.Ref {
 		return spec.MustCreateRef(schemaPrefix + path)
 	})
-	models := map[string]*spec.Schema{}
-	wanted := []string{metav1.ObjectMeta{}.OpenAPIModelName()}
+	found := map[string]*spec.Schema{}
+	wanted := []string{of}
 	for len(wanted) > 0 {
 		name := wanted[0]
 		wanted = wanted[1:]
-		definition, found := definitions[name]
-		if _, has := models[name]; has || !found {
+		definition, known := definitions[name]
+		if _, has := found[name]; has || !known {
 			continue
 		}
-		models[name] = &definition.Schema
+		found[name] = &definition.Schema
 		wanted = append(wanted, definition.Dependencies...)
 	}
-	return models
+	return found
 }

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// errUnknownKinds keeps an operator from being ready that has not asked yet.
+var errUnknownKinds = errors.New("it is not known yet which kinds are served")
+
+// serveChosen serves what selections choose, until the context ends.
+func (o *Operator) serveChosen(ctx context.Context) {
+	c := newChooser(o)
+	c.serve, c.release = o.serveOne, o.letGo
+	o.mu.Lock()
+	o.chooser = c
+	o.mu.Unlock()
+	c.run(ctx)
+}
+
+// serveOne handles the objects of a chosen kind until the context ends. What fails is tried again: the other kinds go on.
+func (o *Operator) serveOne(ctx context.Context, one *chosen) {
+	o.forms.Add(one.GVK, one.New())
+	for ctx.Err() == nil {
+		found, err := o.discover(ctx, one.Kind)
+		if err == nil {
+			err = o.handle(ctx, one.Kind, found, one.past)
+		}
+		if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+			return
+		}
+		o.report(one.GVK.String(), fmt.Sprint(err))
+		o.Settings.Log.Error("the kind cannot be served; it is tried again", "kind", one.GVK.Kind, "error", err)
+		again := time.NewTimer(lookEvery)
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+// letGo lets go of what a kind has held that was chosen. What others watch too is theirs, and so is the end of its watch.
+func (o *Operator) letGo(ctx context.Context, one *chosen) {
+	shared := o.watches(one.GVK, func(watched Watched) bool { return kube.Alike(watched.New(), one.New()) })
+	o.forms.Remove(one.GVK)
+	if !shared {
+		o.forms.RemoveCached(one.GVK, one.New())
+		if err := o.Cache.RemoveInformer(ctx, one.New()); err != nil {
+			o.Settings.Log.Debug("letting go of the cache", "kind", one.GVK.Kind, "error", err)
+		}
+	}
+	if !o.watches(one.GVK, func(Watched) bool { return true }) {
+		resource := schema.GroupResource{Group: one.GVK.Group, Resource: one.assigned.Plural}.String()
+		o.Streams.Forget(resource)
+		o.Metrics.Unwatched(o.Settings.Identity, resource)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.waiting, one.GVK.String())
+}
+
+// watches tells whether the kind is watched for the sake of others, in such a form.
+func (o *Operator) watches(kind schema.GroupVersionKind, so func(Watched) bool) bool {
+	for _, watched := range o.watched() {
+		if watched.GVK == kind && so(watched) {
+			return true
+		}
+	}
+	return false
+}
+
+// chosenReadyLocked tells whether what selections choose is served.
+func (o *Operator) chosenReadyLocked() error {
+	switch {
+	case len(o.Selections) == 0:
+		return nil
+	case o.chooser == nil:
+		return errUnknownKinds
+	default:
+		return o.chooser.ready(o.readyLocked)
+	}
+}
+
+// Chosen are the kinds that selections choose now, and for those that choose none why.
+func Chosen(ctx context.Context, catalogue *kube.Catalogue, selections []Selection, settings Settings, handled []Kind) (kinds []Kind, trouble []string, err error) {
+	served, _, err := catalogue.Read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := assign(selections, settings, served, handled)
+	for _, one := range made.Kinds {
+		kinds = append(kinds, kindOf(selections, one))
+	}
+	for by, choice := range made.Choices {
+		if text := selections[by].Of.Trouble(choice); text != "" {
+			trouble = append(trouble, text)
+		}
+	}
+	return kinds, trouble, nil
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/selection"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// lookAgain is how often discovery is asked what selections choose, when nothing is missing and no watch is in trouble.
+const lookAgain = 5 * time.Second
+
+// Selection is what is declared for kinds that are chosen by what discovery tells of them.
+type Selection struct {
+	Of selection.Selector
+	// At declares it for one kind.
+	At func(schema.GroupVersionKind) Kind
+	// Watched are the kinds whose objects wake its handlers.
+	Watched []Watched
+}
+
+// asked is the selector with what the handlers need.
+func (s Selection) asked(settings Settings) selection.Asked {
+	return selection.Asked{Selector: s.Of, Needs: selection.Needs{
+		Writes: s.At(schema.GroupVersionKind{}).writes(), Namespaced: !settings.Namespaces.All(),
+	}}
+}
+
+// writes tells whether objects of the kind get a record or a finalizer.
+func (k Kind) writes() bool {
+	return slices.ContainsFunc(k.Handlers, func(h Handler) bool { return h.Recorded() || h.Verb == cause.Daemon && !h.Optional })
+}
+
+// assign lets selections choose among what is served.
+func assign(selections []Selection, settings Settings, served []selection.Resource, kinds []Kind) selection.Assignment {
+	asked := make([]selection.Asked, len(selections))
+	for i, one := range selections {
+		asked[i] = one.asked(settings)
+	}
+	return selection.Assign(asked, served, func(group, kind string) bool {
+		return slices.ContainsFunc(kinds, func(declared Kind) bool {
+			return declared.GVK.Group == group && declared.GVK.Kind == kind
+		})
+	})
+}
+
+// kindOf is an assigned kind with the handlers of all that chose it.
+func kindOf(selections []Selection, assigned selection.Assigned) Kind {
+	gvk := schema.GroupVersionKind{Group: assigned.Group, Version: assigned.Version, Kind: assigned.Kind}
+	joined := selections[assigned.By[0]].At(gvk)
+	for _, by := range assigned.By[1:] {
+		next := selections[by].At(gvk)
+		joined.Handlers = slices.Concat(joined.Handlers, next.Handlers)
+		joined.Observers = slices.Concat(joined.Observers, next.Observers)
+		joined.Relations = slices.Concat(joined.Relations, next.Relations)
+	}
+	return joined
+}
+
+// chooser serves the kinds that selections choose, as long as they are chosen. Its methods are for one goroutine, but ready.
+type chooser struct {
+	operator *Operator
+	// serve serves a kind until the context ends, release lets go of what it has held.
+	serve   func(context.Context, *chosen)
+	release func(context.Context, *chosen)
+
+	catalogue kube.Catalogue
+	running   map[schema.GroupKind]*chosen
+	told      map[string]string
+	unsettled bool
+	ended     chan struct{}
+	serving   sync.WaitGroup
+
+	mu      sync.Mutex
+	looked  bool
+	trouble []error
+	names   []schema.GroupVersionKind
+}
+
+// chosen is a kind that is served since it is chosen.
+type chosen struct {
+	Kind
+
+	assigned selection.Assigned
+	past     *past
+	stop     context.CancelFunc
+	stopped  bool
+	done     chan struct{}
+}
+
+func newChooser(o *Operator) *chooser {
+	return &chooser{
+		operator: o, catalogue: kube.Catalogue{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
+		told: map[string]string{}, ended: make(chan struct{}, 1),
+	}
+}
+
+// run looks again and again, until the context ends and nothing is served any more.
+func (c *chooser) run(ctx context.Context) {
+	heard, end := c.operator.Alarm.listen()
+	defer end()
+	defer c.serving.Wait()
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		c.look(ctx)
+		if ticker.Reset(lookAgain); c.unsettled {
+			ticker.Reset(lookEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-heard:
+		case <-ticker.C:
+		case <-c.ended:
+		}
+	}
+}
+
+// look asks what is served, and serves what is chosen. What was chosen stays where that cannot be known.
+func (c *chooser) look(ctx context.Context) {
+	served, unknown, err := c.catalogue.Read(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if c.tellFailure(err); err != nil {
+		return
+	}
+	c.tellUnknown(unknown)
+	made := assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
+	trouble := c.tellChoices(made)
+	c.tellLeft(made.Left)
+	wanted := map[schema.GroupKind]selection.Assigned{}
+	for _, one := range made.Kinds {
+		wanted[schema.GroupKind{Group: one.Group, Kind: one.Kind}] = one
+	}
+	c.stopOthers(wanted)
+	c.reap(ctx, wanted)
+	c.start(ctx, made.Kinds)
+	c.note(trouble, made.Kinds)
+}
+
+// stopOthers stops what is not wanted any more, or not as it is.
+func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
+	for name, one := range c.running {
+		now, is := wanted[name]
+		same := is && one.GVK.Version == now.Version && slices.Equal(one.assigned.By, now.By)
+		if one.stopped || same && !one.past.lately.ended() {
+			continue
+		}
+		one.stopped = true
+		log := c.operator.Settings.Log.With("kind", one.GVK.Kind, "apiVersion", one.GVK.GroupVersion().String())
+		switch {
+		case !is:
+			log.Warn("the kind is not chosen any more: its handlers rest until it is")
+		case one.GVK.Version != now.Version:
+			log.Info("the API server prefers another version of the kind: the watch moves", "to", now.APIVersion())
+		default:
+			log.Info("the kind is watched anew")
+		}
+		one.stop()
+	}
+}
+
+// reap lets go of what has ended. Of a kind that is wanted in another version the past is kept.
+func (c *chooser) reap(ctx context.Context, wanted map[schema.GroupKind]selection.Assigned) {
+	for name, one := range c.running {
+		select {
+		case <-one.done:
+		default:
+			continue
+		}
+		c.release(ctx, one)
+		now, is := wanted[name]
+		if delete(c.running, name); is {
+			c.begin(ctx, now, one.past)
+		}
+	}
+}
+
+// start begins to serve what is chosen and not served yet.
+func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
+	for _, one := range kinds {
+		if c.running[schema.GroupKind{Group: one.Group, Kind: one.Kind}] == nil {
+			c.begin(ctx, one, &past{})
+		}
+	}
+}
+
+func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *past) {
+	ctx, cancel := context.WithCancel(ctx)
+	kind := kindOf(c.operator.Selections, assigned)
+	before.lately.kept = len(kind.Observers) > 0
+	one := &chosen{
+		Kind: kind, assigned: assigned, past: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),
+	}
+	c.running[kind.GVK.GroupKind()] = one
+	c.serving.Go(func() {
+		defer func() {
+			cancel()
+			close(one.done)
+			select {
+			case c.ended <- struct{}{}:
+			default: // It was told already that some have.
+			}
+		}()
+		c.serve(ctx, one)
+	})
+}
+
+// note keeps what readiness tells.
+func (c *chooser) note(trouble []error, kinds []selection.Assigned) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked, c.trouble, c.names = true, trouble, nil
+	for _, one := range kinds {
+		c.names = append(c.names, schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind})
+	}
+	c.unsettled = len(trouble) > 0
+}
+
+// ready is nil when every kind that is chosen is served, as the function tells of each.
+func (c *chooser) ready(of func(kind, name string) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.looked {
+		return errUnknownKinds
+	}
+	if len(c.trouble) > 0 {
+		return c.trouble[0]
+	}
+	for _, name := range c.names {
+		if err := of(name.Kind, name.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

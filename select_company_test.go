@@ -1,0 +1,303 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+func plainOf(kind, name string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{}}
+	made.SetAPIVersion("v1")
+	made.SetKind(kind)
+	made.SetNamespace("default")
+	made.SetName(name)
+	return made
+}
+
+// Issue: a kind that For and ForEvery, or two ForEvery, are about is served once, with one record.
+func TestAKindIsServedOnceWhoeverChoosesIt(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("first", nothingOf)
+		einmal.For[Widget](op).OnCreate("own", nothing[Widget])
+		second := einmal.ForEvery(op, einmal.Selector{Name: "things"})
+		second.OnCreate("second", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Everything: true, Group: testGroup}).OnCreate("third", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Name: "things", Version: "v1"}).OnCreate("older", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since := 0
+		w.create(definitionOf("a.dev", "categories: [tests]", "v2", "v1"), thingOf("a.dev/v1", "one"))
+		if err := w.User.Create(w.t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		gadget := thingOf(testGroup+"/v1", "one")
+		gadget.SetKind("Gadget")
+		w.create(gadget)
+		w.Pass(time.Minute)
+		w.called(&since, "first of a.dev/v2 one (create)", "own of test.einmal.dev/v1 one (create)", "second of a.dev/v2 one (create)", "third of test.einmal.dev/v1 one (create)")
+		w.says("the kind is declared with For, which alone handles it", 1)
+		w.says("the kind is served in another version for a ForEvery that was declared before", 1)
+		if writes := w.Writes(); len(writes) != 3+1 { // The gadget has an annotation beside its status.
+			t.Logf("writes: %v", writes)
+		}
+		w.is("")
+	})
+}
+
+// What the operator keeps for itself is nobody's to handle: its watermarks, its key, its lease.
+func TestTheOperatorsOwnBooksAreNotHandled(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
+		every.OnCreate("make", nothingOf)
+		every.OnEvent("watch", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		secret := plainOf("Secret", "theirs")
+		_ = unstructured.SetNestedStringMap(secret.Object, map[string]string{"password": "hunter2"}, "stringData")
+		w.create(plainOf("ConfigMap", "theirs"), secret)
+		w.Pass(15 * time.Minute)
+		handled := map[string]int{}
+		for _, call := range w.Calls() {
+			handled[call.Kind.Kind+" "+call.Object.Name]++
+		}
+		lease := plainOf("Lease", testIdentity)
+		lease.SetAPIVersion("coordination.k8s.io/v1")
+		for _, own := range []*unstructured.Unstructured{plainOf("ConfigMap", testIdentity), plainOf("Secret", testIdentity), lease} {
+			if err := w.User.Get(w.t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
+				t.Errorf("it was not tested with %s: %v", own.GetKind(), err)
+			}
+			if n := handled[own.GetKind()+" "+testIdentity]; n > 0 {
+				t.Errorf("%s %s was handled %d times", own.GetKind(), testIdentity, n)
+			}
+		}
+		if handled["ConfigMap theirs"] == 0 || handled["Secret theirs"] == 0 {
+			t.Errorf("handled: %v", handled)
+		}
+		if err := w.User.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+			t.Fatal(err)
+		}
+		if record := secret.GetAnnotations()[testIdentity+"/record"]; record == "" || strings.Contains(record, "aHVudGVyMg") || strings.Contains(record, `"body"`) {
+			t.Errorf("the record of the Secret is %q", record)
+		}
+	}, simulation.Fault{Kind: simulation.Standby})
+}
+
+// A server that other groups are asked of is down: what it serves is not known, and nothing else is hidden or stopped. It is told once.
+func TestABrokenGroupHidesNothing(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("make", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since := 0
+		w.create(definitionOf("a.dev", "categories: [tests]", "v1"))
+		w.Pass(10 * time.Second)
+		mend := w.Server.Intercept(stale("a.dev", "broken.dev"))
+		w.create(definitionOf("b.dev", "categories: [tests]", "v1"))
+		w.Pass(10 * time.Second)
+		w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
+		w.Pass(time.Hour)
+		w.called(&since, "make of a.dev/v1 one (create)", "make of b.dev/v1 one (create)")
+		w.says("what some groups serve is not known now", 1)
+		w.is("")
+		mend()
+		fail := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			if r.URL.Path == "/apis" {
+				answer.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(answer, r)
+		})
+		w.Pass(time.Minute)
+		w.create(thingOf("a.dev/v1", "two"))
+		w.Pass(time.Minute)
+		w.called(&since, "make of a.dev/v1 two (create)")
+		w.says("discovery fails", 1)
+		fail()
+		w.Pass(time.Minute)
+		w.says("discovery succeeds again", 1)
+		w.says("not chosen any more", 0)
+	})
+}
+
+// stale lets the API server tell of groups what it tells when the server behind them is down.
+func stale(groups ...string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path != "/apis" {
+			next.ServeHTTP(answer, r)
+			return
+		}
+		r.Header.Del("If-None-Match")
+		recorded := httptest.NewRecorder()
+		next.ServeHTTP(recorded, r)
+		var list map[string]any
+		if err := json.Unmarshal(recorded.Body.Bytes(), &list); err != nil {
+			http.Error(answer, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		items, _ := list["items"].([]any)
+		items = slices.DeleteFunc(items, func(item any) bool {
+			name, _, _ := unstructured.NestedString(item.(map[string]any), "metadata", "name")
+			return slices.Contains(groups, name)
+		})
+		for _, name := range groups {
+			items = append(items, map[string]any{"metadata": map[string]any{"name": name}, "versions": []any{
+				map[string]any{"version": "v1", "freshness": "Stale"},
+			}})
+		}
+		list["items"] = items
+		answer.Header().Set("Content-Type", recorded.Header().Get("Content-Type"))
+		text, _ := json.Marshal(list)
+		_, _ = answer.Write(text)
+	}
+}
+
+// Kinds that are chosen have owners too: a child that is deleted comes back, whatever kind its parent is of. Handlers read what
+// is chosen from the cache.
+func TestChosenKindsHaveChildren(t *testing.T) {
+	said := &notes{}
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+		every.Reconcile("sync", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			said.add("%s %s woken by %v", c.Object.GetAPIVersion(), c.Object.GetName(), c.WokenBy)
+			other := thingOf(c.Object.GetAPIVersion(), "one")
+			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+				return err
+			}
+			return c.Apply(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(c.Object.GetAPIVersion(), "/", "-")}})
+		}, einmal.Owns[corev1.ConfigMap]())
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		w.create(definitionOf("a.dev", "categories: [tests]", "v1"), definitionOf("b.dev", "categories: [tests]", "v1"))
+		w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
+		w.Pass(time.Minute)
+		said.said()
+		w.delete(plainOf("ConfigMap", "b.dev-v1"))
+		w.Pass(time.Minute)
+		lines := said.said()
+		if len(lines) != 2 || lines[0] != "b.dev/v1 one woken by [ConfigMap default/b.dev-v1 deleted]" {
+			t.Errorf("%q", lines)
+		}
+		w.change(definitionOf("b.dev", "", "v1"), func(u *unstructured.Unstructured) { addVersion(u, "v2") })
+		w.Pass(time.Minute)
+		said.said() // Whether it was woken meanwhile nobody knows, so it looks again.
+		w.delete(plainOf("ConfigMap", "b.dev-v1"))
+		w.Pass(time.Minute)
+		if lines := said.said(); len(lines) == 0 || !strings.HasPrefix(lines[0], "b.dev/v2 one woken by") {
+			t.Errorf("%q", lines)
+		}
+	})
+}
+
+// All mistakes in what is declared for chosen kinds come back at once.
+func TestMistakesOfForEveryComeBackAtOnce(t *testing.T) {
+	op := einmal.New("mistakes.example.com")
+	einmal.ForEvery(op, einmal.Selector{}).OnCreate("none", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Name: "pods", Category: "all"}).OnCreate("two", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Name: "deployments.apps", Group: "apps"}).OnCreate("twice-said", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Name: "pods"}, einmal.GVK("", "v1", "Pod")).OnCreate("named", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Name: "pods"}, einmal.Workers(3), einmal.Field("spec")).OnCreate("options", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Name: "services"})
+	bad := einmal.ForEvery(op, einmal.Selector{Category: "all"})
+	bad.OnCreate("bad id!", nothingOf)
+	bad.OnCreate("same", nothingOf)
+	bad.Timer("idle", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Category: "all"}).OnCreate("same", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{Everything: true}).OnCreate("secrets", nothingOf)
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"ForEvery: a selector has one of Name, Category and Everything: give exactly one", `Name "deployments.apps" says it already`,
+		"ForEvery: option GVK: the selector says which kinds", "option Workers does not belong to ForEvery", "option Field does not belong to ForEvery",
+		`kind ForEvery kinds called "services" has no handlers`, `handler "bad id!" of ForEvery kinds of the category "all"`,
+		`handler "same" of ForEvery kinds of the category "all": ForEvery kinds of the category "all" has one of that id`,
+		"handler idle of ForEvery", "a timer needs the option Interval", "kind Secret: no namespace is known for the key",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("told:\n%v", err)
+	}
+}
+
+// The rights that are printed are as narrow as the selector, and the kinds that are known, allow.
+func TestRightsForChosenKinds(t *testing.T) {
+	for what, test := range map[string]struct {
+		of      einmal.Selector
+		declare func(*einmal.Kind[unstructured.Unstructured])
+		want    []string
+	}{
+		"a name of the definitions": {of: einmal.Selector{Name: "widgets"}, want: []string{"test.einmal.dev widgets: get list watch patch", "test.einmal.dev widgets/status: patch"}},
+		"a built-in name":           {of: einmal.Selector{Name: "ConfigMap"}, want: []string{" configmaps: get list watch patch"}},
+		"an unknown name":           {of: einmal.Selector{Name: "certificates.cert-manager.io"}, want: []string{"cert-manager.io *: get list watch patch"}},
+		"a category":                {of: einmal.Selector{Category: "all"}, want: []string{"* *: get list watch patch"}},
+		"a category of a group":     {of: einmal.Selector{Category: "all", Group: "core"}, want: []string{" *: get list watch patch"}},
+		"who only looks": {of: einmal.Selector{Everything: true}, want: []string{"* *: get list watch"}, declare: func(k *einmal.Kind[unstructured.Unstructured]) {
+			k.OnEvent("watch", nothingOf)
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)), einmal.StateNamespace("home"))
+			kind := einmal.ForEvery(op, test.of)
+			if test.declare == nil {
+				kind.OnCreate("make", nothingOf)
+			} else {
+				test.declare(kind)
+			}
+			var got []string
+			for _, rule := range op.Observe(nil, nil).Rights.Served {
+				if !slices.Contains(rule.Resources, "events") {
+					got = append(got, strings.Join(rule.APIGroups, " ")+" "+strings.Join(rule.Resources, " ")+": "+strings.Join(rule.Verbs, " "))
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What was handled because it was chosen is uninstalled too.
+func TestUninstallFindsChosenKinds(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+		every.OnCreate("make", nothingOf)
+		every.OnDelete("unmake", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Name: "missing"}).OnCreate("miss", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		w.create(definitionOf("a.dev", "categories: [tests]", "v1"), thingOf("a.dev/v1", "one"))
+		w.Pass(time.Minute)
+		w.Stop()
+		op := newTestOperator(t)
+		declare(op)
+		var out strings.Builder
+		if err := op.UninstallFrom(w.t.Context(), w.Server.Config(), &out); err != nil {
+			t.Errorf("uninstall: %v", err)
+		}
+		for _, want := range []string{"Thing default/one: removed record, finalizer", `waiting for kinds called "missing" to be served`, "1 objects are stripped"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("it does not say %q:\n%s", want, &out)
+			}
+		}
+	})
+}

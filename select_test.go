@@ -1,0 +1,222 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/einmal-operators/einmal"
+)
+
+func nothingOf(context.Context, *einmal.Change[unstructured.Unstructured]) error { return nil }
+
+// Scenario 82, of kinds that are chosen: one is served from its definition on, without a restart, quiet when it goes, and
+// served again.
+func TestChosenKindsComeAndGo(t *testing.T) {
+	definition := definitionOf("a.dev", "categories: [tests]", "v1")
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+		every.OnCreate("make", nothingOf)
+		every.OnUpdate("change", nothingOf)
+		every.OnDelete("unmake", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since := 0
+		w.Pass(time.Minute)
+		w.says("ForEvery has no kinds now", 1)
+		w.create(definition.DeepCopy())
+		w.create(thingOf("a.dev/v1", "one"))
+		w.Pass(10 * time.Second)
+		w.called(&since, "make of a.dev/v1 one (create)")
+		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.Pass(time.Second)
+		w.called(&since, "change of a.dev/v1 one (update)")
+		w.delete(thingOf("a.dev/v1", "one"))
+		w.Pass(time.Second)
+		w.called(&since, "unmake of a.dev/v1 one (delete)")
+		w.delete(definition.DeepCopy())
+		w.Pass(time.Minute)
+		w.says("the kind is not chosen any more", 1)
+		before := len(w.log.String())
+		w.Pass(time.Hour)
+		if said := w.log.String()[before:]; said != "" {
+			t.Errorf("while the kind is gone the log says\n%s", said)
+		}
+		w.create(definition.DeepCopy())
+		w.create(thingOf("a.dev/v1", "one"))
+		w.Pass(10 * time.Second)
+		w.called(&since, "make of a.dev/v1 one (create)")
+	})
+}
+
+func setSize(u *unstructured.Unstructured, size int64) {
+	_ = unstructured.SetNestedField(u.Object, size, "spec", "size")
+}
+
+// Scenario 83: the API server prefers another version. The watch moves, and nothing is done again: handlers see what changes from
+// then on, in the new version.
+func TestAWatchMovesToTheVersionThatIsPreferred(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Name: "things.a.dev"})
+		every.OnCreate("make", nothingOf)
+		every.OnUpdate("change", nothingOf)
+		every.OnResume("greet", nothingOf)
+		every.OnDelete("unmake", nothingOf)
+		every.OnEvent("watch", nothingOf)
+		every.Reconcile("look", nothingOf)
+		every.Timer("tick", nothingOf, einmal.Interval(time.Hour))
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since, definition := 0, definitionOf("a.dev", "", "v1beta1")
+		w.Pass(time.Minute)
+		w.is(`waiting for kinds called "things" of the group a.dev to be served`)
+		w.says("waiting for kinds called", 1)
+		w.create(definition.DeepCopy())
+		w.Pass(2 * time.Second)
+		w.is("")
+		w.create(thingOf("a.dev/v1beta1", "one"), thingOf("a.dev/v1beta1", "two"))
+		w.Pass(time.Second)
+		w.calls(&since)
+		writes := len(w.Writes())
+		for _, version := range []string{"v1", "v2"} {
+			w.change(definition, func(u *unstructured.Unstructured) { addVersion(u, version) })
+			w.Pass(30 * time.Second)
+			w.says("the watch moves", map[string]int{"v1": 1, "v2": 2}[version])
+			w.called(&since)
+			w.is("")
+			if made := w.Writes()[writes:]; len(made) > 0 {
+				t.Errorf("the move to %s has written %v", version, made)
+			}
+		}
+		w.change(thingOf("a.dev/v2", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.delete(thingOf("a.dev/v1", "two"))
+		w.Pass(10 * time.Second)
+		made := w.calls(&since)
+		w.includes(made, "change of a.dev/v2 one (update)", "look of a.dev/v2 one (reconcile)", "unmake of a.dev/v2 two (delete)", "watch of a.dev/v2 two (deleted)")
+		if slices.Contains(made, "greet of a.dev/v2 one (resume)") {
+			t.Error("what was resumed is resumed again")
+		}
+	})
+}
+
+// addVersion serves another version with the schema of the first.
+func addVersion(definition *unstructured.Unstructured, name string) {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	first, _ := versions[0].(map[string]any)
+	added := runtime.DeepCopyJSON(first)
+	added["name"], added["storage"] = name, false
+	_ = unstructured.SetNestedSlice(definition.Object, append(versions, added), "spec", "versions")
+}
+
+// Scenario 83: a category is taken away from a kind, and given back. Its handlers rest meanwhile, and what was done stays done.
+func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+		every.OnCreate("make", nothingOf)
+		every.OnUpdate("change", nothingOf)
+	}
+	categories := func(names ...string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedStringSlice(u.Object, names, "spec", "names", "categories")
+		}
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since, definition := 0, definitionOf("a.dev", "categories: [tests]", "v1")
+		w.create(definition.DeepCopy(), thingOf("a.dev/v1", "one"))
+		w.Pass(10 * time.Second)
+		w.called(&since, "make of a.dev/v1 one (create)")
+		w.change(definition, categories())
+		w.Pass(10 * time.Second)
+		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.Pass(time.Hour)
+		w.called(&since)
+		w.is("")
+		w.change(definition, categories("others", "tests"))
+		w.Pass(10 * time.Second)
+		w.called(&since, "change of a.dev/v1 one (update)")
+	})
+}
+
+// Scenario 86: a name of several kinds. None is served, the log and the readiness tell of all of them and what to do; and when one is left it
+// is served.
+func TestANameOfSeveralKinds(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		einmal.ForEvery(op, einmal.Selector{Name: "th"}).OnCreate("make", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since, other := 0, definitionOf("b.dev", "shortNames: [th]", "v1")
+		w.create(definitionOf("a.dev", "shortNames: [th]", "v1"), other.DeepCopy())
+		w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
+		w.Pass(time.Minute)
+		w.called(&since)
+		const told = "kinds called \"th\" are several, so none of them is served: things.a.dev, things.b.dev; add the group to the name, as in \"things.a.dev\""
+		w.is(told)
+		w.says(strings.ReplaceAll(told, "\"", "\\\""), 1)
+		w.delete(other.DeepCopy())
+		w.Pass(10 * time.Second)
+		w.called(&since, "make of a.dev/v1 one (create)")
+		w.is("")
+	})
+}
+
+// Scenario 86: a name of several kinds, one of which is of the core group: that one is meant.
+func TestANameOfACoreKind(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		einmal.ForEvery(op, einmal.Selector{Name: "cm"}).OnCreate("make", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since := 0
+		w.create(definitionOf("a.dev", "shortNames: [cm]", "v1"), thingOf("a.dev/v1", "one"))
+		config := thingOf("v1", "two")
+		config.SetKind("ConfigMap")
+		delete(config.Object, "spec")
+		w.create(config)
+		w.Pass(time.Hour)
+		w.is("")
+		w.called(&since, "make of v1 two (create)")
+	})
+}
+
+// Scenario 87: who handles everything, and says something about all of it, does not handle what it says, nor its own books.
+func TestEverythingDoesNotFeedItself(t *testing.T) {
+	declare := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
+		every.OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			c.Event(einmal.Normal, "Made", "made %s", c.Object.GetName())
+			if c.Object.GetName() == "bad" {
+				return einmal.Permanent(errors.New("not this one"))
+			}
+			return nil
+		})
+		every.OnEvent("watch", nothingOf)
+	}
+	selecting(t, declare, func(w *selectingWorld) {
+		since := 0
+		w.create(definitionOf("a.dev", "", "v1"), thingOf("a.dev/v1", "one"), thingOf("a.dev/v1", "bad"))
+		secret := thingOf("v1", "secret")
+		secret.SetKind("Secret")
+		delete(secret.Object, "spec")
+		w.create(secret)
+		w.Pass(time.Hour)
+		w.is("")
+		made := w.calls(&since)
+		w.includes(made, "make of a.dev/v1 one (create)", "make of v1 secret (create)", "make of a.dev/v1 bad (create)", "make of v1 default (create)")
+		if i := slices.IndexFunc(made, func(call string) bool {
+			return strings.Contains(call, "events") || strings.Contains(call, testIdentity)
+		}); i >= 0 {
+			t.Errorf("called: %s", made[i])
+		}
+		written := len(w.Writes())
+		w.Pass(24 * time.Hour)
+		w.called(&since)
+		if made := w.Writes()[written:]; len(made) > 0 {
+			t.Errorf("a day later these are written: %v", made)
+		}
+	})
+}

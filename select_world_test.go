@@ -1,0 +1,193 @@
+package einmal_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// definitionOf is a definition of things in a group, with these names beside the usual ones.
+func definitionOf(group, names string, versions ...string) *unstructured.Unstructured {
+	manifest := fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList, %[2]s}
+  versions:
+`, group, names)
+	for i, version := range versions {
+		manifest += fmt.Sprintf(`
+  - name: %s
+    served: true
+    storage: %t
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer}}}
+`, version, i == 0)
+	}
+	made := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &made.Object); err != nil {
+		panic(err)
+	}
+	return made
+}
+
+func thingOf(apiVersion, name string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	made.SetAPIVersion(apiVersion)
+	made.SetKind("Thing")
+	made.SetNamespace("default")
+	made.SetName(name)
+	return made
+}
+
+// selectingWorld is a virtual world whose operator says whether it is ready.
+type selectingWorld struct {
+	*virtualWorld
+
+	t     *testing.T
+	ready *healthz.Checker
+	log   *syncedText
+}
+
+// showing catches the check of readiness that an operator adds to its manager.
+type showing struct {
+	*einmal.Operator
+	ready *healthz.Checker
+}
+
+func (s showing) SetupWithManager(mgr manager.Manager) error {
+	return s.Operator.SetupWithManager(catching{Manager: mgr, ready: s.ready})
+}
+
+type catching struct {
+	manager.Manager
+	ready *healthz.Checker
+}
+
+func (c catching) AddReadyzCheck(_ string, check healthz.Checker) error {
+	*c.ready = check
+	return nil
+}
+
+// selecting runs an operator in virtual time, and lets use act there.
+func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selectingWorld), faults ...simulation.Fault) {
+	t.Helper()
+	log, ready := testLog(t), new(healthz.Checker)
+	synctest.Test(t, func(t *testing.T) {
+		made := func() simulation.Operator {
+			op := newTestOperator(t)
+			declare(op)
+			return showing{Operator: op, ready: ready}
+		}
+		w, err := simulation.New(simulation.Setup{
+			Schedule: faults, Definitions: &simulation.Definitions{}, Log: slog.New(slog.NewTextHandler(log, nil)),
+			Failed: func(err error) { t.Error(err) },
+		}, made())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.End()
+		started := &virtualWorld{World: w}
+		started.start = func() { w.Start(func(*simulation.Process) simulation.Operator { return made() }) }
+		started.start()
+		use(&selectingWorld{virtualWorld: started, t: t, ready: ready, log: log})
+	})
+}
+
+// is expects the operator to be ready, for "", or to say why it is not.
+func (w *selectingWorld) is(want string) {
+	w.t.Helper()
+	got := ""
+	if err := (*w.ready)(nil); err != nil {
+		got = err.Error()
+	}
+	if !strings.Contains(got, want) || want == "" && got != "" {
+		w.t.Errorf("readiness says %q, want %q", got, want)
+	}
+}
+
+func (w *selectingWorld) create(objects ...*unstructured.Unstructured) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.User.Create(w.t.Context(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *selectingWorld) delete(objects ...*unstructured.Unstructured) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.User.Delete(w.t.Context(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// change replaces an object by what it is made to be.
+func (w *selectingWorld) change(object *unstructured.Unstructured, to func(*unstructured.Unstructured)) {
+	w.t.Helper()
+	found := object.DeepCopy()
+	err := w.User.Get(w.t.Context(), client.ObjectKeyFromObject(object), found)
+	if err == nil {
+		to(found)
+		err = w.User.Update(w.t.Context(), found)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// calls are those since the last time.
+func (w *selectingWorld) calls(since *int) []string {
+	var made []string
+	all := w.Calls()
+	for _, call := range all[*since:] {
+		made = append(made, fmt.Sprintf("%s of %s %s (%s)", call.Handler, call.Kind.GroupVersion(), call.Object.Name, call.Reason))
+	}
+	*since = len(all)
+	slices.Sort(made)
+	return made
+}
+
+func (w *selectingWorld) called(since *int, want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.calls(since)); diff != "" {
+		w.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func (w *selectingWorld) includes(made []string, wanted ...string) {
+	w.t.Helper()
+	for _, want := range wanted {
+		if !slices.Contains(made, want) {
+			w.t.Errorf("not called: %s, but %q", want, made)
+		}
+	}
+}
+
+func (w *selectingWorld) says(words string, times int) {
+	w.t.Helper()
+	if n := strings.Count(w.log.String(), words); n != times {
+		w.t.Errorf("the log says %d times %q, want %d", n, words, times)
+	}
+}
