@@ -151,8 +151,10 @@ func TestANameOfSeveralKinds(t *testing.T) {
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, other := 0, definitionOf("b.dev", "shortNames: [th]", "v1")
-		w.create(definitionOf("a.dev", "shortNames: [th]", "v1"), other.DeepCopy())
-		w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
+		w.restart(func() {
+			w.create(definitionOf("a.dev", "shortNames: [th]", "v1"), other.DeepCopy())
+			w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
+		})
 		w.Pass(time.Minute)
 		w.called(&since)
 		const told = "kinds called \"th\" are several, so none of them is served: things.a.dev, things.b.dev; add the group to the name, as in \"things.a.dev\""
@@ -213,10 +215,10 @@ func TestEverythingDoesNotFeedItself(t *testing.T) {
 			t.Errorf("called: %s", made[i])
 		}
 		written := len(w.Writes())
-		w.Pass(24 * time.Hour)
+		w.Pass(6 * time.Hour)
 		w.called(&since)
 		if made := w.Writes()[written:]; len(made) > 0 {
-			t.Errorf("a day later these are written: %v", made)
+			t.Errorf("six hours later these are written: %v", made)
 		}
 	})
 }
