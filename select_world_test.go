@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -64,14 +65,14 @@ type selectingWorld struct {
 	*virtualWorld
 
 	t     *testing.T
-	ready *healthz.Checker
+	ready *atomic.Pointer[healthz.Checker]
 	log   *syncedText
 }
 
 // showing catches the check of readiness that an operator adds to its manager.
 type showing struct {
 	*einmal.Operator
-	ready *healthz.Checker
+	ready *atomic.Pointer[healthz.Checker]
 }
 
 func (s showing) SetupWithManager(mgr manager.Manager) error {
@@ -80,18 +81,18 @@ func (s showing) SetupWithManager(mgr manager.Manager) error {
 
 type catching struct {
 	manager.Manager
-	ready *healthz.Checker
+	ready *atomic.Pointer[healthz.Checker]
 }
 
 func (c catching) AddReadyzCheck(_ string, check healthz.Checker) error {
-	*c.ready = check
+	c.ready.Store(&check)
 	return nil
 }
 
 // selecting runs an operator in virtual time, and lets use act there.
 func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selectingWorld), faults ...simulation.Fault) {
 	t.Helper()
-	log, ready := testLog(t), new(healthz.Checker)
+	log, ready := testLog(t), new(atomic.Pointer[healthz.Checker])
 	synctest.Test(t, func(t *testing.T) {
 		made := func() simulation.Operator {
 			op := newTestOperator(t)
@@ -117,7 +118,7 @@ func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selecting
 func (w *selectingWorld) is(want string) {
 	w.t.Helper()
 	got := ""
-	if err := (*w.ready)(nil); err != nil {
+	if err := (*w.ready.Load())(nil); err != nil {
 		got = err.Error()
 	}
 	if !strings.Contains(got, want) || want == "" && got != "" {

@@ -113,8 +113,10 @@ func TestSelectorsTellWhyTheyChooseNothing(t *testing.T) {
 	}{
 		"several": {given{name: "things"}, `kinds called "things" are several, so none of them is served: things.a.dev, things.b.dev; add the group to the name, as in "things.a.dev"`},
 		"none":    {given{name: "nothing"}, `waiting for kinds called "nothing" to be served: is the CustomResourceDefinition installed?`},
-		"none of a version": {given{name: "things.v7.a.dev"},
-			`waiting for kinds called "things" of the group a.dev in the version v7 to be served: is the CustomResourceDefinition installed?`},
+		"none of a version": {
+			given{name: "things.v7.a.dev"},
+			`waiting for kinds called "things" of the group a.dev in the version v7 to be served: is the CustomResourceDefinition installed?`,
+		},
 		"not listed":    {given{name: "bindings"}, `kinds called "bindings" cannot be listed and watched: bindings`},
 		"not patched":   {given{name: "podlikes", needs: selection.Needs{Writes: true}}, `kinds called "podlikes" cannot be patched, which the handlers need: podlikes.b.dev`},
 		"core goes":     {given{name: "pods"}, ""},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
@@ -63,7 +64,8 @@ func (w *World) everything() ([]unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find out what there is: %w", err)
 	}
-	var found []unstructured.Unstructured
+	slices.SortFunc(groups, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
+	var found []unstructured.Unstructured // Of several versions the last one counts.
 	for _, group := range groups {
 		for _, resource := range group.APIResources {
 			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, verbList) || said(resource.Kind) {
