@@ -2,7 +2,6 @@ package credential_test
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,25 +22,18 @@ type appStatus struct {
 
 type app = einmal.Resource[appSpec, appStatus]
 
-// database is what knows users by their passwords.
-type database interface {
-	// SetPassword makes the user, or gives it the password.
-	SetPassword(ctx context.Context, username, password string) error
-}
-
 // declareApps declares an operator that gives each app a user of a database, with a password that is made once.
-func declareApps(op *einmal.Operator, users database) {
+func declareApps(op *einmal.Operator, users credential.System) {
 	apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
 	apps.Reconcile("user", func(ctx context.Context, c *einmal.Change[app]) error {
-		found, err := userOf(c).Ensure(ctx)
-		if errors.Is(err, credential.ErrConflict) || errors.Is(err, credential.ErrInvalid) {
+		user := credential.User{Once: userOf(c), System: users}
+		if _, err := user.Converge(ctx); credential.Blocked(err) {
 			return einmal.Permanent(err) // A person has to look. Nothing was overwritten.
-		}
-		if err != nil {
+		} else if err != nil {
 			return err // It is tried again, and nothing was decided.
 		}
-		c.Object.Status.Credentials = userOf(c).Name
-		return users.SetPassword(ctx, found.Username, found.Password.Reveal())
+		c.Object.Status.Credentials = user.Name
+		return nil
 	})
 }
 

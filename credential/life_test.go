@@ -22,22 +22,53 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// users is a database of users in memory, which outlives the operator.
+// users is a system of users in memory, which outlives the operator.
 type users struct {
-	mu sync.Mutex
+	mu    sync.Mutex
+	marks map[string]string
 	// passwords are those that each user has had, one after the other.
 	passwords map[string][]string
+	// writes counts what was created and set, proofs how often a password was tried.
+	writes, proofs int
 }
 
-func (u *users) SetPassword(_ context.Context, username, password string) error {
+func (u *users) Observe(_ context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	had, there := u.passwords[username]
+	switch mark := u.marks[username]; {
+	case !there:
+		return credential.Absent, nil
+	case mark == "":
+		return credential.Unmarked, nil
+	case mark != owner.String():
+		return credential.Foreign, nil
+	case password.IsZero():
+		return credential.Present, nil
+	}
+	u.proofs++
+	if had[len(had)-1] != password.Reveal() {
+		return credential.Refused, nil
+	}
+	return credential.Accepted, nil
+}
+
+func (u *users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
+	if len(u.had(record.Username)) > 0 {
+		return errors.New("the user is there")
+	}
+	return u.Set(ctx, owner, record)
+}
+
+func (u *users) Set(_ context.Context, owner credential.Owner, record credential.Record) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.passwords == nil {
-		u.passwords = map[string][]string{}
+		u.passwords, u.marks = map[string][]string{}, map[string]string{}
 	}
-	if had := u.passwords[username]; len(had) == 0 || had[len(had)-1] != password {
-		u.passwords[username] = append(had, password)
-	}
+	u.writes++
+	u.marks[record.Username] = owner.String()
+	u.passwords[record.Username] = append(u.passwords[record.Username], record.Password.Reveal())
 	return nil
 }
 
@@ -47,16 +78,22 @@ func (u *users) had(username string) []string {
 	return slices.Clone(u.passwords[username])
 }
 
-// observed is the database as it is seen by a process of a simulated world, where each call can go wrong.
+// observed is the system as it is seen by a process of a simulated world, where each call can go wrong.
 type observed struct {
 	*users
 
 	process *einmaltest.Process
 }
 
-func (o observed) SetPassword(ctx context.Context, username, password string) error {
-	return o.process.Effect("set the password of "+username, func() (any, error) {
-		return password, o.users.SetPassword(ctx, username, password)
+func (o observed) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
+	return o.process.Effect("set the password of "+record.Username, func() (any, error) {
+		return record.Password.Reveal(), o.users.Create(ctx, owner, record)
+	})
+}
+
+func (o observed) Set(ctx context.Context, owner credential.Owner, record credential.Record) error {
+	return o.process.Effect("set the password of "+record.Username, func() (any, error) {
+		return record.Password.Reveal(), o.users.Set(ctx, owner, record)
 	})
 }
 
@@ -220,11 +257,11 @@ func TestAHandlerThatGeneratesWheneverItRunsIsFound(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := (observed{known, p}).SetPassword(ctx, c.Object.Name, password.Reveal()); err != nil {
+				once, made := userOf(c), credential.Record{Username: c.Object.Name, Password: password}
+				if err := (observed{known, p}).Set(ctx, once.Owner, made); err != nil {
 					return err
 				}
-				once := userOf(c)
-				err = once.Store.Create(ctx, once.Name, once.Owner, credential.Record{Username: c.Object.Name, Password: password})
+				err = once.Store.Create(ctx, once.Name, once.Owner, made)
 				if errors.Is(err, credential.ErrExists) {
 					return nil
 				}

@@ -23,13 +23,30 @@ type Once struct {
 }
 
 // Ensure returns the credential from the store, and generates it if the store says that there is none. It returns only what the store
-// has acknowledged or gives back. Calling it again, at the same time, or after any error is safe, and returns the same. A wrapped
-// ErrConflict or ErrInvalid stays until a person has looked; other errors may pass.
+// has acknowledged or gives back. Calling it again, at the same time, or after any error is safe, and returns the same. Of errors see
+// Blocked.
 func (o Once) Ensure(ctx context.Context) (Record, error) {
-	found, err := o.read(ctx)
+	found, err := o.Read(ctx)
 	if !errors.Is(err, ErrNotFound) {
 		return found, err
 	}
+	return o.generate(ctx)
+}
+
+// Read returns the credential from the store, ErrNotFound if the store says that there is none.
+func (o Once) Read(ctx context.Context) (Record, error) {
+	found, err := o.Store.Read(ctx, o.Name, o.Owner)
+	if err != nil {
+		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
+	}
+	if found.Username != o.Username {
+		return Record{}, fmt.Errorf("credential %s is for the user %q, not %q: %w; it stays as it is", o.Name, found.Username, o.Username, ErrInvalid)
+	}
+	return found, nil
+}
+
+// generate makes a credential where the store has none, or returns that of somebody who was faster.
+func (o Once) generate(ctx context.Context) (Record, error) {
 	generate := o.Generate
 	if generate == nil {
 		generate = Generate
@@ -50,20 +67,9 @@ func (o Once) Ensure(ctx context.Context) (Record, error) {
 		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
 	// Somebody was faster, or it is our own request whose answer was lost.
-	if found, err = o.read(ctx); errors.Is(err, ErrNotFound) {
+	found, err := o.Read(ctx)
+	if errors.Is(err, ErrNotFound) {
 		return Record{}, fmt.Errorf("credential %s: %w", o.Name, ErrUnsettled)
 	}
 	return found, err
-}
-
-// read reads the record and checks whom it is for.
-func (o Once) read(ctx context.Context) (Record, error) {
-	found, err := o.Store.Read(ctx, o.Name, o.Owner)
-	if err != nil {
-		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
-	}
-	if found.Username != o.Username {
-		return Record{}, fmt.Errorf("credential %s is for the user %q, not %q: %w; it stays as it is", o.Name, found.Username, o.Username, ErrInvalid)
-	}
-	return found, nil
 }
