@@ -135,3 +135,38 @@ func TestNamespacesThatCannotBeFollowed(t *testing.T) {
 		}
 	}
 }
+
+// Scenario 84, explored: whatever goes wrong while namespaces come and go, each object in one that matches is handled once, and no
+// other is.
+func TestWhateverGoesWrongNamespacesAreFollowed(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		operator := func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)), einmal.Applies(&corev1.ConfigMap{}),
+				einmal.Namespaces("app-*,!app-x*", "default"), einmal.StateNamespace("default"))
+			widgets := einmal.For[Widget](op)
+			widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				c.Object.Status.Phase = "made"
+				made := configOf(c.Object.Name, c.Object.Spec.Size)
+				made.Namespace = c.Object.Namespace
+				return c.Apply(ctx, made)
+			})
+			widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { return nil })
+			widgets.Daemon("follow", func(ctx context.Context, _ *einmal.Change[Widget]) error {
+				<-ctx.Done()
+				return nil
+			})
+			return op
+		}
+		w.Install(operator)
+		w.Create(namespaceOf("app-1"), namespaceOf("app-x"), widgetIn("app-1"), widgetIn("app-x"))
+		w.Start(operator)
+		w.Advance(10 * time.Minute)
+		w.Create(namespaceOf("app-2"), widgetIn("app-2"), widgetIn("default"))
+		w.Advance(10 * time.Minute)
+		w.Delete(widgetIn("app-1"), namespaceOf("app-1"))
+		w.Advance(20 * time.Minute)
+		w.Outcome("the namespace is there", w.Get(namespaceOf("app-1")))
+		w.Create(namespaceOf("app-3"), widgetIn("app-3"))
+		w.Advance(10 * time.Minute)
+	}, einmaltest.Without(einmaltest.Wipes)) // What is wiped below a watermark is Lost, which a condition tells.
+}

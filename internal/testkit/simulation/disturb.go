@@ -119,7 +119,7 @@ func (w *World) keptAnother(one unstructured.Unstructured) {
 				one.GetKind(), one.GetName(), want, at, got))
 		}
 		unstructured.RemoveNestedField(one.Object, at...)
-		if last := len(at) - 1; len(object.Map(one.Object, at[:last]...)) == 0 {
+		for last := len(at) - 1; last > 0 && len(object.Map(one.Object, at[:last]...)) == 0; last-- {
 			unstructured.RemoveNestedField(one.Object, at[:last]...)
 		}
 	}
