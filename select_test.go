@@ -120,6 +120,8 @@ func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
 		every.OnCreate("make", nothingOf)
 		every.OnUpdate("change", nothingOf)
+		every.OnResume("greet", nothingOf)
+		every.OnEvent("watch", nothingOf)
 	}
 	categories := func(names ...string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
@@ -128,9 +130,9 @@ func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, definition := 0, definitionOf("a.dev", "categories: [tests]", "v1")
-		w.create(definition.DeepCopy(), thingOf("a.dev/v1", "one"))
+		w.restart(func() { w.create(definition.DeepCopy(), thingOf("a.dev/v1", "one")) })
 		w.Pass(10 * time.Second)
-		w.called(&since, "make of a.dev/v1 one (create)")
+		w.called(&since, "make of a.dev/v1 one (create)", "watch of a.dev/v1 one (listed)", "watch of a.dev/v1 one (modified)")
 		w.change(definition, categories())
 		w.Pass(10 * time.Second)
 		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
@@ -139,7 +141,7 @@ func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
 		w.is("")
 		w.change(definition, categories("others", "tests"))
 		w.Pass(10 * time.Second)
-		w.called(&since, "change of a.dev/v1 one (update)")
+		w.called(&since, "change of a.dev/v1 one (update)", "watch of a.dev/v1 one (modified)", "watch of a.dev/v1 one (modified)")
 	})
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -72,6 +73,8 @@ type chooser struct {
 
 	catalogue kube.Catalogue
 	running   map[schema.GroupKind]*chosen
+	// resting is what is known of kinds that are served and not chosen any more.
+	resting   map[schema.GroupKind]*past
 	told      map[string]string
 	unsettled bool
 	ended     chan struct{}
@@ -97,7 +100,7 @@ type chosen struct {
 func newChooser(o *Operator) *chooser {
 	return &chooser{
 		operator: o, catalogue: kube.Catalogue{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
-		told: map[string]string{}, ended: make(chan struct{}, 1),
+		resting: map[schema.GroupKind]*past{}, told: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
@@ -141,7 +144,8 @@ func (c *chooser) look(ctx context.Context) {
 		wanted[schema.GroupKind{Group: one.Group, Kind: one.Kind}] = one
 	}
 	c.stopOthers(wanted)
-	c.reap(ctx, wanted)
+	c.reap(ctx)
+	c.forget(served)
 	c.start(ctx, made.Kinds)
 	c.note(trouble, made.Kinds)
 }
@@ -168,8 +172,8 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 	}
 }
 
-// reap lets go of what has ended. Of a kind that is wanted in another version the past is kept.
-func (c *chooser) reap(ctx context.Context, wanted map[schema.GroupKind]selection.Assigned) {
+// reap lets go of what has ended.
+func (c *chooser) reap(ctx context.Context) {
 	for name, one := range c.running {
 		select {
 		case <-one.done:
@@ -177,19 +181,30 @@ func (c *chooser) reap(ctx context.Context, wanted map[schema.GroupKind]selectio
 			continue
 		}
 		c.release(ctx, one)
-		now, is := wanted[name]
-		if delete(c.running, name); is {
-			c.begin(ctx, now, one.past)
-		}
+		delete(c.running, name)
+		c.resting[name] = one.past
 	}
+}
+
+// forget forgets what was known of kinds that are not served any more: their objects are gone.
+func (c *chooser) forget(served []selection.Resource) {
+	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *past) bool {
+		return !slices.ContainsFunc(served, func(r selection.Resource) bool { return r.Group == name.Group && r.Kind == name.Kind })
+	})
 }
 
 // start begins to serve what is chosen and not served yet.
 func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 	for _, one := range kinds {
-		if c.running[schema.GroupKind{Group: one.Group, Kind: one.Kind}] == nil {
-			c.begin(ctx, one, &past{})
+		name := schema.GroupKind{Group: one.Group, Kind: one.Kind}
+		if c.running[name] != nil {
+			continue
 		}
+		before := c.resting[name]
+		if delete(c.resting, name); before == nil {
+			before = &past{}
+		}
+		c.begin(ctx, one, before)
 	}
 }
 

@@ -71,7 +71,7 @@ func behaviours() []behaviour {
 		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingConflicts(), managing(),
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
-		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), refusing(),
+		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(),
 	)
 }
@@ -140,8 +140,8 @@ func (w *world) served(definition object) bool {
 
 // call is one request.
 type call struct {
-	method, path, query, contentType, accept, agent string
-	body                                            any
+	method, path, query, contentType, accept, agent, unless string
+	body                                                    any
 }
 
 // answer is what came of a call.
@@ -180,7 +180,7 @@ func (w *world) request(ctx context.Context, c call) *http.Request {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for name, value := range map[string]string{"Content-Type": c.contentType, "Accept": c.accept, "User-Agent": c.agent} {
+	for name, value := range map[string]string{"Content-Type": c.contentType, "Accept": c.accept, "User-Agent": c.agent, "If-None-Match": c.unless} {
 		if value != "" {
 			request.Header.Set(name, value)
 		}

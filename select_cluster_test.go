@@ -1,0 +1,180 @@
+package einmal_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// Design §9: kinds that nobody knew when the operator was built, with the rights that the verb rbac prints and no others.
+func TestChosenKindsOnARealControlPlane(t *testing.T) {
+	w := newWorld(t)
+	t.Run("everything is handled once, but not what is said about it (scenario 87)", w.everythingOnce)
+	t.Run("the watch moves to the version that is preferred, and out of a category (scenario 83)", w.versionMoves)
+	t.Run("a name of several kinds is told, and served when one is left (scenario 86)", w.ambiguousName)
+}
+
+// choosing runs an operator with the rights that it asks for itself.
+func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (log *syncedText, health string) {
+	t.Helper()
+	log, health = testLog(t), freeAddress(t)
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	op := einmal.New(testIdentity, einmal.StateNamespace("default"), einmal.Logger(logger))
+	declare(op)
+	rights := op.Observe(nil, logger).Rights
+	account := w.Account(t, "choosing-"+strings.ToLower(rand.Text()[:6]), slices.Concat(rights.ClusterWide, rights.Served, rights.AtHome)...)
+	runShown(t, op, account, einmal.RunOptions{HealthAddress: health})
+	return log, "http://" + health + "/readyz?verbose"
+}
+
+func (w *world) everythingOnce(t *testing.T) {
+	j := &journal{}
+	_, health := w.choosing(t, func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
+		every.Reconcile("look", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			c.Event(einmal.Normal, "LookedAt", "It is %s now.", c.Object.GetResourceVersion())
+			j.add(fmt.Sprintf("%s %s/%s", c.Object.GroupVersionKind(), c.Object.GetNamespace(), c.Object.GetName()), "look")
+			return nil
+		}, einmal.When(func(of *unstructured.Unstructured) bool { return of.GetKind() != "Lease" })) // Those change all the time.
+	})
+	answers(t, health, http.StatusOK, "ok")
+	looked, quiet := 0, time.Now()
+	cluster.Until(t, "everything was looked at", func() bool {
+		if now := len(j.all()); now != looked {
+			looked, quiet = now, time.Now()
+		}
+		return looked > 100 && time.Since(quiet) > 3*time.Second
+	})
+	t.Logf("%d objects were looked at", looked)
+	if i := slices.IndexFunc(j.all(), func(call string) bool {
+		return strings.Contains(call, "Kind=Event") || strings.Contains(call, "/"+testIdentity+":")
+	}); i >= 0 {
+		t.Errorf("called: %s", j.all()[i])
+	}
+	if said := w.Kubectl(t, "", "get", "events", "--all-namespaces", "--field-selector", "reason=LookedAt"); strings.Count(said, "\n") < 100 {
+		t.Errorf("of %d objects these events tell:\n%s", looked, said)
+	}
+}
+
+// versionMoves changes the definition of a kind under an operator that handles it.
+func (w *world) versionMoves(t *testing.T) {
+	j := &journal{}
+	note := func(id string) einmal.HandlerFunc[unstructured.Unstructured] {
+		return func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			j.add(c.Object.GetName(), id+" "+c.Object.GetAPIVersion())
+			return nil
+		}
+	}
+	log, health := w.choosing(t, func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+		every.OnCreate("make", note("make"))
+		every.OnUpdate("change", note("change"))
+		every.OnResume("greet", note("greet"))
+	})
+	answers(t, health, http.StatusOK, "ok")
+	definition := definitionOf("moves.dev", "categories: [tests]", "v1beta1")
+	w.install(t, definition)
+	w.createSoon(t, thingOf("moves.dev/v1beta1", "one"))
+	untilCalled(t, j, "make moves.dev/v1beta1")
+	w.redefine(t, definition, func(u *unstructured.Unstructured) { addVersion(u, "v1") })
+	cluster.Until(t, "the watch has moved", func() bool { return strings.Contains(log.String(), "kind=Thing apiVersion=moves.dev/v1 ") })
+	answers(t, health, http.StatusOK, "ok")
+	w.resize(t, thingOf("moves.dev/v1beta1", "one"), 2)
+	untilCalled(t, j, "make moves.dev/v1beta1", "change moves.dev/v1")
+	w.redefine(t, definition, func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "names", "categories")
+	})
+	cluster.Until(t, "the kind has left the category", func() bool { return strings.Contains(log.String(), "the kind is not chosen any more") })
+	w.resize(t, thingOf("moves.dev/v1", "one"), 3)
+	w.redefine(t, definition, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedStringSlice(u.Object, []string{"tests"}, "spec", "names", "categories")
+	})
+	untilCalled(t, j, "make moves.dev/v1beta1", "change moves.dev/v1", "change moves.dev/v1")
+}
+
+// ambiguousName takes a short name that two definitions have.
+func (w *world) ambiguousName(t *testing.T) {
+	j := &journal{}
+	first, second := definitionOf("first.dev", "shortNames: [th]", "v1"), definitionOf("second.dev", "shortNames: [th]", "v1")
+	w.install(t, first, second)
+	w.createSoon(t, thingOf("first.dev/v1", "one"))
+	_, health := w.choosing(t, func(op *einmal.Operator) {
+		einmal.ForEvery(op, einmal.Selector{Name: "th"}).OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			j.add(c.Object.GetName(), c.Object.GetAPIVersion())
+			return nil
+		})
+	})
+	answers(t, health, http.StatusInternalServerError, "failed")
+	if calls := j.all(); len(calls) > 0 {
+		t.Errorf("called: %q", calls)
+	}
+	w.Kubectl(t, "", "delete", "crd", second.GetName())
+	answers(t, health, http.StatusOK, "ok")
+	untilCalled(t, j, "first.dev/v1")
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.calls)
+}
+
+func untilCalled(t *testing.T, j *journal, want ...string) {
+	t.Helper()
+	cluster.Eventually(t, "the calls", func(context.Context) error {
+		if got := j.of("one"); !slices.Equal(got, want) {
+			return fmt.Errorf("got %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func (w *world) install(t *testing.T, definitions ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, definition := range definitions {
+		if err := w.Create(t.Context(), definition.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		w.Kubectl(t, "", "wait", "--for=condition=Established", "crd", definition.GetName())
+	}
+}
+
+// createSoon creates an object of a kind that is new.
+func (w *world) createSoon(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	cluster.Eventually(t, "create "+object.GetName(), func(ctx context.Context) error { return w.Create(ctx, object.DeepCopy()) })
+}
+
+// redefine changes a definition.
+func (w *world) redefine(t *testing.T, definition *unstructured.Unstructured, to func(*unstructured.Unstructured)) {
+	t.Helper()
+	cluster.Eventually(t, "change "+definition.GetName(), func(ctx context.Context) error {
+		found := definition.DeepCopy()
+		if err := w.Get(ctx, client.ObjectKeyFromObject(definition), found); err != nil {
+			return err
+		}
+		to(found)
+		return w.Update(ctx, found)
+	})
+}
+
+func (w *world) resize(t *testing.T, object *unstructured.Unstructured, size int) {
+	t.Helper()
+	merge := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"size":%d}}`, size))
+	if err := w.Patch(t.Context(), object, merge); err != nil {
+		t.Fatal(err)
+	}
+}

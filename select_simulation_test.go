@@ -1,0 +1,54 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// Principle 9, scenarios 82 and 83: whatever goes wrong, objects of kinds that come and move end the same, and nothing is done twice.
+func TestWhateverGoesWrongChosenKindsEndTheSame(t *testing.T) {
+	definition := definitionOf("a.dev", "categories: [tests]", "v1beta1")
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		outside := &registry{}
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
+			every.OnCreate("register", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+				return outside.set(p, c.Object.GetName(), true)
+			})
+			every.OnUpdate("see", nothingOf)
+			every.Reconcile("resize", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+				size, _, _ := unstructured.NestedInt64(c.Object.Object, "spec", "size")
+				config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(size)}}
+				config.Name = c.Object.GetName()
+				return c.Apply(ctx, config)
+			}, einmal.Field("spec.size"))
+			every.OnDelete("unregister", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+				return outside.set(p, c.Object.GetName(), false)
+			})
+			return op
+		})
+		w.Create(definition.DeepCopy())
+		w.Create(thingOf("a.dev/v1beta1", "one"), thingOf("a.dev/v1beta1", "two"))
+		w.Advance(15 * time.Minute)
+		found := definition.DeepCopy()
+		w.Get(found)
+		addVersion(found, "v1")
+		if err := w.Client().Update(w.Context(), found); err != nil {
+			w.Fatal(err)
+		}
+		w.Advance(15 * time.Minute)
+		w.Patch(thingOf("a.dev/v1", "one"), `{"spec":{"size":2}}`)
+		w.Delete(thingOf("a.dev/v1", "two"))
+		w.Advance(15 * time.Minute)
+		w.Outcome("registered", outside.left())
+	})
+}
