@@ -37,12 +37,15 @@ type Cluster struct {
 	Config     *rest.Config
 	Kubeconfig string
 	program    string
+	data       string
+	// ended is closed when the program has ended.
+	ended <-chan struct{}
 }
 
 // Start starts a control plane that ends with the test.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
-	c := &Cluster{program: program(t)}
+	c := &Cluster{program: program(t), data: t.TempDir()}
 	c.Kubeconfig = c.up(t)
 	var err error
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
@@ -77,7 +80,7 @@ func (c *Cluster) up(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(c.program, "up", "--data", t.TempDir(), "--exit-with-fd", "3") //nolint:noctx,gosec // It ends with the pipe; the developer names the program.
+	command := exec.Command(c.program, "up", "--data", c.data, "--exit-with-fd", "3") //nolint:noctx,gosec // It ends with the pipe; the developer names the program.
 	command.ExtraFiles = []*os.File{lifeline}
 	ready := make(chan string, 1)
 	said := &bytes.Buffer{}
@@ -91,12 +94,16 @@ func (c *Cluster) up(t *testing.T) string {
 		t.Fatalf("start the control plane: %v", err)
 	}
 	_ = lifeline.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	c.ended = ended
+	go func() {
+		defer close(ended)
+		err = command.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = hold.Close()
 		select {
-		case <-ended: //nolint:errcheck // How it ends after the test is not the test's concern.
+		case <-ended:
 		case <-time.After(startTimeout):
 			_ = command.Process.Kill()
 		}
@@ -104,8 +111,7 @@ func (c *Cluster) up(t *testing.T) string {
 	select {
 	case path := <-ready:
 		return path
-	case err := <-ended:
-		ended <- err
+	case <-ended:
 		t.Fatalf("the control plane ended early: %v\n%s", err, said)
 	case <-time.After(startTimeout):
 		t.Fatalf("the control plane is not ready within %s\n%s", startTimeout, said)
