@@ -61,14 +61,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	server, err := apiserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, api := apiserver.Start(t)
 	return &fixture{api: api, store: &troubled{Store: credential.Secrets{Client: api, Namespace: "default"}}}
 }
 

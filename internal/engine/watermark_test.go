@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -23,14 +22,7 @@ import (
 // holds, and is forgotten with it. That of all namespaces holds for each.
 func TestWatermarksOfNamespaces(t *testing.T) {
 	t.Parallel()
-	server, err := apiserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, api := apiserver.Start(t)
 	served, err := filter.ParseNamespaces("a-*")
 	if err != nil {
 		t.Fatal(err)

@@ -61,14 +61,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // the same name that comes later is told after that. Other namespaces go on.
 func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 	t.Parallel()
-	server, err := apiserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, api := apiserver.Start(t)
 	create := func(objects ...client.Object) {
 		t.Helper()
 		for _, object := range objects {
