@@ -66,8 +66,8 @@ type Change[T any] struct {
 	Object *T
 	// Reason is why the handler runs.
 	Reason Reason
-	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. It is empty where Old
-	// is not there.
+	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. What the schema fills in since is
+	// not among it. It is empty where Old is not there.
 	Diff []Difference
 	// Attempt counts from 1, across restarts.
 	Attempt int
@@ -105,7 +105,7 @@ type Change[T any] struct {
 }
 
 // Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look
-// at, without status and other metadata. It is false where no such state is kept: at creation, of core Secrets, of very
+// at, without status and other metadata, with the defaults that the schema has now. It is false where no such state is kept: at creation, of core Secrets, of very
 // large objects, and never something to conclude from; test Reason instead.
 func (c *Change[T]) Old() (*T, bool) { return c.old() }
 

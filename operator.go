@@ -266,9 +266,9 @@ func (op *Operator) follow(config *rest.Config) error {
 		return err
 	}
 	op.counted = counted
-	op.streams = &kube.Streams{Noted: func(resource, namespace, complaint string) {
+	op.streams = kube.NewStreams(func(resource, namespace, complaint string) {
 		counted.Watch(op.settings.Identity, resource, namespace, complaint)
-	}}
+	})
 	if len(op.settings.Namespaces.Names()) > 0 {
 		op.streams.Spare = "namespaces" // Those which are named outright are served without looking which there are.
 	}

@@ -136,7 +136,7 @@ func (d *daemon) why() error { return context.Cause(d.ctx) }
 // pass is what the daemon speaks with. It shares nothing with the passes of its object.
 func (d *daemon) pass() *pass {
 	return &pass{
-		keeper: d.keeper, key: d.key, body: d.newest, memory: &memory{uid: d.uid},
+		keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.newest, memory: &memory{uid: d.uid},
 		log: d.keeper.log.With(append([]any{"object", d.key.String()}, generation(d.newest)...)...),
 	}
 }
@@ -207,7 +207,7 @@ func (d *daemon) abandon() {
 		return
 	}
 	after := d.handler.Abandon.String()
-	p := &pass{keeper: d.keeper, key: d.key, body: d.began, memory: &memory{uid: d.uid}}
+	p := &pass{keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.began, memory: &memory{uid: d.uid}}
 	d.log().Warn("the daemon has not returned after its context had ended: it is not waited for any more", "after", after)
 	p.warn(abandonedReason, handling, abandonedSentence, d.handler.ID, after)
 	d.keeper.wake(d.key)

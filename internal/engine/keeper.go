@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
-	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/scrub"
@@ -24,13 +23,12 @@ import (
 
 // keeper handles all objects of one kind. Its queue gives it one object at a time per key.
 type keeper struct {
-	settings    Settings
-	kind        Kind
-	pure        handler.Kind
-	fields      []object.Path
-	description kube.Description
-	objects     kube.Objects
-	cache       cache.Cache
+	settings Settings
+	kind     Kind
+	fields   []object.Path
+	shapes   shapes
+	objects  kube.Objects
+	cache    cache.Cache
 	*past
 	// hub has the indexes of the kind; nil where there are none, and nobody is woken by it.
 	hub        *hub
@@ -56,17 +54,14 @@ type keeper struct {
 }
 
 func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *keeper {
-	pure := kind.declared(o.Settings.Identity, found.Defaults)
 	k := &keeper{
 		past:     before,
-		settings: o.Settings, kind: kind, pure: pure, fields: pure.StatusFields(), description: found,
+		settings: o.Settings, kind: kind,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
 		cache:   o.Cache, scrubber: scrub.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
 	}
-	if pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom() {
-		k.description.Carrier = record.Annotation
-		k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
-	}
+	k.shapes.set(k.shapeOf(found))
+	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
 	k.voice = o.voice

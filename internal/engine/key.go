@@ -29,7 +29,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	for {
 		key, err := stored.Load(ctx)
 		if err == nil {
-			k.pure.Digests = object.Keyed(key)
+			k.shapes.digest(object.Keyed(key))
 			return nil
 		}
 		if ctx.Err() != nil {

@@ -47,6 +47,7 @@ type Operator struct {
 	working atomic.Bool
 	strays  atomic.Int64
 	hubs    map[schema.GroupVersionKind]*hub
+	schemas schemas
 	mu      sync.Mutex
 	waiting map[string]string
 	// chooser serves what selections choose; nil before.
@@ -120,6 +121,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	defer cancel()
 	o.voice = newVoice(o.Events)
 	o.startHubs(ctx)
+	go o.followSchemas(ctx)
 	failures := make(chan error, len(o.Kinds))
 	var running sync.WaitGroup
 	for _, kind := range o.Kinds {

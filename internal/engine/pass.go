@@ -30,6 +30,7 @@ const indexLag = 5 * time.Millisecond
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
 	*keeper
+	*shape
 	key    types.NamespacedName
 	log    *slog.Logger
 	memory *memory
@@ -48,7 +49,7 @@ type pass struct {
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
 func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	p := &pass{keeper: k, key: key, log: k.log.With("object", key.String())}
+	p := &pass{keeper: k, shape: k.shapes.now(), key: key, log: k.log.With("object", key.String())}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
 		p.gone(!errors.Is(err, errUnseen))

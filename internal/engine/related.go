@@ -134,12 +134,12 @@ func groupOf(apiVersion string) string {
 // is false where such objects are not served.
 func (r *relative) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
 	switch {
-	case !r.keeper.description.Namespaced:
+	case !r.keeper.shapes.now().description.Namespaced:
 		name.Namespace = ""
 	case name.Namespace == "":
 		name.Namespace = related.GetNamespace()
 	}
-	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.description.Namespaced)
+	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
 }
 
 // serves tells whether objects of a namespace are looked at; those without one are.

@@ -69,7 +69,8 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	k.stop = ctx.Done()
 	context.AfterFunc(ctx, k.daemons.close)
 	k.tellServing()
-	k.tellNoRoom()
+	k.tellNoRoom(found.Has)
+	defer o.schemas.keep(k)()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
 		Reconciler:              k,
@@ -103,7 +104,7 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 
 // prepare reads what records need beside the objects that have them.
 func (o *Operator) prepare(ctx context.Context, k *keeper) error {
-	if !k.pure.Recorded() {
+	if !k.kind.Recorded() {
 		return nil
 	}
 	if err := o.keyed(ctx, k); err != nil {

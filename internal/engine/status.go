@@ -125,9 +125,8 @@ func (w *work) setter(path object.Path) string {
 
 // tellNoRoom reports, when the kind is discovered, the fields of the status for which the schema has no room: those of
 // the handlers' type, and those that handlers own. They are not reported again when a handler sets them.
-func (k *keeper) tellNoRoom() {
-	has := k.description.Has
-	if k.description.Has = nil; has == nil { // It holds the whole schema, which nobody needs any more.
+func (k *keeper) tellNoRoom(has func(object.Path) bool) {
+	if has == nil {
 		return
 	}
 	var lacking []string

@@ -40,8 +40,8 @@ func (p *pass) tellCause() {
 }
 
 func (k *keeper) tellServing() {
-	records := string(k.description.Carrier)
-	if !k.pure.Recorded() {
+	records := string(k.shapes.now().description.Carrier)
+	if !k.kind.Recorded() {
 		records = "none"
 	}
 	k.log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)

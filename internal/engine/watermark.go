@@ -100,7 +100,7 @@ func (w *watermarks) forget(ctx context.Context, namespace string) error {
 
 // move stores the watermarks that have moved, until the context ends.
 func (k *keeper) moveWatermarks(ctx context.Context) {
-	if !k.watermarks.ledger.Kept() || !k.pure.EveryObject() {
+	if !k.watermarks.ledger.Kept() || !k.shapes.now().pure.EveryObject() {
 		return
 	}
 	ticker := time.NewTicker(moveEvery)
@@ -149,7 +149,7 @@ func (k *keeper) moveWatermark(ctx context.Context, namespace string) {
 
 // loadWatermarks reads what the ledger holds, however long that takes; without the right to read it there are none.
 func (k *keeper) loadWatermarks(ctx context.Context) error {
-	if !k.pure.EveryObject() {
+	if !k.shapes.now().pure.EveryObject() {
 		return nil
 	}
 	if !k.watermarks.ledger.Kept() {

@@ -353,7 +353,7 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
 	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(reason) {
-		run.Old, run.HasOld = old.Body, true
+		run.Old, run.HasOld = d.kind.today(old.Body), true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
 }

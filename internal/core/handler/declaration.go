@@ -135,6 +135,15 @@ func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence
 	return !known || k.sameDigest(r.UID, declared, view, current)
 }
 
+// today is an essence in the form in which today's objects are read, so that a difference to one of them shows only what
+// somebody has changed.
+func (k Kind) today(kept object.Body) object.Body {
+	if kept == nil || k.Normalize == nil {
+		return kept
+	}
+	return k.Normalize(kept)
+}
+
 // sameView tells whether a handler sees no difference between two essences, the first of which may have been written
 // by an earlier release.
 func (k Kind) sameView(declared Declaration, kept, current object.Body) bool {

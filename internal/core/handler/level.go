@@ -38,7 +38,7 @@ func (d *decision) unlooked(declared Declaration) bool {
 		return false
 	}
 	entry, has := d.state.Levels[declared.ID]
-	return !has || d.woken(declared) || entry.Outcome.Open() || entry.Tried != d.kind.viewDigest(d.state.UID, declared, d.state.Essence)
+	return !has || d.woken(declared) || entry.Outcome.Open() || !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
 // woken tells whether a related object has changed since the handler last looked. Who waits, without having failed, waits

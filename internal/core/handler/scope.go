@@ -199,10 +199,7 @@ func (k Kind) wants(declared Declaration, kept record.Essence, essence object.Bo
 	if len(declared.Changes) == 0 {
 		return true, nil
 	}
-	from := kept.Body
-	if from != nil && k.Normalize != nil {
-		from = k.Normalize(from)
-	}
+	from := k.today(kept.Body)
 	for _, change := range declared.Changes {
 		if holds, err := change.Test(from, essence); !holds || err != nil {
 			return false, err

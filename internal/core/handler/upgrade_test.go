@@ -233,3 +233,28 @@ func TestAnUpgradeIsNoChangeToASecret(t *testing.T) {
 	l.expect(cause.Update, "all(update, 1)")
 	l.shows("hunter2")
 }
+
+// Scenario 83: what a schema fills in from now on is no change, neither for handlers that look at changes nor for those that look
+// at states, and is in no difference.
+func TestASchemaThatChangesMeanwhileIsNoChange(t *testing.T) {
+	all := upgrades()
+	for _, ofTheType := range []string{"a new field with a zero value is gone", "a default of a field that was written 0"} {
+		delete(all, ofTheType) // What the Go type writes stays as it is in a process.
+	}
+	for what, upgraded := range all {
+		t.Run(what, func(t *testing.T) {
+			stored := spec("a", 1, "part", object.Body{}, "items", []any{object.Body{}})
+			l := newLife(t, declared("change", cause.Update), declared("look", cause.Reconcile))
+			l.upgrade(upgraded.from, stored)
+			l.expect(cause.Create, "look(reconcile, 1)")
+			l.writes = 0
+			l.kind.Normalize, l.essence = upgraded.to.reads, upgraded.to.reads(stored)
+			l.expect(cause.Noop)
+			if l.writes != 0 {
+				t.Errorf("%d writes, want 0", l.writes)
+			}
+			l.essence = object.With(l.essence, object.Path{"spec", "a"}, int64(2))
+			l.expect(cause.Update, "change(update, 1) spec.a:1->2", "look(reconcile, 1)")
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,8 @@ type Description struct {
 	HasStatus bool
 	// HasConditions tells that the status has a list of conditions.
 	HasConditions bool
+	// Schema is where the schema is published, with a hash of it; "" for a built-in kind.
+	Schema string
 	// Defaults are those of the schema.
 	Defaults object.Defaults
 	// Lists are those whose items have keys.
@@ -64,10 +67,11 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	if scheme.Scheme.Recognizes(kind) {
 		return found, nil // Built-in kinds have no room in their status.
 	}
-	described, err := published(api, kind)
+	described, at, err := published(api, kind)
 	if err != nil {
 		return Description{}, err
 	}
+	found.Schema = at
 	found.Defaults = described.defaults()
 	found.Lists, found.Has = conventional(described.lists(nil)), described.has
 	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
@@ -110,19 +114,35 @@ type property struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// published reads the kind's schema from that of its one group and version, never the whole cluster's.
-func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (property, error) {
+// Schemas tells where the schemas of each group and version are published: the place has a hash of them. It is one request.
+func Schemas(api discovery.DiscoveryInterface) (map[schema.GroupVersion]string, error) {
 	paths, err := api.OpenAPIV3().Paths()
 	if err != nil {
-		return property{}, fmt.Errorf("list the published schemas: %w", err)
+		return nil, fmt.Errorf("list the published schemas: %w", err)
+	}
+	found := map[schema.GroupVersion]string{}
+	for path, group := range paths {
+		name, custom := strings.CutPrefix(path, "apis/")
+		if version, err := schema.ParseGroupVersion(name); custom && err == nil {
+			found[version] = group.ServerRelativeURL()
+		}
+	}
+	return found, nil
+}
+
+// published reads the kind's schema from that of its one group and version, never the whole cluster's, and tells where it is.
+func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (described property, at string, err error) {
+	paths, err := api.OpenAPIV3().Paths()
+	if err != nil {
+		return property{}, "", fmt.Errorf("list the published schemas: %w", err)
 	}
 	group, found := paths["apis/"+kind.GroupVersion().String()]
 	if !found {
-		return property{}, ErrNoSchema
+		return property{}, "", ErrNoSchema
 	}
 	text, err := group.Schema("application/json")
 	if err != nil {
-		return property{}, fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, "", fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
 	}
 	var document struct {
 		Components struct {
@@ -130,16 +150,16 @@ func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &document); err != nil {
-		return property{}, fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, "", fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
 	}
 	for _, candidate := range document.Components.Schemas {
 		for _, named := range candidate.Kinds {
 			if named.Group == kind.Group && named.Version == kind.Version && named.Kind == kind.Kind {
-				return candidate, nil
+				return candidate, group.ServerRelativeURL(), nil
 			}
 		}
 	}
-	return property{}, ErrNoSchema
+	return property{}, "", ErrNoSchema
 }
 
 // defaults gathers what the schema fills in.

@@ -20,8 +20,24 @@ type Streams struct {
 	// Spare is a resource whose watch may be refused, "" for none.
 	Spare string
 
+	// begun yields after a watch has begun.
+	begun chan struct{}
+
 	mu    sync.Mutex
 	known map[string]trouble // by resource, and namespace if the watch is of one
+}
+
+// NewStreams makes one that calls noted for each answer.
+func NewStreams(noted func(resource, namespace, complaint string)) *Streams {
+	return &Streams{Noted: noted, begun: make(chan struct{}, 1)}
+}
+
+// Begun yields after watches have begun, or begun again; never where nobody knows. It is for one listener.
+func (s *Streams) Begun() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.begun
 }
 
 // trouble is what is wrong with a watch, and since when; the zero value for nothing.
@@ -49,8 +65,11 @@ type following struct {
 func (f following) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := f.next.RoundTrip(request)
 	collection, watch := collectionOf(request.URL.Path), request.URL.Query().Get("watch")
-	if request.Method == http.MethodGet && collection != "" && (watch == "true" || watch == "1" || f.streams.knows(collection)) {
+	if watches := watch == "true" || watch == "1"; request.Method == http.MethodGet && collection != "" && (watches || f.streams.knows(collection)) {
 		f.streams.note(collection, complaint(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
+		if watches && err == nil && answer.StatusCode == http.StatusOK {
+			f.streams.tellBegun()
+		}
 	}
 	return answer, err
 }
@@ -64,6 +83,13 @@ func (s *Streams) knows(collection string) bool {
 	defer s.mu.Unlock()
 	_, known := s.known[collection]
 	return known
+}
+
+func (s *Streams) tellBegun() {
+	select {
+	case s.begun <- struct{}{}:
+	default: // The one before was not heard yet, or nobody listens.
+	}
 }
 
 func (s *Streams) note(collection, what string, refused bool) {

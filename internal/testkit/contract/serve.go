@@ -40,6 +40,15 @@ func (w *world) change(name string, body object) {
 	w.definitions().merge(name, body).ok()
 }
 
+// placeOf is where the schemas of a group and version are published, with a hash of them; "" for nowhere.
+func (w *world) placeOf(version string) string {
+	w.Helper()
+	published, _ := w.send(call{method: http.MethodGet, path: "/openapi/v3"}).ok().at("paths").(map[string]any)
+	described, _ := published["apis/"+version].(map[string]any)
+	place, _ := described["serverRelativeURL"].(string)
+	return place
+}
+
 func properties(spec object) object {
 	return object{"type": "object", "properties": object{"spec": object{"type": "object", "properties": spec}}}
 }
@@ -112,6 +121,20 @@ func servingMore() []behaviour {
 			schema := properties(object{"color": object{"type": "string"}})
 			w.change(definition.text("metadata.name"), object{"spec": object{"versions": []object{version("v1", schema)}}})
 			s.ends()
+		}},
+		{"serve: where a schema is published changes with it, and is as it was when the schema is", func(w *world) {
+			definition, things := w.temporary()
+			name, was := definition.text("metadata.name"), ""
+			w.eventually("the schema is published", func() bool {
+				was = w.placeOf(things.version)
+				return was != ""
+			})
+			schema := properties(object{"size": object{"type": "integer", "default": 1}})
+			w.change(name, object{"spec": object{"versions": []object{version("v1", schema)}}})
+			w.eventually("it is elsewhere", func() bool { return w.placeOf(things.version) != was })
+			old := properties(object{"size": object{"type": "integer"}})
+			w.change(name, object{"spec": object{"versions": []object{version("v1", old)}}})
+			w.eventually("it is where it was", func() bool { return w.placeOf(things.version) == was })
 		}},
 		{"serve: a definition with a bad schema is 422", func(w *world) {
 			w.definitions().post(w.definitions().new("bads.bad.einmal.dev", object{

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// How often it is asked which schemas there are. The API server ends the watches of a kind whose definition changes: when watches
+// begin again, it is asked some times more, since schemas are published a moment later.
+const (
+	schemaEvery = time.Minute
+	schemaSoon  = 2 * time.Second
+	schemaTimes = 3
+)
+
+// shape is the form of a kind's objects: what handlers declare, with what the schema fills in, and what the API server tells of
+// the kind. A pass keeps to the one that it has begun with.
+type shape struct {
+	pure        handler.Kind
+	description kube.Description
+}
+
+// shapes holds the newest shape of a kind.
+type shapes struct {
+	newest atomic.Pointer[shape]
+	// digests are set before the first pass.
+	digests object.Digester
+}
+
+func (s *shapes) now() *shape { return s.newest.Load() }
+
+func (s *shapes) set(next shape) {
+	next.pure.Digests = s.digests
+	next.description.Has = nil // It holds the whole schema, which nobody needs any more.
+	s.newest.Store(&next)
+}
+
+func (s *shapes) digest(with object.Digester) {
+	s.digests = with
+	s.set(*s.now())
+}
+
+// shapeOf makes the shape of a kind that is described so.
+func (k *keeper) shapeOf(found kube.Description) shape {
+	pure := k.kind.declared(k.settings.Identity, found.Defaults)
+	if pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom() {
+		found.Carrier = record.Annotation
+		if _, told := k.told.LoadOrStore("records", true); !told {
+			k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
+		}
+	}
+	return shape{pure: pure, description: found}
+}
+
+// schemas keeps the shapes of the kinds that are served up to date.
+type schemas struct {
+	mu      sync.Mutex
+	keepers map[schema.GroupVersionKind]*keeper
+}
+
+// keep keeps the shape of a kind up to date until the end is called. Those of built-in kinds do not change.
+func (s *schemas) keep(k *keeper) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.shapes.now().description.Schema == "" {
+		return func() {}
+	}
+	if s.keepers == nil {
+		s.keepers = map[schema.GroupVersionKind]*keeper{}
+	}
+	s.keepers[k.kind.GVK] = k
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.keepers, k.kind.GVK)
+	}
+}
+
+func (s *schemas) kept() []*keeper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*keeper, 0, len(s.keepers))
+	for _, k := range s.keepers {
+		all = append(all, k)
+	}
+	return all
+}
+
+// followSchemas keeps the shapes of all kinds up to date until the context ends.
+func (o *Operator) followSchemas(ctx context.Context) {
+	ticker := time.NewTicker(schemaEvery)
+	defer ticker.Stop()
+	soon := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.Streams.Begun():
+			soon = schemaTimes
+			ticker.Reset(schemaSoon)
+			continue
+		case <-ticker.C:
+		}
+		if soon--; soon == 0 {
+			ticker.Reset(schemaEvery)
+		}
+		o.refresh()
+	}
+}
+
+// refresh reads anew the schemas that have changed. What is in the way is tried again the next time.
+func (o *Operator) refresh() {
+	kept := o.schemas.kept()
+	if len(kept) == 0 {
+		return
+	}
+	published, err := kube.Schemas(o.Discovery)
+	if err != nil {
+		o.Settings.Log.Debug("the schemas cannot be listed", "error", err)
+		return
+	}
+	for _, k := range kept {
+		at, found := published[k.kind.GVK.GroupVersion()]
+		if !found || at == k.shapes.now().description.Schema {
+			continue
+		}
+		described, err := kube.Describe(o.Discovery, k.kind.GVK)
+		if err != nil {
+			k.log.Debug("the schema cannot be read anew", "error", err)
+			continue
+		}
+		k.reshape(described)
+	}
+}
+
+// reshape takes over what is told of the kind now. Nothing is run or written for it: passes that run go on with what was told
+// before, and the next ones fill in what the schema does, on both sides of each comparison.
+func (k *keeper) reshape(described kube.Description) {
+	before := k.shapes.now().description.Carrier
+	k.shapes.set(k.shapeOf(described))
+	k.tellNoRoom(described.Has)
+	after := k.shapes.now().description.Carrier
+	k.log.Info("the schema of the kind was published anew, and is read", "records", string(after))
+	if before != after {
+		k.log.Info("records go elsewhere from now on, each with the next write of its object", "before", string(before), "now", string(after))
+	}
+}
