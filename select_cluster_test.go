@@ -23,12 +23,13 @@ import (
 func TestChosenKindsOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	t.Run("everything is handled once, but not what is said about it (scenario 87)", w.everythingOnce)
+	t.Run("records are not mixed up with those of owners, which are copied", w.ownersRecords)
 	t.Run("the watch moves to the version that is preferred, and out of a category (scenario 83)", w.versionMoves)
 	t.Run("a name of several kinds is told, and served when one is left (scenario 86)", w.ambiguousName)
 }
 
 // choosing runs an operator with the rights that it asks for itself.
-func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (log *syncedText, health string) {
+func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (stop func(), log *syncedText, health string) {
 	t.Helper()
 	log, health = testLog(t), freeAddress(t)
 	logger := slog.New(slog.NewTextHandler(log, nil))
@@ -36,13 +37,13 @@ func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (log *syn
 	declare(op)
 	rights := op.Observe(nil, logger).Rights
 	account := w.Account(t, "choosing-"+strings.ToLower(rand.Text()[:6]), slices.Concat(rights.ClusterWide, rights.Served, rights.AtHome)...)
-	runShown(t, op, account, einmal.RunOptions{HealthAddress: health})
-	return log, "http://" + health + "/readyz?verbose"
+	stop = runShown(t, op, account, einmal.RunOptions{HealthAddress: health})
+	return stop, log, "http://" + health + "/readyz?verbose"
 }
 
 func (w *world) everythingOnce(t *testing.T) {
 	j := &journal{}
-	_, health := w.choosing(t, func(op *einmal.Operator) {
+	stop, _, health := w.choosing(t, func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
 		every.Reconcile("look", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 			c.Event(einmal.Normal, "LookedAt", "It is %s now.", c.Object.GetResourceVersion())
@@ -67,6 +68,36 @@ func (w *world) everythingOnce(t *testing.T) {
 	if said := w.Kubectl(t, "", "get", "events", "--all-namespaces", "--field-selector", "reason=LookedAt"); strings.Count(said, "\n") < 100 {
 		t.Errorf("of %d objects these events tell:\n%s", looked, said)
 	}
+	stop()
+}
+
+// ownersRecords handles Deployments and their ReplicaSets, which get the annotations of their owner.
+func (w *world) ownersRecords(t *testing.T) {
+	j := &journal{}
+	all := func(op *einmal.Operator) {
+		every := einmal.ForEvery(op, einmal.Selector{Category: "all", Group: "apps"})
+		every.OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			j.add("one", "make "+c.Object.GetKind())
+			return nil
+		})
+		every.OnResume("greet", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+			j.add("two", "greet "+c.Object.GetKind())
+			return nil
+		})
+	}
+	stop, _, health := w.choosing(t, all)
+	answers(t, health, http.StatusOK, "ok")
+	w.Kubectl(t, "", "create", "deployment", "web", "--image=example.org/web", "--replicas=1")
+	untilCalled(t, j, "make Deployment", "make ReplicaSet")
+	w.Kubectl(t, "", "scale", "deployment", "web", "--replicas=2")
+	w.Kubectl(t, "", "rollout", "status", "deployment", "web")
+	stop()
+	_, log, _ := w.choosing(t, all)
+	cluster.Until(t, "both are resumed", func() bool { return len(j.of("two")) == 2 })
+	untilCalled(t, j, "make Deployment", "make ReplicaSet")
+	if strings.Contains(log.String(), "seen for the first time") {
+		t.Error("the record of the owner is taken for its own")
+	}
 }
 
 // versionMoves changes the definition of a kind under an operator that handles it.
@@ -78,7 +109,7 @@ func (w *world) versionMoves(t *testing.T) {
 			return nil
 		}
 	}
-	log, health := w.choosing(t, func(op *einmal.Operator) {
+	_, log, health := w.choosing(t, func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
 		every.OnCreate("make", note("make"))
 		every.OnUpdate("change", note("change"))
@@ -111,7 +142,7 @@ func (w *world) ambiguousName(t *testing.T) {
 	first, second := definitionOf("first.dev", "shortNames: [th]", "v1"), definitionOf("second.dev", "shortNames: [th]", "v1")
 	w.install(t, first, second)
 	w.createSoon(t, thingOf("first.dev/v1", "one"))
-	_, health := w.choosing(t, func(op *einmal.Operator) {
+	_, _, health := w.choosing(t, func(op *einmal.Operator) {
 		einmal.ForEvery(op, einmal.Selector{Name: "th"}).OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 			j.add(c.Object.GetName(), c.Object.GetAPIVersion())
 			return nil

@@ -188,9 +188,13 @@ func (p *pass) removing(w *work) bool {
 
 // dropOtherCarrier removes a record that an earlier release kept in the other place: one carrier is written.
 func (p *pass) dropOtherCarrier(main, status *request) {
-	other, target := record.Annotation, main
-	if p.description.Carrier == record.Annotation {
-		other, target = record.Status, p.statusOf(main, status)
+	other, found := p.description.Carrier.Other()
+	if !found {
+		return
+	}
+	target := main
+	if other == record.Status {
+		target = p.statusOf(main, status)
 	}
 	target.document.Edit(patch.Edit{Path: other.Path(p.settings.Identity), Remove: true})
 }

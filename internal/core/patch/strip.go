@@ -52,7 +52,11 @@ func Strip(base object.Body, marks Marks, subresource bool) Leftovers { //nolint
 // stripRecords takes the record out of both carriers, and with it the room for records where nothing else is in it.
 func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document) {
 	found := false
-	for carrier, document := range map[record.Carrier]*Document{record.Status: status, record.Annotation: l.Main} {
+	for _, carrier := range record.Carriers() {
+		document := l.Main
+		if carrier == record.Status {
+			document = status
+		}
 		at := carrier.Path(marks.Identity)
 		if object.Text(base, at...) == "" {
 			continue

@@ -6,21 +6,42 @@ import "github.com/einmal-operators/einmal/internal/core/object"
 type Carrier string
 
 // The carriers. Status survives a replace of the object and is one write with the user's status; Annotation works
-// with every kind.
+// with every kind. Apart is an annotation of another name, for kinds that have the annotations of their owners copied over
+// theirs, records too: ReplicaSets have those of their Deployment.
 const (
 	Status     Carrier = "status"
 	Annotation Carrier = "annotation"
+	Apart      Carrier = "annotation apart"
 )
+
+// Carriers are all of them.
+func Carriers() []Carrier { return []Carrier{Status, Annotation, Apart} }
 
 // RecordsField is the field of a status that holds records, a map by operator identity.
 const RecordsField = "records"
 
 // Path is where the operator with this identity keeps its record.
 func (c Carrier) Path(identity string) object.Path {
-	if c == Status {
+	switch c {
+	case Status:
 		return object.Path{"status", RecordsField, identity}
+	case Apart:
+		return object.Path{"metadata", "annotations", object.RecordAnnotation("apart." + identity)}
+	default:
+		return object.Path{"metadata", "annotations", object.RecordAnnotation(identity)}
 	}
-	return object.Path{"metadata", "annotations", object.RecordAnnotation(identity)}
+}
+
+// Other is the carrier that an earlier release may have written to. What lies there beside one that is apart is the owner's.
+func (c Carrier) Other() (other Carrier, found bool) {
+	switch c {
+	case Status:
+		return Annotation, true
+	case Annotation:
+		return Status, true
+	default:
+		return c, false
+	}
 }
 
 // Read finds the record of the operator in the object, in the preferred carrier first and then in the other.
@@ -29,10 +50,7 @@ func (c Carrier) Path(identity string) object.Path {
 // text that is no record of ours; then there is no usable record either.
 func Read(body object.Body, identity string, preferred Carrier) (found *Record, stored string, err error) {
 	stored = object.Text(body, preferred.Path(identity)...)
-	other := Annotation
-	if preferred == Annotation {
-		other = Status
-	}
+	other, _ := preferred.Other()
 	for _, text := range []string{stored, object.Text(body, other.Path(identity)...)} {
 		if text == "" {
 			continue

@@ -203,3 +203,29 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// ReplicaSets are given the annotations of their Deployment again and again, its record too: theirs has another name.
+func TestARecordApartIsNotTheOwners(t *testing.T) {
+	text := func(uid string) string {
+		t.Helper()
+		encoded, err := record.New(uid, "apps/v1").Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encoded
+	}
+	own := object.With(object.Body{"metadata": object.Body{"uid": "own"}}, record.Annotation.Path(identity), text("owner"))
+	if found, _, _ := record.Read(own, identity, record.Apart); found != nil {
+		t.Errorf("the owner's record is used: %v", found)
+	}
+	own = object.With(own, record.Apart.Path(identity), text("own"))
+	if found, stored, err := record.Read(own, identity, record.Apart); found == nil || err != nil || stored != text("own") {
+		t.Errorf("read %v, %q, %v", found, stored, err)
+	}
+	if cut := record.Cut(own); len(object.Map(cut, "metadata", "annotations")) > 0 {
+		t.Errorf("handlers see %v", cut)
+	}
+	if _, has := record.Apart.Other(); has {
+		t.Error("what lies beside it is the owner's to write")
+	}
+}

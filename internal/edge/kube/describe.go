@@ -64,6 +64,9 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	for _, resource := range resources.APIResources {
 		found.HasStatus = found.HasStatus || resource.Name == found.Resource+"/status"
 	}
+	if kind.GroupKind() == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
+		found.Carrier = record.Apart
+	}
 	if scheme.Scheme.Recognizes(kind) {
 		return found, nil // Built-in kinds have no room in their status.
 	}

@@ -103,7 +103,7 @@ func (w *World) lasting(one unstructured.Unstructured, told func(record.Entry) b
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(body, "metadata", field)
 	}
-	for _, carrier := range []record.Carrier{record.Status, record.Annotation} {
+	for _, carrier := range record.Carriers() {
 		at := carrier.Path(w.declared.Identity)
 		stored := object.Text(body, at...)
 		if stored == "" {
