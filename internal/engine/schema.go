@@ -105,8 +105,10 @@ func (o *Operator) followSchemas(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-o.Streams.Begun():
+			if soon <= 0 { // Else it goes on as it does: where there are many watches, some begin all the time.
+				ticker.Reset(schemaSoon)
+			}
 			soon = schemaTimes
-			ticker.Reset(schemaSoon)
 			continue
 		case <-ticker.C:
 		}
