@@ -34,7 +34,7 @@ func TestChosenKindsComeAndGo(t *testing.T) {
 		w.create(thingOf("a.dev/v1", "one"))
 		w.Pass(10 * time.Second)
 		w.called(&since, "make of a.dev/v1 one (create)")
-		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u) })
 		w.Pass(time.Second)
 		w.called(&since, "change of a.dev/v1 one (update)")
 		w.delete(thingOf("a.dev/v1", "one"))
@@ -55,8 +55,8 @@ func TestChosenKindsComeAndGo(t *testing.T) {
 	})
 }
 
-func setSize(u *unstructured.Unstructured, size int64) {
-	_ = unstructured.SetNestedField(u.Object, size, "spec", "size")
+func setSize(u *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(u.Object, int64(2), "spec", "size")
 }
 
 // Scenario 83: the API server prefers another version. The watch moves, and nothing is done again: handlers see what changes from
@@ -94,7 +94,7 @@ func TestAWatchMovesToTheVersionThatIsPreferred(t *testing.T) {
 				t.Errorf("the move to %s has written %v", version, made)
 			}
 		}
-		w.change(thingOf("a.dev/v2", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.change(thingOf("a.dev/v2", "one"), func(u *unstructured.Unstructured) { setSize(u) })
 		w.delete(thingOf("a.dev/v1", "two"))
 		w.Pass(10 * time.Second)
 		made := w.calls(&since)
@@ -135,7 +135,7 @@ func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
 		w.called(&since, "make of a.dev/v1 one (create)", "watch of a.dev/v1 one (listed)", "watch of a.dev/v1 one (modified)")
 		w.change(definition, categories())
 		w.Pass(10 * time.Second)
-		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u, 2) })
+		w.change(thingOf("a.dev/v1", "one"), func(u *unstructured.Unstructured) { setSize(u) })
 		w.Pass(time.Hour)
 		w.called(&since)
 		w.is("")

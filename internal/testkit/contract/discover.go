@@ -119,6 +119,13 @@ func discoveringNames() []behaviour {
 				return again.unless != "" && w.send(again).code == http.StatusNotModified
 			})
 		}},
+		{"serve: another version is stored from now on", func(w *world) {
+			definition, _ := w.temporary()
+			first := version("v1", properties(object{"size": object{"type": "integer"}})).with("storage", false)
+			second := version("v2", properties(object{"size": object{"type": "integer"}})).with("storage", true)
+			w.change(definition.text("metadata.name"), object{"spec": object{"versions": []object{first, second}}})
+			w.want(w.definitions().get(definition.text("metadata.name")), "status.storedVersions", []string{"v1", "v2"})
+		}},
 		{"discover: the published schema of definitions", func(w *world) {
 			text := string(w.send(call{method: http.MethodGet, path: "/openapi/v3/apis/apiextensions.k8s.io/v1"}).body)
 			if !strings.Contains(text, `"kind":"CustomResourceDefinition"`) {

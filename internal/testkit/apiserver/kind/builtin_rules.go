@@ -76,10 +76,25 @@ func (r *goRules) Prepare(object, old *unstructured.Unstructured, subresource st
 		}
 	case r.status:
 		keepStatus(object, old)
+		r.keepStored(object)
 	}
 	if r.generation && !equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
+}
+
+// keepStored enters into the status of a definition in which version objects are stored from now on.
+func (r *goRules) keepStored(object *unstructured.Unstructured) {
+	if r.kind.Kind != "CustomResourceDefinition" {
+		return
+	}
+	definition, err := Definition(object)
+	if err != nil {
+		return
+	}
+	object.Object = maps.Clone(object.Object)
+	definition.Status.StoredVersions = StoredVersions(definition)
+	SetStatus(object, definition.Status)
 }
 
 func (r *goRules) prepareNew(object *unstructured.Unstructured) {
