@@ -228,7 +228,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func watching(healthy int) string {
-	return fmt.Sprintf(`einmal_watch_healthy{operator="%s",resource="configmaps"} %d`, survivor, healthy)
+	return fmt.Sprintf(`einmal_watch_healthy{namespace="",operator="%s",resource="configmaps"} %d`, survivor, healthy)
 }
 
 func (s *survivorWorld) lease(ctx context.Context) (string, error) {
