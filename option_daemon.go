@@ -16,8 +16,8 @@ import (
 // after the other handlers that were due then, whether or not those have succeeded. Of one object and daemon there is one at
 // a time in a process.
 //
-// Its context ends when the object is being deleted or gone, does not match its filters any more, or the operator stops;
-// context.Cause tells which. Then it has to return, and what it returns does not matter. A finalizer keeps the object until it
+// Its context ends when the object is being deleted or gone, does not match its filters any more, when its kind is not served any
+// more, or the operator stops; context.Cause tells which. Then it has to return, and what it returns does not matter. A finalizer keeps the object until it
 // has, or until it is abandoned (AbandonAfter); with Optional there is none. What it has changed on Object when it returns is
 // written, as by other handlers; see Sync for what it reads and writes meanwhile.
 //

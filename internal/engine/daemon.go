@@ -183,7 +183,7 @@ func (d *daemon) sync(ctx context.Context, p *pass, call *Call, left object.Body
 	case <-d.ctx.Done():
 		return nil, d.why()
 	case <-d.keeper.stop:
-		return nil, errOperatorStops
+		return nil, d.keeper.whyOver()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
 // finalTries is how often an object is looked at for what its daemons have left when the operator stops.
@@ -24,6 +25,7 @@ var (
 	errObjectDeleted = errors.New("the object is being deleted")
 	errNotForIt      = errors.New("the object is not one that the daemon is for any more")
 	errOperatorStops = errors.New("the operator stops")
+	errKindRests     = errors.New("the kind is not served any more, or not as it was")
 )
 
 // daemons are the daemons of all objects of one kind. Passes start and stop them, and endDaemons ends them all: nobody else
@@ -33,7 +35,7 @@ type daemons struct {
 	byKey map[types.NamespacedName][]*daemon
 	// handed are changes that daemons want written, in their order.
 	handed map[types.NamespacedName][]handedIn
-	// closed: the operator stops, and none is started any more.
+	// closed: nothing is handled any more, and none is started.
 	closed bool
 }
 
@@ -96,7 +98,7 @@ func (p *pass) stopDaemons() {
 // endDaemons waits until all daemons have ended, or are abandoned, after the operator was told to stop and its passes are
 // over. What they have left is written then, unless another replica may act.
 func (k *keeper) endDaemons(ctx context.Context) {
-	k.daemons.close()
+	k.daemons.close(k.whyOver())
 	for _, d := range k.daemons.all() {
 		<-d.left
 	}
@@ -150,6 +152,7 @@ func (a *daemons) add(d *daemon) bool {
 		a.byKey = map[types.NamespacedName][]*daemon{}
 	}
 	a.byKey[d.key] = append(a.byKey[d.key], d)
+	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, 1)
 	d.ctx, d.cancel = context.WithCancelCause(context.Background())
 	return true
 }
@@ -177,7 +180,7 @@ func (a *daemons) stopOne(d *daemon, reason error) {
 	d.stopped = true
 	close(d.stopping)
 	grace := d.handler.StopGrace
-	if errors.Is(reason, errOperatorStops) {
+	if d.keeper.stopping() {
 		grace = min(grace, d.keeper.settings.Grace)
 	}
 	if d.keeper.election.lost() {
@@ -194,14 +197,24 @@ func (a *daemons) stopOne(d *daemon, reason error) {
 	d.log().Info("daemon is to stop", "reason", reason.Error())
 }
 
-// close tells all daemons to stop, since the operator does.
-func (a *daemons) close() {
+// whyOver tells why nothing is handled any more: because the operator stops, or because there is nothing to handle.
+func (k *keeper) whyOver() error {
+	select {
+	case <-k.end:
+		return errOperatorStops
+	default:
+		return errKindRests
+	}
+}
+
+// close tells all daemons to stop, since nothing is handled any more, for this reason.
+func (a *daemons) close(reason error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
 	for _, ofOne := range a.byKey {
 		for _, d := range slices.Clone(ofOne) {
-			a.stopOne(d, errOperatorStops)
+			a.stopOne(d, reason)
 		}
 	}
 }
@@ -218,8 +231,10 @@ func (a *daemons) end(d *daemon) {
 	}
 	if d.abandoned {
 		d.keeper.strays.Add(-1)
+		d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, -1)
 		return
 	}
+	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, -1)
 	close(d.left)
 }
 
@@ -232,6 +247,8 @@ func (a *daemons) abandon(d *daemon) bool {
 	}
 	d.abandoned = true
 	d.keeper.strays.Add(1)
+	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, -1)
+	d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, 1)
 	close(d.left)
 	return true
 }

@@ -42,8 +42,8 @@ type keeper struct {
 	log        *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
 	told sync.Map
-	// stop ends when the operator is told to stop.
-	stop <-chan struct{}
+	// stop ends when nothing is to be handled any more, end when the operator is told to stop.
+	stop, end <-chan struct{}
 	// election decides whether this replica may act. It began to do so at begun.
 	election Election
 	begun    time.Time

@@ -48,6 +48,8 @@ type Operator struct {
 	strays  atomic.Int64
 	hubs    map[schema.GroupVersionKind]*hub
 	schemas schemas
+	// end ends when the operator is told to stop.
+	end     <-chan struct{}
 	mu      sync.Mutex
 	waiting map[string]string
 	// chooser serves what selections choose; nil before.
@@ -119,7 +121,7 @@ func (o *Operator) Idle() bool { return !o.working.Load() && o.strays.Load() == 
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	o.voice = newVoice(o.Events)
+	o.voice, o.end = newVoice(o.Events), ctx.Done()
 	o.startHubs(ctx)
 	go o.followSchemas(ctx)
 	failures := make(chan error, len(o.Kinds))

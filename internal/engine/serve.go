@@ -66,8 +66,8 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *past) error {
 	k := newKeeper(o, kind, found, before)
 	defer k.meter.Close()
-	k.stop = ctx.Done()
-	context.AfterFunc(ctx, k.daemons.close)
+	k.stop, k.end = ctx.Done(), o.end
+	context.AfterFunc(ctx, func() { k.daemons.close(k.whyOver()) })
 	k.tellServing()
 	k.tellNoRoom(found.Has)
 	defer o.schemas.keep(k)()

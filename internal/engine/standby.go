@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
@@ -55,7 +56,7 @@ func (s *Standby) warmChosen(ctx context.Context) {
 	}()
 	c := newChooser(s.Operator)
 	c.serve = func(ctx context.Context, one *chosen) {
-		s.warm(ctx, Watched{GVK: one.GVK, New: one.New})
+		s.fill(ctx, Watched{GVK: one.GVK, New: one.New})
 		<-ctx.Done()
 	}
 	c.release = func(ctx context.Context, one *chosen) {
@@ -79,21 +80,55 @@ func (s *Standby) kinds() []Watched {
 	return all
 }
 
+// warm fills the cache with the objects of a kind whenever it is served, until the replica is elected: then the operator sees
+// to it that what vanishes is let go of.
 func (s *Standby) warm(ctx context.Context, kind Watched) {
+	for {
+		found, filled := s.fill(ctx, kind)
+		if !filled || !s.awaitVanishing(ctx, kind) {
+			return
+		}
+		s.note(kind, kube.ErrNotServed)
+		s.Operator.Settings.Log.Warn("a kind is not served any more while this replica waits to be elected", "kind", kind.GVK.Kind)
+		if err := s.Operator.Cache.RemoveInformer(ctx, kind.New()); err != nil {
+			s.Operator.Settings.Log.Debug("letting go of the cache", "kind", kind.GVK.Kind, "error", err)
+		}
+		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
+		s.Operator.Streams.Forget(resource)
+		s.Operator.Metrics.Unwatched(s.Operator.Settings.Identity, resource)
+	}
+}
+
+// awaitVanishing returns true when the kind is not served any more, and false when the replica is elected or ends before.
+func (s *Standby) awaitVanishing(ctx context.Context, kind Watched) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Operator.Election.Elected:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.Operator.awaitVanishing(ctx, Kind{GVK: kind.GVK}) && s.Operator.Election.waiting()
+}
+
+// fill fills the cache with the objects of a kind as soon as it is served. It is false when the context ends before.
+func (s *Standby) fill(ctx context.Context, kind Watched) (found kube.Description, filled bool) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		_, err := kube.Describe(s.Operator.Discovery, kind.GVK)
+		found, err := kube.Describe(s.Operator.Discovery, kind.GVK)
 		if err == nil {
 			_, err = s.Operator.Cache.GetInformer(ctx, kind.New(), cache.BlockUntilSynced(true))
 		}
 		s.note(kind, err)
 		if err == nil {
-			return
+			return found, true
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return kube.Description{}, false
 		case <-ticker.C:
 		}
 	}

@@ -40,6 +40,7 @@ const (
 	woken
 	watches
 	watchFailures
+	daemons
 	indexHolds
 	indexFailed
 )
@@ -48,7 +49,7 @@ const (
 func Families() []Family {
 	kind := []string{"operator", "kind"}
 	handler := []string{"operator", "kind", "handler"}
-	return []Family{
+	return append([]Family{
 		runs: {
 			Name: "einmal_handler_runs_total", Type: counter, Labels: slices.Concat(handler, []string{"reason", "outcome"}),
 			Help: "Attempts of a handler that have ended, by the reason it was called for and by outcome: done, retry (failed, and tried again), waiting (it asked to be called later), failed (for good).",
@@ -97,11 +98,21 @@ func Families() []Family {
 			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource", "namespace"},
 			Help: "Requests to watch a resource that were refused or did not arrive. Each is tried again.",
 		},
-		indexHolds: {
+	}, besideHandlers(handler)...)
+}
+
+// besideHandlers are the last families: daemons, indexHolds and indexFailed.
+func besideHandlers(handler []string) []Family {
+	return []Family{
+		{
+			Name: "einmal_daemons", Type: gauge, Labels: slices.Concat(handler, []string{"state"}),
+			Help: "Daemons that have not ended, by state: running, also when the next attempt is waited for, and abandoned (nobody waits for it any more, and it has not returned).",
+		},
+		{
 			Name: "einmal_index_objects", Type: gauge, Labels: []string{"operator", "kind", "index"},
 			Help: "Objects of which an index holds entries.",
 		},
-		indexFailed: {
+		{
 			Name: "einmal_index_failures_total", Type: counter, Labels: []string{"operator", "kind", "index"},
 			Help: "Attempts of the function of an index that failed.",
 		},
@@ -230,6 +241,17 @@ func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operato
 // Contradiction counts a field that a handler has set otherwise than an earlier one.
 func (k *Kind) Contradiction(handler, earlier string) {
 	k.metrics.counters[contradictions].WithLabelValues(k.operator, k.kind, handler, earlier).Inc()
+}
+
+// The states of daemons.
+const (
+	Running   = "running"
+	Abandoned = "abandoned"
+)
+
+// Daemon counts daemons of a state: one more, or one less.
+func (k *Kind) Daemon(handler, state string, more float64) {
+	k.metrics.gauges[daemons].WithLabelValues(k.operator, k.kind, handler, state).Add(more)
 }
 
 // Woken counts that a change of a related object wakes a handler.

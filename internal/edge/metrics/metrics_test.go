@@ -73,6 +73,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Refused("make")
 		kind.Contradiction("make", "other")
 		kind.Woken("make", "ConfigMap")
+		kind.Daemon("guard", metrics.Running, 1)
 		m.Watch("a.example.com", "widgets.example.com", "", "refused")
 		index.Failed()
 		index.Holds(1)

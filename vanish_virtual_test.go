@@ -1,0 +1,125 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// serve makes the API server serve widgets, or not; they are there all the same.
+func serve(ctx context.Context, user client.Client, served bool) error {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName(widgetDefinition)
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/served","value":%t}]`, served)
+	return user.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(patch)))
+}
+
+// Scenario 82: a daemon whose kind is not served any more is told so, and begins again when it is. How many run is counted.
+func TestADaemonIsToldThatItsKindIsNotServed(t *testing.T) {
+	const identity = "vanishing.example.com"
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		j, release := &journal{}, make(chan struct{})
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(identity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)))
+			einmal.For[Widget](op).Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				<-ctx.Done()
+				j.add(c.Object.Name, context.Cause(ctx).Error())
+				if c.Object.Name == "stubborn" {
+					<-release
+				}
+				return nil
+			}, einmal.Optional(), einmal.AbandonAfter(time.Minute))
+			return op
+		})
+		stubborn := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stubborn"}}
+		w.Create(&Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}, stubborn)
+		w.Advance(time.Minute)
+		expectSamplesOf(w, identity, `daemons{handler="guard",state="running"} 2`)
+		w.Delete(stubborn)
+		w.Advance(10 * time.Minute)
+		expectSamplesOf(w, identity, `daemons{handler="guard",state="running"} 1`, `daemons{handler="guard",state="abandoned"} 1`)
+		close(release)
+		for _, served := range []bool{false, true} {
+			if err := serve(w.Context(), w.Client(), served); err != nil {
+				w.Fatal(err)
+			}
+			w.Advance(10 * time.Minute)
+			running := map[bool]int{true: 1}[served]
+			expectSamplesOf(w, identity, fmt.Sprintf(`daemons{handler="guard",state="running"} %d`, running), `daemons{handler="guard",state="abandoned"} 0`)
+		}
+		w.Stop()
+		want := []string{"the kind is not served any more, or not as it was", "the operator stops"}
+		if diff := cmp.Diff(want, j.of("one")); diff != "" {
+			w.Errorf("why it ended (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func (w *virtualWorld) serve(t *testing.T, served bool) {
+	t.Helper()
+	if err := serve(t.Context(), w.User, served); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// askedFor lets time go by, and tells how often paths with this end were asked for meanwhile.
+func (w *virtualWorld) askedFor(end string, while time.Duration) int {
+	var asked atomic.Int32
+	stop := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasSuffix(r.URL.Path, end) {
+			asked.Add(1)
+		}
+		next.ServeHTTP(answer, r)
+	})
+	defer stop()
+	w.Pass(while)
+	return int(asked.Load())
+}
+
+// Scenario 82, for a replica that waits: it lets go of a kind that is not served any more, so that nobody asks for its objects in vain, and
+// has them when it is elected later.
+func TestAReplicaThatWaitsLetsGoOfAKindThatVanishes(t *testing.T) {
+	j := &journal{}
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", done(j, "make"))
+	}, func(t *testing.T, w *virtualWorld) {
+		w.Pass(time.Minute)
+		w.serve(t, false)
+		w.Pass(2 * time.Minute)
+		if asked := w.askedFor("/widgets", time.Hour); asked > 0 {
+			t.Errorf("widgets were asked for %d times while they were not served", asked)
+		}
+		w.serve(t, true)
+		w.Pass(time.Minute)
+		for _, name := range []string{"before", "after"} {
+			if err := w.User.Create(t.Context(), rawWidget(name)); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(5 * time.Minute)
+			if diff := cmp.Diff([]string{"make 1"}, j.of(name)); diff != "" {
+				t.Errorf("calls for %s (-want +got):\n%s", name, diff)
+			}
+		}
+		if diff := cmp.Diff(3, w.Processes()); diff != "" {
+			t.Errorf("processes: one that crashes, one that takes over, and another one (-want +got): %s", diff)
+		}
+	}, simulation.Fault{Kind: simulation.Standby}, simulation.Fault{
+		Kind: simulation.CrashAfter, At: simulation.Point{What: "patch widgets." + testGroup + " default/before status", N: 1},
+	})
+}
