@@ -121,25 +121,39 @@ func TestABrokenGroupHidesNothing(t *testing.T) {
 		w.Pass(time.Hour)
 		w.called(&since, "make of a.dev/v1 one (create)", "make of b.dev/v1 one (create)")
 		w.says("what some groups serve is not known now", 1)
+		w.says("level=ERROR", 0)
 		w.is("")
 		mend()
-		fail := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
-			if r.URL.Path == "/apis" {
-				answer.WriteHeader(http.StatusServiceUnavailable)
-				return
-			}
-			next.ServeHTTP(answer, r)
-		})
+		w.Stop()
+		fail := w.Server.Intercept(refusing("/apis"))
+		w.start()
 		w.Pass(time.Minute)
+		w.is("it is not known yet which kinds are served: discover what is served: /apis: 503")
+		fail()
+		w.Pass(time.Minute)
+		w.is("")
+		fail = w.Server.Intercept(refusing("/apis"))
 		w.create(thingOf("a.dev/v1", "two"))
 		w.Pass(time.Minute)
 		w.called(&since, "make of a.dev/v1 two (create)")
-		w.says("discovery fails", 1)
+		w.is("")
+		w.says("discovery fails", 2)
 		fail()
 		w.Pass(time.Minute)
-		w.says("discovery succeeds again", 1)
+		w.says("discovery succeeds again", 2)
 		w.says("not chosen any more", 0)
 	})
+}
+
+// refusing lets the API server refuse what is asked for at a path.
+func refusing(path string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == path {
+			answer.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(answer, r)
+	}
 }
 
 // stale lets the API server tell of groups what it tells when the server behind them is down.

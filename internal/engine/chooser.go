@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -80,8 +81,9 @@ type chooser struct {
 	ended     chan struct{}
 	serving   sync.WaitGroup
 
-	mu      sync.Mutex
-	looked  bool
+	mu sync.Mutex
+	// unknown is why it is not known what is served; nil when it is.
+	unknown error
 	trouble []error
 	names   []schema.GroupVersionKind
 }
@@ -100,7 +102,7 @@ type chosen struct {
 func newChooser(o *Operator) *chooser {
 	return &chooser{
 		operator: o, catalogue: kube.Catalogue{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
-		resting: map[schema.GroupKind]*past{}, told: map[string]string{}, ended: make(chan struct{}, 1),
+		unknown: errUnknownKinds, resting: map[schema.GroupKind]*past{}, told: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
@@ -133,6 +135,7 @@ func (c *chooser) look(ctx context.Context) {
 		return
 	}
 	if c.tellFailure(err); err != nil {
+		c.noteUnknown(err)
 		return
 	}
 	c.tellUnknown(unknown)
@@ -233,19 +236,28 @@ func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before
 func (c *chooser) note(trouble []error, kinds []selection.Assigned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked, c.trouble, c.names = true, trouble, nil
+	c.unknown, c.trouble, c.names = nil, trouble, nil
 	for _, one := range kinds {
 		c.names = append(c.names, schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind})
 	}
 	c.unsettled = len(trouble) > 0
 }
 
+// noteUnknown keeps why it is not known what is served, unless it was known before: that goes on.
+func (c *chooser) noteUnknown(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unsettled = true; c.unknown != nil {
+		c.unknown = fmt.Errorf("%w: %w", errUnknownKinds, err)
+	}
+}
+
 // ready is nil when every kind that is chosen is served, as the function tells of each.
 func (c *chooser) ready(of func(kind, name string) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.looked {
-		return errUnknownKinds
+	if c.unknown != nil {
+		return c.unknown
 	}
 	if len(c.trouble) > 0 {
 		return c.trouble[0]

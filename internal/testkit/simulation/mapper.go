@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,16 +18,31 @@ type mapper struct {
 	discovery       discovery.DiscoveryInterface
 
 	mu     sync.Mutex
+	groups map[string]*restmapper.APIGroupResources // also those that are not told of any more
 	newest meta.RESTMapper
 }
 
 func newMapper(api discovery.DiscoveryInterface) (*mapper, error) {
-	served, err := restmapper.GetAPIGroupResources(api)
-	if err != nil {
+	m := &mapper{discovery: api, groups: map[string]*restmapper.APIGroupResources{}}
+	if err := m.look(); err != nil {
 		return nil, err
 	}
-	first := restmapper.NewDiscoveryRESTMapper(served)
-	return &mapper{RESTMapper: first, newest: first, discovery: api}, nil
+	m.RESTMapper = m.newest
+	return m, nil
+}
+
+func (m *mapper) look() error {
+	served, err := restmapper.GetAPIGroupResources(m.discovery)
+	if err != nil {
+		return err
+	}
+	for _, group := range served {
+		if len(group.VersionedResources) > 0 { // Else nobody knows now what it has.
+			m.groups[group.Group.Name] = group
+		}
+	}
+	m.newest = restmapper.NewDiscoveryRESTMapper(slices.Collect(maps.Values(m.groups)))
+	return nil
 }
 
 // RESTMapping finds the resource of a kind.
@@ -46,10 +63,8 @@ func ask[V any](m *mapper, question func(meta.RESTMapper) (V, error)) (V, error)
 	if !meta.IsNoMatchError(err) {
 		return found, err
 	}
-	served, err := restmapper.GetAPIGroupResources(m.discovery)
-	if err != nil {
+	if err := m.look(); err != nil {
 		return found, err
 	}
-	m.newest = restmapper.NewDiscoveryRESTMapper(served)
 	return question(m.newest)
 }
