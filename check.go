@@ -52,7 +52,7 @@ func (op *Operator) check() error {
 		found = append(found, declared.check())
 	}
 	found = append(found, op.checkSelected())
-	_, err := op.rights()
+	_, err := op.rights(op.settings.Namespaces)
 	_, unwatched := op.watched()
 	return errors.Join(append(found, err, unwatched, op.checkIndexes())...)
 }

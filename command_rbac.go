@@ -56,10 +56,11 @@ func (op *Operator) roles(flags rbacFlags) ([]any, error) {
 	if made.home == "" {
 		made.home = made.name + "-system"
 	}
+	served := op.settings.Namespaces
 	if flags.namespaces.given() {
-		op.settings.Namespaces = flags.namespaces.parsed
+		served = flags.namespaces.parsed
 	}
-	rights, err := op.rights()
+	rights, err := op.rights(served)
 	if err != nil {
 		return nil, err
 	}

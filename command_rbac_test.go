@@ -36,6 +36,12 @@ func TestRolesArePrinted(t *testing.T) {
 			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
 			"RoleBinding s/n-state",
 		}},
+		"in namespaces by a pattern": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "app-*"}, []string{
+			"ClusterRole n: get list watch patch nodes, patch nodes/status, list watch namespaces, list delete pods, create patch events",
+			"ClusterRoleBinding n",
+			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
+			"RoleBinding s/n-state",
+		}},
 	}
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {

@@ -26,7 +26,7 @@ func (op *Operator) Observe(witness func(engine.Attempt), log *slog.Logger) engi
 		definitions = op.crds
 	}
 	declared := engine.Declared{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
-	declared.Rights, _ = op.rights() // What is wrong with them is a registration mistake.
+	declared.Rights, _ = op.rights(op.settings.Namespaces) // What is wrong with them is a registration mistake.
 	for _, kind := range op.kinds {
 		declared.Kinds = append(declared.Kinds, kind.kind.GVK)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
@@ -69,9 +70,9 @@ func (a access) rules(group, plural string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// rights are what the operator may do: all that it needs, and no more.
-func (op *Operator) rights() (engine.Rights, error) {
-	rights := engine.Rights{Namespaces: op.settings.Namespaces, Home: op.settings.Home}
+// rights are what the operator may do that serves these namespaces: all that it needs, and no more.
+func (op *Operator) rights(served filter.Namespaces) (engine.Rights, error) {
+	rights := engine.Rights{Namespaces: served, Home: op.settings.Home}
 	if op.undefined != nil {
 		return rights, op.undefined
 	}
@@ -83,7 +84,7 @@ func (op *Operator) rights() (engine.Rights, error) {
 		op.allowSelected(&rights, declared, definitions)
 	}
 	op.allowRelated(&rights, definitions)
-	if served := op.settings.Namespaces; !served.All() && !served.Fixed() {
+	if !served.All() && !served.Fixed() {
 		rights.Allow(engine.ClusterWide, rule("", "namespaces", "list", "watch"))
 	}
 	for _, asked := range op.access {
