@@ -37,13 +37,13 @@ type Spaces struct {
 	mu sync.Mutex
 	// over is closed when the cache ends; nil before it starts.
 	over <-chan struct{}
-	// surveyed: it is known which namespaces there are, or that nobody may tell. present are those that are known to be there,
-	// nil if nobody may tell.
-	surveyed bool
-	present  map[string]bool
-	rooms    map[string]*room
-	spreads  map[spreadKey]*spread
-	indexed  []indexed
+	// surveyed: it is known which namespaces are to be watched. listed: it is known which there are; present are those.
+	// told: it was said that nobody may tell.
+	surveyed, listed, told bool
+	present                map[string]bool
+	rooms                  map[string]*room
+	spreads                map[spreadKey]*spread
+	indexed                []indexed
 }
 
 // NewSpaces makes a cache of the namespaces that are served. The options are those of its watches in each; what they say of
@@ -55,7 +55,7 @@ func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespa
 	}
 	s := &Spaces{
 		served: served, log: log, options: options, config: config, started: make(chan struct{}),
-		rooms: map[string]*room{}, spreads: map[spreadKey]*spread{},
+		present: map[string]bool{}, rooms: map[string]*room{}, spreads: map[spreadKey]*spread{},
 	}
 	wide := options
 	wide.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
@@ -128,10 +128,7 @@ func (s *Spaces) survey(ctx context.Context) error {
 func (s *Spaces) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.surveyed = true
-	if s.present == nil {
-		s.present = map[string]bool{}
-	}
+	s.surveyed, s.listed = true, true
 }
 
 // mayNotSurvey tells once that only the namespaces which are named outright are served.
@@ -139,9 +136,10 @@ func (s *Spaces) mayNotSurvey(err error) {
 	resource, refused := refusal(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !refused || resource != (schema.GroupResource{Resource: "namespaces"}) || s.surveyed {
+	if !refused || resource != (schema.GroupResource{Resource: "namespaces"}) || s.told || s.listed {
 		return
 	}
+	s.told = true
 	named := s.served.Names()
 	if len(named) == 0 {
 		s.log.Error("no namespace can be served: the operator may not list and watch namespaces, which it needs to find those that match; give it that right, or name namespaces outright",
@@ -167,9 +165,6 @@ func refusal(err error) (schema.GroupResource, bool) {
 func (s *Spaces) appear(ctx context.Context, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.present == nil {
-		s.present = map[string]bool{}
-	}
 	s.present[name] = true
 	if s.served.Match(name) {
 		s.openLocked(ctx, name)
@@ -194,7 +189,7 @@ func (s *Spaces) Gone(namespace string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.surveyed && s.present != nil && !s.present[namespace]
+	return s.listed && !s.present[namespace]
 }
 
 // openLocked begins to watch a namespace, if it is not watched yet. One of the same name that is gone is waited for: see close.
