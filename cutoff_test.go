@@ -110,24 +110,10 @@ func watchMetric(namespace string, healthy int) string {
 func answers(t *testing.T, address string, code int, words string) {
 	t.Helper()
 	cluster.Eventually(t, address+" says "+words, func(ctx context.Context) error {
-		got, text, err := fetch(ctx, address)
+		got, text, err := cluster.Fetch(ctx, address)
 		if err == nil && (got != code || !strings.Contains(text, words)) {
 			err = fmt.Errorf("%d: %.200s", got, text)
 		}
 		return err
 	})
-}
-
-func fetch(ctx context.Context, address string) (code int, text string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return 0, "", err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	all, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(all), err
 }

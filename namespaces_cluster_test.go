@@ -82,7 +82,7 @@ func (w *world) namespacesComeAndGo(t *testing.T) {
 	answers(t, shown, http.StatusOK, watchMetric("app-2", 1))
 	w.Kubectl(t, "", "delete", "namespace", "app-2", "--wait")
 	cluster.Eventually(t, "the watch of a namespace that is gone is forgotten", func(ctx context.Context) error {
-		_, text, err := fetch(ctx, shown)
+		_, text, err := cluster.Fetch(ctx, shown)
 		if err == nil && strings.Contains(text, watchMetric("app-2", 1)) {
 			err = errors.New("it is not")
 		}

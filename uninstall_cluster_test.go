@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -98,18 +97,9 @@ func freeAddress(t *testing.T) string {
 func (w *world) metrics(t *testing.T, address string) (shown string) {
 	t.Helper()
 	cluster.Eventually(t, "metrics are shown", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		if shown = string(text); answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", answer.Status, shown)
+		code, text, err := cluster.Fetch(ctx, "http://"+address+"/metrics")
+		if shown = text; err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d: %s", code, shown)
 		}
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -269,17 +268,8 @@ func (s *survivorWorld) until(t *testing.T, what string, holds func() bool) {
 func (s *survivorWorld) answers(t *testing.T, address string, code int, words string) {
 	t.Helper()
 	s.until(t, fmt.Sprintf("%s answers %d %s", address, code, words), func() bool {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-		if err != nil {
-			return false
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false
-		}
-		defer func() { _ = answer.Body.Close() }()
-		text, err := io.ReadAll(answer.Body)
-		return err == nil && answer.StatusCode == code && strings.Contains(string(text), words)
+		got, text, err := cluster.Fetch(t.Context(), address)
+		return err == nil && got == code && strings.Contains(text, words)
 	})
 }
 

@@ -45,15 +45,8 @@ func (s *Standby) Start(ctx context.Context) error {
 
 // warmChosen fills the caches of what selections choose, until this replica is elected: then the operator goes on with them.
 func (s *Standby) warmChosen(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-s.Operator.Election.Elected:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	c := newChooser(s.Operator)
 	c.serve = func(ctx context.Context, one *chosen) {
 		s.fill(ctx, Watched{GVK: one.GVK, New: one.New})
@@ -101,15 +94,8 @@ func (s *Standby) warm(ctx context.Context, kind Watched) {
 
 // awaitVanishing returns true when the kind is not served any more, and false when the replica is elected or ends before.
 func (s *Standby) awaitVanishing(ctx context.Context, kind Watched) bool {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.Operator.Election.before(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-s.Operator.Election.Elected:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	return s.Operator.awaitVanishing(ctx, Kind{GVK: kind.GVK}) && s.Operator.Election.waiting()
 }
 
@@ -196,6 +182,19 @@ func (e Election) waiting() bool {
 	default:
 		return e.Elected != nil
 	}
+}
+
+// before is a context that ends when this replica is elected. It must be cancelled.
+func (e Election) before(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-e.Elected:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // lost tells whether this replica was elected and may not act any more, or cannot know.
