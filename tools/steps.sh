@@ -42,7 +42,7 @@ in_module() {
 modules() {
 	echo .
 	local file
-	for file in operators/*/go.mod tools/go.mod devcluster/go.mod; do
+	for file in awslab/go.mod credential/ssm/go.mod operators/*/go.mod tools/go.mod devcluster/go.mod; do
 		dirname "$file"
 	done
 }

@@ -1,0 +1,3 @@
+module github.com/einmal-operators/einmal/awslab
+
+go 1.26.0
