@@ -10,6 +10,7 @@ library_alone() {
 }
 
 step "the library alone, as its users get it" library_alone
+step "servers for the tests of operators/tenant" tools/servers.sh
 for module in $(modules); do
 	step "tests of $module" in_module "$module" go test -race -shuffle=on -timeout 40m -skip '^TestWhateverGoesWrong' ./...
 done

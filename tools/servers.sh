@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Finds the servers that operators/tenant is run and tested with, PostgreSQL and Redis or Valkey, installs by apt-get those
+# that are missing, where it may, and prints where they are.
+set -euo pipefail
+
+readonly oldest_postgres=13 oldest_redis=7
+
+usage() {
+	cat <<END
+Usage: tools/servers.sh [--help]
+
+Finds the programs of a PostgreSQL server ($oldest_postgres or later: initdb, pg_ctl, postgres) and a redis-server or
+valkey-server ($oldest_redis or later). What is missing is installed by apt-get, if this user is root or has sudo without
+a password; else it says what to install, and exits with 1. No service of theirs is started: tests
+and "make run" start servers of their own, on ports of their own.
+
+Where it looks, in this order:
+  PostgreSQL   the folder \$EINMAL_POSTGRES_BIN, the PATH, /usr/lib/postgresql/*/bin
+  Redis        the program \$EINMAL_REDIS_SERVER, redis-server and valkey-server on the PATH
+
+Prints two lines, EINMAL_POSTGRES_BIN=FOLDER and EINMAL_REDIS_SERVER=PROGRAM; all else goes to standard error.
+END
+}
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+	say "servers.sh: $*"
+	exit 1
+}
+
+# recent PROGRAM OLDEST tells whether a program is there and new enough. They say "postgres (PostgreSQL) 15.18" and
+# "Redis server v=7.0.15 sha=…" of themselves.
+recent() {
+	local found
+	[[ -x $1 ]] || return
+	found=$("$1" --version 2>/dev/null | sed -nE 's/^(postgres \(PostgreSQL\) |.* server v=)([0-9]+).*/\2/p')
+	[[ -n $found ]] && ((found >= $2))
+}
+
+postgres_in() { [[ -x $1/initdb && -x $1/pg_ctl ]] && recent "$1/postgres" "$oldest_postgres"; }
+
+# find_postgres prints the folder of the programs of a PostgreSQL server, or nothing.
+find_postgres() {
+	local folder
+	if [[ -n ${EINMAL_POSTGRES_BIN:-} ]]; then
+		postgres_in "$EINMAL_POSTGRES_BIN" ||
+			die "EINMAL_POSTGRES_BIN=$EINMAL_POSTGRES_BIN has no initdb, pg_ctl and postgres of version $oldest_postgres or later: correct or unset it"
+		echo "$EINMAL_POSTGRES_BIN"
+		return
+	fi
+	while read -r folder; do
+		if postgres_in "$folder"; then
+			echo "$folder"
+			return
+		fi
+	done < <(tr : '\n' <<<"$PATH"; printf '%s\n' /usr/lib/postgresql/*/bin | sort -Vr)
+}
+
+# find_redis prints the program of a Redis or Valkey server, or nothing.
+find_redis() {
+	local folder name
+	if [[ -n ${EINMAL_REDIS_SERVER:-} ]]; then
+		recent "$EINMAL_REDIS_SERVER" "$oldest_redis" ||
+			die "EINMAL_REDIS_SERVER=$EINMAL_REDIS_SERVER is no redis-server or valkey-server of version $oldest_redis or later: correct or unset it"
+		echo "$EINMAL_REDIS_SERVER"
+		return
+	fi
+	while read -r folder; do
+		for name in redis-server valkey-server; do
+			if recent "$folder/$name" "$oldest_redis"; then
+				echo "$folder/$name"
+				return
+			fi
+		done
+	done < <(tr : '\n' <<<"$PATH")
+}
+
+# as_root COMMAND… runs a command as root, without asking for a password.
+as_root() {
+	if ((EUID == 0)); then
+		"$@"
+	else
+		sudo -n "$@"
+	fi
+}
+
+may_install() {
+	command -v apt-get >/dev/null && { ((EUID == 0)) || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+}
+
+# install SERVICE PACKAGE… installs the first of the packages that apt knows, and keeps its service from being started: now, by
+# /usr/sbin/policy-rc.d, which Debian's scripts ask; and at the next boot.
+install() {
+	local service=$1 package chosen='' policy=/usr/sbin/policy-rc.d
+	shift
+	for package; do
+		if [[ -z $chosen ]] && apt-cache show "$package" >/dev/null 2>&1; then chosen=$package; fi
+	done
+	[[ -n $chosen ]] || return
+	say "Installing the package $chosen"
+	if [[ ! -e $policy ]]; then
+		trap "as_root rm -f $policy" EXIT
+		printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+		as_root chmod 755 "$policy"
+	fi
+	as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -q -y --no-install-recommends \
+		-o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$chosen" >&2 || say "apt-get could not install $chosen"
+	if [[ -d /run/systemd/system ]]; then as_root systemctl disable --now "$service" >&2 || true; fi
+}
+
+main() {
+	case ${1:-} in
+	-h | --help) usage && return ;;
+	'') ;;
+	*) die "unknown argument $1; see tools/servers.sh --help" ;;
+	esac
+	local postgres redis
+	postgres=$(find_postgres)
+	redis=$(find_redis)
+	if [[ -z $postgres || -z $redis ]] && may_install; then
+		say "Reading the lists of packages"
+		as_root apt-get update -q -o DPkg::Lock::Timeout=120 >&2 || say "apt-get update failed; trying with the lists that there are"
+		if [[ -z $postgres ]]; then install postgresql postgresql && postgres=$(find_postgres); fi
+		if [[ -z $redis ]]; then install redis-server redis-server valkey-server && redis=$(find_redis); fi
+	fi
+	[[ -n $postgres ]] ||
+		die "there is no PostgreSQL server $oldest_postgres or later: install one (Debian, Ubuntu: apt-get install postgresql;" \
+			"Fedora: dnf install postgresql-server; macOS: brew install postgresql), or name the folder of its programs in EINMAL_POSTGRES_BIN"
+	[[ -n $redis ]] ||
+		die "there is no redis-server or valkey-server $oldest_redis or later: install one (Debian, Ubuntu: apt-get install redis-server;" \
+			"Fedora: dnf install valkey; macOS: brew install redis), or name the program in EINMAL_REDIS_SERVER"
+	printf 'EINMAL_POSTGRES_BIN=%s\nEINMAL_REDIS_SERVER=%s\n' "$postgres" "$redis"
+}
+
+main "$@"
