@@ -1,0 +1,59 @@
+package servers
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// process is a server that runs.
+type process struct {
+	command *exec.Cmd
+	ended   chan struct{} // Closed when it has ended.
+}
+
+// start starts a server that writes to a log.
+func start(command *exec.Cmd, log string) (*process, error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", command.Path, err)
+	}
+	defer func() { _ = file.Close() }() // The process has it open by itself.
+	command.Stdout, command.Stderr = file, file
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", command.Path, err)
+	}
+	running := &process{command: command, ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // How it ended is in its log.
+		close(running.ended)
+	}()
+	return running, nil
+}
+
+// stop sends a signal, and waits until the process has ended. It is killed when that takes too long.
+func (p *process) stop(signal syscall.Signal) error {
+	_ = p.command.Process.Signal(signal) // It may have ended already.
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(10 * time.Second):
+		_ = p.command.Process.Kill()
+		<-p.ended
+		return fmt.Errorf("%s did not end when it was told to, and was killed", p.command.Path)
+	}
+}
+
+// freePort is a port of 127.0.0.1 that nobody listens on.
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It takes no time.
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
+}
