@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // What keeps a user from having its credential until a person has looked, beside ErrConflict and ErrInvalid. Nothing was written.
 var (
 	// ErrMissing: the other system has the user, and the store has no credential. That never comes from a crash: the credential was
-	// deleted, or lost. Restore it, or ask for another with Policy.Missing.
+	// deleted, or lost. Restore it, or ask for another with Policy.ReplaceMissing.
 	ErrMissing = errors.New("the user is there, and its credential is not")
-	// ErrDrifted: the other system does not accept the stored password, and Policy.Drift says to leave that.
+	// ErrDrifted: the other system does not accept the stored password, and Policy.LeaveDrift says to leave that.
 	ErrDrifted = errors.New("the stored password is not the one that is in use")
 )
 
@@ -29,147 +31,250 @@ func Blocked(err error) bool {
 	return false
 }
 
-// State is what another system has of a user.
-type State string
-
-// The states of a user. A System that cannot tell returns an error: only its own word that there is no such user is Absent, and only
-// its own word that the password is wrong is Refused.
-const (
-	// Absent: there is no such user.
-	Absent State = "absent"
-	// Accepted: the user is there for this owner, and the password is right.
-	Accepted State = "accepted"
-	// Refused: the user is there for this owner, and the password is wrong.
-	Refused State = "refused"
-	// Present: the user is there for this owner, and nobody can tell whether the password is right: there is none to try, or the
-	// system lets nobody try.
-	Present State = "present"
-	// Foreign: the user is there for another owner.
-	Foreign State = "foreign"
-	// Unmarked: the user is there, and nothing tells whose it is.
-	Unmarked State = "unmarked"
-)
-
-// System is where users have credentials: a database, a cache. Its methods may be called at the same time, and again after any
-// error. Errors hold no password.
-type System interface {
-	// Observe tells what there is of a user. With a password it is tried whether it is right; the zero Password is none.
-	Observe(ctx context.Context, owner Owner, username string, password Password) (State, error)
-	// Create makes the user with the owner's mark, or returns an error if it is there.
-	Create(ctx context.Context, owner Owner, credential Record) error
-	// Set gives a user that is there the password and the owner's mark.
-	Set(ctx context.Context, owner Owner, credential Record) error
-}
-
 // Policy is what may be done about what no crash leaves behind. The zero value changes the password of a user to the stored one, generates
 // none for a user that is there, and takes over no user that carries no mark.
 type Policy struct {
 	// LeaveDrift leaves a password that is not the stored one as it is, with ErrDrifted.
 	LeaveDrift bool
-	// ReplaceMissing generates another credential for a user whose credential the store has lost. Whoever uses the old one is locked
-	// out.
+	// ReplaceMissing generates another credential for a user whose credential the store has lost. Where there is an Alternate user that may
+	// not log in, or a user can have two passwords, who uses the old one goes on until the overlap ends; else it is locked out.
 	ReplaceMissing bool
 	// Adopt takes over a user without a mark, and gives it the stored password. One that another owner has marked is never taken over.
 	Adopt bool
 }
 
-// User is a user of another system with a credential that is generated once.
+// DefaultOverlap is how long the credential before a rotation stays in use if nothing else is said.
+const DefaultOverlap = 24 * time.Hour
+
+// User is a user of another system with a credential that is generated once, and rotated by request.
 type User struct {
 	Once
 
 	System System
 	Policy Policy
+	// Overlap is how long, from when readers get a record, the one before it is accepted too; 0 is DefaultOverlap. The system must be a
+	// Rotator, else it does not end.
+	Overlap time.Duration
+	// InPlace rotates without an overlap, and without the Alternate: who has the old password cannot log in any more.
+	InPlace bool
+	// Proven tells that the system has accepted the latest record not long ago, so that the password need not be tried again: it is only looked
+	// whether the user is there.
+	Proven bool
 }
 
-// Converge makes the system have the user with the stored credential: it looks, decides, and does what is missing, the store first. It
-// returns the credential when the system accepts it. Calling it again, at the same time, or after any error is safe. Where all is as it
-// should be it writes nothing.
+// Outcome is what a user has after a convergence.
+type Outcome struct {
+	// Record is the latest one, which the system accepts and readers get.
+	Record
+	// Until is when the credential before it is taken out of use; the zero time if nothing but the Record is accepted.
+	Until time.Time
+	// Waits tells that the Request is not answered yet, since the overlap of the rotation before it lasts. It is answered by the first
+	// convergence after Until.
+	Waits bool
+	// Verified tells that the system has accepted the password in this convergence, and did not only say that it has the user.
+	Verified bool
+}
+
+// Converge makes the system have the user with the stored credential: it looks, decides, and does what is missing, the store first, then
+// the system, and readers last. It returns the credential when the system accepts it. Calling it again, at the same time, or after any
+// error is safe. Where all is as it should be it writes nothing.
 //
 // What it decides is a table, in docs/concepts/credentials.md.
-func (u User) Converge(ctx context.Context) (Record, error) {
-	stored, err := u.Read(ctx)
-	lost := errors.Is(err, ErrNotFound)
-	if err != nil && !lost {
-		return Record{}, err
-	}
-	state, err := u.observe(ctx, stored)
+func (u User) Converge(ctx context.Context) (Outcome, error) {
+	stored, err := u.read(ctx)
 	if err != nil {
-		return Record{}, err
+		return Outcome{}, err
 	}
-	do, err := u.Policy.decide(lost, state)
+	latest := stored.latest()
+	if latest.Generation == 0 {
+		return u.first(ctx)
+	}
+	outcome, err := u.settle(ctx, stored)
+	drifted := errors.Is(err, ErrDrifted)
+	if err != nil && !drifted || !u.rotates(latest) {
+		return outcome, err
+	}
+	if outcome.Waits = !outcome.Until.IsZero(); outcome.Waits {
+		return outcome, nil
+	}
+	next, err := u.generate(ctx, latest.Generation+1, u.next(latest))
 	if err != nil {
-		return Record{}, fmt.Errorf("user %s: %w", u.Username, err)
+		return Outcome{}, err
 	}
-	if do == nothing {
-		return stored, nil
-	}
-	if lost {
-		if stored, err = u.generate(ctx); err != nil {
-			return Record{}, err
-		}
-	}
-	if err := u.apply(ctx, do, stored); err != nil {
-		return Record{}, err
-	}
-	return stored, u.prove(ctx, stored)
+	next.Records = append([]Record{latest}, next.Records...)
+	return u.settle(ctx, next)
 }
 
-func (u User) observe(ctx context.Context, stored Record) (State, error) {
-	state, err := u.System.Observe(ctx, u.Owner, u.Username, stored.Password)
+// next is the user whom the record of a rotation is for.
+func (u User) next(latest Record) string {
+	if u.InPlace {
+		return latest.Username
+	}
+	return u.Once.next(latest)
+}
+
+// first generates the first record, where the system says that there is no user, or it may be replaced.
+func (u User) first(ctx context.Context) (Outcome, error) {
+	username := ""
+	for _, login := range u.logins() {
+		state, err := u.observe(ctx, Record{Username: login})
+		if err != nil {
+			return Outcome{}, err
+		}
+		if _, err := u.Policy.decide(situation{lost: true, state: state}); err != nil {
+			return Outcome{}, fmt.Errorf("user %s: %w", login, err)
+		}
+		if username == "" && (state == Absent || state == Retired) {
+			username = login
+		}
+	}
+	if username == "" {
+		username = u.Username
+	}
+	first, err := u.generate(ctx, 1, username)
 	if err != nil {
-		return "", fmt.Errorf("look for the user %s: %w", u.Username, err)
+		return Outcome{}, err
+	}
+	return u.settle(ctx, first)
+}
+
+// settle makes the system and the readers have the latest record.
+func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
+	outcome := Outcome{Record: stored.latest()}
+	state, err := u.give(ctx, stored)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome.Verified = state == Accepted
+	since, err := u.publish(ctx, stored)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome.Until, err = u.supersede(ctx, outcome.Record, since)
+	return outcome, err
+}
+
+// give gives the system the latest record, where it has not got it, and shows that it has then.
+func (u User) give(ctx context.Context, stored stored) (State, error) {
+	latest := stored.latest()
+	state, err := u.look(ctx, stored)
+	if err != nil {
+		return "", err
+	}
+	do, err := u.Policy.decide(situation{state: state, unfinished: stored.unpublished()})
+	if err != nil {
+		return "", fmt.Errorf("user %s: %w", latest.Username, err)
+	}
+	switch do {
+	case create:
+		err = u.System.Create(ctx, u.Owner, latest)
+	case set:
+		keep := !u.InPlace && u.Alternate == "" && (stored.unpublished() || time.Now().Before(u.until(stored.Since)))
+		err = u.System.Set(ctx, u.Owner, Assignment{Record: latest, Keep: keep, Previous: stored.previous()})
+	case nothing:
+		return state, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
+	}
+	return u.prove(ctx, latest)
+}
+
+// look looks for the user of the latest record, and tries the password if that is due.
+func (u User) look(ctx context.Context, stored stored) (State, error) {
+	latest := stored.latest()
+	if u.Proven && u.Generation == latest.Generation && !stored.unpublished() {
+		latest.Password = Password{}
+	}
+	return u.observe(ctx, latest)
+}
+
+// until is when what was in use before a record is taken out of use, if readers get the record since then.
+func (u User) until(since time.Time) time.Time {
+	switch {
+	case u.InPlace:
+		return since
+	case u.Overlap == 0:
+		return since.Add(DefaultOverlap)
+	default:
+		return since.Add(u.Overlap)
+	}
+}
+
+// supersede takes what was in use before the latest record out of use, if it is time, and else tells when that is.
+func (u User) supersede(ctx context.Context, latest Record, since time.Time) (time.Time, error) {
+	system, is := u.System.(Rotator)
+	if !is {
+		return time.Time{}, nil
+	}
+	others := slices.DeleteFunc(u.logins(), func(login string) bool { return login == latest.Username })
+	accepts, err := system.Superseded(ctx, u.Owner, latest, others)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look what is accepted beside the user %s: %w", latest.Username, err)
+	}
+	if !accepts {
+		return time.Time{}, nil
+	}
+	if until := u.until(since); time.Now().Before(until) {
+		return until, nil
+	}
+	if err := system.Retire(ctx, u.Owner, latest, others); err != nil {
+		return time.Time{}, fmt.Errorf("take out of use what was before the user %s: %w", latest.Username, err)
+	}
+	return time.Time{}, nil
+}
+
+func (u User) observe(ctx context.Context, record Record) (State, error) {
+	state, err := u.System.Observe(ctx, u.Owner, record.Username, record.Password)
+	if err != nil {
+		return "", fmt.Errorf("look for the user %s: %w", record.Username, err)
 	}
 	return state, nil
 }
 
-func (u User) apply(ctx context.Context, do action, stored Record) error {
-	if do == create {
-		if err := u.System.Create(ctx, u.Owner, stored); err != nil {
-			return fmt.Errorf("create the user %s: %w", u.Username, err)
-		}
-		return nil
-	}
-	if err := u.System.Set(ctx, u.Owner, stored); err != nil {
-		return fmt.Errorf("set the password of the user %s: %w", u.Username, err)
-	}
-	return nil
-}
-
 // prove shows that the system accepts what it was given.
-func (u User) prove(ctx context.Context, stored Record) error {
-	state, err := u.observe(ctx, stored)
+func (u User) prove(ctx context.Context, given Record) (State, error) {
+	state, err := u.observe(ctx, given)
 	if err == nil && state != Accepted && state != Present {
-		err = fmt.Errorf("user %s is %s: %w", u.Username, state, ErrUnproven)
+		err = fmt.Errorf("user %s is %s: %w", given.Username, state, ErrUnproven)
 	}
-	return err
+	return state, err
 }
 
 // action is what is to be done in the other system, after the store has a credential.
 type action string
 
 const (
-	nothing action = "nothing"
+	nothing action = "leave"
 	create  action = "create"
-	set     action = "set"
+	set     action = "set the password of"
 )
 
-// decide is the table of tenant-and-database.md §2 for one system: what is done about a user, given whether the store has lost, or
-// never had, its credential.
-func (p Policy) decide(lost bool, state State) (action, error) {
+// situation is what there is of a user.
+type situation struct {
+	// lost tells that the store has lost, or never had, its credential.
+	lost  bool
+	state State
+	// unfinished tells that the system may never have been given the credential: it was stored just now, or what was to follow was broken off.
+	unfinished bool
+}
+
+// decide is the table of tenant-and-database.md §2 for one system: what is done about a user.
+func (p Policy) decide(is situation) (action, error) {
 	switch {
-	case state == Absent:
+	case is.state == Absent:
 		return create, nil
-	case state == Foreign:
+	case is.state == Foreign:
 		return "", fmt.Errorf("the system has it marked for another owner: %w", ErrConflict)
-	case state == Unmarked && !p.Adopt:
+	case is.state == Unmarked && !p.Adopt:
 		return "", fmt.Errorf("the system has it without a mark: %w; remove it, or allow to adopt it", ErrConflict)
-	case lost && !p.ReplaceMissing:
+	case is.lost && !p.ReplaceMissing:
 		return "", ErrMissing
-	case state == Unmarked:
+	case is.state == Unmarked:
 		return set, nil // So it gets its mark.
-	case state == Accepted, state == Present && !lost:
+	case is.state == Accepted, is.state == Present && !is.lost:
 		return nothing, nil
-	case p.LeaveDrift && !lost:
+	case p.LeaveDrift && !is.lost && !is.unfinished:
 		return "", ErrDrifted
 	default:
 		return set, nil

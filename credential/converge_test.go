@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/credential"
 )
@@ -41,8 +40,7 @@ type came struct {
 // matters there. What is blocked has written nothing; and after each row that is not blocked, another convergence writes nothing.
 func TestTheDecisionTable(t *testing.T) {
 	t.Parallel()
-	good := map[string]string{"username": "app", "password": "stored"}
-	stores := map[string]map[string]string{"none": nil, "good": good, "malformed": {"username": "app"}, "of another user": {"username": "x", "password": "p"}}
+	stores := map[string]map[string]string{"none": nil, "good": good("stored"), "malformed": {"username": "app"}, "of another user": with(good("p"), "username", "x")}
 	ours, theirs := testOwner().String(), "other/x/y"
 	leave, replace, adopt := credential.Policy{LeaveDrift: true}, credential.Policy{ReplaceMissing: true}, credential.Policy{Adopt: true}
 	both := credential.Policy{ReplaceMissing: true, Adopt: true}
@@ -51,7 +49,7 @@ func TestTheDecisionTable(t *testing.T) {
 		policy                credential.Policy
 		want                  came
 	}{
-		{"none", "", "", credential.Policy{}, came{Generated: 1, Stored: 1, Set: 1, Tried: 1}},
+		{"none", "", "", credential.Policy{}, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
 		{"good", "", "", credential.Policy{}, came{Set: 1, Tried: 1}},
 		{"good", ours, "stored", credential.Policy{}, came{Tried: 1}},
 		{"good", ours, "other", credential.Policy{}, came{Set: 1, Tried: 2}},
@@ -59,7 +57,7 @@ func TestTheDecisionTable(t *testing.T) {
 		{"good", ours, "stored", leave, came{Tried: 1}},
 		{"none", ours, "lost", credential.Policy{}, came{Err: credential.ErrMissing}},
 		{"none", ours, "lost", leave, came{Err: credential.ErrMissing}},
-		{"none", ours, "lost", replace, came{Generated: 1, Stored: 1, Set: 1, Tried: 1}},
+		{"none", ours, "lost", replace, came{Generated: 1, Stored: 2, Set: 1, Tried: 2}},
 		{"malformed", ours, "stored", replace, came{Err: credential.ErrInvalid}},
 		{"malformed", "", "", replace, came{Err: credential.ErrInvalid}},
 		{"of another user", ours, "stored", replace, came{Err: credential.ErrInvalid}},
@@ -69,7 +67,7 @@ func TestTheDecisionTable(t *testing.T) {
 		{"none", "", "x", replace, came{Err: credential.ErrConflict}},
 		{"good", "", "x", adopt, came{Set: 1, Tried: 1}},
 		{"none", "", "x", adopt, came{Err: credential.ErrMissing}},
-		{"none", "", "x", both, came{Generated: 1, Stored: 1, Set: 1, Tried: 1}},
+		{"none", "", "x", both, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
 	} {
 		t.Run(fmt.Sprintf("store %s, mark %q, password %q, %+v", row.store, row.mark, row.password, row.policy), func(t *testing.T) {
 			t.Parallel()
@@ -93,14 +91,18 @@ func TestTheDecisionTable(t *testing.T) {
 	}
 }
 
-// plant makes a Secret of ours with this in it; nil is none.
+// plant makes Secrets of ours with this in them, that of the first generation and that for readers; nil is none.
 func (f *fixture) plant(t *testing.T, data map[string]string) {
 	t.Helper()
 	if data == nil {
 		return
 	}
-	if err := f.api.Create(t.Context(), planted(testOwner().String(), data)); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"app-db", "app-db.g1"} {
+		secret := planted(testOwner().String(), data)
+		secret.Name = name
+		if err := f.api.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -109,11 +111,10 @@ func sameError(want, got error) bool { return errors.Is(got, want) || errors.Is(
 // converge converges a user and tells what that did. What is accepted in the end is what the store has.
 func (f *fixture) converge(t *testing.T, user credential.User, known *users) came {
 	t.Helper()
-	generated, writes, tried, version := f.generated, known.writes, known.proofs, f.version(t)
+	generated, stores, writes, tried := f.generated, f.store.writes, known.writes, known.proofs
 	got, err := user.Converge(t.Context())
-	now := came{Err: err, Generated: f.generated - generated, Set: known.writes - writes, Tried: known.proofs - tried}
-	if f.version(t) != version {
-		now.Stored = 1
+	now := came{
+		Err: err, Generated: f.generated - generated, Stored: f.store.writes - stores, Set: known.writes - writes, Tried: known.proofs - tried,
 	}
 	if credential.Blocked(err) != (err != nil) {
 		t.Errorf("%v: blocked is %t", err, credential.Blocked(err))
@@ -121,22 +122,12 @@ func (f *fixture) converge(t *testing.T, user credential.User, known *users) cam
 	if err != nil {
 		return now
 	}
-	stored, err := user.Read(t.Context())
-	if had := known.had("app"); err != nil || stored != got || had[len(had)-1] != stored.Password.Reveal() {
+	stored, err := f.store.Read(t.Context(), "app-db", testOwner(), 1)
+	had := known.had("app")
+	if err != nil || len(stored.Records) != 1 || stored.Published != 1 || stored.Records[0] != got.Record || had[len(had)-1] != got.Password.Reveal() {
 		t.Errorf("the system has another password than the store: %v", err)
 	}
 	return now
-}
-
-// version is that of the Secret, "" if there is none.
-func (f *fixture) version(t *testing.T) string {
-	t.Helper()
-	secret := planted("", nil)
-	err := f.api.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	return secret.ResourceVersion
 }
 
 // tenant-and-database.md §2, protocol 2: an error is not absence. Who does not answer decides nothing, and a lost answer is caught up with.
@@ -144,7 +135,7 @@ func TestWhatIsNotKnownDecidesNothing(t *testing.T) {
 	t.Parallel()
 	f, known := newFixture(t), &users{}
 	user := credential.User{Once: f.once(), System: silent{users: known, observes: errBroken}}
-	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || credential.Blocked(err) || f.generated+known.writes > 0 || f.version(t) != "" {
+	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || credential.Blocked(err) || f.generated+known.writes+f.store.writes > 0 {
 		t.Errorf("a system that does not answer: %v, %d generated", err, f.generated)
 	}
 	f.store.reads = []error{errBroken}

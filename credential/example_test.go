@@ -49,7 +49,7 @@ func userOf(c *einmal.Change[app]) credential.Once {
 
 // A password is generated once for each app, whatever happens to the app, its status or the operator.
 func ExampleOnce_Ensure() {
-	op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+	op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
 	declareApps(op, nil)
 	// op.Main()
 

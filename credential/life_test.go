@@ -57,10 +57,10 @@ func (u *users) Create(ctx context.Context, owner credential.Owner, record crede
 	if len(u.had(record.Username)) > 0 {
 		return errors.New("the user is there")
 	}
-	return u.Set(ctx, owner, record)
+	return u.Set(ctx, owner, credential.Assignment{Record: record})
 }
 
-func (u *users) Set(_ context.Context, owner credential.Owner, record credential.Record) error {
+func (u *users) Set(_ context.Context, owner credential.Owner, record credential.Assignment) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.passwords == nil {
@@ -91,7 +91,7 @@ func (o observed) Create(ctx context.Context, owner credential.Owner, record cre
 	})
 }
 
-func (o observed) Set(ctx context.Context, owner credential.Owner, record credential.Record) error {
+func (o observed) Set(ctx context.Context, owner credential.Owner, record credential.Assignment) error {
 	return o.process.Effect("set the password of "+record.Username, func() (any, error) {
 		return record.Password.Reveal(), o.users.Set(ctx, owner, record)
 	})
@@ -107,7 +107,7 @@ func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		known := &users{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
 			declareApps(op, observed{known, p})
 			return op
 		})
@@ -136,7 +136,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	real := cluster.Start(t)
 	known, log := &users{}, &syncedLog{}
 	operator := func() *einmal.Operator {
-		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"),
+		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"),
 			einmal.Logger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		declareApps(op, known)
 		return op
@@ -144,7 +144,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	installed(t, real, operator())
 	account := real.Account(t, "apps",
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"apps", "apps/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update"}})
 	planted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "planted-db"},
 		StringData: map[string]string{"username": "planted", "password": "known-to-somebody"},
@@ -153,7 +153,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	const manifest = "{apiVersion: example.com/v1, kind: App, metadata: {name: one, namespace: default}}"
-	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-db"}}
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-db.g1"}}
 	handled := func(n int) {
 		t.Helper()
 		cluster.Until(t, "the app is handled", func() bool { return strings.Count(log.String(), "handler=user") >= n && len(known.had("one")) > 0 })
@@ -250,15 +250,15 @@ func TestAHandlerThatGeneratesWheneverItRunsIsFound(t *testing.T) {
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
 		known := &users{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create"))
+			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
 			apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
 			apps.OnCreate("user", func(ctx context.Context, c *einmal.Change[app]) error {
 				password, err := credential.Generate()
 				if err != nil {
 					return err
 				}
-				once, made := userOf(c), credential.Record{Username: c.Object.Name, Password: password}
-				if err := (observed{known, p}).Set(ctx, once.Owner, made); err != nil {
+				once, made := userOf(c), credential.Record{Username: c.Object.Name, Password: password, Generation: 1}
+				if err := (observed{known, p}).Set(ctx, once.Owner, credential.Assignment{Record: made}); err != nil {
 					return err
 				}
 				err = once.Store.Create(ctx, once.Name, once.Owner, made)

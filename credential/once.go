@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrUnsettled tells that the store says both that a name is taken and that nothing is there: it has not settled, or somebody deletes what
 // is there. Nothing was generated in vain that anybody could use; call again later.
 var ErrUnsettled = errors.New("the store is not settled: call again later")
 
-// Once is a credential that is generated once.
+// Once is a credential that is generated once, and again when somebody asks for that in words.
 type Once struct {
 	Store Store
 	// Name is where the store keeps it. It is made of what does not change: never of a status or of chance.
@@ -18,58 +19,137 @@ type Once struct {
 	Owner Owner
 	// Username is whom it is for. A record of another user is ErrInvalid.
 	Username string
+	// Alternate is a second user of the same rights, where a user has one password only: rotations go from one to the other. "" is none.
+	Alternate string
 	// Generate makes the password; nil is the function Generate.
 	Generate func() (Password, error)
+	// Request is the id of a rotation, which whoever asks for one chooses. A record is generated in answer to each id that is not the one
+	// of the latest record; the same id asks for nothing more, and neither does "". It is stored with the record, so it must not be secret.
+	Request string
+	// Generation is the latest one that is known to be stored, such as from a status; 0 if none is known. If the store does not show it, that
+	// is an error instead of a reason to generate.
+	Generation int
 }
 
-// Ensure returns the credential from the store, and generates it if the store says that there is none. It returns only what the store
-// has acknowledged or gives back. Calling it again, at the same time, or after any error is safe, and returns the same. Of errors see
-// Blocked.
+// Ensure returns the credential from the store, and generates it if the store says that there is none, or none for the Request. It returns
+// only what the store has acknowledged or gives back, and publishes it. Calling it again, at the same time, or after any error is safe, and
+// returns the same. Of errors see Blocked.
 func (o Once) Ensure(ctx context.Context) (Record, error) {
-	found, err := o.Read(ctx)
-	if !errors.Is(err, ErrNotFound) {
-		return found, err
-	}
-	return o.generate(ctx)
-}
-
-// Read returns the credential from the store, ErrNotFound if the store says that there is none.
-func (o Once) Read(ctx context.Context) (Record, error) {
-	found, err := o.Store.Read(ctx, o.Name, o.Owner)
+	stored, err := o.read(ctx)
 	if err != nil {
-		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
+		return Record{}, err
 	}
-	if found.Username != o.Username {
-		return Record{}, fmt.Errorf("credential %s is for the user %q, not %q: %w; it stays as it is", o.Name, found.Username, o.Username, ErrInvalid)
+	if latest := stored.latest(); latest.Generation == 0 || o.rotates(latest) {
+		if stored, err = o.generate(ctx, latest.Generation+1, o.next(latest)); err != nil {
+			return Record{}, err
+		}
 	}
-	return found, nil
+	if _, err := o.publish(ctx, stored); err != nil {
+		return Record{}, err
+	}
+	return stored.latest(), nil
 }
 
-// generate makes a credential where the store has none, or returns that of somebody who was faster.
-func (o Once) generate(ctx context.Context) (Record, error) {
+// rotates tells whether another record was asked for than the latest.
+func (o Once) rotates(latest Record) bool {
+	return latest.Generation > 0 && o.Request != "" && o.Request != latest.Request
+}
+
+// next is the user whom a record after the latest one is for.
+func (o Once) next(latest Record) string {
+	if latest.Username == o.Username && o.Alternate != "" {
+		return o.Alternate
+	}
+	return o.Username
+}
+
+// logins are all users that a record may be for.
+func (o Once) logins() []string {
+	if o.Alternate == "" {
+		return []string{o.Username}
+	}
+	return []string{o.Username, o.Alternate}
+}
+
+// stored is what the store has of the credential: the last records at least.
+type stored struct{ Found }
+
+// latest is the record that counts; the zero Record if there is none.
+func (s stored) latest() Record { return s.back(1) }
+
+// previous is the record before the latest; the zero Record if none is known.
+func (s stored) previous() Record { return s.back(2) }
+
+func (s stored) back(n int) Record {
+	if len(s.Records) < n {
+		return Record{}
+	}
+	return s.Records[len(s.Records)-n]
+}
+
+// read reads the last records from the store.
+func (o Once) read(ctx context.Context) (stored, error) {
+	found, err := o.Store.Read(ctx, o.Name, o.Owner, max(1, o.Generation-1))
+	if err != nil {
+		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
+	}
+	for _, record := range found.Records {
+		if record.Username != o.Username && (o.Alternate == "" || record.Username != o.Alternate) {
+			return stored{}, fmt.Errorf("credential %s is for the user %q, not %q: %w; it stays as it is", o.Name, record.Username, o.Username, ErrInvalid)
+		}
+	}
+	got := stored{found}
+	if latest := got.latest().Generation; latest > 0 && latest < o.Generation {
+		return stored{}, fmt.Errorf("credential %s: generation %d is in use, and the store has only %d: %w; restore it, or wait if the store has not settled",
+			o.Name, o.Generation, latest, ErrMissing)
+	}
+	return got, nil
+}
+
+// generate makes a record for a user where the store has none, and returns what the store has then: that, or that of somebody who was faster.
+func (o Once) generate(ctx context.Context, generation int, username string) (stored, error) {
 	generate := o.Generate
 	if generate == nil {
 		generate = Generate
 	}
 	password, err := generate()
 	if err != nil {
-		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
+		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
 	if password.IsZero() {
-		return Record{}, fmt.Errorf("credential %s: the generated password is empty", o.Name)
+		return stored{}, fmt.Errorf("credential %s: the generated password is empty", o.Name)
 	}
-	made := Record{Username: o.Username, Password: password}
+	made := Record{
+		Username: username, Password: password, Generation: generation, Request: o.Request,
+		Created: time.Now().UTC().Truncate(time.Second),
+	}
 	err = o.Store.Create(ctx, o.Name, o.Owner, made)
-	if err == nil {
-		return made, nil
+	if err != nil && !errors.Is(err, ErrExists) {
+		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
-	if !errors.Is(err, ErrExists) {
-		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
+	if err == nil {
+		// It need not be read: a store may not show yet what it has acknowledged.
+		return stored{Found{Records: []Record{made}}}, nil
 	}
 	// Somebody was faster, or it is our own request whose answer was lost.
-	found, err := o.Read(ctx)
-	if errors.Is(err, ErrNotFound) {
-		return Record{}, fmt.Errorf("credential %s: %w", o.Name, ErrUnsettled)
+	o.Generation = 0
+	found, err := o.read(ctx)
+	if err == nil && found.latest().Generation < generation {
+		err = fmt.Errorf("credential %s: %w", o.Name, ErrUnsettled)
 	}
 	return found, err
+}
+
+// unpublished tells that readers do not get the latest record yet. They get it after the system has accepted it, so it may not have that.
+func (s stored) unpublished() bool { return s.Published != s.latest().Generation }
+
+// publish gives readers the latest record, if they do not get it yet, and tells since when they do.
+func (o Once) publish(ctx context.Context, stored stored) (since time.Time, err error) {
+	if !stored.unpublished() {
+		return stored.Since, nil
+	}
+	if err := o.Store.Publish(ctx, o.Name, o.Owner, stored.latest()); err != nil {
+		return time.Time{}, fmt.Errorf("publish credential %s: %w", o.Name, err)
+	}
+	return time.Now(), nil
 }

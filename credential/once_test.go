@@ -25,7 +25,12 @@ type troubled struct {
 	// reads fail in this order, nil for one that does not; creates too, after the record was stored if that is lost.
 	reads, creates []error
 	lost           bool
+	// writes counts what was created and published.
+	writes int
 }
+
+// errBlank is how a read fails which shows nothing of what is there.
+var errBlank = errors.New("nothing is shown")
 
 func (s *troubled) next(of *[]error) error {
 	if len(*of) == 0 {
@@ -36,11 +41,18 @@ func (s *troubled) next(of *[]error) error {
 	return err
 }
 
-func (s *troubled) Read(ctx context.Context, name string, owner credential.Owner) (credential.Record, error) {
-	if err := s.next(&s.reads); err != nil {
-		return credential.Record{}, err
+func (s *troubled) Read(ctx context.Context, name string, owner credential.Owner, from int) (credential.Found, error) {
+	if err := s.next(&s.reads); errors.Is(err, errBlank) {
+		return credential.Found{}, nil
+	} else if err != nil {
+		return credential.Found{}, err
 	}
-	return s.Store.Read(ctx, name, owner)
+	return s.Store.Read(ctx, name, owner, from)
+}
+
+func (s *troubled) Publish(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
+	s.writes++
+	return s.Store.Publish(ctx, name, owner, record)
 }
 
 func (s *troubled) Create(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
@@ -48,6 +60,7 @@ func (s *troubled) Create(ctx context.Context, name string, owner credential.Own
 	if err != nil && !s.lost {
 		return err
 	}
+	s.writes++
 	return errors.Join(s.Store.Create(ctx, name, owner, record), err)
 }
 
@@ -78,9 +91,22 @@ func (f *fixture) once() credential.Once {
 	}}
 }
 
-// planted is a Secret under the name of the credential.
+// good is what a Secret of the first generation holds, and with the time of its publication the one for readers.
+func good(password string) map[string]string {
+	return map[string]string{
+		"username": "app", "password": password, "generation": "1", "request": "", "created": "2000-01-01T00:00:00Z", "published": "2000-01-01T00:00:00Z",
+	}
+}
+
+// with is a map with another value.
+func with(of map[string]string, key, value string) map[string]string {
+	of[key] = value
+	return of
+}
+
+// planted is the Secret of the first generation.
 func planted(owner string, data map[string]string) *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app-db"}, StringData: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app-db.g1"}, StringData: data}
 	if owner != "" {
 		secret.Annotations = map[string]string{credential.OwnerAnnotation: owner}
 	}
@@ -92,7 +118,7 @@ func planted(owner string, data map[string]string) *corev1.Secret {
 func TestWhatIsStoredDecides(t *testing.T) {
 	t.Parallel()
 	ours := testOwner().String()
-	good := map[string]string{"username": "app", "password": "old"}
+	old := good("old")
 	for name, test := range map[string]struct {
 		there   *corev1.Secret
 		reads   []error
@@ -104,19 +130,21 @@ func TestWhatIsStoredDecides(t *testing.T) {
 		generated int
 	}{
 		"nothing is there":                        {want: "password-1", generated: 1},
-		"it is there":                             {there: planted(ours, good), want: "old"},
-		"another's, planted under our name":       {there: planted("op.example.com/team/other", good), err: credential.ErrConflict},
-		"nobody's":                                {there: planted("", good), err: credential.ErrConflict},
+		"it is there":                             {there: planted(ours, old), want: "old"},
+		"another's, planted under our name":       {there: planted("op.example.com/team/other", old), err: credential.ErrConflict},
+		"nobody's":                                {there: planted("", old), err: credential.ErrConflict},
 		"ours without a password":                 {there: planted(ours, map[string]string{"username": "app"}), err: credential.ErrInvalid},
 		"ours and empty":                          {there: planted(ours, nil), err: credential.ErrInvalid},
-		"ours for another user":                   {there: planted(ours, map[string]string{"username": "x", "password": "old"}), err: credential.ErrInvalid},
+		"ours, of another generation":             {there: planted(ours, with(good("old"), "generation", "2")), err: credential.ErrInvalid},
+		"ours, made at no time":                   {there: planted(ours, with(good("old"), "created", "once")), err: credential.ErrInvalid},
+		"ours for another user":                   {there: planted(ours, with(good("old"), "username", "x")), err: credential.ErrInvalid},
 		"the store cannot be read":                {reads: []error{errBroken}, err: errBroken},
 		"it is not stored":                        {creates: []error{errBroken}, err: errBroken, generated: 1},
 		"the answer is lost":                      {creates: []error{errBroken}, lost: true, err: errBroken, generated: 1},
-		"somebody was faster":                     {there: planted(ours, good), reads: []error{credential.ErrNotFound}, want: "old", generated: 1},
-		"somebody else was faster":                {there: planted("x/y/z", good), reads: []error{credential.ErrNotFound}, err: credential.ErrConflict, generated: 1},
-		"taken, and not there: it is not settled": {there: planted(ours, good), reads: []error{credential.ErrNotFound, credential.ErrNotFound}, err: credential.ErrUnsettled, generated: 1},
-		"taken, and then not to be read":          {there: planted(ours, good), reads: []error{credential.ErrNotFound, errBroken}, err: errBroken, generated: 1},
+		"somebody was faster":                     {there: planted(ours, old), reads: []error{errBlank}, want: "old", generated: 1},
+		"somebody else was faster":                {there: planted("x/y/z", old), reads: []error{errBlank}, err: credential.ErrConflict, generated: 1},
+		"taken, and not there: it is not settled": {there: planted(ours, old), reads: []error{errBlank, errBlank}, err: credential.ErrUnsettled, generated: 1},
+		"taken, and then not to be read":          {there: planted(ours, old), reads: []error{errBlank, errBroken}, err: errBroken, generated: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,8 +213,8 @@ func TestARaceHasOneResult(t *testing.T) {
 	for range 16 {
 		seen[<-results]++
 	}
-	stored, err := f.store.Read(t.Context(), "app-db", testOwner())
-	if err != nil || len(seen) != 1 || seen[stored.Password.Reveal()+"<nil>"] != 16 {
+	stored, err := f.store.Read(t.Context(), "app-db", testOwner(), 1)
+	if err != nil || len(stored.Records) != 1 || len(seen) != 1 || seen[stored.Records[0].Password.Reveal()+"<nil>"] != 16 {
 		t.Errorf("stored %v; the results are %v", err, seen)
 	}
 }
@@ -208,7 +236,7 @@ func TestASecretIsDeletedByItsOwnerOnly(t *testing.T) {
 	if err := f.store.Delete(t.Context(), "app-db", testOwner()); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.store.Read(t.Context(), "app-db", testOwner()); !errors.Is(err, credential.ErrNotFound) {
+	if found, err := f.store.Read(t.Context(), "app-db", testOwner(), 1); err != nil || len(found.Records) > 0 {
 		t.Errorf("it is still there: %v", err)
 	}
 	empty := f.once()

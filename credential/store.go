@@ -3,12 +3,11 @@ package credential
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // What a Store says. Every other error says nothing of what the store holds.
 var (
-	// ErrNotFound: the store says itself that there is nothing under the name.
-	ErrNotFound = errors.New("the store has no such credential")
 	// ErrExists: there is something under the name, and it stays.
 	ErrExists = errors.New("the store has something of that name already")
 	// ErrConflict: what is there is not marked as the owner's. It is not used, changed or deleted.
@@ -33,16 +32,38 @@ func (o Owner) String() string { return o.Operator + "/" + o.Namespace + "/" + o
 type Record struct {
 	Username string
 	Password Password
+	// Generation counts from 1. Each rotation stores one more, and changes none.
+	Generation int
+	// Request is the id of the rotation that was asked for and that it is the answer to; "" if nobody had asked.
+	Request string
+	// Created is when it was generated, in UTC and in whole seconds.
+	Created time.Time
 }
 
-// Store keeps credentials, and does not overwrite them. Its methods may be called at the same time. Errors name the credential and
-// never hold a value.
+// Found is what a store has under a name.
+type Found struct {
+	// Records are its generations, ascending.
+	Records []Record
+	// Published is the generation that readers of the name itself get; 0 if they get nothing, or something that is none of Records.
+	Published int
+	// Since is when readers began to get it, as the store's clock or ours says.
+	Since time.Time
+}
+
+// Store keeps credentials, and does not overwrite them. Under a name it has generations, each of which is created once, and a copy of one
+// of them for readers, which is published under the name itself. Its methods may be called at the same time. Errors name the credential
+// and never hold a value.
 type Store interface {
-	// Create stores a record under a name that nothing has yet: else it is ErrExists. When it fails otherwise, the record may
-	// be stored or not.
+	// Create stores a record as its generation of a name, if there is none yet: else it is ErrExists. When it fails otherwise, the record
+	// may be stored or not.
 	Create(ctx context.Context, name string, owner Owner, record Record) error
-	// Read returns the record of a name: ErrNotFound, ErrConflict or ErrInvalid if it cannot.
-	Read(ctx context.Context, name string, owner Owner) (Record, error)
-	// Delete removes a record of the owner. What is not there is removed; what is another's is ErrConflict, and stays.
+	// Read returns the generations of a name from one on, which is at least 1, without those that readers have left behind: of what comes
+	// before the one that is published it need only return the last. Where there is nothing, Found is empty. It is ErrConflict or
+	// ErrInvalid if something is there that cannot be used.
+	Read(ctx context.Context, name string, owner Owner, from int) (Found, error)
+	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict.
+	Publish(ctx context.Context, name string, owner Owner, record Record) error
+	// Delete removes what readers get and then all generations, the last one first, so that a Delete which is broken off can go on. What is
+	// not there is removed; what is another's is ErrConflict, and stays.
 	Delete(ctx context.Context, name string, owner Owner) error
 }
