@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -149,40 +148,17 @@ func (p *Postgres) prepare(ctx context.Context, bin string, who *owner) error {
 	return nil
 }
 
-// The files with what is chosen at the first start.
-const (
-	secretFile = "password"
-	portFile   = "port"
-)
-
 // choose takes the port and the password of an earlier start, or new ones.
 func (p *Postgres) choose() error {
-	port, err := p.kept(portFile, freePort)
+	port, err := kept(p.Dir, portFile, freePort)
 	if err != nil {
 		return err
 	}
 	if p.port, err = strconv.Atoi(port); err != nil {
 		return fmt.Errorf("the port of PostgreSQL, in %s: %w", p.Dir, err)
 	}
-	p.secret, err = p.kept(secretFile, func() (string, error) { return rand.Text(), nil })
+	p.secret, err = kept(p.Dir, secretFile, func() (string, error) { return rand.Text(), nil })
 	return err
-}
-
-// kept is the content of a file, which is made if it is not there.
-func (p *Postgres) kept(name string, content func() (string, error)) (string, error) {
-	path := filepath.Join(p.Dir, name)
-	if found, err := os.ReadFile(path); err == nil {
-		return strings.TrimSpace(string(found)), nil
-	}
-	made, err := content()
-	if err != nil {
-		return "", err
-	}
-	//nolint:gosec // The user that runs PostgreSQL reads it, and the folder is closed to others.
-	if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
-		return "", fmt.Errorf("keep %s of PostgreSQL: %w", name, err)
-	}
-	return made, nil
 }
 
 // ready waits until the server takes connections, and makes the admin if it is not there.

@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -56,4 +58,27 @@ func freePort() (string, error) {
 	}
 	defer func() { _ = listener.Close() }()
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
+}
+
+// The files with what is chosen at the first start.
+const (
+	secretFile = "password"
+	portFile   = "port"
+)
+
+// kept is the content of a file in a server's folder, which is made if it is not there.
+func kept(folder, name string, content func() (string, error)) (string, error) {
+	path := filepath.Join(folder, name)
+	if found, err := os.ReadFile(path); err == nil {
+		return strings.TrimSpace(string(found)), nil
+	}
+	made, err := content()
+	if err != nil {
+		return "", err
+	}
+	//nolint:gosec // The user that runs PostgreSQL reads it, and the folder is closed to others.
+	if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
+		return "", fmt.Errorf("keep %s in %s: %w", name, folder, err)
+	}
+	return made, nil
 }
