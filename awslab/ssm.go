@@ -1,0 +1,230 @@
+package awslab
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// The limits of SSM, of the standard tier.
+const (
+	maxNames      = 10
+	maxValue      = 4096
+	maxName       = 1011
+	maxLevels     = 15
+	secureString  = "SecureString"
+	maxParameters = 10_000
+)
+
+// parameter is one version of a parameter. Its value is the only thing of the Lab that is kept as it came, for it has to be given back.
+type parameter struct {
+	name, value, kind string
+	key               string
+	version           int64
+	changed           time.Time
+	tags              map[string]string
+}
+
+// parameterInput is what any of the calls has.
+type parameterInput struct {
+	Name, Value, Type, KeyID string
+	Names                    []string
+	Overwrite                bool
+	WithDecryption           bool
+	Tags                     []tag
+	TagKeys                  []string
+	ResourceType, ResourceID string
+}
+
+// parameterOutput is a parameter in an answer.
+type parameterOutput struct {
+	ARN, Name, Type, Value, DataType string
+	Version                          int64
+	LastModifiedDate                 float64
+}
+
+func (l *Lab) ssm(action string, in parameterInput) (any, error) {
+	switch action {
+	case "PutParameter":
+		return l.putParameter(in)
+	case "GetParameter":
+		return l.getParameter(in)
+	case "GetParameters":
+		return l.getParameters(in)
+	case "DeleteParameter":
+		if !l.deleteParameter(in.Name) {
+			return nil, notFound(in.Name)
+		}
+		return struct{}{}, nil
+	case "DeleteParameters":
+		return l.deleteParameters(in)
+	case "AddTagsToResource", "RemoveTagsFromResource", "ListTagsForResource":
+		return l.tagParameter(action, in)
+	default:
+		return nil, refuse("UnknownOperationException", "the lab has no action "+action)
+	}
+}
+
+func notFound(name string) error {
+	return refuse("ParameterNotFound", "Parameter "+name+" not found.")
+}
+
+func (l *Lab) putParameter(in parameterInput) (any, error) {
+	if err := checkParameter(in); err != nil {
+		return nil, err
+	}
+	found, there := l.parameters[in.Name].latest()
+	taken := time.Since(l.deleted[in.Name]) < l.options.RecreateAfter
+	switch {
+	case there && !in.Overwrite, taken:
+		return nil, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
+	case !there && in.Type == "":
+		return nil, refuse("ValidationException", "A parameter type is required when you create a parameter.")
+	case !there && len(l.parameters) >= maxParameters:
+		return nil, refuse("ParameterLimitExceeded", fmt.Sprintf("You have exceeded the number of parameters, %d.", maxParameters))
+	case !there:
+		found = parameter{name: in.Name, kind: in.Type, tags: map[string]string{}}
+		for _, given := range in.Tags {
+			found.tags[given.Key] = given.Value
+		}
+	}
+	found.value, found.key, found.changed = in.Value, in.KeyID, time.Now()
+	found.version++
+	keep(l.parameters, in.Name, found, true)
+	return struct {
+		Version int64
+		Tier    string
+	}{found.version, "Standard"}, nil
+}
+
+// checkParameter holds the rules for what is put.
+func checkParameter(in parameterInput) error {
+	wrong := func(text string) error { return refuse("ValidationException", text) }
+	switch {
+	case in.Overwrite && len(in.Tags) > 0:
+		return wrong("Invalid request: tags and overwrite can't be used together. To create a parameter with tags, please remove overwrite flag.")
+	case in.Value == "":
+		return wrong("1 validation error detected: Value at 'value' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case len(in.Value) > maxValue:
+		return wrong(fmt.Sprintf("Standard tier parameters support a maximum parameter value of %d characters.", maxValue))
+	case strings.Contains(in.Value, "{{"):
+		return wrong("Parameter value can't nest another parameter.")
+	case in.Type != "" && in.Type != "String" && in.Type != "StringList" && in.Type != secureString:
+		return refuse("UnsupportedParameterType", "The parameter type isn't supported.")
+	}
+	return checkName(in.Name)
+}
+
+// checkName holds the rules for names, those of the documentation of PutParameter.
+func checkName(name string) error {
+	levels := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	first := strings.ToLower(levels[0])
+	switch {
+	case !regexp.MustCompile(`^[a-zA-Z0-9_./-]+$`).MatchString(name), strings.Contains(name, "//"), strings.HasSuffix(name, "/"):
+		return refuse("ValidationException", "Parameter name: can't be empty; only a mix of letters, numbers and the following 3 symbols .-_ and / between levels.")
+	case strings.Contains(name, "/") && !strings.HasPrefix(name, "/"):
+		return refuse("ValidationException", "Parameter name must be a fully qualified name.")
+	case strings.HasPrefix(first, "aws") || strings.HasPrefix(first, "ssm"):
+		return refuse("ValidationException", `Parameter name: can't be prefixed with "aws" or "ssm" (case-insensitive).`)
+	case len(name) > maxName:
+		return refuse("ValidationException", "Parameter name is too long.")
+	case len(levels) > maxLevels:
+		return refuse("HierarchyLevelLimitExceededException", fmt.Sprintf("A hierarchy can have a maximum of %d levels.", maxLevels))
+	}
+	return nil
+}
+
+// read is what a read sees of a parameter. Without decryption a SecureString is not readable.
+func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint:revive // as in the request
+	found, there := l.parameters[name].asOf(l.options.ReadLag)
+	if !there {
+		return parameterOutput{}, false
+	}
+	value := found.value
+	if found.kind == secureString && !decrypt {
+		value = "AQICAHencrypted"
+	}
+	return parameterOutput{
+		ARN: l.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")), Name: name, Type: found.kind, Value: value, DataType: "text",
+		Version: found.version, LastModifiedDate: float64(found.changed.UnixMilli()) / 1000,
+	}, true
+}
+
+func (l *Lab) getParameter(in parameterInput) (any, error) {
+	found, there := l.read(in.Name, in.WithDecryption)
+	if !there {
+		return nil, notFound(in.Name)
+	}
+	return struct{ Parameter parameterOutput }{found}, nil
+}
+
+func (l *Lab) getParameters(in parameterInput) (any, error) {
+	if err := checkNames(in.Names); err != nil {
+		return nil, err
+	}
+	answer := struct {
+		Parameters        []parameterOutput
+		InvalidParameters []string
+	}{}
+	for _, name := range in.Names {
+		if found, there := l.read(name, in.WithDecryption); there {
+			answer.Parameters = append(answer.Parameters, found)
+		} else {
+			answer.InvalidParameters = append(answer.InvalidParameters, name)
+		}
+	}
+	return answer, nil
+}
+
+func checkNames(names []string) error {
+	if len(names) == 0 || len(names) > maxNames {
+		return refuse("ValidationException", fmt.Sprintf("1 validation error detected: Value at 'names' failed to satisfy constraint: "+
+			"Member must have length less than or equal to %d and greater than or equal to 1", maxNames))
+	}
+	return nil
+}
+
+func (l *Lab) deleteParameter(name string) bool {
+	found, there := l.parameters[name].latest()
+	if there {
+		keep(l.parameters, name, found, false)
+		l.deleted[name] = time.Now()
+	}
+	return there
+}
+
+func (l *Lab) deleteParameters(in parameterInput) (any, error) {
+	if err := checkNames(in.Names); err != nil {
+		return nil, err
+	}
+	answer := struct{ DeletedParameters, InvalidParameters []string }{}
+	for _, name := range in.Names {
+		if l.deleteParameter(name) {
+			answer.DeletedParameters = append(answer.DeletedParameters, name)
+		} else {
+			answer.InvalidParameters = append(answer.InvalidParameters, name)
+		}
+	}
+	return answer, nil
+}
+
+func (l *Lab) tagParameter(action string, in parameterInput) (any, error) {
+	found, there := l.parameters[in.ResourceID].latest()
+	if !there || in.ResourceType != "Parameter" {
+		return nil, refuse("InvalidResourceId", "The resource ID isn't valid.")
+	}
+	if action == "ListTagsForResource" {
+		return struct{ TagList []tag }{sortedTags(found.tags)}, nil
+	}
+	found.tags = maps.Clone(found.tags)
+	for _, given := range in.Tags {
+		found.tags[given.Key] = given.Value
+	}
+	for _, key := range in.TagKeys {
+		delete(found.tags, key)
+	}
+	keep(l.parameters, in.ResourceID, found, true)
+	return struct{}{}, nil
+}
