@@ -9,7 +9,7 @@ import (
 
 // RetryAfter asks for another attempt after d. With an err the attempt has failed and is counted; with nil the handler
 // only waits: no attempt is counted, and however often it waits it is written once. An edit of the object does not
-// bring the attempt forward. A d below zero counts as zero.
+// bring the attempt forward, but where a Reconcile only waits: it looks at once at what it has not seen. A d below zero counts as zero.
 //
 // Any other error is retried with back-off, a second first, doubled each time up to five minutes, shifted by up to a
 // tenth, unless the handler's options Backoff and OnError say otherwise; an edit of what the handler looks at ends the

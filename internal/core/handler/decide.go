@@ -332,7 +332,8 @@ func (d *decision) waits(declared Declaration, entry record.Entry) bool {
 	if newer, has := d.state.Waits[declared.ID]; has {
 		next = newer
 	}
-	held := entry.Asked && (entry.Outcome != record.Waiting || !d.woken(declared))
+	// Who looks at a state, and has not failed, waits for just that: another state to look at.
+	held := entry.Asked && (entry.Outcome != record.Waiting || declared.Verb != cause.Reconcile)
 	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry))
 	if early {
 		d.wake(next)

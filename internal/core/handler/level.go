@@ -41,8 +41,7 @@ func (d *decision) unlooked(declared Declaration) bool {
 	return !has || d.woken(declared) || entry.Outcome.Open() || !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
-// woken tells whether a related object has changed since the handler last looked. Who waits, without having failed, waits
-// for just that; who has failed and asked for a delay gets it.
+// woken tells whether a related object has changed since the handler last looked.
 func (d *decision) woken(declared Declaration) bool {
 	return declared.Verb == cause.Reconcile && d.state.Woken[declared.ID]
 }

@@ -42,11 +42,10 @@ func TestLevelsAloneHaveNoRecord(t *testing.T) {
 	l.results["sync"] = handler.Result{Outcome: record.Waiting, Delay: time.Hour}
 	l.now = l.now.Add(time.Minute)
 	l.expect(cause.Reconcile, "sync(reconcile, 4)")
+	l.expect(cause.Reconcile)
 	l.essence = spec("a", 4)
-	l.expect(cause.Reconcile) // An edit does not end a wait.
-	l.now = l.now.Add(time.Hour)
 	l.results["sync"] = handler.Result{Outcome: record.Failed}
-	l.expect(cause.Reconcile, "sync(reconcile, 4)")
+	l.expect(cause.Reconcile, "sync(reconcile, 4)") // An edit ends a wait: there is another state to look at.
 	l.expect(cause.Noop)
 	l.essence = spec("a", 5)
 	l.succeed("sync")
