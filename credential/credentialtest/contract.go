@@ -1,0 +1,201 @@
+// Package credentialtest has the tests that every credential.Store passes, whatever it keeps credentials in.
+package credentialtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// Subject is a store under test.
+type Subject struct {
+	Store credential.Store
+	// Name is under what the tests of this Subject keep credentials: one that nothing has.
+	Name string
+	// Spoil puts something where a generation of Name is, or what readers get for 0: it carries the owner's mark, and is no credential.
+	Spoil func(t *testing.T, generation int, owner credential.Owner)
+}
+
+// Contract runs the tests, each with a Subject of its own.
+func Contract(t *testing.T, subject func(t *testing.T) Subject) {
+	t.Helper()
+	for name, test := range map[string]func(t *testing.T, s Subject){
+		"a record is created once":                     createdOnce,
+		"a race of creations has one winner":           race,
+		"another owner changes nothing":                others,
+		"what is spoiled is neither used nor replaced": spoiled,
+		"generations are read up to the last":          generations,
+		"the copy for readers is overwritten":          published,
+		"deleting removes all, and what is not there":  deletion,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, subject(t))
+		})
+	}
+}
+
+// secretPart is in each password of the tests, so that errors can be searched for it.
+const secretPart = "s3cretPart"
+
+func owner() credential.Owner {
+	return credential.Owner{Operator: "contract.einmal.dev", Namespace: "team", Name: "app"}
+}
+
+func stranger() credential.Owner {
+	return credential.Owner{Operator: "contract.einmal.dev", Namespace: "team", Name: "other"}
+}
+
+func record(generation int) credential.Record {
+	return credential.Record{
+		Username: "app", Password: credential.NewPassword(fmt.Sprintf("%s-of-generation-%d", secretPart, generation)), Generation: generation,
+		Request: fmt.Sprintf("request-%d", generation), Created: time.Date(2026, 1, 2, 3, 4, generation, 0, time.UTC),
+	}
+}
+
+// says expects an error, and that it holds no password.
+func says(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s says %v, want %v", what, err, want)
+	}
+	if err != nil && strings.Contains(err.Error(), secretPart) {
+		t.Errorf("%s tells a password: %v", what, err)
+	}
+}
+
+// has expects what is read from a generation on.
+func (s Subject) has(t *testing.T, from, publishes int, want ...int) {
+	t.Helper()
+	found, err := s.Store.Read(t.Context(), s.Name, owner(), from)
+	says(t, "read", err, nil)
+	var got, expected []shown
+	for _, one := range found.Records {
+		got = append(got, shown{one, one.Password.Reveal()})
+	}
+	for _, generation := range want {
+		expected = append(expected, shown{record(generation), record(generation).Password.Reveal()})
+	}
+	if diff := cmp.Diff(expected, got, cmp.Comparer(func(a, b shown) bool { return a == b })); diff != "" || found.Published != publishes {
+		t.Errorf("it publishes %d, want %d; records (-want +got):\n%s", found.Published, publishes, diff)
+	}
+	if (publishes > 0) != (time.Since(found.Since).Abs() < time.Hour) {
+		t.Errorf("readers get generation %d since %v", publishes, found.Since)
+	}
+}
+
+// shown is a record with its password.
+type shown struct {
+	credential.Record
+
+	password string
+}
+
+func (s Subject) create(t *testing.T, generation int) {
+	t.Helper()
+	says(t, fmt.Sprint("create generation ", generation), s.Store.Create(t.Context(), s.Name, owner(), record(generation)), nil)
+}
+
+func (s Subject) publish(t *testing.T, generation int) {
+	t.Helper()
+	says(t, fmt.Sprint("publish generation ", generation), s.Store.Publish(t.Context(), s.Name, owner(), record(generation)), nil)
+}
+
+func createdOnce(t *testing.T, s Subject) {
+	s.has(t, 1, 0)
+	s.create(t, 1)
+	other := record(1)
+	other.Password = credential.NewPassword(secretPart + "-of-somebody-else")
+	says(t, "create again", s.Store.Create(t.Context(), s.Name, owner(), other), credential.ErrExists)
+	s.has(t, 1, 0, 1)
+}
+
+func race(t *testing.T, s Subject) {
+	const racers = 8
+	ends := make(chan error, racers)
+	for range racers {
+		go func() { ends <- s.Store.Create(t.Context(), s.Name, owner(), record(1)) }()
+	}
+	won := 0
+	for range racers {
+		if err := <-ends; err == nil {
+			won++
+		} else {
+			says(t, "a loser", err, credential.ErrExists)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d have created it, want 1", won)
+	}
+	s.has(t, 1, 0, 1)
+}
+
+func others(t *testing.T, s Subject) {
+	s.create(t, 1)
+	s.publish(t, 1)
+	_, err := s.Store.Read(t.Context(), s.Name, stranger(), 1)
+	says(t, "read by another", err, credential.ErrConflict)
+	says(t, "create by another", s.Store.Create(t.Context(), s.Name, stranger(), record(1)), credential.ErrExists)
+	says(t, "publish by another", s.Store.Publish(t.Context(), s.Name, stranger(), record(2)), credential.ErrConflict)
+	says(t, "delete by another", s.Store.Delete(t.Context(), s.Name, stranger()), credential.ErrConflict)
+	s.has(t, 1, 1, 1)
+}
+
+func spoiled(t *testing.T, s Subject) {
+	s.Spoil(t, 1, owner())
+	_, err := s.Store.Read(t.Context(), s.Name, owner(), 1)
+	says(t, "read", err, credential.ErrInvalid)
+	says(t, "create", s.Store.Create(t.Context(), s.Name, owner(), record(1)), credential.ErrExists)
+	_, err = s.Store.Read(t.Context(), s.Name, stranger(), 1)
+	says(t, "read by another", err, credential.ErrConflict)
+	says(t, "delete", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	s.has(t, 1, 0)
+}
+
+func generations(t *testing.T, s Subject) {
+	const last = 12
+	for generation := 1; generation <= last; generation++ {
+		s.create(t, generation)
+	}
+	s.has(t, last-2, 0, last-2, last-1, last)
+	s.has(t, last+1, 0)
+	s.publish(t, last-1)
+	s.has(t, last-2, last-1, last-2, last-1, last)
+	s.has(t, last, 0, last)
+	found, err := s.Store.Read(t.Context(), s.Name, owner(), 1)
+	says(t, "read from the first", err, nil)
+	if got := found.Records; len(got) < 3 || got[len(got)-1] != record(last) || found.Published != last-1 {
+		t.Errorf("from the first on there are %v, and %d is published", got, found.Published)
+	}
+}
+
+func published(t *testing.T, s Subject) {
+	s.create(t, 1)
+	s.publish(t, 1)
+	s.publish(t, 1)
+	s.has(t, 1, 1, 1)
+	s.create(t, 2)
+	s.has(t, 1, 1, 1, 2)
+	s.publish(t, 2)
+	s.has(t, 1, 2, 1, 2)
+	s.Spoil(t, 0, owner())
+	s.has(t, 1, 0, 1, 2)
+	s.publish(t, 2)
+	s.has(t, 1, 2, 1, 2)
+}
+
+func deletion(t *testing.T, s Subject) {
+	says(t, "delete nothing", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	s.create(t, 1)
+	s.create(t, 2)
+	// A deletion that was broken off has removed what readers get; the next goes on.
+	says(t, "delete", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	s.has(t, 1, 0)
+	says(t, "delete again", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+}
