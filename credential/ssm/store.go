@@ -1,0 +1,248 @@
+package ssm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// errNoAnswer: of a parameter that was asked for, the answer says neither that it is there nor that it is not.
+var errNoAnswer = errors.New("the answer does not tell of it")
+
+// maxNames is how many parameters one request may read.
+const maxNames = 10
+
+// Options are where a Store keeps credentials, and how.
+type Options struct {
+	// Client is that of the SDK, from its config.LoadDefaultConfig. What it is told to log of bodies, the Store leaves out.
+	Client *awsssm.Client
+	// Prefix is the path below which all parameters are, such as /tenants or /prod/tenants.
+	Prefix string
+	// KeyID is the KMS key that encrypts them: its id, its ARN, or an alias such as alias/tenants. "" is the account's key for SSM, which
+	// anybody in the account with rights on the parameter can use.
+	KeyID string
+	// Tags are given to parameters when they are created. Later changes of Tags do not reach those that are there.
+	Tags map[string]string
+	// Limits are shared by all stores of an account and a region; nil is DefaultLimits for this Store alone.
+	Limits *Limits
+}
+
+// Store keeps credentials in SSM. Make it with New.
+type Store struct{ options Options }
+
+var _ credential.Store = (*Store)(nil)
+
+// New makes a Store. It calls nobody.
+func New(options Options) (*Store, error) {
+	options.Limits = cmp.Or(options.Limits, DefaultLimits())
+	first := strings.ToLower(strings.TrimPrefix(options.Prefix, "/"))
+	switch {
+	case options.Client == nil:
+		return nil, errors.New("ssm: Options.Client is missing: make one with ssm.NewFromConfig of the AWS SDK")
+	case !regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`).MatchString(options.Prefix):
+		return nil, fmt.Errorf("ssm: Options.Prefix is %q: it must be a path such as /tenants, of letters, digits, and . _ -", options.Prefix)
+	case strings.HasPrefix(first, "aws") || strings.HasPrefix(first, "ssm"):
+		return nil, fmt.Errorf("ssm: Options.Prefix is %q: AWS keeps paths that begin with aws or ssm for itself, choose another", options.Prefix)
+	}
+	return &Store{options}, nil
+}
+
+// Path is the parameter that readers of a name use.
+func (s *Store) Path(name string) string { return s.options.Prefix + "/" + name }
+
+// generation is the parameter of one generation of a name.
+func (s *Store) generation(name string, generation int) string {
+	return s.Path(name) + "/g" + strconv.Itoa(generation)
+}
+
+// check refuses names that SSM does not take, and those that could be the generation of another.
+func check(name string) error {
+	if !regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$`).MatchString(name) {
+		return fmt.Errorf("credential %q: its name must be a path of letters, digits, and . _ -, such as acme/shop/db", name)
+	}
+	if regexp.MustCompile(`(^|/)g\d+$`).MatchString(name) {
+		return fmt.Errorf("credential %q: its name must not end like a generation's: choose another", name)
+	}
+	return nil
+}
+
+// Create creates the parameter of a generation.
+func (s *Store) Create(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
+	if err := check(name); err != nil {
+		return err
+	}
+	if record.Generation < 1 {
+		return fmt.Errorf("credential %s: its generation is %d, and they count from 1", name, record.Generation)
+	}
+	return s.put(ctx, s.generation(name, record.Generation), owner, record)
+}
+
+// put creates a parameter.
+func (s *Store) put(ctx context.Context, path string, owner credential.Owner, record credential.Record) error {
+	request, err := s.request(path, owner, record)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.options.Tags)) {
+		request.Tags = append(request.Tags, types.Tag{Key: aws.String(key), Value: aws.String(s.options.Tags[key])})
+	}
+	_, err = s.options.Client.PutParameter(ctx, request, s.options.Limits.writing)
+	if _, exists := errors.AsType[*types.ParameterAlreadyExists](err); exists {
+		return fmt.Errorf("parameter %s: %w", path, credential.ErrExists)
+	}
+	return told("create", path, err, record.Password)
+}
+
+// request writes a parameter, if there is none yet.
+func (s *Store) request(path string, owner credential.Owner, record credential.Record) (*awsssm.PutParameterInput, error) {
+	text, err := encode(owner, record)
+	if err != nil {
+		return nil, fmt.Errorf("parameter %s: %w", path, err)
+	}
+	request := &awsssm.PutParameterInput{Name: &path, Value: &text, Type: types.ParameterTypeSecureString, Overwrite: aws.Bool(false)}
+	if s.options.KeyID != "" {
+		request.KeyId = &s.options.KeyID
+	}
+	return request, nil
+}
+
+// Read reads what readers get and nine generations in one request, and more only if the last of these is there.
+func (s *Store) Read(ctx context.Context, name string, owner credential.Owner, from int) (credential.Found, error) {
+	if err := check(name); err != nil {
+		return credential.Found{}, err
+	}
+	window := s.look(name)
+	published, err := window.published(ctx, owner, max(from, 1))
+	if err != nil {
+		return credential.Found{}, err
+	}
+	var found credential.Found
+	for generation := max(from, published.record.Generation-1, 1); ; generation++ {
+		there, err := window.generation(ctx, generation)
+		if err != nil {
+			return credential.Found{}, err
+		}
+		if there == nil && generation >= published.record.Generation {
+			return found, nil
+		}
+		if there == nil {
+			continue // Somebody has removed one that is not in use any more.
+		}
+		if err := cmp.Or(there.owned(owner), there.holds(generation)); err != nil {
+			return credential.Found{}, err
+		}
+		found.Records = append(found.Records, there.record)
+		if there.record == published.record {
+			found.Published, found.Since = generation, published.changed
+		}
+	}
+}
+
+// Publish writes the parameter for readers: it creates it with the tags, overwrites what is not the record, and leaves what is.
+func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
+	if err := check(name); err != nil {
+		return err
+	}
+	path := s.Path(name)
+	there, err := s.one(ctx, path)
+	if err == nil && there == nil {
+		if err = s.put(ctx, path, owner, record); !errors.Is(err, credential.ErrExists) {
+			return err
+		}
+		if there, err = s.one(ctx, path); err == nil && there == nil {
+			return fmt.Errorf("parameter %s: %w", path, credential.ErrUnsettled)
+		}
+	}
+	if err = cmp.Or(err, there.owned(owner)); err != nil {
+		return err
+	}
+	record.Created = record.Created.UTC().Truncate(time.Second)
+	if there.wrong == "" && there.record == record {
+		return nil
+	}
+	request, err := s.request(path, owner, record)
+	if err != nil {
+		return err
+	}
+	request.Overwrite = aws.Bool(true)
+	_, err = s.options.Client.PutParameter(ctx, request, s.options.Limits.writing)
+	return told("overwrite", path, err, record.Password)
+}
+
+// Delete looks at all parameters of the name first, and deletes none if one is another's.
+func (s *Store) Delete(ctx context.Context, name string, owner credential.Owner) error {
+	if err := check(name); err != nil {
+		return err
+	}
+	window := s.look(name)
+	published, err := window.published(ctx, owner, 1)
+	if err != nil {
+		return err
+	}
+	var generations []int
+	for _, from := range []int{1, published.record.Generation} { // Before the second there may be more missing than one request reads.
+		for generation := max(from, 1); generation <= window.last || window.asks(generation); generation++ {
+			there, err := window.generation(ctx, generation)
+			if err = cmp.Or(err, there.owned(owner)); err != nil {
+				return err
+			}
+			if there != nil {
+				generations = append(generations, generation)
+			}
+		}
+	}
+	slices.Sort(generations)
+	paths := []string{s.Path(name)}
+	for _, generation := range slices.Backward(slices.Compact(generations)) {
+		paths = append(paths, s.generation(name, generation))
+	}
+	return s.remove(ctx, slices.DeleteFunc(paths, func(path string) bool { return window.read[path] == nil }))
+}
+
+// remove deletes parameters, one after the other.
+func (s *Store) remove(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		_, err := s.options.Client.DeleteParameter(ctx, &awsssm.DeleteParameterInput{Name: &path}, s.options.Limits.writing)
+		if _, gone := errors.AsType[*types.ParameterNotFound](err); err != nil && !gone {
+			return told("delete", path, err, credential.Password{})
+		}
+	}
+	return nil
+}
+
+// told is an error of a request, with what to do about it. What AWS says could quote what it was sent, so the password is looked for.
+func told(verb, path string, err error, password credential.Password) error {
+	if err == nil {
+		return nil
+	}
+	code := ""
+	if api, is := errors.AsType[smithy.APIError](err); is {
+		code = api.ErrorCode()
+	}
+	if !password.IsZero() && strings.Contains(err.Error(), password.Reveal()) {
+		err = errors.New("AWS says " + code)
+	}
+	switch {
+	case strings.HasPrefix(code, "AccessDenied"):
+		err = fmt.Errorf("%w; allow it to the operator's role, on the parameter and on its KMS key", err)
+	case strings.HasPrefix(code, "KMS") || code == "InvalidKeyId":
+		err = fmt.Errorf("%w; the KMS key must be there, enabled, and allowed to the operator's role", err)
+	case strings.HasPrefix(code, "Throttling") || code == codeTooManyUpdates:
+		err = fmt.Errorf("%w; if it stays, lower the Limits, or have the account's throughput raised", err)
+	}
+	return fmt.Errorf("%s parameter %s: %w", verb, path, err)
+}

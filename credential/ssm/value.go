@@ -1,0 +1,107 @@
+package ssm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// version is that of the form of values.
+const version = 1
+
+// maxValue is how many bytes a value may have in the standard tier.
+const maxValue = 4096
+
+// value is what a parameter holds.
+type value struct {
+	V          int       `json:"v"`
+	Owner      string    `json:"owner"`
+	Username   string    `json:"username"`
+	Password   string    `json:"password"`
+	Generation int       `json:"generation"`
+	Request    string    `json:"request"`
+	Created    time.Time `json:"created"`
+}
+
+// encode writes a record as a value.
+func encode(owner credential.Owner, record credential.Record) (string, error) {
+	text, err := json.Marshal(value{ //nolint:gosec // the store is where the password belongs
+		version, owner.String(), record.Username, record.Password.Reveal(), record.Generation, record.Request, record.Created.UTC().Truncate(time.Second),
+	})
+	if err != nil {
+		return "", errors.New("the record cannot be written as JSON")
+	}
+	if len(text) > maxValue {
+		return "", fmt.Errorf("the record has %d bytes as JSON, and SSM takes %d: give the rotation a shorter id than %d bytes", len(text), maxValue, len(record.Request))
+	}
+	// SSM takes {{ for a reference to another parameter. In a record it can only be within a text.
+	return strings.ReplaceAll(string(text), "{{", `{\u007b`), nil
+}
+
+// parameter is a parameter as it was read.
+type parameter struct {
+	name, mark string
+	record     credential.Record
+	changed    time.Time
+	// wrong tells why it is no credential, if it is none.
+	wrong string
+}
+
+// decode reads a parameter. Whose it is is known even if it is no credential, if it says it.
+func decode(read types.Parameter) *parameter {
+	found := &parameter{name: aws.ToString(read.Name), changed: aws.ToTime(read.LastModifiedDate)}
+	var holds value
+	// The error is not told: it may quote the value.
+	if err := json.Unmarshal([]byte(aws.ToString(read.Value)), &holds); err != nil {
+		found.wrong = "is not the JSON of a credential"
+	}
+	found.mark = holds.Owner
+	found.record = credential.Record{
+		Username: holds.Username, Password: credential.NewPassword(holds.Password), Generation: holds.Generation, Request: holds.Request,
+		Created: holds.Created,
+	}
+	switch {
+	case found.wrong != "":
+	case read.Type != types.ParameterTypeSecureString:
+		found.wrong = fmt.Sprintf("is a %s and not a %s", read.Type, types.ParameterTypeSecureString)
+	case holds.V != version:
+		found.wrong = fmt.Sprintf("has the form v=%d, and this program knows v=%d", holds.V, version)
+	case holds.Username == "":
+		found.wrong = "has no username"
+	case holds.Password == "":
+		found.wrong = "has no password"
+	}
+	return found
+}
+
+// owned tells that a parameter does not carry the owner's mark. Nothing there is not another's.
+func (p *parameter) owned(owner credential.Owner) error {
+	if p == nil || p.mark == owner.String() {
+		return nil
+	}
+	mark := "no owner's mark"
+	if p.mark != "" {
+		mark = fmt.Sprintf("the mark of %q", p.mark)
+	}
+	return fmt.Errorf("parameter %s has %s, not that of %q: %w; it stays as it is: delete it if nobody needs it, or choose another prefix",
+		p.name, mark, owner, credential.ErrConflict)
+}
+
+// holds tells that a parameter is not the credential of a generation.
+func (p *parameter) holds(generation int) error {
+	wrong := p.wrong
+	if wrong == "" && p.record.Generation != generation {
+		wrong = fmt.Sprintf("has generation %d and not %d", p.record.Generation, generation)
+	}
+	if wrong == "" {
+		return nil
+	}
+	return fmt.Errorf("parameter %s %s: %w; it stays as it is: restore it from an older version in its history, or delete it", p.name, wrong, credential.ErrInvalid)
+}
