@@ -63,7 +63,7 @@ func (p *Postgres) Start(ctx context.Context) error {
 	arguments := []string{
 		"-D", filepath.Join(p.Dir, postgresData), "-p", strconv.Itoa(p.port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=" + p.Dir, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "log_statement=all",
-		"-c", "log_line_prefix=%m [%p] %q%u@%d ", "-c", "shared_buffers=16MB",
+		"-c", "log_line_prefix=%m [%p] %q%u@%d %a: ", "-c", "shared_buffers=16MB",
 	}
 	for _, setting := range p.Settings {
 		arguments = append(arguments, "-c", setting)

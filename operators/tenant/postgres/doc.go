@@ -1,0 +1,24 @@
+// Package postgres gives tenants what they have in a PostgreSQL server of version 15 or later, as an admin that has the rights CREATEROLE and
+// CREATEDB and need not be a superuser, which is what managed servers give.
+//
+//	pg := postgres.Open(config)           a server, reached as an admin
+//	pg.Tenant(names)                      a tenant: its database, the role that owns it, the roles that read and write
+//	    .Converge  .Delete
+//	pg.Logins(names)                      an app's two logins: a credential.Rotator
+//	    .Observe .Create .Set .Superseded .Retire    what package credential asks for
+//	    .Converge                                    plan limits and access, by level; never a password
+//	    .Delete .Sessions .EndSessions
+//
+// Everything is looked at, decided and done, in this order: what is as it should be is not written again, and whatever ended too
+// early is finished by the next call. Nothing is remembered but in the server: names come from package names, and a COMMENT on each role is
+// the mark of its owner. What carries the mark of another is never changed; what carries none is only on request.
+//
+// An app logs in as one of two roles, t_<tenant>_<app>_a and _b, and at once works as the role of its access (ALTER ROLE … SET role): the owner,
+// or one of those that read and write. So what it makes belongs to the tenant and not to the login, which can be dropped.
+//
+// No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
+// log, as an admin that is no superuser cannot turn logging off.
+//
+// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrBusy, ErrDown and ErrDependent. None of them says
+// that something is absent; only the catalog does.
+package postgres

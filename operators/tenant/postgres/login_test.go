@@ -1,0 +1,399 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+)
+
+// tenant-and-database.md §2, step 2, 4 and 5: only no row is absence, only 28P01 is a wrong password, and everything else is an error.
+func TestWhatTheServerHasOfALogin(t *testing.T) {
+	t.Parallel()
+	app := newApp(t, "states")
+	app.converge(t)
+	record := app.record(t, 1)
+	expect := func(when string, want credential.State) {
+		t.Helper()
+		if got := app.observe(t, record); got != want {
+			t.Errorf("%s it is %s, want %s", when, got, want)
+		}
+	}
+	role := record.Username
+	expect("before it is made", credential.Absent)
+	if err := app.logins.Create(t.Context(), app.mark, record); err != nil {
+		t.Fatal(err)
+	}
+	expect("when it is made", credential.Accepted)
+	if err := app.logins.Create(t.Context(), app.mark, record); !errors.Is(err, credential.ErrExists) {
+		t.Errorf("made again: %v", err)
+	}
+	right := record.Password
+	record.Password = credential.NewPassword("wrong")
+	expect("with a wrong password", credential.Refused)
+	record.Password = credential.Password{}
+	expect("without a password", credential.Present)
+	record.Password = right
+	for _, fault := range []struct{ how, undo, code string }{
+		{"ALTER ROLE " + role + " CONNECTION LIMIT 0", "ALTER ROLE " + role + " CONNECTION LIMIT -1", "53300"},
+		{"ALTER DATABASE " + app.tenant.Database + " RENAME TO states_hidden", "ALTER DATABASE states_hidden RENAME TO " + app.tenant.Database, "3D000"},
+		{"ALTER DATABASE " + app.tenant.Database + " ALLOW_CONNECTIONS false", "ALTER DATABASE " + app.tenant.Database + " ALLOW_CONNECTIONS true", "55000"},
+		{"REVOKE " + app.tenant.Owner + " FROM " + role, "GRANT " + app.tenant.Owner + " TO " + role, "42501"},
+	} {
+		super(t, "postgres", fault.how)
+		state, err := app.logins.Observe(t.Context(), app.mark, role, right)
+		if err == nil || !strings.Contains(err.Error(), fault.code) || strings.Contains(err.Error(), right.Reveal()) {
+			t.Errorf("%s: it is %s, %v; want the error %s", fault.how, state, err, fault.code)
+		}
+		super(t, "postgres", fault.undo)
+	}
+	super(t, "postgres", "ALTER ROLE "+role+" NOLOGIN")
+	expect("without the right to log in", credential.Retired)
+	super(t, "postgres", "COMMENT ON ROLE "+role+" IS 'tenants.example.com@other//states'")
+	expect("with another's mark", credential.Foreign)
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: record}); !errors.Is(err, credential.ErrConflict) {
+		t.Errorf("another's role is set: %v", err)
+	}
+	super(t, "postgres", "COMMENT ON ROLE "+role+" IS NULL")
+	expect("without a mark", credential.Unmarked)
+	record.Password = credential.NewPassword("another-0123456789")
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: record}); err != nil {
+		t.Fatal(err)
+	}
+	expect("when it is set", credential.Accepted)
+	super(t, "postgres", "ALTER ROLE "+role+" VALID UNTIL '2000-01-01'")
+	expect("when the password has expired", credential.Refused)
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: record}); err != nil {
+		t.Fatal(err)
+	}
+	expect("when it is set again", credential.Accepted)
+}
+
+// tenant-and-database.md §2, step 5: a server that asks for no password has proven none.
+func TestAServerThatTrustsProvesNothing(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "trust")
+	file := filepath.Join(shared.Dir, "data", "pg_hba.conf")
+	rules, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file stays whose it is.
+	if err := os.WriteFile(file, append([]byte("host all "+record.Username+" 127.0.0.1/32 trust\n"), rules...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	super(t, "postgres", "SELECT pg_reload_conf()")
+	eventually(t, "the server trusts", func() bool {
+		connection, err := pgx.Connect(t.Context(), shared.DSNOf(record.Username, "wrong", app.tenant.Database))
+		if err != nil {
+			return false
+		}
+		return connection.Close(t.Context()) == nil
+	})
+	if state, err := app.logins.Observe(t.Context(), app.mark, record.Username, record.Password); err == nil {
+		t.Errorf("a password that was not asked for is %s", state)
+	}
+}
+
+// eventually polls for at most ten seconds.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not come to that %s", what)
+		}
+	}
+}
+
+// tenant-and-database.md §2, Rotation, last item: plan and access are reached by level, and no password is touched. Steady state writes nothing (§6.6).
+func TestLimitsAndAccessConverge(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "plans")
+	verifier := ask[string](t, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", record.Username)
+	for _, step := range []struct {
+		logins postgres.Logins
+		want   string
+	}{
+		{postgres.Logins{}, "-1 {role=t_plans} {t_plans}"},
+		{
+			postgres.Logins{Access: postgres.ReadWrite, Limits: postgres.Limits{ConnectionLimit: 5, StatementTimeout: 30 * time.Second}},
+			"5 {role=t_plans_rw,statement_timeout=30000} {t_plans_rw}",
+		},
+		{
+			postgres.Logins{Access: postgres.ReadOnly, Limits: postgres.Limits{ConnectionLimit: 7, IdleInTransactionTimeout: time.Microsecond}},
+			"7 {role=t_plans_ro,idle_in_transaction_session_timeout=1} {t_plans_ro}",
+		},
+		{postgres.Logins{Access: postgres.AsOwner}, "-1 {role=t_plans} {t_plans}"},
+	} {
+		step.logins.Tenant = app.tenant
+		if _, err := step.logins.Converge(t.Context(), app.mark, app.names.Login(1), app.names.Login(2)); err != nil {
+			t.Fatal(err)
+		}
+		got := ask[string](t, `SELECT rolconnlimit || ' ' || rolconfig::text || ' ' || ARRAY(
+			SELECT pg_get_userbyid(roleid)::text FROM pg_auth_members WHERE member = pg_roles.oid)::text FROM pg_roles WHERE rolname = $1`, record.Username)
+		if got != step.want {
+			t.Errorf("%+v: the login has %s, want %s", step.logins.Limits, got, step.want)
+		}
+		before := len(said("plans"))
+		if wrote, err := step.logins.Converge(t.Context(), app.mark, app.names.Login(1), app.names.Login(2)); err != nil || wrote {
+			t.Errorf("steady limits are written: %t, %v", wrote, err)
+		}
+		if again := said("plans")[before:]; len(again) != 1 || len(writes(again)) > 0 {
+			t.Errorf("in steady state it said %q", again)
+		}
+	}
+	super(t, "postgres", "ALTER ROLE "+record.Username+" CREATEROLE CREATEDB", "ALTER ROLE "+record.Username+" SET work_mem = '8MB'")
+	if wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil || !wrote {
+		t.Errorf("a right that somebody gave is left: %t, %v", wrote, err)
+	}
+	if got := ask[string](t, "SELECT rolcreaterole::text || rolcreatedb || rolconfig::text FROM pg_roles WHERE rolname = $1", record.Username); got != "falsefalse{role=t_plans,work_mem=8MB}" {
+		t.Errorf("the login has %s", got)
+	}
+	if now := ask[string](t, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", record.Username); now != verifier {
+		t.Error("the password was touched")
+	}
+}
+
+// Limits hold, and are those of the login.
+func TestLimitsHold(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "limits")
+	app.logins.Limits = postgres.Limits{ConnectionLimit: 1, StatementTimeout: 50 * time.Millisecond}
+	if _, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil {
+		t.Fatal(err)
+	}
+	connection := connect(t, app.tenant.Database, record)
+	if _, err := connection.Exec(t.Context(), "SELECT pg_sleep(60)"); err == nil {
+		t.Error("a long statement is not ended")
+	}
+	_, err := app.logins.Observe(t.Context(), app.mark, record.Username, record.Password)
+	if !errors.Is(err, postgres.ErrBusy) {
+		t.Errorf("beyond the limit of connections: %v", err)
+	}
+}
+
+// tenant-and-database.md §2, Rotation, PostgreSQL: two logins that work as one role, the new one first; the old one goes on until it is taken out of use,
+// then new logins are refused, and sessions end if that was asked for. What one has made the other changes, and the old one can be dropped.
+func TestRotationGoesFromOneLoginToTheOther(t *testing.T) {
+	t.Parallel()
+	app, first := madeApp(t, "rotation")
+	app.logins.Terminate = true
+	second := app.record(t, 2)
+	old := connect(t, app.tenant.Database, first)
+	execute(t, old, "CREATE TABLE notes (body text)", "INSERT INTO notes VALUES ('kept')")
+	others := []string{first.Username}
+	if err := app.logins.Create(t.Context(), app.mark, second); err != nil {
+		t.Fatal(err)
+	}
+	app.expect(t, "in the overlap", map[credential.Record]credential.State{first: credential.Accepted, second: credential.Accepted})
+	if sessions, err := app.logins.Sessions(t.Context(), first.Username); err != nil || sessions != 1 {
+		t.Errorf("the old login has %d sessions, %v", sessions, err)
+	}
+	if !app.superseded(t, second, first.Username) {
+		t.Error("it is not told that something is superseded")
+	}
+	if err := app.logins.Retire(t.Context(), app.mark, second, others); err != nil {
+		t.Fatal(err)
+	}
+	if app.superseded(t, second, first.Username) {
+		t.Error("it is told that something is superseded")
+	}
+	app.expect(t, "after the overlap", map[credential.Record]credential.State{first: credential.Retired, second: credential.Accepted})
+	if err := old.Ping(t.Context()); err == nil {
+		t.Error("a session of the old login was not ended")
+	}
+	execute(t, connect(t, app.tenant.Database, second), "ALTER TABLE notes ADD COLUMN more text", "DROP TABLE notes")
+	third := app.record(t, 3)
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: third, Keep: true}); err != nil {
+		t.Fatal(err)
+	}
+	app.expect(t, "after the next rotation", map[credential.Record]credential.State{first: credential.Refused, third: credential.Accepted})
+	before := len(said("rotation"))
+	if !app.superseded(t, third, second.Username) {
+		t.Error("it is not told that something is superseded")
+	}
+	if wrote := writes(said("rotation")[before:]); len(wrote) > 0 {
+		t.Errorf("to look whether something is superseded it said %q", wrote)
+	}
+}
+
+// expect observes what the server has for records.
+func (a app) expect(t *testing.T, when string, states map[credential.Record]credential.State) {
+	t.Helper()
+	for record, want := range states {
+		if got := a.observe(t, record); got != want {
+			t.Errorf("%s generation %d is %s, want %s", when, record.Generation, got, want)
+		}
+	}
+}
+
+// superseded tells whether something is accepted beside the current credential.
+func (a app) superseded(t *testing.T, current credential.Record, other string) bool {
+	t.Helper()
+	is, err := a.logins.Superseded(t.Context(), a.mark, current, []string{other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// A session that was left open when the server broke off what had taken away the right to log in is ended by the next call.
+func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
+	t.Parallel()
+	app, first := madeApp(t, "forgotten")
+	second, others := app.record(t, 2), []string{first.Username}
+	open := connect(t, app.tenant.Database, first)
+	if err := app.logins.Retire(t.Context(), app.mark, second, others); err != nil {
+		t.Fatal(err)
+	}
+	if app.superseded(t, second, first.Username) {
+		t.Error("it is told that something is superseded")
+	}
+	if err := open.Ping(t.Context()); err != nil {
+		t.Errorf("a session is ended that nobody asked to end: %v", err)
+	}
+	app.logins.Terminate = true
+	if !app.superseded(t, second, first.Username) {
+		t.Error("it is not told that something is superseded")
+	}
+	if err := app.logins.Retire(t.Context(), app.mark, second, others); err != nil {
+		t.Fatal(err)
+	}
+	if app.superseded(t, second, first.Username) {
+		t.Error("it is told that something is superseded")
+	}
+	if got := ask[[]string](t, "SELECT coalesce(array_agg(pg_get_userbyid(member)::text), '{}') FROM pg_auth_members WHERE roleid = $1::regrole", first.Username); len(got) > 0 {
+		t.Errorf("%q stay members of the login", got)
+	}
+}
+
+// tenant-and-database.md §2, kill-point runs: 16 operators at once store one password, and make one role that accepts it.
+func TestManyAtOnceMakeOneLogin(t *testing.T) {
+	t.Parallel()
+	const many = 16
+	store := &memory{}
+	results := make(chan credential.Record, many)
+	first := newApp(t, "crowd")
+	for range many {
+		app := newApp(t, "crowd") // A process of its own, with connections of its own.
+		go func() {
+			record, err := app.provision(t.Context(), store)
+			if err != nil {
+				t.Error(err)
+			}
+			results <- record
+		}()
+	}
+	var got []credential.Record
+	for range many {
+		got = append(got, <-results)
+	}
+	if got = slices.Compact(got); len(got) != 1 || first.observe(t, got[0]) != credential.Accepted {
+		t.Errorf("%d credentials, the first is %s", len(got), first.observe(t, got[0]))
+	}
+	if roles := ask[int](t, "SELECT count(*) FROM pg_roles WHERE rolname LIKE 't\\_crowd%'"); roles != 4 {
+		t.Errorf("there are %d roles, want the owner, two groups and one login", roles)
+	}
+}
+
+// provision does what an operator does about an app, again after each error that is not for a person, for a minute.
+func (a app) provision(ctx context.Context, store credential.Store) (credential.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	logins := a.names.Logins()
+	user := credential.User{
+		Once:   credential.Once{Store: store, Name: "db", Owner: a.mark, Username: logins[0], Alternate: logins[1]},
+		System: a.logins,
+	}
+	for {
+		_, err := a.tenant.Converge(ctx, a.mark)
+		if err == nil {
+			var outcome credential.Outcome
+			if outcome, err = user.Converge(ctx); err == nil {
+				return outcome.Record, nil
+			}
+		}
+		// Missing is what one sees who has looked into the store before another stored, and into the database after.
+		if credential.Blocked(err) && !errors.Is(err, credential.ErrMissing) || ctx.Err() != nil {
+			return credential.Record{}, err
+		}
+	}
+}
+
+// tenant-and-database.md §2, Details, SQL: identifiers are quoted, whatever a role is called. names refuses such before.
+func TestNamesAreNotExecuted(t *testing.T) {
+	t.Parallel()
+	app := newApp(t, "injection")
+	evil := `x"; DROP ROLE admin; --`
+	app.tenant.Database, app.tenant.Owner, app.tenant.ReadWrite, app.tenant.ReadOnly = evil, evil, evil+"rw", evil+"ro"
+	app.tenant.DropDatabase = true
+	app.mark.Name = `'; DROP ROLE admin; --\`
+	app.converge(t)
+	app.logins.Tenant, app.logins.DropOwned = app.tenant, true
+	record := app.record(t, 1)
+	record.Username = evil + "'a"
+	if err := app.logins.Create(t.Context(), app.mark, record); err != nil {
+		t.Fatal(err)
+	}
+	record.Password = credential.NewPassword(`'; DROP ROLE admin; --`)
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: record}); err != nil {
+		t.Fatal(err)
+	}
+	if state := app.observe(t, record); state != credential.Accepted {
+		t.Errorf("the login is %s", state)
+	}
+	want := []string{evil, evil + "'a", evil + "ro", evil + "rw"}
+	got := ask[[]string](t, `SELECT array_agg(rolname::text ORDER BY rolname COLLATE "C") FROM pg_roles WHERE rolname LIKE 'x%' OR rolname = 'nobody'`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	connect(t, evil, record)
+	if err := app.logins.Delete(t.Context(), app.mark, record.Username); err != nil {
+		t.Error(err)
+	}
+	if err := app.tenant.Delete(t.Context(), app.mark); err != nil {
+		t.Error(err)
+	}
+	if !ask[bool](t, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = 'admin')") {
+		t.Error("a name was executed")
+	}
+}
+
+// tenant-and-database.md §6.7: no statement holds a password, with each of them logged.
+func TestTheLogHoldsNoPassword(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "secrecy")
+	next := app.record(t, 1)
+	if err := app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: next}); err != nil {
+		t.Fatal(err)
+	}
+	app.observe(t, record)
+	logged := shared.Log()
+	if !strings.Contains(logged, "ALTER ROLE \"t_secrecy_web_a\" LOGIN PASSWORD 'SCRAM-SHA-256$4096:") {
+		t.Error("the log does not show what was executed")
+	}
+	for _, one := range []credential.Record{record, next} {
+		if strings.Contains(logged, one.Password.Reveal()) {
+			t.Error("the log holds a password")
+		}
+	}
+}
+
+func execute(t *testing.T, connection *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := connection.Exec(t.Context(), statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}

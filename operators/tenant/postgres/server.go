@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// The defaults of a Config, and what no Config changes.
+const (
+	defaultPoolSize    = 4
+	defaultApplication = "einmal-tenant"
+	connectTimeout     = 5 * time.Second
+	// oldestVersion is the first in which PUBLIC makes nothing in the schema public, and the owner of a database owns it
+	// (release notes of PostgreSQL 15).
+	oldestVersion = 150000
+)
+
+// provingMethods are the ways of logging in that prove a password (require_auth of libpq). A server that trusts whoever comes would make
+// each password right.
+const provingMethods = "scram-sha-256,md5,password"
+
+// Config tells how to reach a server.
+type Config struct {
+	// DSN is that of the admin, with its password: postgres://admin:password@host:5432/postgres?sslmode=verify-full, or in the form of
+	// key=value. Its database is the one that connections are made to, but for what is done inside of a tenant's. TLS is what
+	// sslmode, sslrootcert and so on say. It must reach the server itself, and not a pooler such as pgbouncer.
+	DSN credential.Password
+	// PoolSize is how many connections it has at most; 0 is 4.
+	PoolSize int32
+	// Application is the application_name of its sessions; "" is "einmal-tenant".
+	Application string
+}
+
+// Server is a PostgreSQL server, reached as an admin. Its methods may be called at the same time.
+type Server struct {
+	pool *pgxpool.Pool
+}
+
+// Open prepares connections to a server, and makes none yet: a server that is down is met by the calls that need it. Statements end
+// after a minute and wait ten seconds for a lock, unless the DSN says otherwise.
+func Open(config Config) (*Server, error) {
+	settings, err := pgxpool.ParseConfig(config.DSN.Reveal())
+	if err != nil {
+		// The cause could quote the password.
+		return nil, errors.New("the DSN of the PostgreSQL server is not understood: " +
+			"give it as postgres://user:password@host:5432/postgres?sslmode=verify-full, with %xx for what is special in the password")
+	}
+	settings.MaxConns, settings.MinConns = defaultPoolSize, 0
+	if config.PoolSize > 0 {
+		settings.MaxConns = config.PoolSize
+	}
+	settings.MaxConnIdleTime = 5 * time.Minute
+	if settings.ConnConfig.ConnectTimeout == 0 {
+		settings.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	application := config.Application
+	if application == "" {
+		application = defaultApplication
+	}
+	for name, value := range map[string]string{
+		"application_name": application, "statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s",
+	} {
+		if _, given := settings.ConnConfig.RuntimeParams[name]; !given {
+			settings.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	// Literals are quoted for this.
+	settings.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
+	pool, err := pgxpool.NewWithConfig(context.Background(), settings)
+	if err != nil {
+		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
+	}
+	return &Server{pool: pool}, nil
+}
+
+// Close ends the connections.
+func (s *Server) Close() { s.pool.Close() }
+
+// Check tells whether the server can be used: that it is reached, is of version 15 or later and writable, and that the admin may make roles
+// and databases. It writes nothing.
+func (s *Server) Check(ctx context.Context) error {
+	var admin string
+	var version int
+	var able, inherits, standby bool
+	err := s.pool.QueryRow(ctx, `SELECT rolname, current_setting('server_version_num')::int, rolsuper OR rolcreaterole AND rolcreatedb,
+		rolsuper OR rolinherit, pg_is_in_recovery() FROM pg_roles WHERE rolname = current_user`).
+		Scan(&admin, &version, &able, &inherits, &standby)
+	role := identifier(admin)
+	switch {
+	case err != nil:
+		return fmt.Errorf("check the PostgreSQL server: %w", explain(err))
+	case version < oldestVersion:
+		return fmt.Errorf("the PostgreSQL server is of version %d: use one of version %d or later", version/10_000, oldestVersion/10_000)
+	case standby:
+		return fmt.Errorf("the PostgreSQL server is a standby: %w: let the DSN lead to the primary (target_session_attrs=read-write)", ErrDown)
+	case !able:
+		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s CREATEROLE CREATEDB", admin, ErrRights, role)
+	case !inherits:
+		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s INHERIT", admin, ErrRights, role)
+	}
+	return nil
+}
+
+// transaction executes statements all or nothing, in one message to the server: it makes a transaction of what one message holds.
+func transaction(ctx context.Context, on executor, statements []string) error {
+	_, err := on.Exec(ctx, strings.Join(statements, ";\n"))
+	return explain(err)
+}
+
+// within calls a function with a connection to another database of the server.
+func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+	settings := s.pool.Config().ConnConfig
+	settings.Database = database
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return fmt.Errorf("connect to the database %s: %w", database, explain(err))
+	}
+	err = do(connection)
+	hangUp(ctx, connection)
+	return err
+}
+
+// login tries whether a user can log in to a database with a password.
+func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
+	settings := s.pool.Config().ConnConfig
+	settings.User, settings.Password, settings.Database = username, password.Reveal(), database
+	settings.RequireAuth = provingMethods
+	for name := range settings.RuntimeParams {
+		if name != "application_name" {
+			delete(settings.RuntimeParams, name) // The user's own are tried as well.
+		}
+	}
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
+			return err // It is not the admin who lacks a right.
+		}
+		return explain(err)
+	}
+	hangUp(ctx, connection)
+	return nil
+}
+
+// hangUp tells the server that a session is over, also when ctx is. What was done is done, so that it does not fail.
+func hangUp(ctx context.Context, connection *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+	defer cancel()
+	_ = connection.Close(ctx)
+}
