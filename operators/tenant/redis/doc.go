@@ -1,0 +1,10 @@
+// Package redis keeps users of a Redis or Valkey that is its own master: ACL users, on every node of it. Nodes do not tell each other
+// of users (redis.io, ACL, "Key and channel permissions" and ACL SAVE), and one that starts without a file of ACLs has none; so each is
+// asked, and each is repaired by itself.
+//
+// Passwords are set and compared as SHA-256, which ACL SETUSER and ACL GETUSER speak: none goes over the wire or into a log of the
+// server, and whether one is right is known exactly, with no login.
+//
+// It needs Redis 7.0 or Valkey 7.2, and an administrator who may ACL GETUSER, SETUSER, DELUSER, SAVE and CAT, CLIENT KILL, MULTI and EXEC:
+// "+@connection +multi +exec +discard +acl|getuser +acl|setuser +acl|deluser +acl|save +acl|cat +client|kill" and no keys.
+package redis
