@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
+)
+
+// class is what an error means for what is done next.
+type class int
+
+// The classes, the worst last.
+const (
+	// fine: there is none.
+	fine class = iota
+	// waiting: it passes by itself, within seconds or minutes.
+	waiting
+	// unknown: a system or the store could not be asked. Nothing was decided.
+	unknown
+	// blocked: it stays until a person has looked. Nothing was written.
+	blocked
+)
+
+// The reasons of conditions that are not true.
+const (
+	reasonMissing   = "CredentialsMissing"
+	reasonSuspected = "CredentialsNotSeen"
+	reasonConflict  = "OwnershipConflict"
+	reasonInvalid   = "CredentialInvalid"
+	reasonDrifted   = "Drifted"
+	reasonSetUp     = "BackendNotSetUp"
+	reasonRights    = "AdminLacksRights"
+	reasonDependent = "DependentObjects"
+	reasonSettling  = "Settling"
+	reasonUnknown   = "Unreachable"
+)
+
+// meaning is what an error means.
+type meaning struct {
+	of     error
+	class  class
+	reason string
+}
+
+// meanings are those that are known, the first that fits first.
+func meanings() []meaning {
+	return []meaning{
+		{credential.ErrMissing, blocked, reasonMissing},
+		{credential.ErrConflict, blocked, reasonConflict},
+		{credential.ErrInvalid, blocked, reasonInvalid},
+		{credential.ErrDrifted, blocked, reasonDrifted},
+		{errSetUp, blocked, reasonSetUp},
+		{postgres.ErrRights, blocked, reasonRights},
+		{redis.ErrDenied, blocked, reasonRights},
+		{postgres.ErrDependent, blocked, reasonDependent},
+		{credential.ErrUnproven, waiting, reasonSettling},
+		{credential.ErrUnsettled, waiting, reasonSettling},
+		{postgres.ErrUnsettled, waiting, reasonSettling},
+		{redis.ErrNotReady, waiting, reasonSettling},
+	}
+}
+
+// classify tells what an error means, and gives one word for it.
+func classify(err error) (class, string) {
+	if err == nil {
+		return fine, ""
+	}
+	if maybe := (suspected{}); errors.As(err, &maybe) {
+		return waiting, reasonSuspected
+	}
+	for _, known := range meanings() {
+		if errors.Is(err, known.of) {
+			return known.class, known.reason
+		}
+	}
+	return unknown, reasonUnknown
+}

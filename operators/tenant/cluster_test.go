@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/servers"
+)
+
+// stage is a real control plane with the operator's CRDs and RBAC, a real PostgreSQL and a real Redis: the tests are the users. The
+// operator acts as its own ServiceAccount.
+type stage struct {
+	*einmaltest.Cluster
+
+	postgres *servers.Postgres
+	redis    *servers.Redis
+	program  string
+	config   string
+}
+
+func startStage(t *testing.T) *stage {
+	t.Helper()
+	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
+	s := &stage{
+		Cluster: einmaltest.StartCluster(t, v1.AddToScheme), postgres: servers.StartPostgres(t), redis: servers.StartRedis(t),
+	}
+	s.ApplyFolders(t, "config/crd", "config/rbac")
+	s.config = s.ServiceAccount(t, "tenant-system", "tenant")
+	s.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}})
+	s.make(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: "postgres-admin"}, StringData: map[string]string{"dsn": s.postgres.AdminDSN()},
+	})
+	s.make(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: "redis-admin"},
+		StringData: map[string]string{"username": servers.RedisAdmin, "password": s.redis.AdminPassword()},
+	})
+	s.make(t, s.local())
+	return s
+}
+
+// local is a backend on the servers of the test, with credentials in Secrets.
+func (s *stage) local() *v1.TenantBackend {
+	admin := func(name string) v1.SecretRef { return v1.SecretRef{Namespace: "tenant-system", Name: name} }
+	return &v1.TenantBackend{
+		ObjectMeta: metav1.ObjectMeta{Name: "local"},
+		Spec: v1.TenantBackendSpec{
+			Postgres: &v1.Postgres{DSNSecretRef: v1.SecretKeyRef{SecretRef: admin("postgres-admin")}},
+			Cache: &v1.CacheBackend{Kind: v1.CacheRedis, Redis: &v1.Redis{
+				Nodes: []string{s.redis.Address()}, AdminSecretRef: admin("redis-admin"),
+			}},
+			Store: v1.StoreBackend{Kind: v1.StoreSecret, Secret: &v1.SecretStore{Namespace: "credentials"}},
+		},
+	}
+}
+
+func (s *stage) start(t *testing.T) *einmaltest.Program {
+	t.Helper()
+	if s.program == "" {
+		s.program = einmaltest.Build(t, ".")
+	}
+	return s.Run(t, s.program, s.config)
+}
+
+func (s *stage) make(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := s.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tenantOf is a tenant with an app.
+func tenantOf(name string, changes ...func(*v1.TenantSpec)) *v1.Tenant {
+	tenant := &v1.Tenant{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.TenantSpec{BackendRef: v1.BackendRef{Name: "local"}, Apps: []v1.App{{Name: "web"}}},
+	}
+	for _, change := range changes {
+		change(&tenant.Spec)
+	}
+	return tenant
+}
+
+// await waits until a tenant's status is as it should be, and returns the tenant.
+func (s *stage) await(t *testing.T, name, what string, holds func(*v1.Tenant) bool) *v1.Tenant {
+	t.Helper()
+	tenant := &v1.Tenant{}
+	einmaltest.Eventually(t, name+" is "+what, func(ctx context.Context) error {
+		if err := s.Get(ctx, client.ObjectKey{Name: name}, tenant); err != nil {
+			return err
+		}
+		if !holds(tenant) || tenant.Status.ObservedGeneration != tenant.Generation {
+			return fmt.Errorf("generation %d has the status %+v", tenant.Generation, tenant.Status)
+		}
+		return nil
+	})
+	return tenant
+}
+
+func (s *stage) awaitPhase(t *testing.T, name string, phase v1.Phase) *v1.Tenant {
+	t.Helper()
+	return s.await(t, name, string(phase), func(of *v1.Tenant) bool { return of.Status.Phase == phase })
+}
+
+// stored is the credential that readers get.
+func (s *stage) stored(t *testing.T, name string) credential.Record {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "credentials", Name: name}, secret); err != nil {
+		t.Fatal(err)
+	}
+	return credential.Record{
+		Username: string(secret.Data[credential.UsernameKey]), Password: credential.NewPassword(string(secret.Data[credential.PasswordKey])),
+	}
+}
+
+// loginWait is how long a login may take.
+const loginWait = 5 * time.Second
+
+// logIn logs in to the database of a tenant, and does something there.
+func (s *stage) logIn(t *testing.T, tenant string, with credential.Record, statements ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), loginWait)
+	defer cancel()
+	session, err := pgx.Connect(ctx, s.postgres.DSNOf(with.Username, with.Password.Reveal(), names.Tenant{Name: tenant}.Database()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = session.Close(ctx) }()
+	for _, statement := range append([]string{"SELECT 1"}, statements...) {
+		if _, err := session.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// sql does something as a superuser.
+func (s *stage) sql(t *testing.T, statement string) {
+	t.Helper()
+	session, err := pgx.Connect(t.Context(), s.postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(t.Context()) }()
+	if _, err := session.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// authenticate logs in to Redis, and sets a key.
+func (s *stage) authenticate(t *testing.T, with credential.Record, key string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), loginWait)
+	defer cancel()
+	session := s.redis.Client(with.Username, with.Password.Reveal())
+	defer func() { _ = session.Close() }()
+	return session.Set(ctx, key, "x", time.Minute).Err()
+}
+
+// works shows that the credentials that are stored for an app are accepted by both systems.
+func (s *stage) works(t *testing.T, tenant, app string) (db, cache credential.Record) {
+	t.Helper()
+	of := names.Tenant{Name: tenant}.App(app)
+	db, cache = s.stored(t, of.DatabaseSecret()), s.stored(t, of.CacheSecret())
+	if err := s.logIn(t, tenant, db); err != nil {
+		t.Errorf("%s cannot log in to the database: %v", app, err)
+	}
+	if err := s.authenticate(t, cache, tenant+":greeting"); err != nil {
+		t.Errorf("%s cannot log in to the cache: %v", app, err)
+	}
+	return db, cache
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/ssm"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
+)
+
+// connector prepares the connections of backends.
+type connector struct {
+	mu sync.Mutex
+	// limits are those of the requests to SSM: all stores of a region share them.
+	limits map[string]*ssm.Limits
+}
+
+// connect prepares the connections that a backend declares. It makes none: what cannot be reached is told by who needs it.
+func (c *connector) connect(ctx context.Context, d declaration, api client.Client) (*backend, error) {
+	made := &backend{name: d.Name, clusterID: d.clusterID, plans: d.Spec.Plans}
+	var err error
+	if made.store, err = c.stored(ctx, d, api); err != nil {
+		return nil, err
+	}
+	if of := d.Spec.Postgres; of != nil {
+		dsn, err := value(d.Name, d.dsn, of.DSNSecretRef.Key)
+		if err != nil {
+			return nil, err
+		}
+		server, err := postgres.Open(postgres.Config{DSN: dsn, PoolSize: of.PoolSize}) //nolint:contextcheck // Connections outlive the handler.
+		if err != nil {
+			return nil, fmt.Errorf("the Secret %s/%s of TenantBackend %s: %w: %w", d.dsn.Namespace, d.dsn.Name, d.Name, errSetUp, err)
+		}
+		made.databases = postgresServer{server}
+	}
+	if d.Spec.Cache != nil {
+		if made.cache, err = d.cached(); err != nil {
+			_ = made.close() // Nothing was done with it.
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// stored is the store of credentials.
+func (c *connector) stored(ctx context.Context, d declaration, api client.Client) (store, error) {
+	if of := d.Spec.Store.Secret; of != nil {
+		return store{
+			Store:    credential.Secrets{Client: api, Namespace: of.Namespace},
+			database: names.App.DatabaseSecret, cache: names.App.CacheSecret,
+		}, nil
+	}
+	of := d.Spec.Store.SSM
+	account, err := awsConfig(ctx, of.Region)
+	if err != nil {
+		return store{}, fmt.Errorf("spec.store.ssm of TenantBackend %s: %w", d.Name, err)
+	}
+	parameters, err := ssm.New(ssm.Options{
+		Client: awsssm.NewFromConfig(account, func(options *awsssm.Options) { options.BaseEndpoint = endpoint(of.APIEndpoint) }),
+		Prefix: of.Prefix, KeyID: of.KMSKeyID, Tags: of.Tags, Limits: c.limitsOf(of),
+	})
+	if err != nil {
+		return store{}, fmt.Errorf("spec.store.ssm of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
+	}
+	return store{
+		Store:    parameters,
+		database: func(app names.App) string { return app.DatabaseRecord(of.Prefix) },
+		cache:    func(app names.App) string { return app.CacheRecord(of.Prefix) },
+	}, nil
+}
+
+// limitsOf are the limits that all stores of a region share.
+func (c *connector) limitsOf(of *v1.SSMStore) *ssm.Limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limits == nil {
+		c.limits = map[string]*ssm.Limits{}
+	}
+	where := of.Region + " " + of.APIEndpoint
+	if c.limits[where] == nil {
+		c.limits[where] = ssm.DefaultLimits()
+	}
+	return c.limits[where]
+}
+
+// awsConfig is the account that the process has, as the SDK finds it, in a region.
+func awsConfig(ctx context.Context, region string) (aws.Config, error) {
+	account, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("look for an AWS account: %w", err)
+	}
+	return account, nil
+}
+
+// endpoint is a URL in place of the region's, if one was given.
+func endpoint(given string) *string {
+	if given == "" {
+		return nil
+	}
+	return &given
+}
+
+// cached is the cache.
+func (d declaration) cached() (cache, error) {
+	of := d.Spec.Cache.Redis
+	if of == nil {
+		return nil, fmt.Errorf("spec.cache.kind of TenantBackend %s: ElastiCache cannot be used yet: %w", d.Name, errSetUp)
+	}
+	username, err := value(d.Name, d.admin, corev1.BasicAuthUsernameKey)
+	if err != nil {
+		return nil, err
+	}
+	password, err := value(d.Name, d.admin, corev1.BasicAuthPasswordKey)
+	if err != nil {
+		return nil, err
+	}
+	wanted := redis.Config{Nodes: of.Nodes, Username: username.Reveal(), Password: password}
+	if of.TLS {
+		wanted.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	nodes, err := redis.Open(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cache.redis of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
+	}
+	return redisCache{nodes}, nil
+}
+
+// value is a value of a Secret that a TenantBackend names.
+func value(backend string, from *corev1.Secret, key string) (credential.Password, error) {
+	if len(from.Data[key]) == 0 {
+		return credential.Password{}, fmt.Errorf("the TenantBackend %s needs %q in the Secret %s/%s: %w; add it", backend, key, from.Namespace, from.Name, errSetUp)
+	}
+	return credential.NewPassword(string(from.Data[key])), nil
+}
+
+// redisCache is a Redis or Valkey.
+type redisCache struct{ nodes *redis.Nodes }
+
+func (r redisCache) users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string) {
+	return redis.Users{
+		Nodes: r.nodes, Terminate: spec.Credentials.Rotation.TerminateSessions,
+		Access: redis.Access{Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
+	}, of.RedisUser()
+}
+
+// nobody is a user that no app can have, to see whether users can be looked for.
+const nobody = "einmal:nobody"
+
+func (r redisCache) check(ctx context.Context) error {
+	_, err := redis.Users{Nodes: r.nodes}.Observe(ctx, credential.Owner{}, nobody, credential.Password{})
+	return err
+}
+
+func (r redisCache) close() error { return r.nodes.Close() }

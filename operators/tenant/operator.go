@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/config/crd"
+)
+
+// identity names the operator in its records, its finalizer, the fields that it owns and the marks on all that it makes. It never changes.
+const identity = "tenants.einmal.dev"
+
+// operator declares what happens when.
+func operator() *einmal.Operator { return declare(&backends{connect: new(connector).connect}) }
+
+// declare declares an operator whose backends are connected so.
+func declare(held *backends) *einmal.Operator {
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.Tenants, crd.TenantBackends),
+		einmal.Access(&corev1.Secret{}, "get", "create", "update", "delete"), einmal.Access(&corev1.Namespace{}, "get"))
+	op.OnCleanup("close-backends", func(context.Context) error { return held.close() })
+
+	onBackend := einmal.Index(op, "tenants-by-backend", func(of *v1.Tenant) (map[string]types.NamespacedName, error) {
+		return map[string]types.NamespacedName{of.Spec.BackendRef.Name: {Name: of.Name}}, nil
+	})
+	tenants := einmal.For[v1.Tenant](op)
+	provisioner := &provisioner{backends: held}
+	tenants.Reconcile("provision", provisioner.provision, einmal.Watches(func(backend *v1.TenantBackend) []types.NamespacedName {
+		return onBackend.Get(backend.Name)
+	}))
+	tenants.OnDelete("release", provisioner.release)
+
+	checked := einmal.For[v1.TenantBackend](op)
+	checked.Reconcile("check", func(ctx context.Context, c *einmal.Change[v1.TenantBackend]) error { return check(ctx, held, c) })
+	return op
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/credential"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+)
+
+// provisioner gives tenants what they ask for, and takes it back.
+type provisioner struct{ backends *backends }
+
+// change is what a handler of tenants is given.
+type change = einmal.Change[v1.Tenant]
+
+// provision looks at all that a tenant asks for, in each system by itself, and does what is missing. It needs no memory: a run after whatever
+// was lost finds what is there. The status says what came of it, and is written in one place.
+func (p *provisioner) provision(ctx context.Context, c *change) error {
+	if c.Object.Spec.Suspend {
+		return tell(c, report{suspended: true})
+	}
+	held, release, err := p.backends.use(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	if err != nil {
+		return tell(c, report{unusable: err})
+	}
+	defer release()
+	look := &pass{backend: held, tenant: c.Object, seen: einmal.Memo[observations](c), now: time.Now()}
+	return tell(c, look.run(ctx))
+}
+
+// pass is one look at a tenant.
+type pass struct {
+	*backend
+
+	tenant *v1.Tenant
+	seen   *observations
+	now    time.Time
+}
+
+// run brings the world to what the tenant asks for, as far as that goes, and tells what came of each part.
+func (p *pass) run(ctx context.Context) report {
+	var found report
+	shared := p.shared(ctx)
+	for _, app := range p.tenant.Spec.Apps {
+		if p.hasDatabase(app) {
+			found.findings = append(found.findings, p.database(ctx, app, shared))
+		}
+		if p.hasCache(app) {
+			found.findings = append(found.findings, p.cached(ctx, app))
+		}
+	}
+	if p.tenant.Spec.DeletionPolicy == v1.DeletionDelete {
+		found.findings = append(found.findings, p.unwanted(ctx)...)
+	}
+	return found
+}
+
+func (p *pass) hasDatabase(app v1.App) bool {
+	return p.databases != nil && enabled(app.Database.Enabled)
+}
+
+func (p *pass) hasCache(app v1.App) bool { return p.cache != nil && enabled(app.Cache.Enabled) }
+
+// enabled is what a switch says; it is on if nothing is said.
+func enabled(given *bool) bool { return given == nil || *given }
+
+// shared makes what all apps of the tenant share in the database.
+func (p *pass) shared(ctx context.Context) error {
+	if !slices.ContainsFunc(p.tenant.Spec.Apps, p.hasDatabase) {
+		return nil
+	}
+	of := names.Tenant{Name: p.tenant.Name}
+	_, err := p.databases.tenant(of, p.tenant.Spec).Converge(ctx, p.owner(names.App{Tenant: of.Name}))
+	return err
+}
+
+// database makes what an app has in the database.
+func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
+	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
+	found := finding{
+		app: app.Name, system: database, record: p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(), err: shared,
+	}
+	if shared != nil {
+		return found
+	}
+	both := of.Logins()
+	system := p.databases.logins(of, p.limits(app), app, p.tenant.Spec)
+	user := p.user(of, found)
+	user.System, user.Username, user.Alternate = system, both[0], both[1]
+	found.outcome, found.err = p.converge(ctx, found, user)
+	_, found.level = system.Converge(ctx, user.Owner, both[:]...)
+	return found
+}
+
+// cached makes what an app has in the cache.
+func (p *pass) cached(ctx context.Context, app v1.App) finding {
+	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
+	found := finding{app: app.Name, system: caching, record: p.store.cache(of)}
+	user := p.user(of, found)
+	system, username := p.cache.users(of, app, p.tenant.Spec)
+	user.System, user.Username = system, username
+	found.outcome, found.err = p.converge(ctx, found, user)
+	_, found.level = system.ConvergeAccess(ctx, user.Owner, username)
+	return found
+}
+
+// limits are those of the plan, but for what the app says itself.
+func (p *pass) limits(app v1.App) postgres.Limits {
+	of := p.plans.Standard
+	if p.tenant.Spec.Plan == v1.Premium {
+		of = p.plans.Premium
+	}
+	if app.Database.ConnectionLimit != nil {
+		of.ConnectionLimit = *app.Database.ConnectionLimit
+	}
+	return postgres.Limits{
+		ConnectionLimit:  max(0, int(of.ConnectionLimit)), // There 0 is what -1 is here.
+		StatementTimeout: of.StatementTimeout.Duration, IdleInTransactionTimeout: of.IdleInTransactionTimeout.Duration,
+	}
+}
+
+// user is who the app logs in as, without the system.
+func (p *pass) user(of names.App, in finding) credential.User {
+	spec := p.tenant.Spec
+	known := principal(p.tenant, in)
+	rotation := spec.Credentials.Rotation
+	user := credential.User{
+		Once: credential.Once{
+			Store: p.store, Name: in.record, Owner: p.owner(of), Request: rotation.RequestID, Generation: int(known.Generation),
+		},
+		Policy: credential.Policy{
+			LeaveDrift: spec.DriftPolicy == v1.DriftReport, Adopt: spec.AdoptionPolicy == v1.AdoptionAdopt,
+			// A rotation that is asked for since the last credential was seen is a way out too: somebody has asked for another.
+			ReplaceMissing: spec.MissingCredentialPolicy == v1.MissingRotate ||
+				known.Generation > 0 && rotation.RequestID != "" && rotation.RequestID != known.RequestID,
+		},
+		InPlace: rotation.Strategy == v1.InPlace,
+	}
+	if rotation.Overlap != nil {
+		user.Overlap = rotation.Overlap.Duration
+	}
+	user.Proven = p.seen.proven(in.key(), user.Generation, p.now.Add(-probeInterval(p.tenant)*4/5))
+	return user
+}
+
+// converge converges a user, and notes what was seen.
+func (p *pass) converge(ctx context.Context, found finding, user credential.User) (credential.Outcome, error) {
+	outcome, err := user.Converge(ctx)
+	switch {
+	case err == nil && outcome.Verified:
+		p.seen.prove(found.key(), outcome.Generation, p.now)
+	case err != nil:
+		p.seen.prove(found.key(), 0, p.now)
+	}
+	if !errors.Is(err, credential.ErrMissing) {
+		delete(p.seen.misses, found.key())
+	} else if !p.seen.miss(found.key(), p.now) {
+		err = suspected{err}
+	}
+	return outcome, err
+}
+
+// observations are what is remembered of a tenant as long as the process runs. Nothing depends on it but how soon something is told or tried
+// again.
+type observations struct {
+	proofs map[string]proof
+	misses map[string]miss
+}
+
+type proof struct {
+	generation int
+	at         time.Time
+}
+
+type miss struct {
+	since time.Time
+	times int
+}
+
+// What it takes until a credential counts as missing: stores are not promised to show at once what they have
+// (tenant-and-database.md §2, "CredentialsMissing needs persistence").
+const (
+	missesNeeded = 3
+	missingFor   = time.Minute
+)
+
+// proven tells whether a password was accepted since a time.
+func (o *observations) proven(key string, generation int, since time.Time) bool {
+	last := o.proofs[key]
+	return generation > 0 && last.generation == generation && last.at.After(since)
+}
+
+func (o *observations) prove(key string, generation int, at time.Time) {
+	if o.proofs == nil {
+		o.proofs = map[string]proof{}
+	}
+	o.proofs[key] = proof{generation, at}
+}
+
+// miss notes that a credential is missing, and tells whether it was for long enough.
+func (o *observations) miss(key string, now time.Time) bool {
+	if o.misses == nil {
+		o.misses = map[string]miss{}
+	}
+	last, seen := o.misses[key]
+	if !seen {
+		last.since = now
+	}
+	last.times++
+	o.misses[key] = last
+	return last.times >= missesNeeded && now.Sub(last.since) >= missingFor
+}
+
+// suspected is an error that may pass by itself, and is looked at again.
+type suspected struct{ error }

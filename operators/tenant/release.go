@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+)
+
+// abandon is the annotation by which a person lets a Tenant go although what it had could not be removed.
+const abandon = "tenant.einmal.dev/abandon"
+
+// release takes back what a tenant has, if its deletionPolicy says so: who may log in first, and the credentials last, so that it can go on after
+// it was broken off. What it cannot remove keeps the Tenant.
+func (p *provisioner) release(ctx context.Context, c *change) error {
+	switch {
+	case c.Object.Spec.DeletionPolicy != v1.DeletionDelete:
+		c.Log.Info("all that the tenant has stays, as its deletionPolicy is Retain")
+		return nil
+	case c.Object.Annotations[abandon] == "true":
+		c.Event(einmal.Warning, "Abandoned", "What the tenant still has stays, since the annotation %s says so.", abandon)
+		return nil
+	}
+	held, release, err := p.backends.use(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	if err == nil {
+		defer release()
+		err = (&pass{backend: held, tenant: c.Object}).remove(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	setDeleting(c.Object, err)
+	if class, _ := classify(err); class == waiting {
+		return einmal.RetryAfter(settlingWait, nil)
+	}
+	return err
+}
+
+// remove removes all that the tenant has.
+func (p *pass) remove(ctx context.Context) error {
+	known := map[string]bool{}
+	for _, app := range p.tenant.Spec.Apps {
+		known[app.Name] = true
+	}
+	for _, app := range p.tenant.Status.Apps {
+		known[app.Name] = true
+	}
+	var failed []error
+	for app := range known {
+		of := names.Tenant{Name: p.tenant.Name}.App(app)
+		failed = append(failed, p.dropLogins(ctx, of), p.dropUser(ctx, of))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	if p.databases != nil {
+		of := names.Tenant{Name: p.tenant.Name}
+		if err := p.databases.tenant(of, p.tenant.Spec).Delete(ctx, p.owner(names.App{Tenant: of.Name})); err != nil {
+			return err
+		}
+	}
+	for app := range known {
+		of := names.Tenant{Name: p.tenant.Name}.App(app)
+		failed = append(failed, p.store.Delete(ctx, p.store.database(of), p.owner(of)), p.store.Delete(ctx, p.store.cache(of), p.owner(of)))
+	}
+	return errors.Join(failed...)
+}
+
+// unwanted removes what apps have that is not asked for any more, and tells of what it could not remove.
+func (p *pass) unwanted(ctx context.Context) []finding {
+	wanted := map[string]v1.App{}
+	for _, app := range p.tenant.Spec.Apps {
+		wanted[app.Name] = app
+	}
+	var left []finding
+	for _, was := range p.tenant.Status.Apps {
+		app, stays := wanted[was.Name]
+		of := names.Tenant{Name: p.tenant.Name}.App(was.Name)
+		if was.Database != nil && (!stays || !p.hasDatabase(app)) {
+			err := p.takeBack(ctx, p.dropLogins, of, p.store.database(of))
+			left = append(left, finding{app: was.Name, system: database, err: err, unwanted: true})
+		}
+		if was.Cache != nil && (!stays || !p.hasCache(app)) {
+			err := p.takeBack(ctx, p.dropUser, of, p.store.cache(of))
+			left = append(left, finding{app: was.Name, system: caching, err: err, unwanted: true})
+		}
+	}
+	return slices.DeleteFunc(left, func(of finding) bool { return of.err == nil })
+}
+
+// takeBack removes what an app has in a system, and then the credential.
+func (p *pass) takeBack(ctx context.Context, drop func(context.Context, names.App) error, of names.App, record string) error {
+	if err := drop(ctx, of); err != nil {
+		return err
+	}
+	return p.store.Delete(ctx, record, p.owner(of))
+}
+
+// dropLogins drops an app's logins, and ends their sessions.
+func (p *pass) dropLogins(ctx context.Context, of names.App) error {
+	if p.databases == nil {
+		return nil
+	}
+	both := of.Logins()
+	system := p.databases.logins(of, postgres.Limits{}, v1.App{Name: of.Name}, p.tenant.Spec)
+	if err := system.Delete(ctx, p.owner(of), both[:]...); err != nil {
+		return fmt.Errorf("app %s: %w", of.Name, err)
+	}
+	return nil
+}
+
+// dropUser deletes an app's user of the cache.
+func (p *pass) dropUser(ctx context.Context, of names.App) error {
+	if p.cache == nil {
+		return nil
+	}
+	system, username := p.cache.users(of, v1.App{Name: of.Name}, p.tenant.Spec)
+	if err := system.Delete(ctx, p.owner(of), username); err != nil {
+		return fmt.Errorf("app %s: %w", of.Name, err)
+	}
+	return nil
+}
