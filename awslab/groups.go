@@ -33,7 +33,8 @@ func groupNotFound(id string) error {
 type groupOutput struct {
 	UserGroupID                          string `xml:"UserGroupId"`
 	Status, Engine, MinimumEngineVersion string
-	UserIDs                              members  `xml:"UserIds"`
+	UserIDs                              members `xml:"UserIds"`
+	ReplicationGroups                    members
 	PendingChanges                       *pending `xml:",omitempty"`
 	ARN                                  string
 }
@@ -46,12 +47,21 @@ type pending struct {
 func (l *Lab) groupOutput(g group) groupOutput {
 	made := groupOutput{
 		UserGroupID: g.ID, Status: g.Status, Engine: g.Engine, MinimumEngineVersion: "6.0", UserIDs: members{g.Users},
-		ARN: l.arn("elasticache", "usergroup:"+g.ID),
+		ReplicationGroups: members{l.attached(g)},
+		ARN:               l.arn("elasticache", "usergroup:"+g.ID),
 	}
 	if len(g.Adding)+len(g.Removing) > 0 {
 		made.PendingChanges = &pending{members{g.Adding}, members{g.Removing}}
 	}
 	return made
+}
+
+// attached lists the caches that know the users of a group.
+func (l *Lab) attached(g group) []string {
+	if slices.Contains(l.options.Detached, g.ID) {
+		return nil
+	}
+	return []string{"lab"}
 }
 
 func (l *Lab) createGroup(c queryCall) (any, error) {

@@ -42,6 +42,8 @@ type Options struct {
 	// Cache is the Redis onto which users are written when they are active and in a group. The user "default" never is. Without it
 	// nothing is written anywhere. Its logins must not be those of users of the Lab.
 	Cache redis.UniversalClient
+	// Detached are ids of groups that are attached to no cache, so that their users cannot log in. All others are attached to one.
+	Detached []string
 	// Account and Region are those in ARNs; 123456789012 and eu-central-1 if empty.
 	Account, Region string
 }

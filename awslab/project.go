@@ -51,7 +51,7 @@ func (l *Lab) project(u user) error {
 // member tells whether a user is in a group by now.
 func (l *Lab) member(id string) bool {
 	for _, g := range l.memberships(id) {
-		if g.Status != deleting && slices.Contains(g.Users, id) {
+		if g.Status != deleting && len(l.attached(g)) > 0 && slices.Contains(g.Users, id) {
 			return true
 		}
 	}

@@ -48,13 +48,14 @@ func (l *Limits) writing(o *awsssm.Options) { limited(o, l.writes) }
 func limited(o *awsssm.Options, limiter *rate.Limiter) {
 	o.Retryer = retry.AddWithMaxAttempts(retry.AddWithErrorCodes(o.Retryer, codeTooManyUpdates), attempts)
 	if o.ClientLogMode.IsRequestWithBody() {
-		o.ClientLogMode.ClearRequestWithBody()
 		o.ClientLogMode |= aws.LogRequest
 	}
 	if o.ClientLogMode.IsResponseWithBody() {
-		o.ClientLogMode.ClearResponseWithBody()
 		o.ClientLogMode |= aws.LogResponse
 	}
+	o.ClientLogMode.ClearRequestWithBody()
+	o.ClientLogMode.ClearResponseWithBody()
+	o.ClientLogMode.ClearRetries() // It tells errors, and AWS could quote what it was sent.
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		wait := middleware.FinalizeMiddlewareFunc("EinmalLimits",
 			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

@@ -251,13 +251,13 @@ func TestNoPasswordIsTold(t *testing.T) {
 	w.none(w.store.Create(t.Context(), name, owner(), record(1)), w.store.Publish(t.Context(), name, owner(), record(1)))
 	_, err := w.read()
 	w.none(err)
-	if shown := log.String(); strings.Contains(shown, secret) || !strings.Contains(shown, "AmazonSSM.PutParameter") {
-		t.Errorf("the log of the SDK has the password, or nothing:\n%s", shown)
-	}
 	w.lab.Fail("PutParameter", awslab.Fault{Code: "ValidationException", Message: "Value '" + secret + "' is not valid"})
 	err = w.store.Create(t.Context(), name, owner(), record(2))
 	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "ValidationException") || !strings.Contains(err.Error(), path+"/g2") {
 		t.Errorf("the error is %v", err)
+	}
+	if shown := log.String(); strings.Contains(shown, secret) || !strings.Contains(shown, "AmazonSSM.PutParameter") {
+		t.Errorf("the log of the SDK has the password, or nothing:\n%s", shown)
 	}
 }
 
