@@ -89,7 +89,7 @@ func (l Logins) Observe(ctx context.Context, owner credential.Owner, username st
 
 // Create makes a login with the password, the owner's mark, access and limits. If it is there it is credential.ErrExists.
 func (l Logins) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	hashed, err := newVerifier(record.Password)
+	hashed, err := l.verifier(record.Password)
 	if err != nil {
 		return fmt.Errorf("create the role %s: %w", record.Username, err)
 	}
@@ -115,7 +115,7 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 // is not accepted any more, whether it is to be kept or not: a rotation that keeps it goes to the app's other login. If the role
 // is another's it is credential.ErrConflict.
 func (l Logins) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
-	hashed, err := newVerifier(change.Password)
+	hashed, err := l.verifier(change.Password)
 	if err != nil {
 		return fmt.Errorf("set the password of the role %s: %w", change.Username, err)
 	}
@@ -148,6 +148,9 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 // credentials.
 func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error) {
 	wrote := false
+	if err := l.check(); err != nil {
+		return false, err
+	}
 	err := settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, usernames...)
 		if err != nil {

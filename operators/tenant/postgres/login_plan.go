@@ -115,15 +115,36 @@ func planSetting(alter, name, want string, has []string) []string {
 	return nil
 }
 
-// group is the role that the logins work as.
+// check finds what is wrong with what a login is to have.
+func (l Logins) check() error {
+	if l.group() == "" {
+		return fmt.Errorf("the access of the logins is %q: give it %s, %s or %s", l.Access, AsOwner, ReadWrite, ReadOnly)
+	}
+	if l.Limits.ConnectionLimit < 0 {
+		return fmt.Errorf("the connection limit of the logins is %d: give it 1 or more, or 0 for none", l.Limits.ConnectionLimit)
+	}
+	return nil
+}
+
+// verifier is what a login is given of a password, if the rest that it is to have is in order.
+func (l Logins) verifier(password credential.Password) (string, error) {
+	if err := l.check(); err != nil {
+		return "", err
+	}
+	return newVerifier(password)
+}
+
+// group is the role that the logins work as; "" if there is none of that access.
 func (l Logins) group() string {
 	switch l.Access {
+	case AsOwner, "":
+		return l.Tenant.Owner
 	case ReadWrite:
 		return l.Tenant.ReadWrite
 	case ReadOnly:
 		return l.Tenant.ReadOnly
 	default:
-		return l.Tenant.Owner
+		return ""
 	}
 }
 

@@ -203,5 +203,5 @@ func said(application string) []string {
 
 // writes are those of the statements that read nothing only.
 func writes(statements []string) []string {
-	return slices.DeleteFunc(statements, func(one string) bool { return strings.HasPrefix(one, "SELECT") })
+	return slices.DeleteFunc(statements, func(one string) bool { return strings.HasPrefix(strings.ToUpper(one), "SELECT") })
 }

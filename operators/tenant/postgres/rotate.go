@@ -23,11 +23,19 @@ func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current 
 	return false, nil
 }
 
-// Retire takes the right to log in from the other logins, those that are the owner's. They keep their sessions, unless Terminate is set.
+// Retire takes the right to log in from the other logins, those that are the owner's. They keep their sessions, unless Terminate is set. It
+// is credential.ErrUnproven, and nothing is taken, if the current one may not log in.
 func (l Logins) Retire(ctx context.Context, owner credential.Owner, current credential.Record, others []string) error {
+	seen, err := l.observe(ctx, current.Username)
+	if err != nil {
+		return fmt.Errorf("look for the role %s: %w", current.Username, err)
+	}
+	if role := seen[current.Username]; !role.isOf(owner) || !role.canLogin {
+		return fmt.Errorf("take the logins beside %s out of use, which may not log in itself: %w", current.Username, credential.ErrUnproven)
+	}
 	for _, username := range others {
 		if username == current.Username {
-			continue // One that is in use is never taken out of use.
+			continue
 		}
 		if err := l.retire(ctx, owner, username); err != nil {
 			return fmt.Errorf("take the role %s out of use: %w", username, err)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/einmal-operators/einmal/credential"
@@ -33,7 +36,8 @@ type Config struct {
 	// key=value. Its database is the one that connections are made to, but for what is done inside of a tenant's. TLS is what
 	// sslmode, sslrootcert and so on say. It must reach the server itself, and not a pooler such as pgbouncer.
 	DSN credential.Password
-	// PoolSize is how many connections it has at most; 0 is 4.
+	// PoolSize is how many connections it has at most, and as many again for moments, to look into the databases of tenants and to try
+	// passwords; 0 is 4.
 	PoolSize int32
 	// Application is the application_name of its sessions; "" is "einmal-tenant".
 	Application string
@@ -42,6 +46,8 @@ type Config struct {
 // Server is a PostgreSQL server, reached as an admin. Its methods may be called at the same time.
 type Server struct {
 	pool *pgxpool.Pool
+	// room is taken by connections beside those of the pool: to databases of tenants, and to try passwords.
+	room chan struct{}
 }
 
 // Open prepares connections to a server, and makes none yet: a server that is down is met by the calls that need it. Statements end
@@ -58,6 +64,10 @@ func Open(config Config) (*Server, error) {
 		settings.MaxConns = config.PoolSize
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
+	if settings.ConnConfig.ValidateConnect == nil {
+		// A standby lags behind: what it has not is not absent.
+		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -78,29 +88,27 @@ func Open(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
 	}
-	return &Server{pool: pool}, nil
+	return &Server{pool: pool, room: make(chan struct{}, settings.MaxConns)}, nil
 }
 
 // Close ends the connections.
 func (s *Server) Close() { s.pool.Close() }
 
-// Check tells whether the server can be used: that it is reached, is of version 15 or later and writable, and that the admin may make roles
+// Check tells whether the server can be used: that it is reached, is a primary of version 15 or later, and that the admin may make roles
 // and databases. It writes nothing.
 func (s *Server) Check(ctx context.Context) error {
 	var admin string
 	var version int
-	var able, inherits, standby bool
+	var able, inherits bool
 	err := s.pool.QueryRow(ctx, `SELECT rolname, current_setting('server_version_num')::int, rolsuper OR rolcreaterole AND rolcreatedb,
-		rolsuper OR rolinherit, pg_is_in_recovery() FROM pg_roles WHERE rolname = current_user`).
-		Scan(&admin, &version, &able, &inherits, &standby)
+		rolsuper OR rolinherit FROM pg_roles WHERE rolname = current_user`).
+		Scan(&admin, &version, &able, &inherits)
 	role := identifier(admin)
 	switch {
 	case err != nil:
 		return fmt.Errorf("check the PostgreSQL server: %w", explain(err))
 	case version < oldestVersion:
 		return fmt.Errorf("the PostgreSQL server is of version %d: use one of version %d or later", version/10_000, oldestVersion/10_000)
-	case standby:
-		return fmt.Errorf("the PostgreSQL server is a standby: %w: let the DSN lead to the primary (target_session_attrs=read-write)", ErrDown)
 	case !able:
 		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s CREATEROLE CREATEDB", admin, ErrRights, role)
 	case !inherits:
@@ -119,13 +127,12 @@ func transaction(ctx context.Context, on executor, statements []string) error {
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
 	settings.Database = database
-	connection, err := pgx.ConnectConfig(ctx, settings)
-	if err != nil {
-		return fmt.Errorf("connect to the database %s: %w", database, explain(err))
-	}
-	err = do(connection)
-	hangUp(ctx, connection)
-	return err
+	return s.beside(ctx, settings, func(connection *pgx.Conn, err error) error {
+		if err != nil {
+			return fmt.Errorf("connect to the database %s: %w", database, explain(err))
+		}
+		return do(connection)
+	})
 }
 
 // login tries whether a user can log in to a database with a password.
@@ -138,20 +145,45 @@ func (s *Server) login(ctx context.Context, username, database string, password 
 			delete(settings.RuntimeParams, name) // The user's own are tried as well.
 		}
 	}
-	connection, err := pgx.ConnectConfig(ctx, settings)
-	if err != nil {
+	return s.beside(ctx, settings, func(_ *pgx.Conn, err error) error {
 		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
 			return err // It is not the admin who lacks a right.
 		}
 		return explain(err)
-	}
-	hangUp(ctx, connection)
-	return nil
+	})
 }
 
-// hangUp tells the server that a session is over, also when ctx is. What was done is done, so that it does not fail.
+// beside makes a connection beside those of the pool, waits for room for it if need be, and ends it when a function has been called with it,
+// or with the error.
+func (s *Server) beside(ctx context.Context, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
+	select {
+	case s.room <- struct{}{}:
+		defer func() { <-s.room }()
+	case <-ctx.Done():
+		return do(nil, context.Cause(ctx))
+	}
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return do(nil, err)
+	}
+	err = do(connection, nil)
+	hangUp(ctx, connection)
+	return err
+}
+
+// hangUp ends a session, also when ctx is over, and waits until the server has ended it: until then it counts as one of the user's, whose
+// sessions can be limited. What was done is done, so that it does not fail.
 func hangUp(ctx context.Context, connection *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-	defer cancel()
-	_ = connection.Close(ctx)
+	wire, err := connection.PgConn().Hijack()
+	if err != nil { // It is broken.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		_ = connection.Close(ctx)
+		return
+	}
+	_ = wire.Conn.SetDeadline(time.Now().Add(connectTimeout))
+	wire.Frontend.Send(&pgproto3.Terminate{})
+	_ = wire.Frontend.Flush()
+	_, _ = io.Copy(io.Discard, wire.Conn)
+	_ = wire.Conn.Close()
 }

@@ -43,7 +43,7 @@ func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
 		return fmt.Errorf("the database %s belongs to the role %s, not %s: %w; give it to that, or rename it",
 			t.Database, seen.Database.Owner, t.Owner, credential.ErrConflict)
 	case !seen.Database.Valid:
-		return fmt.Errorf("a DROP DATABASE of %s did not end: %w; end it", t.Database, credential.ErrConflict)
+		return fmt.Errorf("a DROP DATABASE did not end, and left nothing that can be used: run DROP DATABASE %s", identifier(t.Database))
 	}
 	return nil
 }
