@@ -90,8 +90,6 @@ func (*fixture) tries(t *testing.T, login func() *goredis.Client, line string) e
 func TestAccessIsConvergedAndPasswordsStay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	must(t, f.users.Create(t.Context(), owner(), user()))
-	must(t, f.users.Set(t.Context(), owner(), credential.Assignment{Record: withPassword("second"), Keep: true}))
 	converge := func(want bool) func() {
 		return func() {
 			t.Helper()
@@ -101,6 +99,9 @@ func TestAccessIsConvergedAndPasswordsStay(t *testing.T) {
 			}
 		}
 	}
+	f.quiet(t, "what is nowhere", converge(false))
+	must(t, f.users.Create(t.Context(), owner(), user()))
+	must(t, f.users.Set(t.Context(), owner(), credential.Assignment{Record: withPassword("second"), Keep: true}))
 	f.quiet(t, "what was just created", converge(false))
 	for _, drift := range []string{
 		"~beta:*", "&beta:*", "+@dangerous", "+scan", "+client|tracking", "-get", "-@all", "(~beta:* +@all)", "resetchannels", "&*", "resetkeys " + names.CacheMark(owner().String()),
@@ -114,6 +115,10 @@ func TestAccessIsConvergedAndPasswordsStay(t *testing.T) {
 		converge(true)()
 		f.quiet(t, "what was put right after "+drift, converge(false))
 	}
+	f.as(t, f.servers[1], "ACL", "DELUSER", user().Username)
+	converge(true)()
+	f.lets(t, "where one node had forgotten it", map[string]string{"first": "yes yes", "second": "yes yes"})
+	f.quiet(t, "what one node had forgotten", converge(false))
 	f.users.Access = redis.Access{Profile: redis.ReadOnly, Prefix: "acme:web:"}
 	converge(true)()
 	f.quiet(t, "another plan, once more,", converge(false))

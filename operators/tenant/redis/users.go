@@ -188,8 +188,10 @@ func setUser(username string, rules []string) []any {
 	return command
 }
 
-// ConvergeAccess makes the user have the access on all nodes that have the user, and leaves its passwords alone. It tells whether it had to
-// write: where all is as it should be it does not. It is ErrUnproven if a node does not show the access that it was given.
+// ConvergeAccess makes the user have the access on all nodes, and leaves its passwords alone. A node that lacks the user gets it with
+// the passwords that it has on another, so that one which has forgotten its users is right again before a password is tried the next
+// time; where no node has the user there is nothing to do. It tells whether it had to write: where all is as it should be it does not.
+// It is ErrUnproven if a node does not show the access that it was given.
 func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	if err := u.Access.Check(); err != nil {
 		return false, err
@@ -198,11 +200,15 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil {
 		return false, err
 	}
-	changed := false
+	changed, elsewhere := false, u.passwords(found)
 	err = u.Nodes.each(func(n *node) error {
 		is := found[n]
-		if is == nil {
+		if is == nil && len(elsewhere) == 0 {
 			return nil
+		}
+		if is == nil {
+			changed = true
+			return u.give(ctx, n, nil, grant{owner, username, elsewhere})
 		}
 		granted, err := n.grants(ctx, is, u.Access, owner)
 		if err != nil || granted {
@@ -215,6 +221,16 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 		return u.shown(ctx, n, owner, username)
 	})
 	return changed, err
+}
+
+// passwords are those of the user on the first node that lets it in.
+func (u Users) passwords(found map[*node]*account) []string {
+	for _, n := range u.Nodes.nodes {
+		if is := found[n]; is != nil && !is.off && !is.nopass && len(is.passwords) > 0 {
+			return is.passwords
+		}
+	}
+	return nil
 }
 
 // shown tells whether a node shows the access that it was given, as it would be given again for ever if not.
