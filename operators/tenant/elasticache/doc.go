@@ -4,8 +4,8 @@
 // owner's mark among the patterns of its access string (names.CacheMark), and is in one of the user groups that are given, of which each
 // must be attached to the cache. All that AWS does takes its time: what is on its way is an ErrSettling, and is no failure.
 //
-// To have a user that works takes both Users.Converge of its credential (credential.User) and Users.ConvergeAccess, each again until it
-// is done. Changes of a group's members go through one writer for each group, which puts them together: while a group is modifying, nobody
+// To have a user that works takes both credential.User.Converge and Users.ConvergeAccess, whatever the first says, each again until it is
+// done. Changes of a group's members go through one writer for each group, which puts them together: while a group is modifying, nobody
 // can change it.
 //
 // # Rights

@@ -210,40 +210,54 @@ type change struct {
 	users []string
 }
 
-// send sends the request, and tells whether AWS has taken any of it. If AWS does not like a part of it, it does nothing, and does not tell which part:
-// so halves are sent, until one is taken, and then the other half waits.
+// send sends the request, and tells whether AWS has taken any of it.
 func (c change) send(ctx context.Context, results map[string]error) bool {
 	err := c.request(ctx)
-	code := codeOf(err)
-	switch {
-	case err == nil:
-		for _, username := range c.users {
-			results[username] = settling(username, "the user %s comes into or leaves the user group %s", username, c.group.id)
-		}
-		return true
-	case slices.Contains([]string{codeUserNotFound, codeDuplicate, codeValue, codeCombination, codeUserQuota, codeGroupQuota}, code) && len(c.users) > 1:
-		half := len(c.users) / 2
-		one, other := change{c.group, c.comes, c.users[:half]}, change{c.group, c.comes, c.users[half:]}
-		if !one.send(ctx, results) {
-			return other.send(ctx, results)
-		}
-		for _, username := range other.users {
-			results[username] = c.group.waits(username, "modifying")
-		}
-		return true
+	refused := []string{codeUserNotFound, codeDuplicate, codeValue, codeCombination, codeUserQuota, codeGroupQuota}
+	if err != nil && slices.Contains(refused, codeOf(err)) {
+		return c.divide(ctx, err, results)
 	}
 	for _, username := range c.users {
 		results[username] = c.told(username, err)
 	}
-	return false
+	return err == nil
 }
 
-// told is what an error means for a user.
+// divide does what can be done of a request that AWS has refused. It refuses all of it if it does not like a part, and does not tell which. What
+// is so by now is left out, as after a request whose answer was lost, which the SDK sends again. Else halves are sent, until one is taken, and
+// then the other waits.
+func (c change) divide(ctx context.Context, refusal error, results map[string]error) bool {
+	is, err := c.group.describe(ctx)
+	done := func(username string) bool { return err == nil && slices.Contains(is.UserIds, username) == c.comes }
+	left := change{c.group, c.comes, slices.DeleteFunc(slices.Clone(c.users), done)}
+	switch {
+	case len(left.users) == 0:
+		return false
+	case len(left.users) < len(c.users):
+		return left.send(ctx, results)
+	case len(c.users) == 1:
+		results[c.users[0]] = c.told(c.users[0], refusal)
+		return false
+	}
+	half := len(c.users) / 2
+	one, other := change{c.group, c.comes, c.users[:half]}, change{c.group, c.comes, c.users[half:]}
+	if !one.send(ctx, results) {
+		return other.send(ctx, results)
+	}
+	for _, username := range other.users {
+		results[username] = c.group.waits(username, "modifying")
+	}
+	return true
+}
+
+// told is what comes of a request for a user.
 func (c change) told(username string, err error) error {
-	switch codeOf(err) {
-	case codeGroupState:
+	switch code := codeOf(err); {
+	case err == nil:
+		return settling(username, "the user %s comes into or leaves the user group %s", username, c.group.id)
+	case code == codeGroupState:
 		return c.group.waits(username, "modifying")
-	case codeUserQuota, codeGroupQuota:
+	case code == codeUserQuota || code == codeGroupQuota:
 		return fullError{told("add the user "+username+" to the user group "+c.group.id, username, err)}
 	}
 	return told("change whether the user "+username+" is in the user group "+c.group.id, username, err)

@@ -21,8 +21,9 @@ type Users struct {
 
 var _ credential.Rotator = Users{}
 
-// Observe asks AWS for the user, and the cache for the password: Accepted or Refused if it can say that. A user that is in none of the groups cannot
-// log in, so it is Present: ConvergeAccess puts it into one. What AWS is still at is an ErrSettling.
+// Observe asks AWS for the user, and the cache for the password: only what the cache says itself of a user that is active and in a group is Accepted
+// or Refused. What AWS is still at is an ErrSettling, and so is a user in none of the groups: ConvergeAccess puts it into one, also when
+// credential.User.Converge says ErrSettling. So readers get a credential when it works, and not before.
 func (u Users) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	is, err := u.Cache.user(ctx, username)
 	if err != nil {
@@ -38,8 +39,10 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 		return "", err
 	}
 	switch {
-	case password.IsZero() || u.Cache.groupOf(is) == nil:
+	case password.IsZero():
 		return credential.Present, nil
+	case u.Cache.groupOf(is) == nil:
+		return "", settling(username, "the user %s of ElastiCache is in no user group, so it cannot log in", username)
 	case is.Authentication == nil || is.Authentication.Type != types.AuthenticationTypePassword:
 		return credential.Refused, nil // It lets in whoever comes, or asks for something else.
 	}
