@@ -3,7 +3,7 @@
 # that are missing, where it may, and prints where they are.
 set -euo pipefail
 
-readonly oldest_postgres=13 oldest_redis=7
+readonly oldest_postgres=15 oldest_redis=7
 
 usage() {
 	cat <<END

@@ -23,22 +23,23 @@ var (
 
 // The codes of errors that decide something (documentation of PostgreSQL, appendix "PostgreSQL Error Codes").
 const (
-	wrongPassword     = "28P01" // invalid_password
-	notAllowed        = "28000" // invalid_authorization_specification: NOLOGIN, pg_hba.conf
-	duplicateObject   = "42710" // duplicate_object: the role was there before
-	duplicateDatabase = "42P04" // duplicate_database
-	uniqueViolation   = "23505" // unique_violation: the same, of a role or database that was made at the same time
-	serialization     = "40001" // serialization_failure
-	deadlock          = "40P01" // deadlock_detected
-	internalError     = "XX000" // internal_error: among others of a tuple that another session changes
-	noRights          = "42501" // insufficient_privilege
-	dependent         = "2BP01" // dependent_objects_still_exist
-	undefinedObject   = "42704" // undefined_object
-	undefinedDatabase = "3D000" // invalid_catalog_name
-	readOnly          = "25006" // read_only_sql_transaction
-	lockTimeout       = "55P03" // lock_not_available
-	inUse             = "55006" // object_in_use
-	canceled          = "57014" // query_canceled: among others by statement_timeout
+	wrongPassword      = "28P01" // invalid_password
+	notAllowed         = "28000" // invalid_authorization_specification: NOLOGIN, pg_hba.conf
+	duplicateObject    = "42710" // duplicate_object: the role was there before
+	duplicateDatabase  = "42P04" // duplicate_database
+	uniqueViolation    = "23505" // unique_violation: the same, of a role or database that was made at the same time
+	serialization      = "40001" // serialization_failure
+	deadlock           = "40P01" // deadlock_detected
+	internalError      = "XX000" // internal_error: among others of a tuple that another session changes
+	noRights           = "42501" // insufficient_privilege
+	dependent          = "2BP01" // dependent_objects_still_exist
+	undefinedObject    = "42704" // undefined_object
+	undefinedDatabase  = "3D000" // invalid_catalog_name
+	readOnly           = "25006" // read_only_sql_transaction
+	lockTimeout        = "55P03" // lock_not_available
+	inUse              = "55006" // object_in_use
+	tooManyConnections = "53300" // too_many_connections: of the server, the database or the role
+	canceled           = "57014" // query_canceled: among others by statement_timeout
 )
 
 // codeOf is the code of the server's own answer; "" if the server did not answer.

@@ -57,8 +57,8 @@ func (s *Server) Logins(of names.App) Logins {
 var _ credential.System = Logins{}
 
 // Observe tells what the server has of a login. A password is tried by logging in to the tenant's database; only the answer that it is
-// wrong is Refused, and all others, a limit of connections that is reached among them, are errors. A login that may not log in is
-// Retired, whatever the password.
+// wrong is Refused. A login that has as many sessions as it may is Present, as nobody can try then; all other answers are errors. A login
+// that may not log in is Retired, whatever the password.
 func (l Logins) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	seen, err := l.observe(ctx, username)
 	if err != nil {
@@ -78,13 +78,15 @@ func (l Logins) Observe(ctx context.Context, owner credential.Owner, username st
 		return credential.Present, nil
 	}
 	err = l.Tenant.Server.login(ctx, username, l.Tenant.Database, password)
-	if codeOf(err) == wrongPassword {
+	switch {
+	case err == nil:
+		return credential.Accepted, nil
+	case codeOf(err) == wrongPassword:
 		return credential.Refused, nil
+	case codeOf(err) == tooManyConnections && role.isFull():
+		return credential.Present, nil
 	}
-	if err != nil {
-		return "", fmt.Errorf("log in as %s: %w", username, err)
-	}
-	return credential.Accepted, nil
+	return "", fmt.Errorf("log in as %s: %w", username, err)
 }
 
 // Create makes a login with the password, the owner's mark, access and limits. If it is there it is credential.ErrExists.

@@ -42,6 +42,11 @@ func (l loginSeen) isOf(owner credential.Owner) bool {
 	return l.mark != nil && *l.mark == owner.String()
 }
 
+// isFull tells that it has as many sessions as it may.
+func (l loginSeen) isFull() bool {
+	return l.sessions > 0 && l.connections >= 0 && l.sessions >= l.connections
+}
+
 // foreign is the error of a role that is not the owner's.
 func foreign(name string, mark *string, owner credential.Owner) error {
 	if mark == nil {

@@ -177,7 +177,7 @@ func TestAccessAndLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// Limits hold, and are those of the login.
+// tenant-and-database.md §2, step 5: limits hold; and a login that uses all its sessions is there, and nothing is wrong with its password.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "limits")
@@ -189,9 +189,8 @@ func TestLimitsHold(t *testing.T) {
 	if _, err := connection.Exec(t.Context(), "SELECT pg_sleep(60)"); err == nil {
 		t.Error("a long statement is not ended")
 	}
-	_, err := app.logins.Observe(t.Context(), app.mark, record.Username, record.Password)
-	if !errors.Is(err, postgres.ErrBusy) {
-		t.Errorf("beyond the limit of connections: %v", err)
+	if state := app.observe(t, record); state != credential.Present {
+		t.Errorf("with no session left to try the password it is %s", state)
 	}
 }
 

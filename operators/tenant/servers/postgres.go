@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -207,5 +209,12 @@ func postgresBin() (string, error) {
 	if len(found) == 0 {
 		return "", errors.New("no PostgreSQL found: run tools/servers.sh, or name the folder of initdb in EINMAL_POSTGRES_BIN")
 	}
-	return filepath.Dir(found[len(found)-1]), nil
+	newest := slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(major(a), major(b)) })
+	return filepath.Dir(newest), nil
+}
+
+// major is the version in the path of a program of PostgreSQL, where Debian has it.
+func major(path string) float64 {
+	version, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(filepath.Dir(path))), 64) // 0 if there is none.
+	return version
 }
