@@ -3,7 +3,6 @@ package elasticache
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,39 +11,23 @@ import (
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// Profile is what a user may do with its keys.
-type Profile string
+// Profile is what a user may do with its keys, as in a Redis of one's own.
+type Profile = redis.Profile
+
+// Access is what a user may do, and with which keys and channels, as in a Redis of one's own. It needs Redis 7 or Valkey, which know rules
+// for subcommands.
+type Access = redis.Access
 
 // The profiles.
 const (
 	// ReadWrite may do all that is about keys, channels and scripts.
-	ReadWrite Profile = "readWrite"
+	ReadWrite = redis.ReadWrite
 	// ReadOnly may read keys and listen to channels.
-	ReadOnly Profile = "readOnly"
+	ReadOnly = redis.ReadOnly
 )
-
-// Access is what a user may do, and with which keys and channels. It needs Redis 7 or Valkey, which know rules for subcommands.
-type Access struct {
-	Profile Profile
-	// Prefix is what all keys and channels of the user begin with. It holds nothing that a pattern understands (names.CheckKeyPrefix).
-	Prefix string
-}
-
-// Check tells what is wrong with an access.
-func (a Access) Check() error {
-	if a.Profile != ReadWrite && a.Profile != ReadOnly {
-		return fmt.Errorf("the profile of the cache is %q: choose %s or %s", a.Profile, ReadWrite, ReadOnly)
-	}
-	if a.Prefix == "" {
-		return fmt.Errorf("the prefix of keys of the cache is empty, which is every key: give it one")
-	}
-	if strings.ContainsFunc(a.Prefix, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`*?[]^\"'`, r) }) {
-		return fmt.Errorf("the prefix of keys of the cache is %q: leave out what a pattern understands, spaces and quotes", a.Prefix)
-	}
-	return nil
-}
 
 // The patterns of keys that nobody has: of any owner's mark, and of the digest of an access string.
 const (
@@ -56,27 +39,16 @@ const (
 // granted is an access string, as it is sent.
 type granted struct{ keys, channels, commands []string }
 
-// of is the access of an owner's user. AWS gives access strings back in words of its own, so another pattern carries a digest of what
+// grantOf is the access of an owner's user. AWS gives access strings back in words of its own, so another pattern carries a digest of what
 // was sent: that is what tells later whether it is still what is asked for (tenant-and-database.md §7.15).
-func (a Access) of(owner credential.Owner) granted {
-	made := granted{keys: []string{"~" + a.Prefix + "*", names.CacheMark(owner.String())}, channels: []string{"&" + a.Prefix + "*"}, commands: a.commands()}
+func grantOf(access Access, owner credential.Owner) granted {
+	made := granted{
+		keys:     []string{"~" + access.Prefix + "*", names.CacheMark(owner.String())},
+		channels: []string{"&" + access.Prefix + "*"}, commands: access.Commands(),
+	}
 	sum := sha256.Sum256([]byte(made.String()))
 	made.keys = append(made.keys, digestPrefix+strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:digestLength])
 	return made
-}
-
-// commands are the rules for commands. @admin and @dangerous hold what is about the server and all keys (tenant-and-database.md §2,
-// Details). The others that are taken away tell the names of other tenants' keys and channels, or change the scripts and functions that
-// all have in common.
-func (a Access) commands() []string {
-	others := []string{
-		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-cluster|getkeysinslot", "-cluster|countkeysinslot", "-client|tracking",
-		"-pubsub|channels", "-pubsub|shardchannels", "-pubsub|numpat", "-function", "-script|flush", "-script|kill",
-	}
-	if a.Profile == ReadOnly {
-		return append([]string{"-@all", "+@read", "+@connection", "+@transaction", "+@pubsub", "-publish", "-spublish", "-@write"}, others...)
-	}
-	return append([]string{"+@all"}, others...)
 }
 
 // String is what is sent. AWS makes it the whole access of the user, whatever that was.

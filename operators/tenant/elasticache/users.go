@@ -94,7 +94,7 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	if err := u.Access.Check(); err != nil {
 		return err
 	}
-	return u.Cache.create(ctx, record, u.Access.of(owner))
+	return u.Cache.create(ctx, record, grantOf(u.Access, owner))
 }
 
 // Set makes the password the one that the user accepts, with the mark and the access. To keep what it accepts, the Previous must be known:
@@ -115,7 +115,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	if change.Keep && previous.Username == change.Username && !previous.Password.IsZero() && previous.Password != change.Password {
 		accepted = []credential.Record{previous, change.Record}
 	}
-	access := u.Access.of(owner)
+	access := grantOf(u.Access, owner)
 	return u.Cache.modify(ctx, change.Username, &access, accepted...)
 }
 
@@ -161,7 +161,7 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil || is == nil {
 		return false, err
 	}
-	access := u.Access.of(owner)
+	access := grantOf(u.Access, owner)
 	if !access.is(is) {
 		return u.Cache.grant(ctx, is, access)
 	}

@@ -44,10 +44,10 @@ func (a Access) Check() error {
 	return nil
 }
 
-// commands are the rules for commands. @admin and @dangerous hold what is about the server and all keys (tenant-and-database.md §2,
-// Details). The others that are taken away tell the names of other tenants' keys and channels, or change the scripts and functions that
+// Commands are the rules for commands, of which the later ones prevail. @admin and @dangerous hold what is about the server and all keys
+// (tenant-and-database.md §2, Details). The others that are taken away tell the names of other tenants' keys and channels, or change the scripts and functions that
 // all have in common.
-func (a Access) commands() []string {
+func (a Access) Commands() []string {
 	others := []string{
 		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-cluster|getkeysinslot", "-cluster|countkeysinslot", "-client|tracking",
 		"-pubsub|channels", "-pubsub|shardchannels", "-pubsub|numpat", "-function", "-script|flush", "-script|kill",
@@ -66,7 +66,7 @@ func (a Access) channels() []string { return []string{"&" + a.Prefix + "*"} }
 
 // rules are what makes the access of a user this one, whatever it was. They leave its passwords alone.
 func (a Access) rules(owner credential.Owner, is *account) []string {
-	rules := slices.Concat([]string{"resetkeys"}, a.keys(owner), []string{"resetchannels"}, a.channels(), a.commands())
+	rules := slices.Concat([]string{"resetkeys"}, a.keys(owner), []string{"resetchannels"}, a.channels(), a.Commands())
 	if is != nil && is.selectors > 0 {
 		rules = append(rules, "clearselectors")
 	}
@@ -78,7 +78,7 @@ func (n *node) grants(ctx context.Context, is *account, access Access, owner cre
 	if is.selectors > 0 || !sameWords(is.keys, access.keys(owner)) || !sameWords(is.channels, access.channels()) {
 		return false, nil
 	}
-	asked := strings.Join(access.commands(), " ")
+	asked := strings.Join(access.Commands(), " ")
 	pair := [2]string{asked, is.commands}
 	n.mu.Lock()
 	known := n.same[pair]
