@@ -21,9 +21,8 @@ help: ## say what there is to make
 build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and bin/einmal (the command-line tool)
 	@echo "Built bin/devcluster and bin/einmal. Next: make run"
 
-run: build ## start a control plane and the OPERATOR on it, with its samples applied; Ctrl-C stops both
-	@echo "Starting a control plane and operators/$(OPERATOR) on it, then applying its samples."
-	bin/einmal dev --apply operators/$(OPERATOR)/config/samples operators/$(OPERATOR)
+run: build ## start a control plane and the OPERATOR on it, with the servers that it needs and its samples applied; Ctrl-C stops all
+	@tools/run.sh $(OPERATOR)
 
 test: build ## run every test of every module
 	@tools/test.sh

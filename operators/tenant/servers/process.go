@@ -26,6 +26,10 @@ func start(command *exec.Cmd, log string) (*process, error) {
 	}
 	defer func() { _ = file.Close() }() // The process has it open by itself.
 	command.Stdout, command.Stderr = file, file
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Setpgid = true // Ctrl-C is for this process, which stops it when nobody needs it any more.
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}

@@ -113,9 +113,7 @@ func (r *Redis) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		admin := r.Admin() // Another one each time: one that has failed twice waits for a second.
-		err := admin.Ping(ctx).Err()
-		_ = admin.Close()
+		err := r.answers(ctx)
 		if err == nil {
 			return nil
 		}
@@ -127,6 +125,16 @@ func (r *Redis) ready(ctx context.Context) error {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// answers tells whether the administrator can log in. The client is asked only when somebody listens, as it logs what it cannot reach.
+func (r *Redis) answers(ctx context.Context) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", r.Address())
+	if err != nil {
+		return err
+	}
+	admin := r.Admin() // Another one each time: one that has failed twice waits for a second.
+	return errors.Join(connection.Close(), admin.Ping(ctx).Err(), admin.Close())
 }
 
 // Stop ends the server in order, and all connections with it. It can be started again.

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/einmal-operators/einmal/credential"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+)
+
+// guide tells how to log in as a tenant, once somebody can.
+type guide struct {
+	*systems
+	*voice
+
+	// einmal is the program that reaches the cluster.
+	einmal string
+	// told are the tenants that were told of.
+	told map[string]string
+}
+
+// patience is how long it is until the cluster is asked again.
+const patience = time.Second
+
+// watch watches tenants until ctx ends. As long as there is no cluster, or it does not know them, it tries again.
+func (g *guide) watch(ctx context.Context) {
+	g.told = map[string]string{}
+	for ctx.Err() == nil {
+		_ = g.follow(ctx) // Before the cluster is there it fails, and when it ends.
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience):
+		}
+	}
+}
+
+// follow tells of tenants as they come.
+func (g *guide) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	command := g.kubectl(ctx, "get", "tenants.tenant.einmal.dev", "--watch", "--output", "json")
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	for decoder := json.NewDecoder(output); err == nil; {
+		tenant := &v1.Tenant{}
+		if err = decoder.Decode(tenant); err == nil {
+			err = g.look(ctx, tenant)
+		}
+	}
+	cancel()
+	return errors.Join(err, command.Wait())
+}
+
+// kubectl is a command for the cluster of this folder, whatever another terminal may have chosen.
+func (g *guide) kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, g.einmal, append([]string{"kubectl"}, args...)...) //nolint:gosec // The caller names it.
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })
+	command.WaitDelay = patience
+	endWithParent(command)
+	return command
+}
+
+// look tells of a tenant, once when it is ready, and when something keeps it from that. What is not so yet, as the last run has written it, is an
+// error.
+func (g *guide) look(ctx context.Context, tenant *v1.Tenant) error {
+	if tenant.DeletionTimestamp != nil {
+		delete(g.told, tenant.Name)
+		return nil
+	}
+	status, said := tenant.Status, g.told[tenant.Name]
+	if said == string(v1.Ready) || status.ObservedGeneration != tenant.Generation {
+		return nil
+	}
+	switch status.Phase {
+	case v1.Ready, v1.Rotating:
+		lines, err := g.lines(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		g.told[tenant.Name] = string(v1.Ready)
+		g.say("the tenant %s is ready. To log in, in another terminal, in this folder:", tenant.Name)
+		g.copyable(lines)
+	case v1.Blocked, v1.Degraded:
+		ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+		if ready == nil || said == ready.Message {
+			return nil
+		}
+		g.told[tenant.Name] = ready.Message
+		g.say("the tenant %s is not ready: %s: %s", tenant.Name, ready.Reason, ready.Message)
+	case v1.Pending, v1.Provisioning, v1.Suspended, v1.Deleting:
+	}
+	return nil
+}
+
+// lines are what logs in with the credentials of a tenant, by reading them when they are run. That the credentials are accepted is tried.
+func (g *guide) lines(ctx context.Context, tenant *v1.Tenant) (string, error) {
+	lines := []string{fmt.Sprintf(
+		`secret() { %s kubectl get secret --namespace %s "$1" --output "jsonpath={.data.$2}" | base64 -d; }`, g.einmal, recordsNamespace,
+	)}
+	host, port, _ := strings.Cut(g.postgres.Address(), ":")
+	cacheHost, cachePort, _ := strings.Cut(g.redis.Address(), ":")
+	psql, cli := client("psql", "EINMAL_POSTGRES_BIN", ""), client("redis-cli", "EINMAL_REDIS_SERVER", "..")
+	for _, app := range tenant.Status.Apps {
+		if at := app.Database; at != nil {
+			if err := g.try(ctx, at.Record, func(user, password string) error { return g.connect(ctx, user, password, at.Database) }); err != nil {
+				return "", err
+			}
+			lines = append(lines, fmt.Sprintf(`PGPASSWORD="$(secret %[1]s password)" %[2]s -h %[3]s -p %[4]s -U "$(secret %[1]s username)" %[5]s`,
+				at.Record, psql, host, port, at.Database))
+		}
+		if at := app.Cache; at != nil {
+			if err := g.try(ctx, at.Record, func(user, password string) error { return g.ping(ctx, user, password) }); err != nil {
+				return "", err
+			}
+			lines = append(lines, fmt.Sprintf(`REDISCLI_AUTH="$(secret %[1]s password)" %[2]s -h %[3]s -p %[4]s --user "$(secret %[1]s username)"`,
+				at.Record, cli, cacheHost, cachePort))
+		}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// client is how to call a client of a server: by its name, or where the server's programs are.
+func client(name, variable, up string) string {
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	beside := filepath.Join(os.Getenv(variable), up, name)
+	if _, err := os.Stat(beside); err == nil {
+		return beside
+	}
+	return name
+}
+
+// try tries the credential in a Secret.
+func (g *guide) try(ctx context.Context, record string, login func(user, password string) error) error {
+	output, err := g.kubectl(ctx, "get", "secret", "--namespace", recordsNamespace, record, "--output", "json").Output()
+	if err != nil {
+		return fmt.Errorf("read Secret %s: %w", record, err)
+	}
+	secret := &corev1.Secret{}
+	if err := json.Unmarshal(output, secret); err != nil {
+		return fmt.Errorf("read Secret %s: %w", record, err)
+	}
+	return login(string(secret.Data[credential.UsernameKey]), string(secret.Data[credential.PasswordKey]))
+}
+
+func (g *guide) connect(ctx context.Context, user, password, database string) error {
+	session, err := pgx.Connect(ctx, g.postgres.DSNOf(user, password, database))
+	if err != nil {
+		return err
+	}
+	return session.Close(ctx)
+}
+
+func (g *guide) ping(ctx context.Context, user, password string) error {
+	session := g.redis.Client(user, password)
+	return errors.Join(session.Ping(ctx).Err(), session.Close())
+}

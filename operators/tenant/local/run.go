@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// voice says things on a screen, marked as "einmal dev" marks what the programs say that it runs.
+type voice struct {
+	mu     sync.Mutex
+	screen io.Writer
+}
+
+func (v *voice) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fmt.Fprintf(v.screen, " servers | "+format+"\n", args...)
+}
+
+// copyable says lines without a mark.
+func (v *voice) copyable(lines string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fmt.Fprintln(v.screen, lines)
+}
+
+// run starts the servers, runs the command, and stops the servers when it has ended.
+func run(args []string, screen io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("say which folder the servers keep their data in, and which command to run beside them: local FOLDER COMMAND [ARGUMENTS]")
+	}
+	folder, err := filepath.Abs(args[0])
+	if err != nil {
+		return fmt.Errorf("find the folder %s: %w", args[0], err)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	unlock, err := lock(folder)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	v := &voice{screen: screen}
+	s, err := startAll(folder, v, signals)
+	if err != nil || s == nil {
+		return err
+	}
+	err = beside(s, args[1:], v, signals)
+	v.say("stopping PostgreSQL and Redis …")
+	if err = errors.Join(err, s.stop()); err == nil {
+		v.say("stopped")
+	}
+	return err
+}
+
+// startAll starts the servers; a signal ends that, and then there are none.
+func startAll(folder string, v *voice, signals <-chan os.Signal) (*systems, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-done:
+		}
+	}()
+	s, err := start(ctx, folder, v)
+	if ctx.Err() != nil {
+		v.say("stopped before all was started")
+		return nil, nil //nolint:nilnil // Nothing runs, as it was asked for.
+	}
+	return s, err
+}
+
+// beside runs the command, and passes signals on to it. The end of who has started us counts as one.
+func beside(s *systems, args []string, v *voice, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	command := exec.Command(args[0], args[1:]...) //nolint:noctx,gosec // Signals end it, in its own order; the caller names it.
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	endWithParent(command)
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	told := make(chan struct{})
+	guide := &guide{systems: s, einmal: args[0], voice: v}
+	go func() {
+		defer close(told)
+		guide.watch(ctx)
+	}()
+	defer func() { cancel(); <-told }()
+	parent := os.Getppid()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case received := <-signals:
+			cancel() // Nobody logs in any more.
+			_ = command.Process.Signal(received)
+		case <-look.C:
+			if os.Getppid() != parent {
+				parent = os.Getppid()
+				_ = command.Process.Signal(syscall.SIGTERM)
+			}
+		}
+	}
+}
+
+// lock keeps a second run from the same folder.
+func lock(folder string) (unlock func(), err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the servers: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder of the servers: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("another run uses %s; stop that one first (Ctrl-C), or wait until it has ended: %w", folder, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
