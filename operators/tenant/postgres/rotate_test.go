@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
 // tenant-and-database.md §2, Rotation, PostgreSQL: two logins that work as one role, the new one first; the old one goes on until it is taken out of use,
@@ -74,12 +75,14 @@ func (a app) superseded(t *testing.T, current credential.Record, other string) b
 	return is
 }
 
-// A session that was left open when the server broke off what had taken away the right to log in is ended by the next call.
+// A session that was left open when what had taken away the right to log in was broken off is ended by the next call. The login is dropped
+// without a word on the tables that it has made: they are the tenant's (tenant-and-database.md §2, Rotation, PostgreSQL).
 func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 	t.Parallel()
 	app, first := madeApp(t, "forgotten")
 	second, others := app.record(t, 2), []string{first.Username}
 	open := connect(t, app.tenant.Database, first)
+	execute(t, open, "CREATE TABLE notes (body text)")
 	if err := app.logins.Retire(t.Context(), app.mark, second, others); !errors.Is(err, credential.ErrUnproven) {
 		t.Errorf("the only login is taken out of use: %v", err)
 	}
@@ -107,6 +110,67 @@ func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 	}
 	if got := ask[[]string](t, "SELECT coalesce(array_agg(pg_get_userbyid(member)::text), '{}') FROM pg_auth_members WHERE roleid = $1::regrole", first.Username); len(got) > 0 {
 		t.Errorf("%q stay members of the login", got)
+	}
+	if err := app.logins.Delete(t.Context(), app.mark, first.Username); err != nil {
+		t.Error(err)
+	}
+	execute(t, connect(t, app.tenant.Database, second), "INSERT INTO notes VALUES ('kept')", "ALTER TABLE notes ADD COLUMN more text")
+}
+
+// tenant-and-database.md §2, kill-point runs: a role that another makes at the same time is reported as 23505 on a catalog's index, not as 42710.
+func TestWhoIsSlowerIsToldThatItIsThere(t *testing.T) {
+	t.Parallel()
+	first := newApp(t, "slower")
+	const many = 8
+	results := make(chan error)
+	atOnce := func(do func(app) error) (failed []error) {
+		for range many {
+			own := newApp(t, "slower") // With connections of its own.
+			go func() { results <- do(own) }()
+		}
+		for range many {
+			if err := <-results; err != nil {
+				failed = append(failed, err)
+			}
+		}
+		return failed
+	}
+	if failed := atOnce(func(own app) error { _, err := own.tenant.Converge(t.Context(), own.mark); return err }); len(failed) > 0 {
+		t.Errorf("tenants made at once: %v", failed)
+	}
+	record := first.record(t, 1)
+	failed := atOnce(func(own app) error { return own.logins.Create(t.Context(), own.mark, record) })
+	for _, err := range failed {
+		if !errors.Is(err, credential.ErrExists) {
+			t.Error(err)
+		}
+	}
+	if len(failed) != many-1 {
+		t.Errorf("%d of %d did not make the login", len(failed), many)
+	}
+}
+
+// tenant-and-database.md §2, kill-point runs: what others change at the same time ("tuple concurrently updated") is looked at and tried again.
+func TestManyAtOnceChangeOneLogin(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "changes")
+	const many = 8
+	results := make(chan error)
+	for i := range many {
+		go func() {
+			mine := app.logins
+			mine.Limits.ConnectionLimit = 50 + i
+			_, err := mine.Converge(t.Context(), app.mark, record.Username)
+			results <- errors.Join(err, app.logins.Set(t.Context(), app.mark, credential.Assignment{Record: record}))
+		}()
+	}
+	for range many {
+		if err := <-results; err != nil && !errors.Is(err, postgres.ErrUnsettled) { // They have different limits in mind, and could go on for ever.
+			t.Error(err)
+		}
+	}
+	if state := app.observe(t, record); state != credential.Accepted {
+		t.Errorf("the login is %s", state)
 	}
 }
 
