@@ -16,6 +16,9 @@
 // An app logs in as one of two roles, t_<tenant>_<app>_a and _b, and at once works as the role of its access (ALTER ROLE … SET role): the owner,
 // or one of those that read and write. So what it makes belongs to the tenant and not to the login, which can be dropped.
 //
+// A tenant's database lets in nobody but its own roles. Databases that others made let in everybody unless their owners say otherwise: of
+// postgres and template1 run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser.
+//
 // No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
 // log, as an admin that is no superuser cannot turn logging off.
 //
