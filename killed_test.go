@@ -17,8 +17,9 @@ import (
 )
 
 // A process that dies between its finalizer and its first record leaves an object that the next one creates (design §5:
-// our finalizer alone proves nothing).
-func TestAKillBetweenFinalizerAndRecordOnARealControlPlane(t *testing.T) {
+// our finalizer alone proves nothing). One that dies between a call and its result leaves an intent, by which the next one
+// finds out (design §7).
+func TestAKillAtTheWorstMomentOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.allowState(t)
 	program := filepath.Join(t.TempDir(), "killed")
@@ -28,17 +29,20 @@ func TestAKillBetweenFinalizerAndRecordOnARealControlPlane(t *testing.T) {
 	}
 	kubeconfig := cluster.KubeconfigOf(t, w.account)
 	for _, use := range carriers() {
-		t.Run("record in the "+use.name, func(t *testing.T) {
-			w.killed(t, use, func(t *testing.T, j *journal, env ...string) *process {
-				t.Helper()
-				return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", "--leader-elect=false", //nolint:noctx // It is ended by the test, in its own ways.
-					"--health-probe-bind-address", "0", "--metrics-bind-address", "0"), j, append(env, "KIND="+use.kind)...)
-			})
-		})
+		run := func(t *testing.T, j *journal, env ...string) *process {
+			t.Helper()
+			return start(t, exec.Command(program, "run", "--kubeconfig", kubeconfig, "--state-namespace", "default", "--leader-elect=false", //nolint:noctx // It is ended by the test, in its own ways.
+				"--health-probe-bind-address", "0", "--metrics-bind-address", "0"), j, append(env, "KIND="+use.kind)...)
+		}
+		t.Run("between finalizer and record in the "+use.name, func(t *testing.T) { w.killed(t, use, run) })
+		t.Run("between call and result, record in the "+use.name, func(t *testing.T) { w.killedAfterACall(t, use, run) })
 	}
 }
 
-func (w *world) killed(t *testing.T, use carrier, run func(t *testing.T, j *journal, env ...string) *process) {
+// launch starts an operator in a process of its own.
+type launch func(t *testing.T, j *journal, env ...string) *process
+
+func (w *world) killed(t *testing.T, use carrier, run launch) {
 	w.watermark(t, use, "")
 	j := &journal{}
 	first := run(t, j, "HANG=yes")

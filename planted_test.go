@@ -31,6 +31,7 @@ type plant struct {
 // plants are the bugs that this framework promises not to have, each in the line that keeps the promise.
 func plants() []plant {
 	const explored = "TestWhateverGoesWrongTheEndIsTheSame/record_in_the_status"
+	const askingEffects = "TestWhateverGoesWrongAnEffectIsMadeOnce/stop,_record_in_the_status"
 	return []plant{
 		{
 			name: "the finalizer is written after the effect", file: "pass.go",
@@ -78,6 +79,18 @@ func plants() []plant {
 			line:    `Settled:    p.settled(),`,
 			changed: `Settled:    p.settled() || p.marked() && planted(BUG),`,
 			test:    explored, says: "differs",
+		},
+		{
+			name: "an effect is called before its intent is stored", file: "effects.go",
+			line:    `notify(s.declared)`,
+			changed: `if notify(s.declared); planted(BUG) { return intent, nil }`,
+			test:    askingEffects, says: "want one call more at most",
+		},
+		{
+			name: "an intent that is found is forgotten", file: "effects.go",
+			line:    `if found.Intent = s.done[id].Intent; found.Intent != nil {`,
+			changed: `if found.Intent = s.done[id].Intent; planted(BUG) { found.Intent = nil } else if found.Intent != nil {`,
+			test:    askingEffects, says: "accounts: the outcome differs",
 		},
 	}
 }

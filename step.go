@@ -11,6 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // defaultConcurrency is how many items of an Each run at the same time.
@@ -45,7 +46,7 @@ func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx conte
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("step %q: %w", id, err)
 	}
-	_, err := c.step(ctx, id, 0, func(ctx context.Context) (stdjson.RawMessage, error) { return nil, fn(ctx) })
+	_, err := c.step(ctx, part{name: id}, func(ctx context.Context) (stdjson.RawMessage, error) { return nil, fn(ctx) })
 	return err
 }
 
@@ -62,6 +63,9 @@ func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx conte
 // are, and it must not be secret: a type that hides itself from logs (slog.LogValuer, fmt.Formatter or fmt.GoStringer), or
 // has a field of such a type, or one that is named like a secret, is refused before fn is called; a value that looks like
 // a secret is refused after that. A result has at most 4 KiB.
+//
+// A crash between fn and the record of what it gave calls fn again. What must not be made twice outside of the cluster is for
+// Effect.
 func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) (R, error)) (R, error) {
 	var result R
 	if err := checkID(id); err != nil {
@@ -72,7 +76,7 @@ func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(
 			return result, fmt.Errorf("step %q: %w", id, err)
 		}
 	}
-	text, err := c.step(ctx, id, record.ResultLimit, func(ctx context.Context) (stdjson.RawMessage, error) {
+	text, err := c.step(ctx, part{name: id, room: record.ResultLimit}, func(ctx context.Context) (stdjson.RawMessage, error) {
 		given, err := fn(ctx)
 		if err != nil {
 			return nil, err
@@ -87,6 +91,30 @@ func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(
 			"give the step another id, and it is done again: %w", id, result, err)
 	}
 	return result, nil
+}
+
+// part is a part of a handler, by its name. Room is how large what is remembered of it may become, beside its name.
+type part struct {
+	name string
+	room int
+	// effect tells that it is one outside of the cluster.
+	effect bool
+}
+
+// String names it in errors.
+func (p part) String() string {
+	if p.effect {
+		return fmt.Sprintf("effect %q", p.name)
+	}
+	return fmt.Sprintf("step %q", p.name)
+}
+
+// remedy is what to do where nothing is recorded.
+func (p part) remedy() string {
+	if p.effect {
+		return "do it in a handler of OnCreate, OnUpdate, OnDelete or OnResume"
+	}
+	return "call the function itself"
 }
 
 // Each makes a step of each item: fn is called for those that are not done yet, several at the same time (see Concurrency).
@@ -116,7 +144,7 @@ func Each[T, I any](ctx context.Context, c *Change[T], items []I, key func(I) st
 				if failed[i] = ctx.Err(); failed[i] != nil {
 					return
 				}
-				_, failed[i] = c.step(ctx, keys[i], 0, func(ctx context.Context) (stdjson.RawMessage, error) {
+				_, failed[i] = c.step(ctx, part{name: keys[i]}, func(ctx context.Context) (stdjson.RawMessage, error) {
 					return nil, invoke.Guard(func() error { return fn(ctx, item) })
 				})
 			})
@@ -194,14 +222,14 @@ func (s scope) child(id string) string {
 	return s.id + record.StepMark + id
 }
 
-// step makes a step, or gives what it gave when it was made. Room is how large its result may be.
-func (c *Change[T]) step(ctx context.Context, name string, room int, fn func(context.Context) (stdjson.RawMessage, error)) (stdjson.RawMessage, error) {
+// step makes a step, or gives what it gave when it was made.
+func (c *Change[T]) step(ctx context.Context, of part, fn func(context.Context) (stdjson.RawMessage, error)) (stdjson.RawMessage, error) {
 	if c.steps == nil {
-		return nil, fmt.Errorf("step %q: nothing is recorded of a handler of %s, so nothing can be remembered of its steps: call the function itself", name, c.Reason)
+		return nil, fmt.Errorf("%s: nothing is recorded of a handler of %s, so nothing can be remembered of its steps: %s", of, c.Reason, of.remedy())
 	}
 	outer := scopeOf(ctx)
-	inner := scope{id: outer.child(name), items: outer.items}
-	known, done, err := c.steps.Begin(inner.id, room)
+	inner := scope{id: outer.child(of.name), items: outer.items}
+	known, done, err := c.steps.Begin(inner.id, of.room)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +249,7 @@ func (c *Change[T]) step(ctx context.Context, name string, room int, fn func(con
 		err = c.endStep(inner, result)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("step %q: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	c.Log.Debug("the step is done", "step", inner.id)
 	return result, nil
@@ -246,7 +274,7 @@ func (c *Change[T]) unchanged(ctx context.Context, items func(context.Context) e
 	if c.steps == nil || outer.items {
 		return items(ctx)
 	}
-	leave, err := c.steps.Enter(outer.id, outer.child("*"))
+	leave, err := c.steps.Enter(outer.id, outer.child(engine.AllItems))
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ func stepping(t *testing.T, make func(ctx context.Context, c *einmal.Change[Widg
 			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error { return make(ctx, c, ran) })
 			return op
 		})
+		w.Advance(time.Second) // What is there at the start may have been handled before.
 		w.Create(newWidget())
 		use(w, ran)
 	})

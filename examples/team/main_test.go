@@ -75,7 +75,7 @@ func TestEveryVerbDoesItsPart(t *testing.T) {
 			}
 		}
 		want := []string{
-			"attend", "audit", "await-office", "badge", "bill", "check", "close-account", "count", "greet", "look-in", "open-account", "remind", "reseat",
+			"attend", "audit", "await-office", "badge", "bill", "check", "close-account", "count", "greet", "look-in", "open-account", "phone", "remind", "reseat",
 			"retitle", "roster", "seat", "set-seats", "sum-up", "support", "support-all", "thank", "tidy", "visit", "wave",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(ran))); diff != "" {

@@ -17,6 +17,7 @@ import (
 func declareSteps(teams *einmal.Kind[team]) {
 	teams.OnCreate("seat", seat, einmal.Concurrency(4))
 	einmal.OnField(teams, "reseat", "spec.members", reseat)
+	teams.OnCreate("phone", phone)
 }
 
 // floor is what a step gives: where the team sits.
@@ -65,4 +66,24 @@ func place(c *change, member string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: c.Object.Name + "-" + strings.ToLower(member),
 	}}
+}
+
+// line is what an effect gives: the team's telephone line.
+type line struct {
+	Number string `json:"number"`
+}
+
+// phone rents a line of a provider that takes a token, and rents no second one for the same token.
+func phone(ctx context.Context, c *change) error {
+	rented, err := einmal.Effect(ctx, c, "line", einmal.Keyed(rent))
+	if err != nil {
+		return err
+	}
+	c.Event(einmal.Normal, "LineRented", "Call %s.", rented.Number)
+	return nil
+}
+
+// rent stands for a call to a provider.
+func rent(_ context.Context, token string) (line, error) {
+	return line{Number: "+49 30 " + token[:4]}, nil
 }

@@ -7,8 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+// What people see where an effect outside of the cluster has to be looked after by a person.
+const (
+	undecidedCondition = "EffectUndecided"
+	undecidedReason    = "ResultUnknown"
 )
 
 // conditionsField is where the conventions of Kubernetes put conditions.
@@ -37,7 +44,23 @@ func (p *pass) conditions(w *work) []condition {
 			message: "failed for good: " + strings.Join(blocked, ", ") + "; see the annotation " + object.ReleaseAnnotation(p.settings.Identity),
 		})
 	}
+	asking := p.pure.Asking(w.record)
+	if len(asking) > 0 || p.record != nil && len(p.pure.Asking(*p.record)) > 0 {
+		found = append(found, p.undecided(asking))
+	}
 	return found
+}
+
+// undecided is the condition of an object with effects of which a person has to say what came of them.
+func (p *pass) undecided(asking []handler.Asking) condition {
+	ways := make([]string, len(asking))
+	for i, one := range asking {
+		ways[i] = one.Handler + "/" + one.Effect + ": see the annotation " + object.EffectAnnotation(p.settings.Identity, one.Token)
+	}
+	return condition{
+		name: undecidedCondition, reason: undecidedReason, holds: len(asking) > 0,
+		message: "nobody knows whether this was made: " + strings.Join(ways, ", "),
+	}
 }
 
 // markConditions adds what has become of the conditions to the document of the status. It expects their list to be as it

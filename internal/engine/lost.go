@@ -7,6 +7,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
 // What people see when a record was lost.
@@ -31,10 +32,11 @@ func (p *pass) tellLost() {
 // have run it, and the cache does not show that yet.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
-	blocked := p.record != nil && len(p.pure.Blocked(*p.record)) > 0 && (p.plan.Learns() || p.plan.Tidied)
+	news := p.plan.Learns() || p.plan.Tidied
+	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
 	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
 	doubted := p.memory.inherited && p.doubtful() && len(p.plan.Runs) > 0
-	if p.exact || !conditions && !doubted && !p.bereft() {
+	if p.exact || !conditions && !doubted && !p.bereft() && !p.unknown() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)
@@ -50,4 +52,9 @@ func (p *pass) lookCloser(ctx context.Context) error {
 // bereft tells whether a handler is to run because a related object is gone.
 func (p *pass) bereft() bool {
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.wakes.byEnd(p.key, run.ID) })
+}
+
+// unknown tells whether a handler is to run that has begun an effect outside, of which there is no result.
+func (p *pass) unknown() bool {
+	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return record.Unknown(run.Steps) })
 }

@@ -223,6 +223,7 @@ func (p *pass) state() handler.State {
 		Inherited:  p.memory.inherited,
 		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
 		Release:    object.Text(p.body, "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
+		Words:      object.EffectWords(p.body, p.settings.Identity),
 		Now:        time.Now(),
 	}
 }

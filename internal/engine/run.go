@@ -37,6 +37,12 @@ type work struct {
 	// does not accept of it.
 	answered func(object.Body, error)
 	refusal  error
+	// intends tells that intents of effects are to be stored, which must not go into a record that somebody else has written
+	// meanwhile; sent is the text of the record that was sent last.
+	intends bool
+	sent    string
+	// overtaken is that this has happened, so that nothing more is to be begun; nil if it has not.
+	overtaken error
 }
 
 // outcome is one attempt, and what it saw and changed.
@@ -75,8 +81,8 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 			return w, err
 		}
 		working = p.attempt(ctx, w, run, working)
-		if p.memory == nil {
-			return w, nil
+		if p.memory == nil || w.overtaken != nil {
+			return w, w.overtaken
 		}
 	}
 	return w, nil
@@ -124,6 +130,10 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if p.memory == nil {
 		return given
 	}
+	if call.Steps.isOvertaken() {
+		p.forgo(w, run)
+		return given
+	}
 	reached, err := p.accepted(call, err)
 	err = p.scrubbed(err, call.Given, call.Left)
 	left := patch.Apply(given, p.edits(call.Given, reached))
@@ -163,6 +173,8 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 		select {
 		case err := <-ended:
 			return err
+		case <-call.Steps.intended():
+			p.declare(ctx, w, call)
 		case <-call.Steps.ended():
 			if !open {
 				window.Reset(p.settings.Window)
@@ -170,9 +182,11 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			}
 		case <-window.C:
 			open = false
-			if p.saveMeanwhile(ctx, w, call); p.memory == nil {
-				return <-ended
-			}
+			_ = p.saveMeanwhile(ctx, w, call) // It is told, and tried again.
+		}
+		if p.memory == nil {
+			call.Steps.close(kube.ErrGone)
+			return <-ended
 		}
 	}
 }

@@ -76,8 +76,12 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if !unchanged && errors.Is(refusal, kube.ErrConflict) {
 		p.meter.Conflict()
 	}
+	was := p.known()
 	if err := p.openRaw(newest); err != nil {
 		return err
+	}
+	if w.intends && p.known() != was && p.stored != w.sent {
+		return errOvertaken
 	}
 	p.plan = p.pure.Decide(p.state()) // What is done is saved, also where a filter cannot tell what is next.
 	return nil
@@ -90,7 +94,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	p.composed = version(p.base)
+	p.composed, w.sent = version(p.base), text
 	edits := p.written(w, text)
 	p.contend(ctx, edits)
 	for _, next := range p.requests(w, text) {

@@ -13,6 +13,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
+// AllItems stands for the items of an Each where a step is named that runs.
+const AllItems = "*"
+
 // Steps are the parts of a handler in one attempt: which ones are done, and what the last of them has left of the object.
 // They are used by the handler and by the pass that saves them meanwhile. Without a record there are none: nil.
 type Steps struct {
@@ -22,14 +25,19 @@ type Steps struct {
 	refused func(before, after object.Body) error
 	// hides tells whether a text has something in it that is recognised as secret.
 	hides func(string) bool
-	// news has an element after a step has ended, until it is taken.
-	news chan struct{}
+	// news has an element after a step has ended, until it is taken; declared one after an effect was declared.
+	news, declared chan struct{}
+	// effects is what is known of effects in this attempt.
+	effects effects
 
 	mu   sync.Mutex
 	done map[string]record.Step
 	// called are all steps of this attempt; at is the one that runs, "" outside of all.
 	called map[string]bool
 	at     string
+	// waiting are the effects that wait for their intents to be stored. Nothing is called any more once closed says why.
+	waiting []waiting
+	closed  error
 	// fresh tells that there are steps which the pass has not taken.
 	fresh bool
 	// left is what the last step has left of the object; nil if none has touched it.
@@ -53,6 +61,7 @@ func (p *pass) steps(run handler.Run) *Steps {
 		Concurrency: p.kind.handler(run.ID).Concurrency,
 		refused:     func(before, after object.Body) error { return p.refused(run.ID, before, after) },
 		news:        make(chan struct{}, 1), done: run.Steps, called: map[string]bool{},
+		declared: make(chan struct{}, 1), effects: p.effects(run),
 	}
 }
 
@@ -79,7 +88,7 @@ func (p *pass) note(w *work, o outcome, edits []patch.Edit) {
 }
 
 // saveMeanwhile saves what is done while a handler goes on: by handlers before it, and by its own steps.
-func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) {
+func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 	if taken, is := call.Steps.take(); is {
 		edits := p.unsent(call, taken.left)
 		call.Steps.taken = taken.left
@@ -94,11 +103,13 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) {
 		}()
 	}
 	if len(w.outcomes) == 0 {
-		return
+		return nil
 	}
-	if err := p.flush(ctx, w); err != nil {
+	err := p.flush(ctx, w)
+	if err != nil {
 		p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", p.scrubbed(err, p.body))
 	}
+	return err
 }
 
 // Begin begins a step. What it gives back says that the step was done by an earlier attempt. Room is how large its result
@@ -110,7 +121,7 @@ func (s *Steps) Begin(id string, room int) (done record.Step, is bool, err error
 		return done, false, fmt.Errorf("step %q is called twice in one attempt: what is done is remembered by the id, so give each its own", id)
 	}
 	s.called[id] = true
-	if done, is = s.done[id]; is {
+	if done, is = s.done[id]; is && done.Done() {
 		return done, true, nil
 	}
 	if record.StepsSize(s.done)+len(id)+room > record.StepsLimit {
@@ -153,11 +164,11 @@ func (s *Steps) End(id string, done record.Step, given, left object.Body) error 
 			s.changing = append(s.changing, id)
 		}
 	}
-	s.done, s.fresh = record.Finish(s.done, id, done), true
-	select {
-	case s.news <- struct{}{}:
-	default: // The pass has not taken the one before.
+	if len(done.Result) > 0 { // It is the result of an effect, if there was one declared.
+		done.Intent = s.done[id].Intent
 	}
+	s.done, s.fresh = record.Finish(s.done, id, done), true
+	notify(s.news)
 	return nil
 }
 

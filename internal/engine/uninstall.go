@@ -254,7 +254,7 @@ func (s stripper) strip(ctx context.Context, body object.Body) result {
 
 func (s stripper) leftovers(body object.Body) patch.Leftovers {
 	return patch.Strip(body, patch.Marks{
-		Identity: s.Settings.Identity, Finalizer: s.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition},
+		Identity: s.Settings.Identity, Finalizer: s.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition, undecidedCondition},
 	}, s.subresource)
 }
 

@@ -32,6 +32,8 @@ type State struct {
 	Woken map[string]bool
 	// Release names the delete handler that a person gives up, object.ReleaseAll for all; "" for none.
 	Release string
+	// Words are what people have said of effects that nobody knows the end of, by the tokens of those.
+	Words map[string]string
 	// Waits holds, by handler, times to wait for that are newer than what the record says.
 	Waits map[string]time.Time
 	// Clocks holds, by timer, how it stands in this process.
@@ -66,11 +68,14 @@ type Run struct {
 	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
 	MaybeRepeated bool
 	Started       time.Time
-	// Steps are the parts of the handler that earlier attempts have finished. Since is the digest of the essence that the
-	// oldest of them was done with, if the handler sees another one now. Anew: they were done, and have to be done again.
+	// Steps are the parts of the handler that earlier attempts have finished, and the effects that they have begun. Since is the
+	// digest of the essence that the oldest of them was done with, if the handler sees another one now. Anew: they were done,
+	// and have to be done again.
 	Steps map[string]record.Step
 	Since string
 	Anew  bool
+	// Words are what people have said of effects that nobody knows the end of, by the tokens of those.
+	Words map[string]string
 }
 
 // Plan is what to do with the object now.
@@ -172,6 +177,7 @@ func (k Kind) begin(s State, in scope) record.Record {
 	}
 	if !s.Settled {
 		begun = k.recreate(begun, s.Recreate, in)
+		begun.Doubted = s.Inherited
 	}
 	if (s.Settled || !k.creates(in)) && !k.alien(s, in) {
 		begun, begun.Base = k.keep(begun, s.Essence)
@@ -215,9 +221,9 @@ func (d *decision) facts() cause.Facts {
 			facts.CreationOpen = facts.CreationOpen || due && !entry.Late
 			facts.Changed = facts.Changed || due && entry.Late
 		case declared.Verb == cause.Update:
-			facts.Changed = facts.Changed || d.changed(declared)
+			facts.Changed = facts.Changed || d.changed(declared) || d.answered(entry)
 		case declared.Verb == cause.Resume:
-			facts.FirstSight = facts.FirstSight || d.resumes(declared)
+			facts.FirstSight = facts.FirstSight || d.resumes(declared) || d.answered(entry)
 		case declared.Verb == cause.Reconcile:
 			facts.Unlooked = facts.Unlooked || d.unlooked(declared)
 		}
@@ -225,9 +231,9 @@ func (d *decision) facts() cause.Facts {
 	return facts
 }
 
-// reopened: a create or delete handler that failed for good runs again when its view changes.
+// reopened: a create or delete handler that failed for good runs again when its view changes, or a person has answered it.
 func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
-	return entry.Outcome == record.Failed && d.edited(declared, entry)
+	return entry.Outcome == record.Failed && d.news(declared, entry)
 }
 
 // edited tells whether the handler's view is another one than at its last attempt. Related objects are part of it.
@@ -268,6 +274,8 @@ func (d *decision) planInOrder() {
 			if entry.Late {
 				d.consider(declared, entry)
 			}
+		case d.answered(entry):
+			d.consider(declared, entry)
 		case declared.Verb == cause.Update && d.changed(declared):
 			d.considerUpdate(declared, entry)
 		case declared.Verb == cause.Update && has && entry.Outcome.Open():
@@ -275,7 +283,7 @@ func (d *decision) planInOrder() {
 			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
 		case declared.Verb == cause.Resume && d.resumes(declared):
 			d.consider(declared, entry)
-		case declared.Verb == cause.Resume && has:
+		case declared.Verb == cause.Resume && has && !keepsEffects(entry):
 			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
 		}
 	}
@@ -306,20 +314,20 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	case record.Outside:
 		return
 	case record.Failed:
-		if d.givenUpByHand(declared, entry) || !d.edited(declared, entry) {
+		if d.givenUpByHand(declared, entry) || !d.news(declared, entry) {
 			return
 		}
-		entry = record.Entry{Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late} // Attempts count anew.
+		entry = afresh(entry)
 	case record.Retry, record.Waiting:
 		if d.givenUpByHand(declared, entry) || d.waits(declared, entry) {
 			return
 		}
 		if over := d.over(declared, entry); over != "" {
-			if !d.edited(declared, entry) {
+			if !d.news(declared, entry) {
 				d.giveUp(declared, entry, over)
 				return
 			}
-			entry = record.Entry{Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late}
+			entry = afresh(entry)
 		}
 	case record.Pending:
 	}
@@ -334,7 +342,7 @@ func (d *decision) waits(declared Declaration, entry record.Entry) bool {
 	}
 	// Who looks at a state, and has not failed, waits for just that: another state to look at.
 	held := entry.Asked && (entry.Outcome != record.Waiting || declared.Verb != cause.Reconcile)
-	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry))
+	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry)) && !d.answered(entry)
 	if early {
 		d.wake(next)
 	}

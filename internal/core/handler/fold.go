@@ -39,9 +39,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 	if result.Outcome != record.Done {
 		entry.Tried = k.viewDigest(r.UID, run.Declaration, seen)
 	}
-	if result.Outcome.Open() {
-		r, entry = k.withSteps(r, entry, run, result, seen)
-	}
+	r, entry = k.remembering(r, entry, run, result, seen)
 	switch result.Outcome {
 	case record.Waiting:
 		same := sameSteps(previous.Steps, entry.Steps) && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen)
@@ -54,7 +52,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		entry.Next, entry.Asked = due(now, result.Delay), result.Asked
 	case record.Failed:
 		entry.Attempts = run.Attempt
-		if run.Reason == cause.Update {
+		if run.Reason == cause.Update && !keepsEffects(entry) {
 			r, entry.Seen = k.keep(r, seen)
 		}
 	case record.Done:
@@ -66,7 +64,7 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		entry = underWay(previous, entry, run)
 	case record.Outside:
 	}
-	if run.Reason == cause.Resume && !result.Outcome.Open() {
+	if run.Reason == cause.Resume && !entry.Outcome.Open() && !keepsEffects(entry) {
 		return r.Without(run.ID)
 	}
 	return r.With(run.ID, entry)
@@ -115,6 +113,7 @@ func (k Kind) settleCreation(r record.Record, current object.Body) record.Record
 			r, r.Base = k.keep(r, current)
 		}
 	}
+	r.Doubted = r.Doubted && k.creatingAny(r)
 	return k.withoutDone(r, cause.Create)
 }
 

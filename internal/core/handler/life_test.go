@@ -29,6 +29,7 @@ type life struct {
 	// settled, inherited and recreate are as in State.
 	settled, inherited bool
 	recreate, release  string
+	words              map[string]string
 	waits              map[string]time.Time
 	levels             map[string]record.Entry
 	woken              map[string]bool
@@ -91,7 +92,7 @@ func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
 		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Woken: l.woken, Now: l.now,
-		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate, Release: l.release,
+		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate, Release: l.release, Words: l.words,
 	}
 	if l.stored != "" {
 		r, err := record.Decode(l.stored)

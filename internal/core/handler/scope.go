@@ -144,6 +144,7 @@ func (k Kind) left(r record.Record, declared Declaration, entry record.Entry) re
 	out := record.Entry{Cause: string(declared.Verb), Outcome: record.Outside}
 	if creating(declared, entry) { // It goes on where it was, should the object come back.
 		out.Cause, out.Attempts, out.Started = entry.Cause, entry.Attempts, entry.Started
+		out.Steps, out.Since, out.Mixed = lasting(entry), entry.Since, entry.Mixed
 		if entry.Outcome == record.Waiting || entry.Outcome == record.Failed {
 			out.Attempts = 1 // That it has run is to be known; a failure for good does not count on.
 		}

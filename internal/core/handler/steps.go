@@ -13,9 +13,9 @@ import (
 //
 // A step is not made again because somebody has changed what the handler looks at since. So that the change is not lost,
 // the handler is done in the end with what its oldest step has seen, and update handlers see the rest as a change. That cannot
-// be told when the change is taken back: then all steps are made again.
+// be told when the change is taken back: then all steps are made again, but for effects outside, which are not.
 func (d *decision) recall(run *Run, entry record.Entry) {
-	run.Steps = entry.Steps
+	run.Steps, run.Words = entry.Steps, d.state.Words
 	since, kept := d.plan.Record.Essence(entry.Since)
 	if !kept || len(entry.Steps) == 0 || !entry.Mixed && !d.edited(run.Declaration, entry) {
 		return
@@ -23,7 +23,7 @@ func (d *decision) recall(run *Run, entry record.Entry) {
 	_, viewed := since.Views[run.ID]
 	known := since.Body != nil || viewed
 	if entry.Mixed && known && d.kind.hasSeen(d.plan.Record, run.Declaration, since, d.state.Essence) {
-		run.Steps, run.Anew = nil, true
+		run.Steps, run.Anew = record.Effects(entry.Steps), true
 		return
 	}
 	run.Since = entry.Since
@@ -36,6 +36,7 @@ func (k Kind) withSteps(r record.Record, entry record.Entry, run Run, result Res
 	if previous := r.Handlers[run.ID]; sameHandling(previous, run) && !run.Anew {
 		entry.Steps = record.Join(previous.Steps, result.Steps)
 	}
+	entry.Steps = record.Hear(entry.Steps, run.Words, digestOf)
 	if len(entry.Steps) == 0 || run.Reason != cause.Create && run.Reason != cause.Update {
 		return r, entry
 	}
@@ -71,5 +72,8 @@ func sameHandling(entry record.Entry, run Run) bool {
 }
 
 func sameSteps(some, others map[string]record.Step) bool {
-	return maps.EqualFunc(some, others, func(one, other record.Step) bool { return bytes.Equal(one.Result, other.Result) })
+	return maps.EqualFunc(some, others, func(one, other record.Step) bool {
+		known := one.Intent != nil && other.Intent != nil && *one.Intent == *other.Intent
+		return bytes.Equal(one.Result, other.Result) && (known || one.Intent == other.Intent)
+	})
 }

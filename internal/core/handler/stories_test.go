@@ -161,6 +161,10 @@ func openStories() []story {
 			l.results["resize"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: stepsDone("a", "b")}
 			l.pass()
 		}},
+		{"open-effect", "an effect of a retried create handler has no result, another one has (design §7)", makeAndResize(), func(l *life) {
+			l.results["make"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: withEffects("line")}
+			l.pass()
+		}},
 		{"open-recreate", "the create handlers run once more, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
 			l.pass()
 			l.recreate = "please"

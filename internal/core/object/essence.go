@@ -10,6 +10,7 @@ const (
 	recordName   = "/record"
 	recreateName = "/recreate"
 	releaseName  = "/release"
+	effectName   = "/effect."
 	recordPrefix = `{"v":`
 )
 
@@ -23,6 +24,27 @@ const ReleaseAll = "*"
 // ReleaseAnnotation is the annotation by which a person asks the operator with this identity to give up a delete handler
 // that fails: its value is the id of the handler, or ReleaseAll.
 func ReleaseAnnotation(identity string) string { return identity + releaseName }
+
+// EffectAnnotation is the annotation by which a person tells the operator with this identity what came of the effect with
+// this token: its value is that it is to be called again, that it was made, or what it gave.
+func EffectAnnotation(identity, token string) string { return identity + effectName + token }
+
+// EffectWords are the annotations of an object by which people have told what came of effects, by token.
+func EffectWords(body Body, identity string) map[string]string {
+	var words map[string]string
+	for key, value := range Map(body, "metadata", "annotations") {
+		token, is := strings.CutPrefix(key, identity+effectName)
+		text, isText := value.(string)
+		if !is || !isText {
+			continue
+		}
+		if words == nil {
+			words = map[string]string{}
+		}
+		words[token] = text
+	}
+	return words
+}
 
 // RecordAnnotation is the annotation in which the operator with this identity keeps its record.
 func RecordAnnotation(identity string) string { return identity + recordName }
@@ -62,7 +84,8 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
-		if key != RecreateAnnotation(identity) && key != ReleaseAnnotation(identity) && !isBookkeeping(key, value, annotations) {
+		asks := key == RecreateAnnotation(identity) || key == ReleaseAnnotation(identity) || strings.HasPrefix(key, identity+effectName)
+		if !asks && !isBookkeeping(key, value, annotations) {
 			kept[key] = value
 		}
 	}

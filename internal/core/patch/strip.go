@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ func Strip(base object.Body, marks Marks, subresource bool) Leftovers { //nolint
 		status = l.Status
 	}
 	l.stripRecords(base, marks, status)
-	l.stripAnnotations(marks)
+	l.stripAnnotations(base, marks)
 	l.stripConditions(marks, status)
 	if marked {
 		l.Main.RemoveFinalizer(marks.Finalizer)
@@ -75,8 +76,12 @@ func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document
 }
 
 // stripAnnotations takes out what people have asked the operator for.
-func (l *Leftovers) stripAnnotations(marks Marks) {
-	for _, name := range []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity)} {
+func (l *Leftovers) stripAnnotations(base object.Body, marks Marks) {
+	names := []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity)}
+	for _, token := range slices.Sorted(maps.Keys(object.EffectWords(base, marks.Identity))) {
+		names = append(names, object.EffectAnnotation(marks.Identity, token))
+	}
+	for _, name := range names {
 		at := object.Path{"metadata", "annotations", name}
 		if _, found := l.Main.Value(at); found {
 			l.Main.Test(at)

@@ -52,6 +52,7 @@ type Entry struct {
 	// handler is for. It holds nobody else up.
 	Late bool `json:"late,omitempty"`
 	// Steps are the parts of an open handler that are done, by id; those within others have the others' ids before their own.
+	// Effects are among them also if there is no result yet; they outlast a failure for good.
 	Steps map[string]Step `json:"steps,omitempty"`
 	// Since is the digest of the essence that the oldest of the Steps was done with. Mixed is set when others of them were done
 	// after somebody had changed what the handler looks at.
@@ -83,6 +84,9 @@ type Record struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Recreated is the newest token for which the create handlers were run once more, or found used.
 	Recreated string `json:"recreated,omitempty"`
+	// Doubted is set while the creation is open of an object that an earlier process may have handled, and of which there was no
+	// record.
+	Doubted bool `json:"doubted,omitempty"`
 	// Seen holds the essences that Base and the entries point to, oldest first.
 	Seen     []Essence        `json:"seen,omitempty"`
 	Handlers map[string]Entry `json:"handlers,omitempty"`

@@ -41,6 +41,9 @@ func TestStepsFitIntoARecord(t *testing.T) {
 	steps := map[string]record.Step{}
 	for _, id := range []string{"a", "longer/id"} {
 		steps[id] = record.Step{Result: []byte(`{"name":"x"}`)}
+		steps[id+"-effect"] = withResult(record.Step{Intent: &record.Intent{
+			Class: record.Findable, Token: "123e4567-e89b-12d3-a456-426614174000", Name: "its name", Number: 12, By: "12345678", At: begun(), Asks: true, Heard: "12345678",
+		}})
 	}
 	with := record.New("uid", "g/v1").With("h", record.Entry{Steps: steps})
 	without := record.New("uid", "g/v1").With("h", record.Entry{})

@@ -1,0 +1,195 @@
+package einmal_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// bank is a system outside of the cluster that opens accounts. It outlives the operator.
+type bank struct {
+	mu sync.Mutex
+	// marks are what the accounts that are open were opened with, in their order.
+	marks []string
+	// calls are how often one was to be opened, whatever came of it.
+	calls int
+}
+
+// open opens an account.
+func (b *bank) open(p *einmaltest.Process, mark string) (opened Account, err error) {
+	return b.openUnless(p, mark, func() int { return 0 })
+}
+
+// openOnce opens an account if there is none with this mark.
+func (b *bank) openOnce(p *einmaltest.Process, mark string) (opened Account, err error) {
+	return b.openUnless(p, mark, func() int { return slices.Index(b.marks, mark) + 1 })
+}
+
+// openUnless opens an account if there is none that is the one.
+func (b *bank) openUnless(p *einmaltest.Process, mark string, one func() int) (opened Account, err error) {
+	err = p.Effect("open an account", func() (any, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls++
+		if opened.Number = one(); opened.Number == 0 {
+			b.marks = append(b.marks, mark)
+			opened.Number = len(b.marks)
+		}
+		return len(b.marks), nil
+	})
+	return opened, err
+}
+
+// find looks an account up, which changes nothing.
+func (b *bank) find(mark string) (found Account, there bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.Index(b.marks, mark)
+	return Account{Number: at + 1}, at >= 0, nil
+}
+
+// accounts is how many are open, and how often that was asked for.
+func (b *bank) accounts() (open, calls int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.marks), b.calls
+}
+
+// recoveries are the classes, with a bank that offers what each needs and no more.
+func recoveries(b *bank, p *einmaltest.Process) map[string]einmal.Recovery[Account] {
+	return map[string]einmal.Recovery[Account]{
+		"keyed": einmal.Keyed(func(_ context.Context, token string) (Account, error) { return b.openOnce(p, token) }),
+		"named": einmal.Named("acme", func(_ context.Context, name string) (Account, error) { return b.openOnce(p, name) }),
+		"findable": einmal.Findable(
+			func(_ context.Context, token string) (Account, bool, error) { return b.find(token) },
+			func(_ context.Context, token string) (Account, error) { return b.open(p, token) }),
+		"stop":            einmal.Stop(func(context.Context) (Account, error) { return b.open(p, "") }),
+		"keyed, unheeded": einmal.Keyed(func(context.Context, string) (Account, error) { return b.openOnce(p, rand.Text()) }),
+	}
+}
+
+// inAccounts declares a creation that opens an account, takes its time, and says which one it is.
+func inAccounts[T any](kind *einmal.Kind[T], of sized[T], by func() einmal.Recovery[Account]) {
+	kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[T]) error {
+		account, err := einmal.Effect(ctx, c, "account", by())
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, 2*time.Second); err != nil {
+			return err
+		}
+		of.setPhase(c.Object, fmt.Sprintf("account %d", account.Number))
+		return nil
+	})
+}
+
+// tended plays the life of an object with an account, and a person who looks after it every five minutes.
+func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, class string) {
+	outside := &bank{}
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		declared, of := kind(op)
+		inAccounts(declared, of, func() einmal.Recovery[Account] { return recoveries(outside, p)[class] })
+		return op
+	})
+	w.Advance(time.Minute) // What is there at the start may have been handled before, and a person is asked.
+	w.Create(one)
+	again := 0
+	for range 6 {
+		w.Advance(5 * time.Minute)
+		again += tend(w, one, outside)
+	}
+	open, calls := outside.accounts()
+	if class == "stop" && calls > 1+again {
+		w.Errorf("it was called %d times, and people have said %d times that nothing was made: want one call more at most", calls, again)
+	}
+	w.Outcome("accounts", open)
+	w.Outcome("phase", phaseOf(w, one))
+	w.Delete(one)
+}
+
+// tend is what a person does who is asked about an account: look what the bank has, and say it. It returns how often that
+// was that nothing was made.
+func tend(w *einmaltest.World, one client.Object, outside *bank) int {
+	annotation := askedBy(w, one)
+	if annotation == "" {
+		return 0
+	}
+	word, again := "again", 1
+	if open, _ := outside.accounts(); open > 0 {
+		word, again = fmt.Sprintf(`{"number":%d}`, open), 0
+	}
+	say(w, one, annotation, word)
+	return again
+}
+
+func say(w *einmaltest.World, one client.Object, annotation, word string) {
+	w.Patch(one.DeepCopyObject().(client.Object), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, word))
+}
+
+// read is the object as it is.
+func read(w *einmaltest.World, one client.Object) *unstructured.Unstructured {
+	found := &unstructured.Unstructured{}
+	kind, err := w.Client().GroupVersionKindFor(one)
+	if err != nil {
+		w.Fatal(err)
+	}
+	found.SetGroupVersionKind(kind)
+	found.SetNamespace(one.GetNamespace())
+	found.SetName(one.GetName())
+	w.Get(found)
+	return found
+}
+
+func phaseOf(w *einmaltest.World, one client.Object) string {
+	phase, _, _ := unstructured.NestedString(read(w, one).Object, "status", "phase")
+	return phase
+}
+
+// askedBy is the annotation by which a person is to say what came of an effect; "" if nobody is asked.
+func askedBy(w *einmaltest.World, one client.Object) string {
+	conditions, _, _ := unstructured.NestedSlice(read(w, one).Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if condition["type"] == "EffectUndecided" && condition["status"] == "True" {
+			_, annotation, _ := strings.Cut(fmt.Sprint(condition["message"]), "make/account: see the annotation ")
+			return annotation
+		}
+	}
+	return ""
+}
+
+func keyedWidget(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "keyed") }
+func namedGadget(w *einmaltest.World)    { tended(w, declareGadgets, newGadget(), "named") }
+func findableWidget(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "findable") }
+func stopWidget(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop") }
+func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, newGadget(), "stop") }
+
+// Design §7, principle 2: whatever goes wrong, and whenever, there is one account: of a call that takes a token or a name, of
+// one that can be looked up, and of one of which a person says what came of it. That one is never made twice unless a person says so.
+func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
+	t.Run("keyed", func(t *testing.T) { einmaltest.Explore(t, keyedWidget) })
+	t.Run("named", func(t *testing.T) { einmaltest.Explore(t, namedGadget) })
+	t.Run("findable", func(t *testing.T) { einmaltest.Explore(t, findableWidget) })
+	t.Run("stop, record in the status", func(t *testing.T) { einmaltest.Explore(t, stopWidget) })
+	t.Run("stop, record in the annotation", func(t *testing.T) { einmaltest.Explore(t, stopGadget) })
+}
+
+// The negative control: a token that is made anew for each call is what the first bad day finds.
+func TestATokenThatIsNotKeptIsFound(t *testing.T) {
+	found := einmaltest.Search(t, func(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "keyed, unheeded") })
+	if found == nil || !strings.Contains(found.String(), "accounts: the outcome differs") {
+		t.Errorf("found %v", found)
+	}
+}

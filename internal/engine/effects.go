@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// errOvertaken tells that another process has written the record of the object since this one has read it: what is known of
+// the handler is old, and nothing may be called because of it.
+var errOvertaken = errors.New("another replica of the operator has handled the object meanwhile: nothing was called, and the handler begins anew")
+
+// gathering is how long the intents of items that run at the same time are gathered, so that they go with one write.
+const gathering = 5 * time.Millisecond
+
+// effects is what a pass knows of the effects of one attempt.
+type effects struct {
+	// about is the object, for people; annotation names the one by which a person says what came of the effect with a token.
+	about      string
+	annotation func(token string) string
+	// name names an effect, where it is the only one that the object ever has by that name.
+	name  func(id string) (string, bool)
+	words map[string]string
+	// stored tells that the record is where it was read from. Repeated and doubted are as in record.Found.
+	stored, repeated, doubted bool
+}
+
+// waiting is an effect that waits for its intent to be stored.
+type waiting struct {
+	id     string
+	intent record.Intent
+	answer chan<- error
+}
+
+// effects is what is known before an attempt.
+func (p *pass) effects(run handler.Run) effects {
+	uid, recreated := p.memory.uid, p.plan.Record.Recreated
+	return effects{
+		about:      p.kind.GVK.Kind + " " + p.key.String(),
+		annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
+		name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
+		words:      run.Words, stored: p.stored != "", repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted,
+	}
+}
+
+// known is the text of the record that this pass goes on from: the stored one, or the one that is to be put back.
+func (p *pass) known() string {
+	if p.stored != "" {
+		return p.stored
+	}
+	return p.memory.record
+}
+
+// Effect is how an effect stands.
+func (s *Steps) Effect(id string) record.Found {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := record.Found{Now: time.Now(), Stored: s.effects.stored, Repeated: s.effects.repeated, Doubted: s.effects.doubted}
+	if found.Intent = s.done[id].Intent; found.Intent != nil {
+		found.Word = s.effects.words[found.Intent.Token]
+	}
+	return found
+}
+
+// Declare declares an effect, and waits until its intent is stored. An error says that it may not be, so that nothing must
+// be called. Anew: it gets another token than it had.
+func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name string, anew bool) (record.Intent, error) {
+	intent := s.intent(id, class, name, anew)
+	answer := make(chan error, 1)
+	s.mu.Lock()
+	err := s.closed
+	if err == nil {
+		s.done, s.fresh = record.Declare(s.done, id, intent), true
+		s.waiting = append(s.waiting, waiting{id: id, intent: intent, answer: answer})
+	}
+	s.mu.Unlock()
+	if err == nil {
+		notify(s.declared)
+		select {
+		case err = <-answer:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		s.Withdraw(id)
+		return intent, fmt.Errorf("its intent could not be stored, so nothing was called: %w", err)
+	}
+	return intent, nil
+}
+
+// intent is the next one of an effect.
+func (s *Steps) intent(id string, class record.Class, name string, anew bool) record.Intent { //nolint:revive // As above.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const enough = 8 // To tell those apart who declare the same at the same time.
+	next := record.Intent{Class: class, Name: name, Number: 1, By: uuid.NewString()[:enough], At: time.Now().UTC().Truncate(time.Second)}
+	if before := s.done[id].Intent; before != nil {
+		next.Number, next.Token = before.Number+1, before.Token
+		if !before.Void {
+			next.Name = before.Name
+		}
+	}
+	if anew {
+		next.Name = name
+	}
+	if name, only := s.effects.name(id); anew || next.Token == "" {
+		next.Token = uuid.NewString()
+		if only && !anew && class != record.Stop { // What a person has said of one call is not said of another.
+			next.Token = uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
+		}
+	}
+	return next
+}
+
+// Withdraw notes that an effect which was declared is known not to have been made.
+func (s *Steps) Withdraw(id string) { s.change(id, func(intent *record.Intent) { intent.Void = true }) }
+
+// Ask notes that a person has to say what came of an effect. It returns the words that say so. Without an intent there is one
+// from now on: it may have been made before the record was lost.
+func (s *Steps) Ask(id string, class record.Class) string {
+	s.mu.Lock()
+	declared := s.done[id].Intent != nil
+	s.mu.Unlock()
+	if !declared {
+		lost := s.intent(id, class, "", false)
+		s.mu.Lock()
+		s.done = record.Declare(s.done, id, lost)
+		s.mu.Unlock()
+	}
+	asked := s.change(id, func(intent *record.Intent) { intent.Asks = true })
+	begun := "it was begun at " + asked.At.Format(time.RFC3339)
+	if !declared {
+		begun = "it may have been begun before the record was lost"
+	}
+	return fmt.Sprintf("nobody knows whether it was made for %s: %s; find out, and then set the annotation %s to %q if it was not, "+
+		"to %q or to its result as JSON if it was", s.effects.about, begun, s.effects.annotation(asked.Token), record.WordAgain, record.WordDone)
+}
+
+// change changes the intent of an effect without a result.
+func (s *Steps) change(id string, how func(*record.Intent)) record.Intent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := s.done[id]
+	if step.Intent == nil || step.Done() {
+		return record.Intent{}
+	}
+	changed := *step.Intent
+	how(&changed)
+	s.done, s.fresh = record.Declare(s.done, id, changed), true
+	return changed
+}
+
+// declare stores the intents that the handler waits for, with what else is done, and tells it what came of that.
+func (p *pass) declare(ctx context.Context, w *work, call *Call) {
+	if call.Steps.together() {
+		<-time.After(gathering)
+	}
+	asked := call.Steps.takeWaiting()
+	if len(asked) == 0 {
+		return // They went with others.
+	}
+	w.intends = true
+	err := p.saveMeanwhile(ctx, w, call)
+	w.intends = false
+	if p.memory == nil {
+		err = kube.ErrGone
+	}
+	if errors.Is(err, errOvertaken) {
+		call.Steps.close(err)
+	}
+	for _, effect := range asked {
+		if err == nil {
+			effect.answer <- p.declared(call.ID, effect)
+		} else {
+			effect.answer <- err
+		}
+	}
+}
+
+// declared tells whether an intent is in the record that is stored.
+func (p *pass) declared(id string, effect waiting) error {
+	kept := p.plan.Record.Handlers[id].Steps[effect.id].Intent
+	text, err := p.plan.Record.Encode()
+	if err == nil && (kept == nil || !kept.Same(effect.intent) || kept.Void || text != p.stored) {
+		err = errOvertaken
+	}
+	return err
+}
+
+// forgo leaves it to what another process has recorded how the handler stands. What this one has noted of the attempt is
+// not known there.
+func (p *pass) forgo(w *work, run handler.Run) {
+	p.log.Warn("another replica of the operator has handled the object meanwhile: the attempt does not count", "handler", run.ID, "attempt", run.Attempt)
+	w.overtaken = errOvertaken
+	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })
+	if len(w.outcomes) == 0 && p.memory.unsaved == w {
+		p.memory.unsaved = nil
+	}
+}
+
+// intended yields when an effect was declared. Without steps it never does.
+func (s *Steps) intended() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.declared
+}
+
+// together tells whether items run at the same time.
+func (s *Steps) together() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return path.Base(s.at) == AllItems
+}
+
+// takeWaiting hands over the effects that wait.
+func (s *Steps) takeWaiting() []waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.waiting
+	s.waiting = nil
+	return asked
+}
+
+// close lets no effect be declared any more in this attempt.
+func (s *Steps) close(why error) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = why
+	for _, effect := range s.waiting {
+		effect.answer <- why
+	}
+	s.waiting = nil
+}
+
+// isOvertaken tells whether another process has handled the object meanwhile.
+func (s *Steps) isOvertaken() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Is(s.closed, errOvertaken)
+}
+
+func notify(about chan<- struct{}) {
+	select {
+	case about <- struct{}{}:
+	default: // It is known already.
+	}
+}
