@@ -9,8 +9,14 @@ library_alone() {
 	GOWORK=off go build ./... && GOWORK=off go vet ./...
 }
 
+# Terraform is no part of what a machine needs. It says loudly what is not shown without it.
+terraform_or_without() {
+	tools/terraform.sh || (($? == 3))
+}
+
 step "the library alone, as its users get it" library_alone
 step "servers for the tests of operators/tenant" tools/servers.sh
+step "terraform for a test of operators/tenant" terraform_or_without
 for module in $(modules); do
 	step "tests of $module" in_module "$module" go test -race -shuffle=on -timeout 40m -skip '^TestWhateverGoesWrong' ./...
 done
