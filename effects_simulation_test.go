@@ -94,7 +94,7 @@ func inAccounts[T any](kind *einmal.Kind[T], of sized[T], by func() einmal.Recov
 	})
 }
 
-// tended plays the life of an object with an account, and a person who looks after it every five minutes.
+// tended plays the life of an object with an account, and a person who looks after it every six minutes.
 func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, class string) {
 	outside := &bank{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
@@ -106,8 +106,8 @@ func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kin
 	w.Advance(time.Minute) // What is there at the start may have been handled before, and a person is asked.
 	w.Create(one)
 	again := 0
-	for range 6 {
-		w.Advance(5 * time.Minute)
+	for range 3 {
+		w.Advance(6 * time.Minute)
 		again += tend(w, one, outside)
 	}
 	open, calls := outside.accounts()
@@ -179,11 +179,13 @@ func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, newGadget()
 // Design §7, principle 2: whatever goes wrong, and whenever, there is one account: of a call that takes a token or a name, of
 // one that can be looked up, and of one of which a person says what came of it. That one is never made twice unless a person says so.
 func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
+	// What has to do with neither the class nor where the record is kept is tried with the others.
+	elsewhere := []einmaltest.Dimension{einmaltest.Clocks, einmaltest.Events, einmaltest.OtherWriters, einmaltest.Standby}
 	t.Run("keyed", func(t *testing.T) { einmaltest.Explore(t, keyedWidget) })
-	t.Run("named", func(t *testing.T) { einmaltest.Explore(t, namedGadget) })
+	t.Run("named", func(t *testing.T) { einmaltest.Explore(t, namedGadget, einmaltest.Without(elsewhere...)) })
 	t.Run("findable", func(t *testing.T) { einmaltest.Explore(t, findableWidget) })
 	t.Run("stop, record in the status", func(t *testing.T) { einmaltest.Explore(t, stopWidget) })
-	t.Run("stop, record in the annotation", func(t *testing.T) { einmaltest.Explore(t, stopGadget) })
+	t.Run("stop, record in the annotation", func(t *testing.T) { einmaltest.Explore(t, stopGadget, einmaltest.Without(elsewhere...)) })
 }
 
 // The negative control: a token that is made anew for each call is what the first bad day finds.
