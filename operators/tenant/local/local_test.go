@@ -45,6 +45,12 @@ func TestARunGoesOnWhereTheLastOneWasKilled(t *testing.T) {
 			t.Errorf("the Secret %s was written again: version %s of %s, was %s of %s", name, now.ResourceVersion, now.UID, secret.ResourceVersion, secret.UID)
 		}
 	}
+	t.Run("the examples of the documentation are valid", func(t *testing.T) {
+		examples := filepath.Join(p.sources, "operators", "tenant", "config", "examples")
+		if said, err := p.kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", examples); err != nil {
+			t.Errorf("%v: %s", err, said)
+		}
+	})
 	t.Run("a second run beside it is refused", func(t *testing.T) {
 		second := p.command(t, "bin/einmal", "dev", "nothing")
 		said, err := second.CombinedOutput()
