@@ -33,6 +33,8 @@ type store struct {
 	credential.Store
 
 	database, cache func(names.App) string
+	// prefix is what readers put in front of such a name.
+	prefix string
 }
 
 // owner is the mark on what an app has, and with the app "" on what the tenant itself has. It names no uid, so that a Tenant which is deleted

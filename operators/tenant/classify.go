@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
@@ -33,6 +34,10 @@ const (
 	reasonSetUp     = "BackendNotSetUp"
 	reasonRights    = "AdminLacksRights"
 	reasonDependent = "DependentObjects"
+	reasonQuota     = "QuotaExceeded"
+	reasonDuplicate = "DuplicateUser"
+	reasonNoGroup   = "UserGroupMissing"
+	reasonFull      = "PasswordsFull"
 	reasonSettling  = "Settling"
 	reasonUnknown   = "Unreachable"
 )
@@ -54,11 +59,17 @@ func meanings() []meaning {
 		{errSetUp, blocked, reasonSetUp},
 		{postgres.ErrRights, blocked, reasonRights},
 		{redis.ErrDenied, blocked, reasonRights},
+		{elasticache.ErrDenied, blocked, reasonRights},
 		{postgres.ErrDependent, blocked, reasonDependent},
+		{elasticache.ErrQuota, blocked, reasonQuota},
+		{elasticache.ErrDuplicate, blocked, reasonDuplicate},
+		{elasticache.ErrNoGroup, blocked, reasonNoGroup},
+		{elasticache.ErrSettling, waiting, reasonSettling},
 		{credential.ErrUnproven, waiting, reasonSettling},
 		{credential.ErrUnsettled, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrNotReady, waiting, reasonSettling},
+		{redis.ErrFull, blocked, reasonFull},
 	}
 }
 

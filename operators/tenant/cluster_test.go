@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/einmal-operators/einmal/awslab"
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
@@ -27,13 +27,16 @@ type stage struct {
 
 	postgres *servers.Postgres
 	redis    *servers.Redis
-	program  string
-	config   string
+	// lab is the emulator of AWS, where the backend is on it.
+	lab        *awslab.Lab
+	parameters *awsssm.Client
+	backend    string
+	program    string
+	config     string
 }
 
 func startStage(t *testing.T) *stage {
 	t.Helper()
-	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
 	s := &stage{
 		Cluster: einmaltest.StartCluster(t, v1.AddToScheme), postgres: servers.StartPostgres(t), redis: servers.StartRedis(t),
 	}
@@ -48,7 +51,14 @@ func startStage(t *testing.T) *stage {
 		StringData: map[string]string{"username": servers.RedisAdmin, "password": s.redis.AdminPassword()},
 	})
 	s.make(t, s.local())
+	s.backend = "local"
 	return s
+}
+
+// manifest is a tenant as its user writes it.
+func (s *stage) manifest(name, more string) string {
+	return fmt.Sprintf("{apiVersion: tenant.einmal.dev/v1, kind: Tenant, metadata: {name: %s}, spec: {backendRef: {name: %s}, apps: [{name: web}]%s}}",
+		name, s.backend, more)
 }
 
 // local is a backend on the servers of the test, with credentials in Secrets.
@@ -71,7 +81,7 @@ func (s *stage) start(t *testing.T) *einmaltest.Program {
 	if s.program == "" {
 		s.program = einmaltest.Build(t, ".")
 	}
-	return s.Run(t, s.program, s.config)
+	return s.Run(t, s.program, s.config, "-v")
 }
 
 func (s *stage) make(t *testing.T, object client.Object) {
@@ -82,15 +92,11 @@ func (s *stage) make(t *testing.T, object client.Object) {
 }
 
 // tenantOf is a tenant with an app.
-func tenantOf(name string, changes ...func(*v1.TenantSpec)) *v1.Tenant {
-	tenant := &v1.Tenant{
+func tenantOf(name string) *v1.Tenant {
+	return &v1.Tenant{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1.TenantSpec{BackendRef: v1.BackendRef{Name: "local"}, Apps: []v1.App{{Name: "web"}}},
 	}
-	for _, change := range changes {
-		change(&tenant.Spec)
-	}
-	return tenant
 }
 
 // await waits until a tenant's status is as it should be, and returns the tenant.
@@ -98,10 +104,12 @@ func (s *stage) await(t *testing.T, name, what string, holds func(*v1.Tenant) bo
 	t.Helper()
 	tenant := &v1.Tenant{}
 	einmaltest.Eventually(t, name+" is "+what, func(ctx context.Context) error {
+		*tenant = v1.Tenant{} // Else it would be mixed with what was read before.
 		if err := s.Get(ctx, client.ObjectKey{Name: name}, tenant); err != nil {
 			return err
 		}
 		if !holds(tenant) || tenant.Status.ObservedGeneration != tenant.Generation {
+			tenant.Status.Records.Records = nil
 			return fmt.Errorf("generation %d has the status %+v", tenant.Generation, tenant.Status)
 		}
 		return nil
@@ -160,6 +168,19 @@ func (s *stage) sql(t *testing.T, statement string) {
 	}
 }
 
+// query asks for one value as a superuser.
+func (s *stage) query(t *testing.T, into any, statement string, args ...any) {
+	t.Helper()
+	session, err := pgx.Connect(t.Context(), s.postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(t.Context()) }()
+	if err := session.QueryRow(t.Context(), statement, args...).Scan(into); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
 // authenticate logs in to Redis, and sets a key.
 func (s *stage) authenticate(t *testing.T, with credential.Record, key string) error {
 	t.Helper()
@@ -170,16 +191,24 @@ func (s *stage) authenticate(t *testing.T, with credential.Record, key string) e
 	return session.Set(ctx, key, "x", time.Minute).Err()
 }
 
-// works shows that the credentials that are stored for an app are accepted by both systems.
-func (s *stage) works(t *testing.T, tenant, app string) (db, cache credential.Record) {
+// credentials are what readers get for a tenant's app.
+func (s *stage) credentials(t *testing.T, tenant string) (db, cache credential.Record) {
 	t.Helper()
-	of := names.Tenant{Name: tenant}.App(app)
-	db, cache = s.stored(t, of.DatabaseSecret()), s.stored(t, of.CacheSecret())
+	of := names.Tenant{Name: tenant}.App("web")
+	if s.lab != nil {
+		return s.parameter(t, of.DatabaseRecord(labPrefix)), s.parameter(t, of.CacheRecord(labPrefix))
+	}
+	return s.stored(t, of.DatabaseSecret()), s.stored(t, of.CacheSecret())
+}
+
+// works shows that the credentials that are stored for a tenant's app are accepted by both systems.
+func (s *stage) works(t *testing.T, tenant string) {
+	t.Helper()
+	db, cache := s.credentials(t, tenant)
 	if err := s.logIn(t, tenant, db); err != nil {
-		t.Errorf("%s cannot log in to the database: %v", app, err)
+		t.Errorf("%s cannot log in to the database: %v", tenant, err)
 	}
 	if err := s.authenticate(t, cache, tenant+":greeting"); err != nil {
-		t.Errorf("%s cannot log in to the cache: %v", app, err)
+		t.Errorf("%s cannot log in to the cache: %v", tenant, err)
 	}
-	return db, cache
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,9 +15,9 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/credential/ssm"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
-	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // connector prepares the connections of backends.
@@ -25,6 +25,8 @@ type connector struct {
 	mu sync.Mutex
 	// limits are those of the requests to SSM: all stores of a region share them.
 	limits map[string]*ssm.Limits
+	// caches are those of AWS: all backends of a cache share one, so that its groups have one writer.
+	caches map[string]*elasticache.Cache
 }
 
 // connect prepares the connections that a backend declares. It makes none: what cannot be reached is told by who needs it.
@@ -46,7 +48,7 @@ func (c *connector) connect(ctx context.Context, d declaration, api client.Clien
 		made.databases = postgresServer{server}
 	}
 	if d.Spec.Cache != nil {
-		if made.cache, err = d.cached(); err != nil {
+		if made.cache, err = c.cached(ctx, d); err != nil {
 			_ = made.close() // Nothing was done with it.
 			return nil, err
 		}
@@ -76,8 +78,9 @@ func (c *connector) stored(ctx context.Context, d declaration, api client.Client
 	}
 	return store{
 		Store:    parameters,
-		database: func(app names.App) string { return app.DatabaseRecord(of.Prefix) },
-		cache:    func(app names.App) string { return app.CacheRecord(of.Prefix) },
+		database: func(app names.App) string { return strings.TrimPrefix(app.DatabaseRecord(""), "/") },
+		cache:    func(app names.App) string { return strings.TrimPrefix(app.CacheRecord(""), "/") },
+		prefix:   of.Prefix + "/",
 	}, nil
 }
 
@@ -112,31 +115,6 @@ func endpoint(given string) *string {
 	return &given
 }
 
-// cached is the cache.
-func (d declaration) cached() (cache, error) {
-	of := d.Spec.Cache.Redis
-	if of == nil {
-		return nil, fmt.Errorf("spec.cache.kind of TenantBackend %s: ElastiCache cannot be used yet: %w", d.Name, errSetUp)
-	}
-	username, err := value(d.Name, d.admin, corev1.BasicAuthUsernameKey)
-	if err != nil {
-		return nil, err
-	}
-	password, err := value(d.Name, d.admin, corev1.BasicAuthPasswordKey)
-	if err != nil {
-		return nil, err
-	}
-	wanted := redis.Config{Nodes: of.Nodes, Username: username.Reveal(), Password: password}
-	if of.TLS {
-		wanted.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	nodes, err := redis.Open(wanted)
-	if err != nil {
-		return nil, fmt.Errorf("spec.cache.redis of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
-	}
-	return redisCache{nodes}, nil
-}
-
 // value is a value of a Secret that a TenantBackend names.
 func value(backend string, from *corev1.Secret, key string) (credential.Password, error) {
 	if len(from.Data[key]) == 0 {
@@ -144,23 +122,3 @@ func value(backend string, from *corev1.Secret, key string) (credential.Password
 	}
 	return credential.NewPassword(string(from.Data[key])), nil
 }
-
-// redisCache is a Redis or Valkey.
-type redisCache struct{ nodes *redis.Nodes }
-
-func (r redisCache) users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string) {
-	return redis.Users{
-		Nodes: r.nodes, Terminate: spec.Credentials.Rotation.TerminateSessions,
-		Access: redis.Access{Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
-	}, of.RedisUser()
-}
-
-// nobody is a user that no app can have, to see whether users can be looked for.
-const nobody = "einmal:nobody"
-
-func (r redisCache) check(ctx context.Context) error {
-	_, err := redis.Users{Nodes: r.nodes}.Observe(ctx, credential.Owner{}, nobody, credential.Password{})
-	return err
-}
-
-func (r redisCache) close() error { return r.nodes.Close() }

@@ -43,7 +43,7 @@ func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 		seed = given
 	}
 	t.Logf("the seed is %d: set %s for another", seed, seedVariable)
-	chance := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // A seed is to be repeatable.
+	chance := rand.New(rand.NewPCG(seed, seed))
 	first := map[string]map[string]string{}
 	began, within := time.Now(), 0
 	for n := range kills {
@@ -63,7 +63,7 @@ func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 	for i := range kills / tenantEvery {
 		name := killed(i)
 		s.awaitPhase(t, name, v1.Ready)
-		s.works(t, name, "web")
+		s.works(t, name)
 	}
 	s.onlyWhatWasAskedFor(t)
 	s.never(t, first)

@@ -2,6 +2,9 @@
 // Redis or ElastiCache, and credentials in Secrets or SSM parameters, each of which is generated once.
 package main
 
+import "github.com/redis/go-redis/v9/logging"
+
 func main() {
+	logging.Disable() // It writes to stderr in a form of its own what is told as an error too.
 	operator().Main()
 }

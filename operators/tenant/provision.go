@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
@@ -84,7 +86,7 @@ func (p *pass) shared(ctx context.Context) error {
 func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{
-		app: app.Name, system: database, record: p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(), err: shared,
+		app: app.Name, system: database, record: p.store.database(of), readers: p.store.prefix + p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(), err: shared,
 	}
 	if shared != nil {
 		return found
@@ -101,7 +103,7 @@ func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 // cached makes what an app has in the cache.
 func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
-	found := finding{app: app.Name, system: caching, record: p.store.cache(of)}
+	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
 	user := p.user(of, found)
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
@@ -121,8 +123,16 @@ func (p *pass) limits(app v1.App) postgres.Limits {
 	}
 	return postgres.Limits{
 		ConnectionLimit:  max(0, int(of.ConnectionLimit)), // There 0 is what -1 is here.
-		StatementTimeout: of.StatementTimeout.Duration, IdleInTransactionTimeout: of.IdleInTransactionTimeout.Duration,
+		StatementTimeout: length(of.StatementTimeout), IdleInTransactionTimeout: length(of.IdleInTransactionTimeout),
 	}
+}
+
+// length is a time that may be left out.
+func length(of *metav1.Duration) time.Duration {
+	if of == nil {
+		return 0
+	}
+	return of.Duration
 }
 
 // user is who the app logs in as, without the system.
@@ -145,7 +155,8 @@ func (p *pass) user(of names.App, in finding) credential.User {
 	if rotation.Overlap != nil {
 		user.Overlap = rotation.Overlap.Duration
 	}
-	user.Proven = p.seen.proven(in.key(), user.Generation, p.now.Add(-probeInterval(p.tenant)*4/5))
+	// A password of the database is tried by a login, which costs it one: not at each look. Caches tell without.
+	user.Proven = in.system == database && p.seen.proven(in.key(), user.Generation, p.now.Add(-probeInterval(p.tenant)*4/5))
 	return user
 }
 

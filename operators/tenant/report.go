@@ -22,9 +22,9 @@ const (
 type finding struct {
 	app    string
 	system system
-	// record is where the credential is, database the name of the database.
-	record, database string
-	outcome          credential.Outcome
+	// record is where the store has the credential, readers where readers find it, and database the name of the database.
+	record, readers, database string
+	outcome                   credential.Outcome
 	// err is what kept the app from having it, level what kept the plan's limits or the access from being so.
 	err, level error
 	// unwanted tells that the app does not ask for it any more, and that it could not be removed.
@@ -72,7 +72,7 @@ func principal(of *v1.Tenant, in finding) v1.Principal {
 // after is what the status is to say of a finding. Where a system could not be asked, what was known stays.
 func (f finding) after(known v1.Principal, request string, now time.Time) v1.Principal {
 	next := known
-	next.Record, next.Database, next.Problem = f.record, f.database, ""
+	next.Record, next.Database, next.Problem = f.readers, f.database, ""
 	if f.unwanted {
 		next.Record, next.Database = known.Record, known.Database
 	}

@@ -66,20 +66,23 @@ type area struct {
 
 // areas are the conditions that follow from findings.
 func areas() []area {
-	in := func(where system) func(finding) error {
-		return func(f finding) error {
-			if f.system != where {
-				return nil
-			}
-			return f.err
-		}
-	}
 	return []area{
-		{v1.ConditionDatabaseReady, in(database), "Accepted", "each app that asks for it can log in to the database"},
-		{v1.ConditionCacheReady, in(caching), "Accepted", "each app that asks for it can log in to the cache"},
+		{v1.ConditionDatabaseReady, func(f finding) error { return f.unusable(database) }, "Accepted", "each app that asks for it can log in to the database"},
+		{v1.ConditionCacheReady, func(f finding) error { return f.unusable(caching) }, "Accepted", "each app that asks for it can log in to the cache"},
 		{v1.ConditionCredentialsReady, func(f finding) error { return f.unstored() }, "Stored", "all credentials are stored"},
 		{v1.ConditionInSync, func(f finding) error { return f.outOfSync() }, "AsAsked", "limits, access and passwords are as they should be"},
 	}
+}
+
+// unusable is what keeps an app from logging in to a system. Where access has not settled, it cannot yet.
+func (f finding) unusable(in system) error {
+	if how, _ := classify(f.level); f.system == in && f.err == nil && how == waiting {
+		return f.level
+	}
+	if f.system != in {
+		return nil
+	}
+	return f.err
 }
 
 // unstored is what keeps a credential from being in the store, as far as that is known.

@@ -175,6 +175,7 @@ func rows() []row {
 // tenant-and-database.md §2, the decision table, as data, on a real API server, PostgreSQL and Redis: what was generated and written, what is
 // said, who can log in; and that another pass writes nothing.
 func TestTheDecisionTable(t *testing.T) {
+	t.Parallel()
 	s := startStage(t)
 	for i, row := range rows() {
 		name := fmt.Sprintf("records %s %s, role %s, user %s", row.dbRecord, row.cacheRecord, row.role, row.user)

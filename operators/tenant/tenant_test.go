@@ -1,19 +1,302 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/witness"
 )
 
-// TestOperator tells the life of a tenant on real servers.
-func TestOperator(t *testing.T) {
-	s := startStage(t)
+// TestNobodyIsLockedOut holds the first credentials of a tenant and logs in with them every 50 ms, while all happens that has locked people out:
+// see the articles, and tenant-and-database.md §6.3. What the articles' own handlers do to such a witness is shown in package witness.
+func TestNobodyIsLockedOut(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) *stage{
+		"with Redis, and credentials in Secrets":   startStage,
+		"with ElastiCache, and credentials in SSM": func(t *testing.T) *stage { t.Helper(); return startLab(t, settling()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			(&story{stage: start(t)}).tell(t)
+		})
+	}
+}
+
+// story is a tenant through all that happens.
+type story struct {
+	*stage
+
+	// begin starts the operator, until the whole story ends.
+	begin   func() *einmaltest.Program
+	running *einmaltest.Program
+	logs    strings.Builder
+	watcher *witness.Witness
+}
+
+func (s *story) tell(t *testing.T) {
+	s.begin = func() *einmaltest.Program { return s.start(t) }
+	s.running = s.begin()
+	s.Kubectl(t, s.manifest("acme", ""), "apply", "-f", "-")
+	s.awaitPhase(t, "acme", v1.Ready)
+	s.works(t, "acme")
+	db, cache := s.credentials(t, "acme")
+	s.watcher = witness.Start(t.Context(),
+		witness.Postgres{Address: s.postgres.Address(), Database: names.Tenant{Name: "acme"}.Database(), Username: db.Username, Password: db.Password},
+		witness.Redis{Address: s.redis.Address(), Username: cache.Username, Password: cache.Password, Key: "acme:witness"})
+	for _, part := range []struct {
+		what string
+		do   func(*testing.T)
+	}{
+		{"ten applies", s.applies},
+		{"a replace, while it runs and while it is down", s.replaces},
+		{"a lost status and lost annotations", s.wipes},
+		{"restarts", s.restarts},
+		{"another plan", s.plans},
+		{"a deletion, and another of its name", s.recreates},
+	} {
+		if !t.Run(part.what, part.do) {
+			return
+		}
+		if seen := s.watcher.Report(); seen.Failures() > 0 {
+			t.Fatalf("%s: somebody was locked out:\n%s", part.what, seen)
+		}
+	}
+	again, twice := s.credentials(t, "acme")
+	if again != db || twice != cache {
+		t.Error("the credentials are others")
+	}
+	t.Run("a rotation", func(t *testing.T) { s.rotates(t, db, cache) })
+	s.end(t)
+	s.leaksNothing(t)
+}
+
+// moments lets some logins go by.
+func (s *story) moments(t *testing.T) {
+	t.Helper()
+	before := s.watcher.Report().Logins()
+	einmaltest.Eventually(t, "ten logins", func(context.Context) error {
+		if now := s.watcher.Report().Logins(); now < before+10 {
+			return fmt.Errorf("%d of 10", now-before)
+		}
+		return nil
+	})
+}
+
+// end stops the operator, and keeps what it has logged.
+func (s *story) end(t *testing.T) {
+	t.Helper()
+	s.running.Stop(t)
+	s.logs.WriteString(s.running.Log())
+}
+
+func (s *story) restart(t *testing.T) {
+	t.Helper()
+	s.end(t)
+	s.running = s.begin()
+	s.running.AwaitLog(t, `waits" kind=Tenant `)
+}
+
+func (s *story) applies(t *testing.T) {
+	for range 10 {
+		s.Kubectl(t, s.manifest("acme", ""), "apply", "-f", "-")
+	}
+	s.moments(t)
+}
+
+func (s *story) replaces(t *testing.T) {
+	s.Kubectl(t, s.manifest("acme", ""), "replace", "-f", "-")
+	s.await(t, "acme", "held by its finalizer again", func(of *v1.Tenant) bool { return len(of.Finalizers) > 0 })
+	s.end(t)
+	s.Kubectl(t, s.manifest("acme", ""), "replace", "-f", "-")
+	s.running = s.begin()
+	s.running.AwaitLog(t, `waits" kind=Tenant `)
+	s.awaitPhase(t, "acme", v1.Ready)
+	s.moments(t)
+}
+
+func (s *story) wipes(t *testing.T) {
+	s.Kubectl(t, `{"status": null}`, "patch", "tenant", "acme", "--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
+	s.Kubectl(t, `{"metadata": {"annotations": null, "finalizers": null}}`, "patch", "tenant", "acme", "--type=merge", "--patch-file=/dev/stdin")
+	s.restart(t)
+	s.awaitPhase(t, "acme", v1.Ready)
+	s.moments(t)
+}
+
+func (s *story) restarts(t *testing.T) {
+	for range 3 {
+		s.restart(t)
+	}
+	s.running.Kill()
+	s.logs.WriteString(s.running.Log())
+	s.running = s.begin()
+	s.moments(t)
+}
+
+func (s *story) plans(t *testing.T) {
+	s.Kubectl(t, s.manifest("acme", ", plan: premium"), "apply", "-f", "-")
+	s.await(t, "acme", "on the plan premium", func(of *v1.Tenant) bool { return of.Status.Plan == v1.Premium })
+	if limit := s.limit(t, "acme", "web"); limit != 50 {
+		t.Errorf("the login may have %d connections, want 50", limit)
+	}
+	s.Kubectl(t, s.manifest("acme", ""), "apply", "-f", "-")
+	s.await(t, "acme", "on the plan standard", func(of *v1.Tenant) bool { return of.Status.Plan == v1.Standard })
+	if limit := s.limit(t, "acme", "web"); limit != 10 {
+		t.Errorf("the login may have %d connections, want 10", limit)
+	}
+	s.moments(t)
+}
+
+func (s *story) recreates(t *testing.T) {
+	s.Kubectl(t, "", "delete", "tenant", "acme", "--timeout=60s")
+	s.moments(t)
+	s.Kubectl(t, s.manifest("acme", ""), "apply", "-f", "-")
+	s.awaitPhase(t, "acme", v1.Ready)
+	s.moments(t)
+}
+
+// rotates asks for others: the first ones are accepted as long as the overlap lasts, and then they are not.
+func (s *story) rotates(t *testing.T, db, cache credential.Record) {
+	const asked = ", credentials: {probeInterval: 10s, rotation: {requestId: spring, overlap: 15s}}"
+	s.Kubectl(t, s.manifest("acme", asked), "apply", "-f", "-")
+	s.await(t, "acme", "rotating", func(of *v1.Tenant) bool {
+		return of.Status.Phase == v1.Rotating && rotated(of.Status.Apps[0].Database) && rotated(of.Status.Apps[0].Cache)
+	})
+	s.works(t, "acme")
+	s.moments(t)
+	if seen := s.watcher.Stop(); seen.Failures() > 0 {
+		t.Errorf("the rotation locks somebody out:\n%s", seen)
+	} else {
+		t.Logf("the witness saw:\n%s", seen)
+	}
+	s.awaitPhase(t, "acme", v1.Ready)
+	s.works(t, "acme")
+	if err := s.logIn(t, "acme", db); err == nil {
+		t.Error("after the overlap, the first credential of the database is accepted")
+	}
+	if err := s.authenticate(t, cache, "acme:witness"); err == nil {
+		t.Error("after the overlap, the first credential of the cache is accepted")
+	}
+	s.Kubectl(t, s.manifest("acme", asked), "apply", "-f", "-")
+	s.restart(t)
+	if tenant := s.awaitPhase(t, "acme", v1.Ready); !rotated(tenant.Status.Apps[0].Database) || !rotated(tenant.Status.Apps[0].Cache) {
+		t.Errorf("the same request is answered once more: %+v", tenant.Status.Apps[0])
+	}
+}
+
+func rotated(of *v1.Principal) bool {
+	return of != nil && of.Generation == 2 && of.RequestID == "spring"
+}
+
+// leaksNothing looks for every password that there ever was in all that people read.
+func (s *story) leaksNothing(t *testing.T) {
+	t.Helper()
+	places := map[string]string{
+		"the operator's log": s.logs.String(), "the log of PostgreSQL": s.postgres.Log(), "the log of Redis": s.redis.Log(),
+		"the tenants":                          s.Kubectl(t, "", "get", "tenants,tenantbackends", "-o", "yaml"),
+		"the events":                           s.Kubectl(t, "", "get", "events", "-A", "-o", "yaml"),
+		"the namespaces, pods and config maps": s.Kubectl(t, "", "get", "namespaces,configmaps,pods", "-A", "-o", "yaml"),
+	}
+	secrets := s.passwords(t)
+	if len(secrets) < 4 {
+		t.Fatalf("only %d passwords are known, of two generations for two systems", len(secrets))
+	}
+	for where, text := range places {
+		if len(text) == 0 {
+			t.Errorf("%s: nothing was read", where)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s shows a password", where)
+			}
+		}
+	}
+}
+
+// passwords are all that are stored, of all generations, and those of the admins.
+func (s *stage) passwords(t *testing.T) []string {
+	t.Helper()
+	found := []string{s.redis.AdminPassword()}
+	of := names.Tenant{Name: "acme"}.App("web")
+	for _, generation := range []string{".g1", ".g2"} {
+		if s.lab == nil {
+			found = append(found, s.stored(t, of.DatabaseSecret()+generation).Password.Reveal(), s.stored(t, of.CacheSecret()+generation).Password.Reveal())
+			continue
+		}
+		path := strings.Replace(generation, ".", "/", 1)
+		found = append(found, s.parameter(t, of.DatabaseRecord(labPrefix)+path).Password.Reveal(),
+			s.parameter(t, of.CacheRecord(labPrefix)+path).Password.Reveal())
+	}
+	return found
+}
+
+// limit is how many connections an app's login may have.
+func (s *stage) limit(t *testing.T, tenant, app string) int {
+	t.Helper()
+	var limit int
+	s.query(t, &limit, "SELECT rolconnlimit FROM pg_roles WHERE rolname = $1", names.Tenant{Name: tenant}.App(app).Logins()[0])
+	return limit
+}
+
+// touch wakes all tenants of the backend, without a change of theirs.
+func (s *stage) touch(t *testing.T, value string) {
+	t.Helper()
+	backend := &v1.TenantBackend{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: s.backend}, backend); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"touched":"`+value+`"}}}`))
+	if err := s.Patch(t.Context(), backend, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// steadyLooks is how often steady tenants are looked at.
+const steadyLooks = 10
+
+// tenant-and-database.md §6.6: ten looks at what is as it should be write nothing: not in the API server, nor in AWS, nor in the database.
+func TestWhatIsSteadyIsNotWritten(t *testing.T) {
+	t.Parallel()
+	s := startLab(t, settling())
 	running := s.start(t)
-	s.make(t, tenantOf("acme"))
+	s.Kubectl(t, s.manifest("acme", ""), "apply", "-f", "-")
 	tenant := s.awaitPhase(t, "acme", v1.Ready)
-	s.works(t, "acme", "web")
-	t.Logf("%+v", tenant.Status)
 	running.Stop(t)
-	t.Log(running.Log())
+	running = s.start(t)
+	running.AwaitLog(t, `waits" kind=Tenant `)
+	s.lab.Forget()
+	logged := len(s.postgres.Log())
+	began := time.Now()
+	for i := range steadyLooks {
+		s.touch(t, fmt.Sprint(i))
+		einmaltest.Eventually(t, "another look", func(context.Context) error {
+			if looks := strings.Count(running.Log(), `waits" kind=Tenant `); looks < i+2 {
+				return fmt.Errorf("%d looks", looks)
+			}
+			return nil
+		})
+	}
+	t.Logf("%d looks in %s, with %d calls of AWS", steadyLooks, time.Since(began).Round(time.Millisecond), len(s.lab.Journal()))
+	running.Stop(t)
+	if len(s.lab.Journal()) < steadyLooks || s.lab.Writes() > 0 {
+		t.Errorf("%d writes to AWS, in %d calls", s.lab.Writes(), len(s.lab.Journal()))
+	}
+	for line := range strings.Lines(s.postgres.Log()[logged:]) {
+		for _, verb := range []string{"CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT", "INSERT", "UPDATE", "DELETE"} {
+			if strings.Contains(line, "statement: "+verb) || strings.Contains(line, "execute <unnamed>: "+verb) {
+				t.Errorf("a statement writes: %s", line)
+			}
+		}
+	}
+	if after := s.awaitPhase(t, "acme", v1.Ready); after.ResourceVersion != tenant.ResourceVersion {
+		t.Errorf("the tenant was written: resourceVersion %s, was %s", after.ResourceVersion, tenant.ResourceVersion)
+	}
 }

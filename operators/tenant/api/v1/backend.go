@@ -46,7 +46,7 @@ type TenantBackendSpec struct {
 	// plans are the limits of the plans.
 	// +optional
 	// +kubebuilder:default={}
-	Plans Plans `json:"plans,omitempty"`
+	Plans Plans `json:"plans,omitzero"`
 }
 
 // Postgres is a PostgreSQL server.
@@ -136,11 +136,11 @@ type Plans struct {
 	// standard are those of the plan standard.
 	// +optional
 	// +kubebuilder:default={}
-	Standard Limits `json:"standard,omitempty"`
+	Standard Limits `json:"standard,omitzero"`
 	// premium are those of the plan premium.
 	// +optional
 	// +kubebuilder:default={connectionLimit: 50, statementTimeout: "5m", idleInTransactionTimeout: "5m"}
-	Premium Limits `json:"premium,omitempty"`
+	Premium Limits `json:"premium,omitzero"`
 }
 
 // Limits are what each app of a tenant may use at a time.
@@ -154,11 +154,11 @@ type Limits struct {
 	// statementTimeout is how long a statement may take; 0s for any time.
 	// +optional
 	// +kubebuilder:default="30s"
-	StatementTimeout metav1.Duration `json:"statementTimeout,omitempty"`
+	StatementTimeout *metav1.Duration `json:"statementTimeout,omitempty"`
 	// idleInTransactionTimeout is how long a transaction may wait for its next statement; 0s for any time.
 	// +optional
 	// +kubebuilder:default="1m"
-	IdleInTransactionTimeout metav1.Duration `json:"idleInTransactionTimeout,omitempty"`
+	IdleInTransactionTimeout *metav1.Duration `json:"idleInTransactionTimeout,omitempty"`
 }
 
 // TenantBackendStatus tells whether a backend can be reached.

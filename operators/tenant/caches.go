@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	sdk "github.com/aws/aws-sdk-go-v2/service/elasticache"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/einmal-operators/einmal/credential"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
+)
+
+// cached is the cache of a backend.
+func (c *connector) cached(ctx context.Context, d declaration) (cache, error) {
+	if of := d.Spec.Cache.ElastiCache; of != nil {
+		return c.elastiCache(ctx, d.Name, of)
+	}
+	of := d.Spec.Cache.Redis
+	username, err := value(d.Name, d.admin, corev1.BasicAuthUsernameKey)
+	if err != nil {
+		return nil, err
+	}
+	password, err := value(d.Name, d.admin, corev1.BasicAuthPasswordKey)
+	if err != nil {
+		return nil, err
+	}
+	wanted := redis.Config{Nodes: of.Nodes, Username: username.Reveal(), Password: password}
+	if of.TLS {
+		wanted.TLS = encrypted()
+	}
+	nodes, err := redis.Open(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cache.redis of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
+	}
+	return redisCache{nodes}, nil
+}
+
+// encrypted is how to speak TLS, with the system's authorities.
+func encrypted() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
+
+// redisCache is a Redis or Valkey.
+type redisCache struct{ nodes *redis.Nodes }
+
+func (r redisCache) users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string) {
+	return redis.Users{
+		Nodes: r.nodes, Terminate: spec.Credentials.Rotation.TerminateSessions,
+		Access: redis.Access{Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
+	}, of.RedisUser()
+}
+
+// nobody is a user that no app can have, to see whether users can be looked for.
+const nobody = "einmal:nobody"
+
+func (r redisCache) check(ctx context.Context) error {
+	_, err := redis.Users{Nodes: r.nodes}.Observe(ctx, credential.Owner{}, nobody, credential.Password{})
+	return err
+}
+
+func (r redisCache) close() error { return r.nodes.Close() }
+
+// elastiCache is an ElastiCache, which all backends share that say the same of it.
+func (c *connector) elastiCache(ctx context.Context, backend string, of *v1.ElastiCache) (cache, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	which := fmt.Sprintf("%+v", *of)
+	if known := c.caches[which]; known != nil {
+		return awsCache{known}, nil
+	}
+	account, err := awsConfig(ctx, of.Region)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cache.elastiCache of TenantBackend %s: %w", backend, err)
+	}
+	wanted := elasticache.Config{
+		Client: sdk.NewFromConfig(account, func(options *sdk.Options) { options.BaseEndpoint = endpoint(of.APIEndpoint) }),
+		Groups: of.UserGroupIDs, Engine: of.Engine, Endpoint: of.Endpoint, Tags: map[string]string{"managed-by": identity},
+	}
+	if !of.Insecure {
+		wanted.TLS = encrypted()
+	}
+	made, err := elasticache.Open(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cache.elastiCache of TenantBackend %s: %w: %w", backend, errSetUp, err)
+	}
+	if c.caches == nil {
+		c.caches = map[string]*elasticache.Cache{}
+	}
+	c.caches[which] = made
+	return awsCache{made}, nil
+}
+
+// awsCache is an ElastiCache.
+type awsCache struct{ cache *elasticache.Cache }
+
+func (a awsCache) users(of names.App, wants v1.App, _ v1.TenantSpec) (cacheUsers, string) {
+	return elasticache.Users{
+		Cache: a.cache, Access: elasticache.Access{Profile: elasticache.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
+	}, of.ElastiCacheUser()
+}
+
+func (a awsCache) check(ctx context.Context) error { return a.cache.Check(ctx) }
+
+// close leaves it to the other backends that share it: it keeps no connections.
+func (awsCache) close() error { return nil }

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// TestMain gives the operators that tests run an AWS account, which the emulator does not look at.
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+}
