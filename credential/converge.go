@@ -165,12 +165,13 @@ func (u User) give(ctx context.Context, stored stored) (State, error) {
 	if err != nil {
 		return "", fmt.Errorf("user %s: %w", latest.Username, err)
 	}
+	keep := !u.InPlace && u.Alternate == "" && (stored.unpublished() || time.Now().Before(u.until(stored.Since)))
+	both := Assignment{Record: latest, Keep: keep, Previous: stored.previous()}
 	switch do {
 	case create:
-		err = u.System.Create(ctx, u.Owner, latest)
+		err = u.create(ctx, both)
 	case set:
-		keep := !u.InPlace && u.Alternate == "" && (stored.unpublished() || time.Now().Before(u.until(stored.Since)))
-		err = u.System.Set(ctx, u.Owner, Assignment{Record: latest, Keep: keep, Previous: stored.previous()})
+		err = u.System.Set(ctx, u.Owner, both)
 	case nothing:
 		return state, nil
 	}
@@ -178,6 +179,17 @@ func (u User) give(ctx context.Context, stored stored) (State, error) {
 		return "", fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
 	}
 	return u.prove(ctx, latest)
+}
+
+// create makes the user, with both of its credentials where somebody may still have the one before.
+func (u User) create(ctx context.Context, both Assignment) error {
+	if !both.Keep || both.Previous.Generation == 0 {
+		return u.System.Create(ctx, u.Owner, both.Record)
+	}
+	if err := u.System.Create(ctx, u.Owner, both.Previous); err != nil {
+		return err
+	}
+	return u.System.Set(ctx, u.Owner, both)
 }
 
 // look looks for the user of the latest record, and tries the password if that is due.

@@ -197,6 +197,22 @@ func TestARotationOverlaps(t *testing.T) {
 	})
 }
 
+// A cache that starts again without its users gets back both passwords of an overlap.
+func TestAUserThatIsLostInAnOverlapComesBackWithBothPasswords(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+		first := converged(t, user).Record
+		user.Request = "one"
+		second := converged(t, user).Record
+		delete(system.accounts, second.Username)
+		converged(t, user)
+		system.letsIn(t, "after the loss", map[credential.Record]bool{first: true, second: true})
+		afterTheOverlap()
+		converged(t, user)
+		system.letsIn(t, "in the end", map[credential.Record]bool{first: false, second: true})
+	})
+}
+
 // tenant-and-database.md §2, Rotation, InPlace: the old password is refused at once, and the user stays.
 func TestARotationInPlaceEndsTheOldPassword(t *testing.T) {
 	t.Parallel()
