@@ -66,7 +66,7 @@ func program(t *testing.T) string {
 		_, here, _, _ := runtime.Caller(0)
 		found = filepath.Join(filepath.Dir(here), "..", "..", "..", "bin", "devcluster")
 	}
-	if _, err := os.Stat(found); err != nil { //nolint:gosec // The developer names the program.
+	if _, err := os.Stat(found); err != nil {
 		t.Fatalf("the control plane for tests is not built: %v; run make build", err)
 	}
 	return found
@@ -145,7 +145,7 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The developer names the program.
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
