@@ -145,7 +145,7 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...)
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The developer names the program.
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
