@@ -2,13 +2,11 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,29 +21,14 @@ var shared *servers.Postgres //nolint:gochecknoglobals // one server for all tes
 
 // TestMain starts the shared server.
 func TestMain(m *testing.M) {
-	if err := withServer(m.Run); err != nil {
+	err := servers.WithPostgres(func(server *servers.Postgres) int {
+		shared = server
+		return m.Run()
+	}, "max_connections=200")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // This is the main of the tests.
 	}
-}
-
-func withServer(run func() int) error {
-	folder, err := os.MkdirTemp("", "postgres")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	shared = &servers.Postgres{Dir: folder, Settings: []string{"max_connections=200"}}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := shared.Start(ctx); err != nil {
-		return err
-	}
-	code := run()
-	if err := shared.Stop(); err != nil || code != 0 {
-		return errors.Join(err, fmt.Errorf("tests ended with %d", code))
-	}
-	return nil
 }
 
 // app is an app of a tenant, in a server, as an operator sees it.

@@ -20,29 +20,14 @@ import (
 var postgres *servers.Postgres //nolint:gochecknoglobals // TestMain has no other way to hand it on.
 
 func TestMain(m *testing.M) {
-	if err := withServer(m.Run); err != nil {
+	err := servers.WithPostgres(func(server *servers.Postgres) int {
+		postgres = server
+		return m.Run()
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // This is the main of the tests.
 	}
-}
-
-func withServer(run func() int) error {
-	folder, err := os.MkdirTemp("", "postgres")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	postgres = &servers.Postgres{Dir: folder}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := postgres.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { _ = postgres.Kill() }()
-	if code := run(); code != 0 {
-		return errors.New("tests failed")
-	}
-	return nil
 }
 
 // tenancy is a tenant that the article's operator has made.
