@@ -36,6 +36,7 @@ const seedVariable = "EINMAL_KILL_SEED"
 // made, changed, replaced, deleted and made again. In the end each has its first credentials, both logins work, and nothing is there that nobody
 // asked for (tenant-and-database.md §6.2).
 func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
+	t.Parallel()
 	s := startStage(t)
 	s.program = quick(t)
 	seed := uint64(1)

@@ -251,6 +251,7 @@ func onlyCrashes(more ...einmaltest.Dimension) einmaltest.Option {
 // asked for, none is generated twice or replaced, who was let in is let in until the overlap of a rotation has ended, and nothing is left of a
 // tenant with the deletionPolicy Delete. There nobody takes the finalizer away: what is let go so is never cleaned up.
 func TestWhateverGoesWrongTenantsKeepTheirCredentials(t *testing.T) {
+	t.Parallel()
 	t.Run("a tenant that is kept", func(t *testing.T) { einmaltest.Explore(t, keptTenant, onlyCrashes()) })
 	t.Run("a tenant that is rotated", func(t *testing.T) { einmaltest.Explore(t, rotatedTenant, onlyCrashes(einmaltest.Wipes)) })
 	t.Run("a tenant that is removed", func(t *testing.T) { einmaltest.Explore(t, removedTenant, onlyCrashes(einmaltest.Wipes)) })
@@ -281,6 +282,7 @@ func (s forgetful) Create(ctx context.Context, name string, owner credential.Own
 // The negative control: with a store that is not create-only, in an operator that generates what is missing, the first crash has a credential
 // generated twice.
 func TestWhateverGoesWrongIsFoundWithAStoreThatOverwrites(t *testing.T) {
+	t.Parallel()
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
 		l := begin(w, func(store credential.Store) credential.Store { return forgetful{store} })
 		l.ask(kept, "", "missingCredentialPolicy: Rotate")

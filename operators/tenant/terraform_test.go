@@ -25,6 +25,7 @@ import (
 //
 // Where terraform or its provider cannot be had, it says so, and shows nothing: terraform is no part of what a machine needs.
 func TestTerraformAppliesAndReplacesATenantAndNoLoginFails(t *testing.T) {
+	t.Parallel()
 	program, provider := terraform(t)
 	if program == "" {
 		return

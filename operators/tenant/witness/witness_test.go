@@ -126,7 +126,8 @@ func lockedOut(t *testing.T, watching *witness.Witness) {
 		return now[0].Failed[witness.WrongPassword] > 2 && now[1].Failed[witness.WrongPassword] > 2
 	})
 	report := watching.Stop()
-	if report.Failures() != report.Failures(witness.WrongPassword) || report.Logins() < 5 {
+	// Redis cuts the connections of a user that is deleted: an attempt may be under way just then.
+	if report.Failures() != report.Failures(witness.WrongPassword, witness.Unreachable) || report.Logins() < 5 {
 		t.Errorf("it saw:\n%s", report)
 	}
 	t.Logf("as it should, it saw:\n%s", report)
