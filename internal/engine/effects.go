@@ -176,15 +176,14 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 	if p.memory == nil {
 		err = kube.ErrGone
 	}
-	if errors.Is(err, errOvertaken) {
-		call.Steps.close(err)
-	}
 	for _, effect := range asked {
 		if err == nil {
-			effect.answer <- p.declared(call.ID, effect)
-		} else {
-			effect.answer <- err
+			err = p.declared(call.ID, effect)
 		}
+		if errors.Is(err, errOvertaken) {
+			call.Steps.close(err)
+		}
+		effect.answer <- err
 	}
 }
 

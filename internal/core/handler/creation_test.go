@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -151,5 +153,23 @@ func TestAnObjectWithoutCreateHandlersIsRecordedOnce(t *testing.T) {
 	l.expect(cause.Noop)
 	if l.writes != 2 {
 		t.Errorf("%d writes, want 2", l.writes)
+	}
+}
+
+// Principle 2: where two processes are at one creation, the one that is not done does not open again what the other has finished.
+func TestAnAttemptThatIsOvertakenOpensNothingAgain(t *testing.T) {
+	kind := handler.Kind{Handlers: []handler.Declaration{declared("make", cause.Create), declared("more", cause.Create)}}
+	essence, now := spec("a", 1), time.Unix(0, 0)
+	runs := kind.Decide(handler.State{UID: "uid", Essence: essence, Now: now}).Runs
+	begun := record.Record{UID: "uid"}
+	half := kind.Settle(kind.Fold(begun, runs[0], handler.Result{Outcome: record.Done}, essence, now), essence)
+	closed := kind.Settle(kind.Fold(half, runs[1], handler.Result{Outcome: record.Done}, essence, now), essence)
+	for name, finished := range map[string]record.Record{"while others go on": half, "when all are done": closed} {
+		for _, outcome := range []record.Outcome{record.Retry, record.Waiting, record.Failed, record.Pending} {
+			late := kind.Settle(kind.Fold(finished, runs[0], handler.Result{Outcome: outcome, Delay: time.Minute}, essence, now), essence)
+			if diff := cmp.Diff(finished, late); diff != "" {
+				t.Errorf("%s, one that ends as %s changes the record (-want +got):\n%s", name, outcome, diff)
+			}
+		}
 	}
 }

@@ -28,9 +28,13 @@ type Result struct {
 // Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
 // changes.
 func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
-	if !run.Recorded() {
-		return r // How it stands is known to this process alone: see FoldLevel and FoldTimer.
+	if !run.Recorded() || overtaken(r, run, result) {
+		return r // How one without a record stands is known to this process alone: see FoldLevel and FoldTimer.
 	}
+	return k.fold(r, run, result, seen, now)
+}
+
+func (k Kind) fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
 	before, previous := r, r.Handlers[run.ID]
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Seen: previous.Seen,
@@ -68,6 +72,12 @@ func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, no
 		return r.Without(run.ID)
 	}
 	return r.With(run.ID, entry)
+}
+
+// overtaken tells whether another process has finished the handler's creation while this run was made, which has not. What is done stays done.
+func overtaken(r record.Record, run Run, result Result) bool {
+	entry, open := r.Handlers[run.ID]
+	return run.Reason == cause.Create && result.Outcome != record.Done && (entry.Outcome == record.Done || !open && r.Base != "")
 }
 
 // due is the moment after delay, in the whole milliseconds that a record keeps, never earlier than asked.
