@@ -20,9 +20,9 @@ var errSetUp = errors.New("the backend is not set up")
 
 // backend is a TenantBackend with its connections.
 type backend struct {
-	name, clusterID string
-	plans           v1.Plans
-	store           store
+	clusterID string
+	plans     v1.Plans
+	store     store
 	// databases and cache are nil where there is none.
 	databases databases
 	cache     cache

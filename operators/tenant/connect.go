@@ -31,7 +31,7 @@ type connector struct {
 
 // connect prepares the connections that a backend declares. It makes none: what cannot be reached is told by who needs it.
 func (c *connector) connect(ctx context.Context, d declaration, api client.Client) (*backend, error) {
-	made := &backend{name: d.Name, clusterID: d.clusterID, plans: d.Spec.Plans}
+	made := &backend{clusterID: d.clusterID, plans: d.Spec.Plans}
 	var err error
 	if made.store, err = c.stored(ctx, d, api); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (s session) write(name string, value any, change func() error) error {
 func (s session) connect(wrap func(credential.Store) credential.Store) func(context.Context, declaration, client.Client) (*backend, error) {
 	return func(_ context.Context, d declaration, api client.Client) (*backend, error) {
 		return &backend{
-			name: d.Name, clusterID: d.clusterID, plans: d.Spec.Plans,
+			clusterID: d.clusterID, plans: d.Spec.Plans,
 			store: store{
 				Store:    wrap(credential.Secrets{Client: api, Namespace: d.Spec.Store.Secret.Namespace}),
 				database: names.App.DatabaseSecret, cache: names.App.CacheSecret,
