@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -46,6 +47,9 @@ type Postgres struct {
 	process *process
 }
 
+// startTime is how long a start may take. The recovery after a kill is in it, and what a killed server's processes take to end.
+const startTime = 30 * time.Second
+
 // Start starts the server, and returns when it takes connections. Root cannot run PostgreSQL: then the user postgres does.
 func (p *Postgres) Start(ctx context.Context) error {
 	if p.process != nil {
@@ -62,6 +66,34 @@ func (p *Postgres) Start(ctx context.Context) error {
 	if err := p.prepare(ctx, bin, who); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		before := p.Log()
+		err := p.try(ctx, bin, who)
+		if err == nil {
+			return nil
+		}
+		said := strings.TrimPrefix(p.Log(), before)
+		if !occupied(said) {
+			return fmt.Errorf("PostgreSQL did not start: %w; it logged: %s", err, said)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL did not start: processes of its last run are still there: %s", said)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// occupied tells from what a server logged that it did not start because processes of its last run are still there. When its first process is
+// killed (endWithParent does that), the others end as soon as they notice, which a session that is busy does late.
+func occupied(logged string) bool {
+	return strings.Contains(logged, "pre-existing shared memory block") || strings.Contains(logged, `lock file "postmaster.pid" already exists`)
+}
+
+// try starts the server once.
+func (p *Postgres) try(ctx context.Context, bin string, who *owner) error {
 	arguments := []string{
 		"-D", filepath.Join(p.Dir, postgresData), "-p", strconv.Itoa(p.port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=" + p.Dir, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "log_statement=all",
@@ -74,12 +106,12 @@ func (p *Postgres) Start(ctx context.Context) error {
 	command.Dir = p.Dir
 	endWithParent(command)
 	who.runs(command)
+	var err error
 	if p.process, err = start(command, filepath.Join(p.Dir, postgresLog)); err != nil {
 		return err
 	}
 	if err := p.ready(ctx); err != nil {
-		_ = p.Kill()
-		return fmt.Errorf("PostgreSQL did not start: %w; its log: %s", err, p.Log())
+		return errors.Join(err, p.Kill())
 	}
 	return nil
 }
@@ -165,8 +197,6 @@ func (p *Postgres) choose() error {
 
 // ready waits until the server takes connections, and makes the admin if it is not there.
 func (p *Postgres) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	for {
 		connection, err := pgx.Connect(ctx, p.DSN())
 		if err == nil {
