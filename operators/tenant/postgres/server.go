@@ -84,6 +84,8 @@ func Open(config Config) (*Server, error) {
 	}
 	// Literals are quoted for this.
 	settings.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
+	// A tenant owns its database: functions that it makes there must not be called with the admin's rights (CVE-2018-1058).
+	settings.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
 	pool, err := pgxpool.NewWithConfig(context.Background(), settings)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
