@@ -134,7 +134,7 @@ func TestTenantsAreApart(t *testing.T) {
 		}
 		logins[access] = record
 	}
-	execute(t, connect(t, mine.tenant.Database, owner), "CREATE TABLE notes (id serial PRIMARY KEY, body text)",
+	execute(t, connect(t, mine.tenant.Database, owner), "CREATE TABLE notes (id serial, body text)",
 		"CREATE SCHEMA more", "CREATE TABLE more.notes (body text)", "INSERT INTO notes (body) VALUES ('one')")
 
 	_, err := pgx.Connect(t.Context(), shared.DSNOf(stranger.Username, stranger.Password.Reveal(), mine.tenant.Database))
