@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -178,28 +179,44 @@ func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record R
 	return nil
 }
 
-// Delete deletes the Secrets that it reads, and no others of their names.
+// Delete looks at all Secrets of the name first, and deletes none if one is another's.
 func (s Secrets) Delete(ctx context.Context, name string, owner Owner) error {
-	if err := s.remove(ctx, name, owner); err != nil {
+	last, err := s.lastPublished(ctx, name, owner)
+	if err != nil {
 		return err
 	}
-	last := 0
-	for {
-		secret, err := s.owned(ctx, generationName(name, last+1), owner)
+	names := []string{name}
+	for generation := 1; ; generation++ {
+		secret, err := s.owned(ctx, generationName(name, generation), owner)
 		if err != nil {
 			return err
 		}
-		if secret == nil {
+		if secret == nil && generation >= last {
 			break
 		}
-		last++
+		if secret != nil { // Else somebody has removed one that is not in use any more.
+			names = slices.Insert(names, 1, secret.Name)
+		}
 	}
-	for ; last > 0; last-- {
-		if err := s.remove(ctx, generationName(name, last), owner); err != nil {
+	for _, one := range names {
+		if err := s.remove(ctx, one, owner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lastPublished is the generation that readers get, if it is there; else 0.
+func (s Secrets) lastPublished(ctx context.Context, name string, owner Owner) (int, error) {
+	published, _, err := s.published(ctx, name, owner)
+	if err != nil || published.Generation == 0 {
+		return 0, err
+	}
+	secret, err := s.owned(ctx, generationName(name, published.Generation), owner)
+	if err != nil || secret == nil {
+		return 0, err
+	}
+	return published.Generation, nil
 }
 
 // remove deletes a Secret of the owner, if it is there.

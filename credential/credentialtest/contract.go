@@ -198,4 +198,11 @@ func deletion(t *testing.T, s Subject) {
 	says(t, "delete", s.Store.Delete(t.Context(), s.Name, owner()), nil)
 	s.has(t, 1, 0)
 	says(t, "delete again", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	// Somebody has removed an old generation, which keeps none of the later ones from being deleted.
+	s.create(t, 1)
+	s.create(t, 3)
+	s.publish(t, 3)
+	says(t, "delete with a gap", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	s.has(t, 1, 0)
+	s.create(t, 3)
 }
