@@ -98,12 +98,13 @@ func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) 
 func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
 
 // CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which nobody reads, are
-// dropped, and only the operator's namespaces are watched. They go into the options of a manager of your own; Run uses
-// them itself.
+// dropped, only the operator's namespaces are watched, and a watch of metadata that ends leaves no goroutine behind. They go into the
+// options of a manager of your own; Run uses them itself.
 func (op *Operator) CacheOptions() cache.Options {
 	options := cache.Options{
 		DefaultTransform:         cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: op.alarm.WatchFailed,
+		NewInformer:              kube.NewInformer,
 	}
 	for _, namespace := range op.settings.Namespaces.Names() {
 		if options.DefaultNamespaces == nil {

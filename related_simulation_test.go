@@ -102,3 +102,44 @@ func TestALifeOfAParent(t *testing.T) {
 		}
 	})
 }
+
+// Design §9, §10: an event of metadata that is on its way when its watch ends leaves no goroutine behind, neither in a process that
+// stops nor of a namespace that goes. One that stays ends this test with "blocked goroutines remain", as it would at some time any
+// other in virtual time. Whether an event is on its way then is up to the scheduler: of forty times it is several.
+func TestAnEventOnItsWayToAWatchThatEndsLeavesNothingBehind(t *testing.T) {
+	secrets := func(w *einmaltest.World, namespace string, round int) {
+		for n := range 5 {
+			w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("told-%d-%d", round, n)}})
+		}
+	}
+	for name, one := range map[string]struct {
+		served []string
+		end    func(w *einmaltest.World, round int)
+	}{
+		"a process": {nil, func(w *einmaltest.World, round int) {
+			secrets(w, "default", round)
+			w.Restart()
+		}},
+		"a namespace": {[]string{"passing-*"}, func(w *einmaltest.World, round int) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("passing-", round)}}
+			w.Create(namespace)
+			w.Advance(time.Minute)
+			secrets(w, namespace.Name, round)
+			w.Delete(namespace)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				w.Start(func(*einmaltest.Process) *einmal.Operator {
+					op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.Namespaces(one.served...))
+					einmal.For[Widget](op).Reconcile("sync", nothing[Widget], einmal.Owns[corev1.Secret]())
+					return op
+				})
+				for round := range 40 {
+					w.Advance(time.Minute)
+					one.end(w, round)
+				}
+			})
+		})
+	}
+}

@@ -117,7 +117,7 @@ type mortal struct {
 }
 
 func newMortal(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
-	return &mortal{SharedIndexInformer: toolscache.NewSharedIndexInformer(from, example, resync, by), ended: make(chan struct{})}
+	return &mortal{SharedIndexInformer: NewInformer(from, example, resync, by), ended: make(chan struct{})}
 }
 
 // RunWithContext runs the informer.

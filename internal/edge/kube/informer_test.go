@@ -1,0 +1,69 @@
+package kube_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// late is a watch with two more events on their way when it is stopped.
+type late struct {
+	events chan watch.Event
+	once   sync.Once
+}
+
+// lateWatch makes one that has told of the whole list, in which there is nothing.
+func lateWatch() *late {
+	l := &late{events: make(chan watch.Event, 1)}
+	l.events <- watch.Event{Type: watch.Bookmark, Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: "1", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}}
+	return l
+}
+
+// ResultChan is where the events are.
+func (l *late) ResultChan() <-chan watch.Event { return l.events }
+
+// Stop sends what is on its way, and then nothing more.
+func (l *late) Stop() {
+	l.once.Do(func() {
+		go func() {
+			defer close(l.events)
+			for range 2 {
+				l.events <- watch.Event{Type: watch.Added, Object: &metav1.PartialObjectMetadata{}}
+			}
+		}()
+	})
+}
+
+// Design §9: an event of metadata that is on its way when its informer stops keeps nothing alive. controller-runtime hands these
+// on as it is done here.
+func TestAnEventForAnInformerThatHasStoppedIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told watch.Interface
+		informer := kube.NewInformer(&toolscache.ListWatch{
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				told = watch.Filter(lateWatch(), func(event watch.Event) (watch.Event, bool) { return event, true })
+				return told, nil
+			},
+		}, &metav1.PartialObjectMetadata{}, 0, toolscache.Indexers{})
+		ctx, stop := context.WithCancel(t.Context())
+		go informer.RunWithContext(ctx)
+		synctest.Wait()
+		if !informer.HasSynced() {
+			t.Fatal("the informer does not watch")
+		}
+		stop()
+		synctest.Wait()
+		for event := range told.ResultChan() {
+			t.Errorf("%s of an object waits for somebody who takes it", event.Type)
+		}
+	})
+}
