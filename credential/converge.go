@@ -86,9 +86,18 @@ func (u User) Converge(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	latest := stored.latest()
-	if latest.Generation == 0 {
-		return u.first(ctx)
+	switch {
+	case latest.Generation == 0:
+		return u.anew(ctx, 1)
+	case latest.Generation < u.Generation:
+		return u.older(ctx, stored)
 	}
+	return u.advance(ctx, stored)
+}
+
+// advance settles what the store has, and then answers the Request.
+func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
+	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
 	drifted := errors.Is(err, ErrDrifted)
 	if err != nil && !drifted || !u.rotates(latest) {
@@ -113,8 +122,45 @@ func (u User) next(latest Record) string {
 	return u.Once.next(latest)
 }
 
-// first generates the first record, where the system says that there is no user, or it may be replaced.
-func (u User) first(ctx context.Context) (Outcome, error) {
+// older goes on where the store shows less than is known to be in use. If the system accepts nothing but what the store shows, that was made
+// after all had been lost. Else what is in use has been lost.
+func (u User) older(ctx context.Context, stored stored) (Outcome, error) {
+	latest := stored.latest()
+	alone, err := u.alone(ctx, latest)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case alone:
+		u.Generation = 0
+		return u.advance(ctx, stored)
+	}
+	outcome, err := u.anew(ctx, latest.Generation+1)
+	if errors.Is(err, ErrMissing) {
+		err = u.behind(latest, err)
+	}
+	return outcome, err
+}
+
+// alone tells whether the system accepts nothing but a record, or nothing at all.
+func (u User) alone(ctx context.Context, latest Record) (bool, error) {
+	for _, login := range u.others(latest) {
+		if state, err := u.observe(ctx, Record{Username: login}); err != nil || state != Absent && state != Retired {
+			return false, err
+		}
+	}
+	if state, err := u.observe(ctx, Record{Username: latest.Username}); err != nil || state == Absent {
+		return err == nil, err
+	}
+	if state, err := u.observe(ctx, latest); err != nil || state != Accepted {
+		return false, err
+	}
+	more, err := u.superseded(ctx, latest)
+	return !more, err
+}
+
+// anew generates a record where the store has lost, or never had, the one that counts, and where the system says that there is no user, or it
+// may be replaced.
+func (u User) anew(ctx context.Context, generation int) (Outcome, error) {
 	username := ""
 	for _, login := range u.logins() {
 		state, err := u.observe(ctx, Record{Username: login})
@@ -131,11 +177,11 @@ func (u User) first(ctx context.Context) (Outcome, error) {
 	if username == "" {
 		username = u.Username
 	}
-	first, err := u.generate(ctx, 1, username)
+	made, err := u.generate(ctx, generation, username)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return u.settle(ctx, first)
+	return u.settle(ctx, made)
 }
 
 // settle makes the system and the readers have the latest record.
@@ -219,21 +265,35 @@ func (u User) supersede(ctx context.Context, latest Record, since time.Time) (ti
 	if !is {
 		return time.Time{}, nil
 	}
-	others := slices.DeleteFunc(u.logins(), func(login string) bool { return login == latest.Username })
-	accepts, err := system.Superseded(ctx, u.Owner, latest, others)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("look what is accepted beside the user %s: %w", latest.Username, err)
-	}
-	if !accepts {
-		return time.Time{}, nil
+	accepts, err := u.superseded(ctx, latest)
+	if err != nil || !accepts {
+		return time.Time{}, err
 	}
 	if until := u.until(since); time.Now().Before(until) {
 		return until, nil
 	}
-	if err := system.Retire(ctx, u.Owner, latest, others); err != nil {
+	if err := system.Retire(ctx, u.Owner, latest, u.others(latest)); err != nil {
 		return time.Time{}, fmt.Errorf("take out of use what was before the user %s: %w", latest.Username, err)
 	}
 	return time.Time{}, nil
+}
+
+// superseded tells whether the system accepts anything beside a record.
+func (u User) superseded(ctx context.Context, latest Record) (bool, error) {
+	system, is := u.System.(Rotator)
+	if !is {
+		return false, nil
+	}
+	accepts, err := system.Superseded(ctx, u.Owner, latest, u.others(latest))
+	if err != nil {
+		return false, fmt.Errorf("look what is accepted beside the user %s: %w", latest.Username, err)
+	}
+	return accepts, nil
+}
+
+// others are the users that a record is not for.
+func (u User) others(latest Record) []string {
+	return slices.DeleteFunc(u.logins(), func(login string) bool { return login == latest.Username })
 }
 
 func (u User) observe(ctx context.Context, record Record) (State, error) {

@@ -39,7 +39,11 @@ func (o Once) Ensure(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	if latest := stored.latest(); latest.Generation == 0 || o.rotates(latest) {
+	latest := stored.latest()
+	if latest.Generation < o.Generation {
+		return Record{}, o.behind(latest, ErrMissing)
+	}
+	if latest.Generation == 0 || o.rotates(latest) {
 		if stored, err = o.generate(ctx, latest.Generation+1, o.next(latest)); err != nil {
 			return Record{}, err
 		}
@@ -87,9 +91,13 @@ func (s stored) back(n int) Record {
 	return s.Records[len(s.Records)-n]
 }
 
-// read reads the last records from the store.
+// read reads the last records from the store, and if there are none all.
 func (o Once) read(ctx context.Context) (stored, error) {
-	found, err := o.Store.Read(ctx, o.Name, o.Owner, max(1, o.Generation-1))
+	from := max(1, o.Generation-1)
+	found, err := o.Store.Read(ctx, o.Name, o.Owner, from)
+	if err == nil && len(found.Records) == 0 && from > 1 {
+		found, err = o.Store.Read(ctx, o.Name, o.Owner, 1)
+	}
 	if err != nil {
 		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
@@ -98,12 +106,17 @@ func (o Once) read(ctx context.Context) (stored, error) {
 			return stored{}, fmt.Errorf("credential %s is for the user %q, not %q: %w; it stays as it is", o.Name, record.Username, o.Username, ErrInvalid)
 		}
 	}
-	got := stored{found}
-	if latest := got.latest().Generation; latest > 0 && latest < o.Generation {
-		return stored{}, fmt.Errorf("credential %s: generation %d is in use, and the store has only %d: %w; restore it, or wait if the store has not settled",
-			o.Name, o.Generation, latest, ErrMissing)
+	return stored{found}, nil
+}
+
+// behind is the error of a store that does not show the generation that is known to be in use.
+func (o Once) behind(latest Record, err error) error {
+	only := "none"
+	if latest.Generation > 0 {
+		only = fmt.Sprintf("only generation %d", latest.Generation)
 	}
-	return got, nil
+	return fmt.Errorf("credential %s: generation %d is in use, and the store has %s: %w; restore it, or wait if the store has not settled",
+		o.Name, o.Generation, only, err)
 }
 
 // generate makes a record for a user where the store has none, and returns what the store has then: that, or that of somebody who was faster.

@@ -250,15 +250,11 @@ func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 	})
 }
 
-// A store that shows less than was known decides nothing: it has not settled, or somebody has deleted what is in use.
-func TestAGenerationThatIsKnownAndNotShownIsMissing(t *testing.T) {
+// tenant-and-database.md §2, Details: a login is not tried at each look.
+func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, _ *gate) {
 		converged(t, user)
-		user.Generation = 2
-		if _, err := user.Converge(t.Context()); !errors.Is(err, credential.ErrMissing) || !credential.Blocked(err) {
-			t.Errorf("it is not missed: %v", err)
-		}
 		user.Generation, user.Proven = 1, true
 		if outcome := converged(t, user); outcome.Verified {
 			t.Error("a password that was proven is tried again")

@@ -1,0 +1,92 @@
+package credential_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// tenant-and-database.md §2, Invariants 2: where a generation is known and the store has none, nobody is asked, so nothing is generated.
+func TestAKnownCredentialIsNotGeneratedAnew(t *testing.T) {
+	t.Parallel()
+	for _, known := range []int{1, 2, 7} {
+		f := newFixture(t)
+		once := f.once()
+		once.Generation = known
+		if got, err := once.Ensure(t.Context()); !errors.Is(err, credential.ErrMissing) || f.generated > 0 {
+			t.Errorf("generation %d is known: %+v, %v, %d generated", known, got, err, f.generated)
+		}
+	}
+}
+
+// tenant-and-database.md §2, "Ways out, all explicit": where the store has lost the latest generation and has one before it, nothing is
+// written, and what a person asks for is done.
+func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+		user.Request = "first"
+		if _, err := user.Converge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		user.Request, user.InPlace = "second", user.Alternate == ""
+		latest, err := user.Converge(t.Context())
+		if err != nil || latest.Generation != 2 {
+			t.Fatalf("%+v, %v", latest, err)
+		}
+		lose(t, user, "app-db", "app-db.g2")
+		user.Generation = 2
+		before := system.writes
+		_, err = user.Converge(t.Context())
+		if !errors.Is(err, credential.ErrMissing) || !credential.Blocked(err) || system.writes != before || !strings.Contains(err.Error(), "generation 2") {
+			t.Errorf("nobody has asked: %v, %d writes", err, system.writes-before)
+		}
+		user.Policy.ReplaceMissing, user.InPlace = true, false
+		again, err := user.Converge(t.Context())
+		if err != nil || again.Generation != 2 || again.Password == latest.Password || !system.lets(again.Record) {
+			t.Errorf("asked for: %+v, %v", again, err)
+		}
+		if user.Alternate == "" && !system.lets(latest.Record) {
+			t.Error("the lost one is refused, although there was room for two")
+		}
+	})
+}
+
+// tenant-and-database.md §2, kill points: what was generated after all was lost counts, also if the process died before that was known anywhere.
+func TestWhatIsMadeAfterAllWasLostCounts(t *testing.T) {
+	t.Parallel()
+	for _, known := range []int{1, 2, 3, 9} {
+		bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+			user.Generation = known
+			first, err := user.Converge(t.Context())
+			if err != nil || first.Generation != 1 {
+				t.Fatalf("%+v, %v", first, err)
+			}
+			writes := system.writes
+			again, err := user.Converge(t.Context()) // The process has died: the same is known as before.
+			if err != nil || again.Record != first.Record || system.writes != writes {
+				t.Errorf("known is %d: %+v, %v", known, again, err)
+			}
+		})
+	}
+}
+
+// lose deletes Secrets of a user.
+func lose(t *testing.T, user credential.User, names ...string) {
+	t.Helper()
+	store, is := user.Store.(credential.Secrets)
+	if !is {
+		t.Fatalf("the store is a %T", user.Store)
+	}
+	for _, name := range names {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: store.Namespace, Name: name}
+		if err := errors.Join(store.Client.Get(t.Context(), key, secret), store.Client.Delete(t.Context(), secret)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
