@@ -104,7 +104,7 @@ func (p *pass) takeBack(ctx context.Context, drop func(context.Context, names.Ap
 // dropLogins drops an app's logins, and ends their sessions.
 func (p *pass) dropLogins(ctx context.Context, of names.App) error {
 	if p.databases == nil {
-		return nil
+		return p.unreached(ctx, of, "postgres", p.store.database(of))
 	}
 	both := of.Logins()
 	system := p.databases.logins(of, postgres.Limits{}, v1.App{Name: of.Name}, p.tenant.Spec)
@@ -117,10 +117,24 @@ func (p *pass) dropLogins(ctx context.Context, of names.App) error {
 // dropUser deletes an app's user of the cache.
 func (p *pass) dropUser(ctx context.Context, of names.App) error {
 	if p.cache == nil {
-		return nil
+		return p.unreached(ctx, of, "cache", p.store.cache(of))
 	}
 	system, username := p.cache.users(of, v1.App{Name: of.Name}, p.tenant.Spec)
 	if err := system.Delete(ctx, p.owner(of), username); err != nil {
+		return fmt.Errorf("app %s: %w", of.Name, err)
+	}
+	return nil
+}
+
+// unreached is an error if there is a credential for a system that the backend does not name: so it did, and the user may still be there. The
+// credential goes last (tenant-and-database.md §2, Invariants), and not at all while nobody can delete the user.
+func (p *pass) unreached(ctx context.Context, of names.App, field, record string) error {
+	found, err := p.store.Read(ctx, record, p.owner(of), 1)
+	if err == nil && len(found.Records) > 0 {
+		err = fmt.Errorf("the credential %s is there, and its user cannot be deleted, as TenantBackend %s has no spec.%s: %w; put that back, "+
+			"or delete the user and the credential yourself", p.store.prefix+record, p.tenant.Spec.BackendRef.Name, field, errSetUp)
+	}
+	if err != nil {
 		return fmt.Errorf("app %s: %w", of.Name, err)
 	}
 	return nil

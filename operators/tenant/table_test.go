@@ -180,6 +180,7 @@ func TestTheDecisionTable(t *testing.T) {
 		name := fmt.Sprintf("records %s %s, role %s, user %s", row.dbRecord, row.cacheRecord, row.role, row.user)
 		t.Run(name, func(t *testing.T) { s.decides(t, fmt.Sprintf("row%d", i), row) })
 	}
+	t.Run("the backend has a system no more", s.keepsWhatItCannotReach)
 }
 
 func (s *stage) decides(t *testing.T, name string, row row) {
