@@ -26,6 +26,8 @@ type TenantBackend struct {
 }
 
 // TenantBackendSpec tells where tenants are.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.clusterId) == has(oldSelf.clusterId)",fieldPath=".clusterId",message="cannot be changed: the marks on all that there is would be those of another; make another TenantBackend"
 type TenantBackendSpec struct {
 	// clusterId is part of the mark on all that the operator makes, so that operators of several clusters can share a database server and none
 	// touches what another has made. The default is the uid of the namespace kube-system. Give that of the old cluster when tenants move to a
@@ -150,14 +152,23 @@ type Limits struct {
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for any number: with 0 nobody could connect"
 	ConnectionLimit int32 `json:"connectionLimit,omitempty"`
-	// statementTimeout is how long a statement may take; 0s for any time.
+	// statementTimeout is how long a statement may take, up to 576h; 0s for any time.
 	// +optional
 	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a time from 0s to 576h, for example 30s"
 	StatementTimeout *metav1.Duration `json:"statementTimeout,omitempty"`
-	// idleInTransactionTimeout is how long a transaction may wait for its next statement; 0s for any time.
+	// idleInTransactionTimeout is how long a transaction may wait for its next statement, up to 576h; 0s for any time.
 	// +optional
 	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a time from 0s to 576h, for example 1m"
 	IdleInTransactionTimeout *metav1.Duration `json:"idleInTransactionTimeout,omitempty"`
 }
 

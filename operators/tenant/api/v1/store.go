@@ -38,9 +38,10 @@ type SecretStore struct {
 
 // SSMStore keeps credentials in parameters of AWS Systems Manager.
 type SSMStore struct {
-	// region is the AWS region.
+	// region is the AWS region. It cannot be changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the credentials would stay behind; make another TenantBackend"
 	Region string `json:"region"`
 	// prefix is the path that parameters are below, such as /einmal. It cannot be changed.
 	// +kubebuilder:validation:MaxLength=512

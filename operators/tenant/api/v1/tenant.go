@@ -142,6 +142,7 @@ type Database struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=10000
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for any number: with 0 nobody could connect"
 	ConnectionLimit *int32 `json:"connectionLimit,omitempty"`
 }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+)
+
+// What nobody could work with is refused when it is written: one TenantBackend that cannot be read would keep the operator from all of them, and
+// what moves the marks or the credentials of tenants would leave these behind (tenant-and-database.md §3).
+func TestWhatABackendCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	cluster := einmaltest.StartCluster(t, v1.AddToScheme)
+	cluster.ApplyFolders(t, "config/crd")
+	write := func(name, more string) error {
+		var made unstructured.Unstructured
+		text := `{"apiVersion": "tenant.einmal.dev/v1", "kind": "TenantBackend", "metadata": {"name": "` + name + `"}, "spec": {` + more + `}}`
+		if err := json.Unmarshal([]byte(text), &made.Object); err != nil {
+			t.Fatal(err)
+		}
+		return cluster.Create(t.Context(), &made)
+	}
+	const store = `"store": {"kind": "SSM", "ssm": {"region": "eu-central-1", "prefix": "/einmal"}}`
+	for what, says := range map[string]string{
+		`"plans": {"standard": {"statementTimeout": "banana"}}`:         "spec.plans.standard.statementTimeout: Invalid value",
+		`"plans": {"premium": {"idleInTransactionTimeout": "600h"}}`:    "must be a time from 0s to 576h, for example 1m",
+		`"plans": {"standard": {"connectionLimit": 0}}`:                 "must be at least 1, or -1 for any number",
+		`"plans": {"standard": {"statementTimeout": "", "a": "leave"}}`: "spec.plans.standard.statementTimeout: Invalid value",
+	} {
+		if err := write("wrong", store+", "+what); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", what, err, says)
+		}
+	}
+	for name, more := range map[string]string{"plain": store + `, "plans": {"standard": {"statementTimeout": "0s"}}`, "named": store + `, "clusterId": "prod"`} {
+		if err := write(name, more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, change := range []struct{ name, patch string }{
+		{"plain", `{"spec": {"clusterId": "prod"}}`},
+		{"named", `{"spec": {"clusterId": null}}`},
+		{"named", `{"spec": {"clusterId": "other"}}`},
+		{"named", `{"spec": {"store": {"ssm": {"region": "eu-west-1"}}}}`},
+	} {
+		of := &v1.TenantBackend{ObjectMeta: metav1.ObjectMeta{Name: change.name}}
+		err := cluster.Patch(t.Context(), of, client.RawPatch(types.MergePatchType, []byte(change.patch)))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be changed") {
+			t.Errorf("%s: %v", change.patch, err)
+		}
+	}
+}
