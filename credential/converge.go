@@ -168,7 +168,7 @@ func (u User) anew(ctx context.Context, generation int) (Outcome, error) {
 			return Outcome{}, err
 		}
 		if _, err := u.Policy.decide(situation{lost: true, state: state}); err != nil {
-			return Outcome{}, fmt.Errorf("user %s: %w", login, err)
+			return Outcome{}, fmt.Errorf("credential %s, user %s: %w", u.Name, login, err)
 		}
 		if username == "" && (state == Absent || state == Retired) {
 			username = login
@@ -209,7 +209,7 @@ func (u User) give(ctx context.Context, stored stored) (State, error) {
 	}
 	do, err := u.Policy.decide(situation{state: state, unfinished: stored.unpublished()})
 	if err != nil {
-		return "", fmt.Errorf("user %s: %w", latest.Username, err)
+		return "", fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
 	}
 	keep := !u.InPlace && u.Alternate == "" && (stored.unpublished() || time.Now().Before(u.until(stored.Since)))
 	both := Assignment{Record: latest, Keep: keep, Previous: stored.previous()}
@@ -341,13 +341,13 @@ func (p Policy) decide(is situation) (action, error) {
 	case is.state == Unmarked && !p.Adopt:
 		return "", fmt.Errorf("the system has it without a mark: %w; remove it, or allow to adopt it", ErrConflict)
 	case is.lost && !p.ReplaceMissing:
-		return "", ErrMissing
+		return "", fmt.Errorf("%w; restore that, or allow to replace it", ErrMissing)
 	case is.state == Unmarked:
 		return set, nil // So it gets its mark.
 	case is.state == Accepted, is.state == Present && !is.lost:
 		return nothing, nil
 	case p.LeaveDrift && !is.lost && !is.unfinished:
-		return "", ErrDrifted
+		return "", fmt.Errorf("%w; set the stored one, or allow that", ErrDrifted)
 	default:
 		return set, nil
 	}

@@ -41,7 +41,7 @@ func (o Once) Ensure(ctx context.Context) (Record, error) {
 	}
 	latest := stored.latest()
 	if latest.Generation < o.Generation {
-		return Record{}, o.behind(latest, ErrMissing)
+		return Record{}, o.behind(latest, fmt.Errorf("%w; restore that, or wait if the store has not settled", ErrMissing))
 	}
 	if latest.Generation == 0 || o.rotates(latest) {
 		if stored, err = o.generate(ctx, latest.Generation+1, o.next(latest)); err != nil {
@@ -115,8 +115,7 @@ func (o Once) behind(latest Record, err error) error {
 	if latest.Generation > 0 {
 		only = fmt.Sprintf("only generation %d", latest.Generation)
 	}
-	return fmt.Errorf("credential %s: generation %d is in use, and the store has %s: %w; restore it, or wait if the store has not settled",
-		o.Name, o.Generation, only, err)
+	return fmt.Errorf("credential %s: generation %d is in use, and the store shows %s: %w", o.Name, o.Generation, only, err)
 }
 
 // generate makes a record for a user where the store has none, and returns what the store has then: that, or that of somebody who was faster.
