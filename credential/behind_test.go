@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/credentialtest"
 )
 
 // tenant-and-database.md §2, Invariants 2: where a generation is known and the store has none, nobody is asked, so nothing is generated.
@@ -28,7 +29,7 @@ func TestAKnownCredentialIsNotGeneratedAnew(t *testing.T) {
 // written, and what a person asks for is done.
 func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 		user.Request = "first"
 		if _, err := user.Converge(t.Context()); err != nil {
 			t.Fatal(err)
@@ -40,17 +41,17 @@ func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 		}
 		lose(t, user, "app-db", "app-db.g2")
 		user.Generation = 2
-		before := system.writes
+		before := system.Writes()
 		_, err = user.Converge(t.Context())
-		if !errors.Is(err, credential.ErrMissing) || !credential.Blocked(err) || system.writes != before || !strings.Contains(err.Error(), "generation 2") {
-			t.Errorf("nobody has asked: %v, %d writes", err, system.writes-before)
+		if !errors.Is(err, credential.ErrMissing) || !credential.Blocked(err) || system.Writes() != before || !strings.Contains(err.Error(), "generation 2") {
+			t.Errorf("nobody has asked: %v, %d writes", err, system.Writes()-before)
 		}
 		user.Policy.ReplaceMissing, user.InPlace = true, false
 		again, err := user.Converge(t.Context())
-		if err != nil || again.Generation != 2 || again.Password == latest.Password || !system.lets(again.Record) {
+		if err != nil || again.Generation != 2 || again.Password == latest.Password || !system.Accepts(again.Record) {
 			t.Errorf("asked for: %+v, %v", again, err)
 		}
-		if user.Alternate == "" && !system.lets(latest.Record) {
+		if user.Alternate == "" && !system.Accepts(latest.Record) {
 			t.Error("the lost one is refused, although there was room for two")
 		}
 	})
@@ -60,15 +61,15 @@ func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 func TestWhatIsMadeAfterAllWasLostCounts(t *testing.T) {
 	t.Parallel()
 	for _, known := range []int{1, 2, 3, 9} {
-		bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+		bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 			user.Generation = known
 			first, err := user.Converge(t.Context())
 			if err != nil || first.Generation != 1 {
 				t.Fatalf("%+v, %v", first, err)
 			}
-			writes := system.writes
+			writes := system.Writes()
 			again, err := user.Converge(t.Context()) // The process has died: the same is known as before.
-			if err != nil || again.Record != first.Record || system.writes != writes {
+			if err != nil || again.Record != first.Record || system.Writes() != writes {
 				t.Errorf("known is %d: %+v, %v", known, again, err)
 			}
 		})

@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/credentialtest"
 )
 
-// silent is a system that does not answer, or lies about what it has done.
+// silent is a system that does not answer, or lies about what it has done. It is no Rotator.
 type silent struct {
-	*users
+	credential.System
 
 	observes, changes error
 }
@@ -22,11 +23,11 @@ func (s silent) Observe(ctx context.Context, owner credential.Owner, username st
 	if s.observes != nil {
 		return "", s.observes
 	}
-	return s.users.Observe(ctx, owner, username, password)
+	return s.System.Observe(ctx, owner, username, password)
 }
 
 func (s silent) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	return errors.Join(s.users.Create(ctx, owner, record), s.changes)
+	return errors.Join(s.System.Create(ctx, owner, record), s.changes)
 }
 
 // came is what came of a convergence: what went wrong, and what was done.
@@ -41,16 +42,18 @@ type came struct {
 func TestTheDecisionTable(t *testing.T) {
 	t.Parallel()
 	stores := map[string]map[string]string{"none": nil, "good": good("stored"), "malformed": {"username": "app"}, "of another user": with(good("p"), "username", "x")}
-	ours, theirs := testOwner().String(), "other/x/y"
+	none, ours, theirs := credential.Owner{}, testOwner(), credential.Owner{Operator: "other", Namespace: "x", Name: "y"}
 	leave, replace, adopt := credential.Policy{LeaveDrift: true}, credential.Policy{ReplaceMissing: true}, credential.Policy{Adopt: true}
 	both := credential.Policy{ReplaceMissing: true, Adopt: true}
 	for _, row := range []struct {
-		store, mark, password string // what there is; no password is no user
-		policy                credential.Policy
-		want                  came
+		store    string // what there is; no password is no user
+		owner    credential.Owner
+		password string
+		policy   credential.Policy
+		want     came
 	}{
-		{"none", "", "", credential.Policy{}, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
-		{"good", "", "", credential.Policy{}, came{Set: 1, Tried: 1}},
+		{"none", none, "", credential.Policy{}, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
+		{"good", none, "", credential.Policy{}, came{Set: 1, Tried: 1}},
 		{"good", ours, "stored", credential.Policy{}, came{Tried: 1}},
 		{"good", ours, "other", credential.Policy{}, came{Set: 1, Tried: 2}},
 		{"good", ours, "other", leave, came{Err: credential.ErrDrifted, Tried: 1}},
@@ -59,24 +62,24 @@ func TestTheDecisionTable(t *testing.T) {
 		{"none", ours, "lost", leave, came{Err: credential.ErrMissing}},
 		{"none", ours, "lost", replace, came{Generated: 1, Stored: 2, Set: 1, Tried: 2}},
 		{"malformed", ours, "stored", replace, came{Err: credential.ErrInvalid}},
-		{"malformed", "", "", replace, came{Err: credential.ErrInvalid}},
+		{"malformed", none, "", replace, came{Err: credential.ErrInvalid}},
 		{"of another user", ours, "stored", replace, came{Err: credential.ErrInvalid}},
 		{"good", theirs, "stored", both, came{Err: credential.ErrConflict}},
 		{"none", theirs, "x", both, came{Err: credential.ErrConflict}},
-		{"good", "", "stored", credential.Policy{}, came{Err: credential.ErrConflict}},
-		{"none", "", "x", replace, came{Err: credential.ErrConflict}},
-		{"good", "", "x", adopt, came{Set: 1, Tried: 1}},
-		{"none", "", "x", adopt, came{Err: credential.ErrMissing}},
-		{"none", "", "x", both, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
+		{"good", none, "stored", credential.Policy{}, came{Err: credential.ErrConflict}},
+		{"none", none, "x", replace, came{Err: credential.ErrConflict}},
+		{"good", none, "x", adopt, came{Set: 1, Tried: 1}},
+		{"none", none, "x", adopt, came{Err: credential.ErrMissing}},
+		{"none", none, "x", both, came{Generated: 1, Stored: 2, Set: 1, Tried: 1}},
 	} {
-		t.Run(fmt.Sprintf("store %s, mark %q, password %q, %+v", row.store, row.mark, row.password, row.policy), func(t *testing.T) {
+		t.Run(fmt.Sprintf("store %s, mark %q, password %q, %+v", row.store, row.owner, row.password, row.policy), func(t *testing.T) {
 			t.Parallel()
-			f, known := newFixture(t), &users{marks: map[string]string{}, passwords: map[string][]string{}}
+			f, known := newFixture(t), &credentialtest.Users{}
 			f.plant(t, stores[row.store])
 			if row.password != "" {
-				known.marks["app"], known.passwords["app"] = row.mark, []string{row.password}
+				known.Plant("app", row.owner, credential.NewPassword(row.password))
 			}
-			user := credential.User{Once: f.once(), System: known, Policy: row.policy}
+			user := credential.User{Once: f.once(), System: silent{System: credentialtest.Session{Users: known}}, Policy: row.policy}
 			if diff := cmp.Diff(row.want, f.converge(t, user, known), cmp.Comparer(sameError)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -109,12 +112,12 @@ func (f *fixture) plant(t *testing.T, data map[string]string) {
 func sameError(want, got error) bool { return errors.Is(got, want) || errors.Is(want, got) }
 
 // converge converges a user and tells what that did. What is accepted in the end is what the store has.
-func (f *fixture) converge(t *testing.T, user credential.User, known *users) came {
+func (f *fixture) converge(t *testing.T, user credential.User, known *credentialtest.Users) came {
 	t.Helper()
-	generated, stores, writes, tried := f.generated, f.store.writes, known.writes, known.proofs
+	generated, stores, writes, tried := f.generated, f.store.writes, known.Writes(), known.Tried()
 	got, err := user.Converge(t.Context())
 	now := came{
-		Err: err, Generated: f.generated - generated, Stored: f.store.writes - stores, Set: known.writes - writes, Tried: known.proofs - tried,
+		Err: err, Generated: f.generated - generated, Stored: f.store.writes - stores, Set: known.Writes() - writes, Tried: known.Tried() - tried,
 	}
 	if credential.Blocked(err) != (err != nil) {
 		t.Errorf("%v: blocked is %t", err, credential.Blocked(err))
@@ -123,8 +126,7 @@ func (f *fixture) converge(t *testing.T, user credential.User, known *users) cam
 		return now
 	}
 	stored, err := f.store.Read(t.Context(), "app-db", testOwner(), 1)
-	had := known.had("app")
-	if err != nil || len(stored.Records) != 1 || stored.Published != 1 || stored.Records[0] != got.Record || had[len(had)-1] != got.Password.Reveal() {
+	if err != nil || len(stored.Records) != 1 || stored.Published != 1 || stored.Records[0] != got.Record || !known.Accepts(got.Record) {
 		t.Errorf("the system has another password than the store: %v", err)
 	}
 	return now
@@ -133,21 +135,22 @@ func (f *fixture) converge(t *testing.T, user credential.User, known *users) cam
 // tenant-and-database.md §2, protocol 2: an error is not absence. Who does not answer decides nothing, and a lost answer is caught up with.
 func TestWhatIsNotKnownDecidesNothing(t *testing.T) {
 	t.Parallel()
-	f, known := newFixture(t), &users{}
-	user := credential.User{Once: f.once(), System: silent{users: known, observes: errBroken}}
-	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || credential.Blocked(err) || f.generated+known.writes+f.store.writes > 0 {
+	f, known := newFixture(t), &credentialtest.Users{}
+	system := credentialtest.Session{Users: known}
+	user := credential.User{Once: f.once(), System: silent{System: system, observes: errBroken}}
+	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || credential.Blocked(err) || f.generated+known.Writes()+f.store.writes > 0 {
 		t.Errorf("a system that does not answer: %v, %d generated", err, f.generated)
 	}
 	f.store.reads = []error{errBroken}
-	user.System = known
-	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || f.generated+known.writes > 0 {
+	user.System = system
+	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || f.generated+known.Writes() > 0 {
 		t.Errorf("a store that does not answer: %v, %d generated", err, f.generated)
 	}
-	user.System = silent{users: known, changes: errBroken}
+	user.System = silent{System: system, changes: errBroken}
 	if _, err := user.Converge(t.Context()); !errors.Is(err, errBroken) || f.generated != 1 {
 		t.Errorf("a lost answer: %v, %d generated", err, f.generated)
 	}
-	if _, err := user.Converge(t.Context()); err != nil || f.generated != 1 || known.writes != 1 {
-		t.Errorf("after it: %v, %d generated, %d writes", err, f.generated, known.writes)
+	if _, err := user.Converge(t.Context()); err != nil || f.generated != 1 || known.Writes() != 1 {
+		t.Errorf("after it: %v, %d generated, %d writes", err, f.generated, known.Writes())
 	}
 }

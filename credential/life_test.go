@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,84 +17,10 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/credentialtest"
 	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
-
-// users is a system of users in memory, which outlives the operator.
-type users struct {
-	mu    sync.Mutex
-	marks map[string]string
-	// passwords are those that each user has had, one after the other.
-	passwords map[string][]string
-	// writes counts what was created and set, proofs how often a password was tried.
-	writes, proofs int
-}
-
-func (u *users) Observe(_ context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	had, there := u.passwords[username]
-	switch mark := u.marks[username]; {
-	case !there:
-		return credential.Absent, nil
-	case mark == "":
-		return credential.Unmarked, nil
-	case mark != owner.String():
-		return credential.Foreign, nil
-	case password.IsZero():
-		return credential.Present, nil
-	}
-	u.proofs++
-	if had[len(had)-1] != password.Reveal() {
-		return credential.Refused, nil
-	}
-	return credential.Accepted, nil
-}
-
-func (u *users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	if len(u.had(record.Username)) > 0 {
-		return errors.New("the user is there")
-	}
-	return u.Set(ctx, owner, credential.Assignment{Record: record})
-}
-
-func (u *users) Set(_ context.Context, owner credential.Owner, record credential.Assignment) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.passwords == nil {
-		u.passwords, u.marks = map[string][]string{}, map[string]string{}
-	}
-	u.writes++
-	u.marks[record.Username] = owner.String()
-	u.passwords[record.Username] = append(u.passwords[record.Username], record.Password.Reveal())
-	return nil
-}
-
-func (u *users) had(username string) []string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return slices.Clone(u.passwords[username])
-}
-
-// observed is the system as it is seen by a process of a simulated world, where each call can go wrong.
-type observed struct {
-	*users
-
-	process *einmaltest.Process
-}
-
-func (o observed) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	return o.process.Effect("set the password of "+record.Username, func() (any, error) {
-		return record.Password.Reveal(), o.users.Create(ctx, owner, record)
-	})
-}
-
-func (o observed) Set(ctx context.Context, owner credential.Owner, record credential.Assignment) error {
-	return o.process.Effect("set the password of "+record.Username, func() (any, error) {
-		return record.Password.Reveal(), o.users.Set(ctx, owner, record)
-	})
-}
 
 func appOf(name string) *app {
 	return &app{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -105,10 +30,10 @@ func appOf(name string) *app {
 // replica nor an app that is deleted and made again.
 func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
-		known := &users{}
+		known := &credentialtest.Users{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
 			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-			declareApps(op, observed{known, p})
+			declareApps(op, credentialtest.Session{Users: known, Effect: p.Effect})
 			return op
 		})
 		w.Create(appOf("one"), appOf("two"))
@@ -123,7 +48,7 @@ func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 		w.Stop()
 		for _, name := range []string{"one", "two"} {
 			stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-db"}}
-			if had := known.had(name); !w.Get(stored) || len(had) != 1 || had[0] != string(stored.Data["password"]) {
+			if had := known.Had(name); !w.Get(stored) || len(had) != 1 || had[0].Reveal() != string(stored.Data["password"]) {
 				w.Errorf("%s has had %d passwords, and the last is not the stored one, or not the only one", name, len(had))
 			}
 		}
@@ -134,11 +59,11 @@ func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 // The Secret that was made first is never touched, outlives the app, and cannot be changed. One that was planted is not used.
 func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	real := cluster.Start(t)
-	known, log := &users{}, &syncedLog{}
+	known, log := &credentialtest.Users{}, &syncedLog{}
 	operator := func() *einmal.Operator {
 		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"),
 			einmal.Logger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-		declareApps(op, known)
+		declareApps(op, credentialtest.Session{Users: known})
 		return op
 	}
 	installed(t, real, operator())
@@ -156,7 +81,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-db.g1"}}
 	handled := func(n int) {
 		t.Helper()
-		cluster.Until(t, "the app is handled", func() bool { return strings.Count(log.String(), "handler=user") >= n && len(known.had("one")) > 0 })
+		cluster.Until(t, "the app is handled", func() bool { return strings.Count(log.String(), "handler=user") >= n && len(known.Had("one")) > 0 })
 	}
 	stop := runOperator(t, operator(), account)
 	real.Kubectl(t, manifest, "apply", "-f", "-")
@@ -181,10 +106,10 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	if err := real.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil || stored.UID != uid || stored.ResourceVersion != version {
 		t.Errorf("the Secret was touched: %v, %v", stored.ObjectMeta, err)
 	}
-	if had := known.had("one"); len(had) != 1 || had[0] != string(stored.Data["password"]) || strings.Contains(log.String(), had[0]) {
+	if had := known.Had("one"); len(had) != 1 || had[0].Reveal() != string(stored.Data["password"]) || strings.Contains(log.String(), had[0].Reveal()) {
 		t.Errorf("the user has had %d passwords, or another than the stored one, or the log shows it", len(had))
 	}
-	if had := known.had("planted"); len(had) > 0 || strings.Contains(log.String(), "known-to-somebody") {
+	if had := known.Had("planted"); len(had) > 0 || strings.Contains(log.String(), "known-to-somebody") {
 		t.Error("the planted password was used")
 	}
 	if len(stored.OwnerReferences) > 0 {
@@ -245,34 +170,41 @@ func runOperator(t *testing.T, op *einmal.Operator, account *rest.Config) (stop 
 	return stop
 }
 
+// makeAlways gives an app's user a new password whenever it is called, and stores it.
+func makeAlways(ctx context.Context, of credential.Once, system credential.System) error {
+	password, err := credential.Generate()
+	if err != nil {
+		return err
+	}
+	made := credential.Record{Username: of.Username, Password: password, Generation: 1}
+	if err = system.Create(ctx, of.Owner, made); errors.Is(err, credential.ErrExists) {
+		err = system.Set(ctx, of.Owner, credential.Assignment{Record: made})
+	}
+	if err != nil {
+		return err
+	}
+	if err = of.Store.Create(ctx, of.Name, of.Owner, made); errors.Is(err, credential.ErrExists) {
+		return nil
+	}
+	return err
+}
+
 // The negative control: a create handler that generates whenever it runs, as in the stories that this project comes from, is found.
 func TestAHandlerThatGeneratesWheneverItRunsIsFound(t *testing.T) {
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
-		known := &users{}
+		known := &credentialtest.Users{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
 			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
 			apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
 			apps.OnCreate("user", func(ctx context.Context, c *einmal.Change[app]) error {
-				password, err := credential.Generate()
-				if err != nil {
-					return err
-				}
-				once, made := userOf(c), credential.Record{Username: c.Object.Name, Password: password, Generation: 1}
-				if err := (observed{known, p}).Set(ctx, once.Owner, credential.Assignment{Record: made}); err != nil {
-					return err
-				}
-				err = once.Store.Create(ctx, once.Name, once.Owner, made)
-				if errors.Is(err, credential.ErrExists) {
-					return nil
-				}
-				return err
+				return makeAlways(ctx, userOf(c), credentialtest.Session{Users: known, Effect: p.Effect})
 			})
 			return op
 		})
 		w.Create(appOf("one"))
 		w.Advance(10 * time.Minute)
 	})
-	if finding == nil || !strings.Contains(finding.String(), "set the password of one") {
+	if finding == nil || !strings.Contains(finding.String(), "give a password to one") {
 		t.Errorf("it is not found, or something else is: %v", finding)
 	}
 }

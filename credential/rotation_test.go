@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,113 +13,26 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/credentialtest"
 	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// gate is a system of users in memory in which credentials can be rotated: one password for each of two users, or two for one.
-type gate struct {
-	mu       sync.Mutex
-	accounts map[string]*account
-	// writes counts changes.
-	writes int
-}
-
-type account struct {
-	mark      string
-	passwords []string
-	retired   bool
-}
-
-func (g *gate) Observe(_ context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	known := g.accounts[username]
-	switch {
-	case known == nil:
-		return credential.Absent, nil
-	case known.mark != owner.String():
-		return credential.Foreign, nil
-	case known.retired:
-		return credential.Retired, nil
-	case password.IsZero():
-		return credential.Present, nil
-	case slices.Contains(known.passwords, password.Reveal()):
-		return credential.Accepted, nil
-	default:
-		return credential.Refused, nil
-	}
-}
-
-func (g *gate) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.accounts[record.Username] != nil {
-		return errors.New("the user is there")
-	}
-	if g.accounts == nil {
-		g.accounts = map[string]*account{}
-	}
-	g.writes++
-	g.accounts[record.Username] = &account{mark: owner.String(), passwords: []string{record.Password.Reveal()}}
-	return nil
-}
-
-func (g *gate) Set(_ context.Context, owner credential.Owner, change credential.Assignment) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.writes++
-	known := g.accounts[change.Username]
-	if !change.Keep {
-		known.passwords = nil
-	}
-	if known.passwords = append(known.passwords, change.Password.Reveal()); len(known.passwords) > 2 {
-		return errors.New("a user has two passwords at most")
-	}
-	known.mark, known.retired = owner.String(), false
-	return nil
-}
-
-func (g *gate) Superseded(_ context.Context, _ credential.Owner, current credential.Record, others []string) (bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	active := slices.ContainsFunc(others, func(name string) bool { return g.accounts[name] != nil && !g.accounts[name].retired })
-	return active || len(g.accounts[current.Username].passwords) > 1, nil
-}
-
-func (g *gate) Retire(_ context.Context, _ credential.Owner, current credential.Record, others []string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.writes++
-	for _, name := range others {
-		if g.accounts[name] != nil {
-			g.accounts[name].retired = true
-		}
-	}
-	g.accounts[current.Username].passwords = []string{current.Password.Reveal()}
-	return nil
-}
-
-// lets tells whether somebody who has a record can log in.
-func (g *gate) lets(record credential.Record) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	known := g.accounts[record.Username]
-	return known != nil && !known.retired && slices.Contains(known.passwords, record.Password.Reveal())
-}
-
 // bothKinds runs a test with one password for each of two users, and with two passwords for one.
-func bothKinds(t *testing.T, test func(t *testing.T, user credential.User, system *gate)) {
+func bothKinds(t *testing.T, test func(t *testing.T, user credential.User, system *credentialtest.Users)) {
 	t.Helper()
-	for name, alternate := range map[string]string{"two users": "app_b", "two passwords": ""} {
+	for name, kind := range map[string]struct {
+		alternate string
+		room      int
+	}{"two users": {"app_b", 1}, "two passwords": {"", 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				_, api := apiserver.Start(t)
-				store, system := credential.Secrets{Client: api, Namespace: "default"}, &gate{}
+				store, system := credential.Secrets{Client: api, Namespace: "default"}, &credentialtest.Users{Room: kind.room}
 				test(t, credential.User{
-					Once:   credential.Once{Store: store, Name: "app-db", Owner: testOwner(), Username: "app_a", Alternate: alternate},
-					System: system,
+					Once:   credential.Once{Store: store, Name: "app-db", Owner: testOwner(), Username: "app_a", Alternate: kind.alternate},
+					System: credentialtest.Session{Users: system},
 				}, system)
 			})
 		})
@@ -141,20 +52,20 @@ func converged(t *testing.T, user credential.User) credential.Outcome {
 func afterTheOverlap() { <-time.After(credential.DefaultOverlap + time.Hour) }
 
 // letsIn shows who can log in.
-func (g *gate) letsIn(t *testing.T, when string, records map[credential.Record]bool) {
+func letsIn(t *testing.T, system *credentialtest.Users, when string, records map[credential.Record]bool) {
 	t.Helper()
 	for record, want := range records {
-		if g.lets(record) != want {
+		if system.Accepts(record) != want {
 			t.Errorf("%s generation %d is let in: %t, want %t", when, record.Generation, !want, want)
 		}
 	}
 }
 
 // steady shows that another convergence gives the same and writes nothing.
-func (g *gate) steady(t *testing.T, user credential.User, want credential.Record) {
+func steady(t *testing.T, system *credentialtest.Users, user credential.User, want credential.Record) {
 	t.Helper()
-	writes := g.writes
-	if again := converged(t, user); again.Record != want || again.Waits || g.writes != writes {
+	writes := system.Writes()
+	if again := converged(t, user); again.Record != want || again.Waits || system.Writes() != writes {
 		t.Errorf("what is steady is not left alone: %+v", again)
 	}
 }
@@ -163,17 +74,17 @@ func (g *gate) steady(t *testing.T, user credential.User, want credential.Record
 // then it is not; a second request waits for that. All of it is remembered by the store alone.
 func TestARotationOverlaps(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 		first := converged(t, user).Record
-		system.steady(t, user, first)
+		steady(t, system, user, first)
 		user.Request = "one"
 		outcome := converged(t, user)
 		second := outcome.Record
 		if second.Generation != 2 || second.Request != "one" || time.Until(outcome.Until) < credential.DefaultOverlap-time.Minute {
 			t.Errorf("after the request: %+v", outcome)
 		}
-		system.letsIn(t, "in the overlap", map[credential.Record]bool{first: true, second: true})
-		system.steady(t, user, second)
+		letsIn(t, system, "in the overlap", map[credential.Record]bool{first: true, second: true})
+		steady(t, system, user, second)
 		user.Request = "two"
 		if early := converged(t, user); early.Record != second || !early.Waits {
 			t.Errorf("the next request is answered within the overlap: %+v", early)
@@ -183,11 +94,11 @@ func TestARotationOverlaps(t *testing.T) {
 		if third.Generation != 3 || third.Request != "two" {
 			t.Errorf("the request that has waited: %+v", third)
 		}
-		system.letsIn(t, "after the overlap", map[credential.Record]bool{first: false, second: true, third: true})
+		letsIn(t, system, "after the overlap", map[credential.Record]bool{first: false, second: true, third: true})
 		afterTheOverlap()
 		converged(t, user)
-		system.letsIn(t, "in the end", map[credential.Record]bool{first: false, second: false, third: true})
-		system.steady(t, user, third)
+		letsIn(t, system, "in the end", map[credential.Record]bool{first: false, second: false, third: true})
+		steady(t, system, user, third)
 		if err := user.Store.Delete(t.Context(), user.Name, user.Owner); err != nil {
 			t.Error(err)
 		}
@@ -200,28 +111,28 @@ func TestARotationOverlaps(t *testing.T) {
 // A cache that starts again without its users gets back both passwords of an overlap.
 func TestAUserThatIsLostInAnOverlapComesBackWithBothPasswords(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 		first := converged(t, user).Record
 		user.Request = "one"
 		second := converged(t, user).Record
-		delete(system.accounts, second.Username)
+		system.Lose(second.Username)
 		converged(t, user)
-		system.letsIn(t, "after the loss", map[credential.Record]bool{first: true, second: true})
+		letsIn(t, system, "after the loss", map[credential.Record]bool{first: true, second: true})
 		afterTheOverlap()
 		converged(t, user)
-		system.letsIn(t, "in the end", map[credential.Record]bool{first: false, second: true})
+		letsIn(t, system, "in the end", map[credential.Record]bool{first: false, second: true})
 	})
 }
 
 // tenant-and-database.md §2, Rotation, InPlace: the old password is refused at once, and the user stays.
 func TestARotationInPlaceEndsTheOldPassword(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 		first := converged(t, user)
 		user.Request, user.InPlace = "one", true
 		second := converged(t, user)
-		if second.Username != first.Username || !second.Until.IsZero() || system.lets(first.Record) || !system.lets(second.Record) {
-			t.Errorf("%+v, the first is let in: %t", second, system.lets(first.Record))
+		if second.Username != first.Username || !second.Until.IsZero() || system.Accepts(first.Record) || !system.Accepts(second.Record) {
+			t.Errorf("%+v, the first is let in: %t", second, system.Accepts(first.Record))
 		}
 	})
 }
@@ -229,7 +140,7 @@ func TestARotationInPlaceEndsTheOldPassword(t *testing.T) {
 // tenant-and-database.md §2, ways out of CredentialsMissing: where the system has room for two credentials, who has the lost one goes on.
 func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
 		first := converged(t, user)
 		if err := user.Store.Delete(t.Context(), user.Name, user.Owner); err != nil {
 			t.Fatal(err)
@@ -240,11 +151,11 @@ func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 		}
 		user.Policy.ReplaceMissing = true
 		second := converged(t, user)
-		if !system.lets(first.Record) || !system.lets(second.Record) || second.Until.IsZero() {
+		if !system.Accepts(first.Record) || !system.Accepts(second.Record) || second.Until.IsZero() {
 			t.Errorf("who has the lost one is locked out: %+v", second)
 		}
 		afterTheOverlap()
-		if converged(t, user); system.lets(first.Record) || !system.lets(second.Record) {
+		if converged(t, user); system.Accepts(first.Record) || !system.Accepts(second.Record) {
 			t.Error("the lost one is accepted for ever")
 		}
 	})
@@ -253,7 +164,7 @@ func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 // tenant-and-database.md §2, Details: a login is not tried at each look.
 func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, _ *gate) {
+	bothKinds(t, func(t *testing.T, user credential.User, _ *credentialtest.Users) {
 		converged(t, user)
 		user.Generation, user.Proven = 1, true
 		if outcome := converged(t, user); outcome.Verified {
@@ -266,10 +177,10 @@ func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 // answered once, and in the end the last one is let in alone.
 func TestWhateverGoesWrongARotationLocksNobodyOut(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
-		system := &gate{}
+		system := &credentialtest.Users{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
 			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-			declareRotation(op, fallible{system, p})
+			declareRotation(op, credentialtest.Session{Users: system, Effect: p.Effect})
 			return op
 		})
 		w.Create(appOf("one"))
@@ -279,13 +190,13 @@ func TestWhateverGoesWrongARotationLocksNobodyOut(t *testing.T) {
 			w.Patch(appOf("one"), `{"spec":{"plan":"`+request+`"}}`)
 			w.Advance(10 * time.Minute)
 			second := published(w)
-			if second.Generation != i+2 || !system.lets(first) || !system.lets(second) {
+			if second.Generation != i+2 || !system.Accepts(first) || !system.Accepts(second) {
 				w.Errorf("in the overlap of %s generation %d is published, and the first is let in: %t, the second: %t",
-					request, second.Generation, system.lets(first), system.lets(second))
+					request, second.Generation, system.Accepts(first), system.Accepts(second))
 			}
 			w.Advance(2 * time.Hour)
-			if now := published(w); now != second || system.lets(first) || !system.lets(second) {
-				w.Errorf("after the overlap of %s the first is let in: %t, the second: %t", request, system.lets(first), system.lets(second))
+			if now := published(w); now != second || system.Accepts(first) || !system.Accepts(second) {
+				w.Errorf("after the overlap of %s the first is let in: %t, the second: %t", request, system.Accepts(first), system.Accepts(second))
 			}
 			first = second
 		}
@@ -316,30 +227,5 @@ func declareRotation(op *einmal.Operator, system credential.System) {
 			return einmal.RetryAfter(time.Until(outcome.Until)+time.Second, nil)
 		}
 		return err
-	})
-}
-
-// fallible is a gate as a process of a simulated world sees it, where each call can go wrong.
-type fallible struct {
-	*gate
-
-	process *einmaltest.Process
-}
-
-func (f fallible) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
-	return f.process.Effect(fmt.Sprint("create ", record.Username, record.Generation), func() (any, error) {
-		return record.Generation, f.gate.Create(ctx, owner, record)
-	})
-}
-
-func (f fallible) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
-	return f.process.Effect(fmt.Sprint("set ", change.Username, change.Generation), func() (any, error) {
-		return change.Generation, f.gate.Set(ctx, owner, change)
-	})
-}
-
-func (f fallible) Retire(ctx context.Context, owner credential.Owner, current credential.Record, others []string) error {
-	return f.process.Effect(fmt.Sprint("retire what was before ", current.Generation), func() (any, error) {
-		return current.Generation, f.gate.Retire(ctx, owner, current, others)
 	})
 }

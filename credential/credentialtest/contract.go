@@ -1,4 +1,5 @@
-// Package credentialtest has the tests that every credential.Store passes, whatever it keeps credentials in.
+// Package credentialtest is for tests of what credentials are kept in and what they let into: a Contract that every credential.Store passes,
+// and Users, a credential.System in memory in which everything can go wrong.
 package credentialtest
 
 import (

@@ -46,7 +46,7 @@ func sameStore(store credential.Store) credential.Store { return store }
 // begin starts the operator, whose store is made of that of Secrets. Its backend names no servers, so that it is not tried what goes wrong at each
 // look at their Secrets.
 func begin(w *einmaltest.World, wrap func(credential.Store) credential.Store) *life {
-	l := &life{World: w, seen: map[string]map[string]string{}, outside: &outside{shared: map[string]string{}, accounts: map[string]*account{}}}
+	l := &life{World: w, seen: map[string]map[string]string{}, outside: newOutside()}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		return declare(&backends{connect: session{l.outside, p}.connect(wrap)})
 	})
@@ -67,7 +67,7 @@ func (l *life) ask(name, request, more string) {
 // accepted, and that nobody was locked out so far.
 func (l *life) has(tenant string, generations int) {
 	l.Helper()
-	for record, account := range records(names.Tenant{Name: tenant}.App("web")) {
+	for record, in := range records(names.Tenant{Name: tenant}.App("web")) {
 		last := l.generations(record, generations)
 		read := l.stored(record)
 		delete(read, credential.PublishedKey)
@@ -75,7 +75,7 @@ func (l *life) has(tenant string, generations int) {
 			l.Errorf("readers of %s do not get generation %d", record, generations)
 			continue
 		}
-		if !l.outside.lets(account+last[credential.UsernameKey], last[credential.PasswordKey]) {
+		if !l.outside.users[in].Accepts(loginOf(last)) {
 			l.Errorf("generation %d of %s is not accepted", generations, record)
 		}
 	}
@@ -105,8 +105,13 @@ func (l *life) generations(record string, many int) map[string]string {
 }
 
 // records are the records of an app, with the system that its users are in.
-func records(of names.App) map[string]string {
-	return map[string]string{of.DatabaseSecret(): string(database) + " ", of.CacheSecret(): string(caching) + " "}
+func records(of names.App) map[string]system {
+	return map[string]system{of.DatabaseSecret(): database, of.CacheSecret(): caching}
+}
+
+// loginOf is what somebody logs in with who has what a Secret has.
+func loginOf(held map[string]string) credential.Record {
+	return credential.Record{Username: held[credential.UsernameKey], Password: credential.NewPassword(held[credential.PasswordKey])}
 }
 
 // stored is what a Secret has; nil if there is none.
@@ -126,22 +131,22 @@ func (l *life) stored(name string) map[string]string {
 // promise expects from now on that a generation of the kept tenant's credentials is accepted, until readers have got what they get now for so long.
 func (l *life) promise(generation int, during time.Duration) {
 	l.Helper()
-	for record, account := range records(names.Tenant{Name: kept}.App("web")) {
+	for record, in := range records(names.Tenant{Name: kept}.App("web")) {
 		held := l.stored(fmt.Sprintf("%s.g%d", record, generation))
 		since, err := time.Parse(time.RFC3339, l.stored(record)[credential.PublishedKey])
 		if err != nil {
 			l.Errorf("%s does not say since when readers get it: %v", record, err)
 		}
-		l.outside.promise(promise{account + held[credential.UsernameKey], held[credential.PasswordKey], since.Add(during)})
+		l.outside.users[in].Promise(loginOf(held), since.Add(during))
 	}
 }
 
 // refused expects that the first credentials of the kept tenant are not accepted any more.
 func (l *life) refused() {
 	l.Helper()
-	for record, account := range records(names.Tenant{Name: kept}.App("web")) {
+	for record, in := range records(names.Tenant{Name: kept}.App("web")) {
 		first := l.stored(record + ".g1")
-		if l.outside.lets(account+first[credential.UsernameKey], first[credential.PasswordKey]) {
+		if l.outside.users[in].Accepts(loginOf(first)) {
 			l.Errorf("the first record of %s is accepted after the overlap", record)
 		}
 	}
@@ -202,7 +207,7 @@ func keptTenant(w *einmaltest.World) {
 	l.Advance(pause)
 	l.has(kept, 1)
 	l.only(all(kept, 1))
-	l.Outcome("limits", l.outside.limits("database "+names.Tenant{Name: kept}.App("web").Login(1)))
+	l.Outcome("limits", l.outside.users[database].Granted(names.Tenant{Name: kept}.App("web").Login(1)))
 }
 
 // rotatedTenant is a tenant whose credentials are rotated once. In the overlap what the status says is lost, and the operator restarts.
