@@ -173,10 +173,20 @@ func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record R
 		there.Data = wanted.Data
 		err = s.Client.Update(ctx, there, client.FieldOwner(owner.Operator))
 	}
+	if (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) && s.publishes(ctx, name, owner, wanted) {
+		return nil // Somebody was faster, with the same.
+	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", s.Namespace, name, err)
 	}
 	return nil
+}
+
+// publishes tells whether readers get a record now.
+func (s Secrets) publishes(ctx context.Context, name string, owner Owner, wanted *corev1.Secret) bool {
+	now, _, err := s.published(ctx, name, owner)
+	record, malformed := recordOf(wanted)
+	return err == nil && malformed == nil && now == record
 }
 
 // Delete looks at all Secrets of the name first, and deletes none if one is another's.

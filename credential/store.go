@@ -61,7 +61,8 @@ type Store interface {
 	// before the one that is published it need only return the last. Where there is nothing, Found is empty. It is ErrConflict or
 	// ErrInvalid if something is there that cannot be used.
 	Read(ctx context.Context, name string, owner Owner, from int) (Found, error)
-	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict.
+	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict. That somebody else publishes the
+	// same at the same time is no error.
 	Publish(ctx context.Context, name string, owner Owner, record Record) error
 	// Delete removes what readers get and then all generations, the last one first, so that a Delete which is broken off can go on. What is
 	// not there is removed; what is another's is ErrConflict, and stays.

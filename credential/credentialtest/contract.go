@@ -29,6 +29,7 @@ func Contract(t *testing.T, subject func(t *testing.T) Subject) {
 	for name, test := range map[string]func(t *testing.T, s Subject){
 		"a record is created once":                     createdOnce,
 		"a race of creations has one winner":           race,
+		"in a race of publications nobody loses":       racePublishing,
 		"another owner changes nothing":                others,
 		"what is spoiled is neither used nor replaced": spoiled,
 		"generations are read up to the last":          generations,
@@ -135,6 +136,22 @@ func race(t *testing.T, s Subject) {
 		t.Errorf("%d have created it, want 1", won)
 	}
 	s.has(t, 1, 0, 1)
+}
+
+// racePublishing lets all who have lost a race of creations go on with what the winner has created.
+func racePublishing(t *testing.T, s Subject) {
+	const racers = 8
+	ends := make(chan error, racers)
+	for generation := 1; generation <= 2; generation++ {
+		s.create(t, generation)
+		for range racers {
+			go func() { ends <- s.Store.Publish(t.Context(), s.Name, owner(), record(generation)) }()
+		}
+		for range racers {
+			says(t, fmt.Sprint("publish generation ", generation), <-ends, nil)
+		}
+	}
+	s.has(t, 1, 2, 1, 2)
 }
 
 func others(t *testing.T, s Subject) {
