@@ -53,8 +53,8 @@ func (l *Lab) elasticache(c queryCall) (any, error) {
 }
 
 // members is a list in an answer.
-type members struct {
-	Member []string `xml:"member"`
+type members[T any] struct {
+	Member []T `xml:"member"`
 }
 
 // tagResource adds, removes and lists tags of a user or of a group, which its ARN names.

@@ -33,25 +33,25 @@ func groupNotFound(id string) error {
 type groupOutput struct {
 	UserGroupID                          string `xml:"UserGroupId"`
 	Status, Engine, MinimumEngineVersion string
-	UserIDs                              members `xml:"UserIds"`
-	ReplicationGroups                    members
+	UserIDs                              members[string] `xml:"UserIds"`
+	ReplicationGroups                    members[string]
 	PendingChanges                       *pending `xml:",omitempty"`
 	ARN                                  string
 }
 
 type pending struct {
-	UserIDsToAdd    members `xml:"UserIdsToAdd"`
-	UserIDsToRemove members `xml:"UserIdsToRemove"`
+	UserIDsToAdd    members[string] `xml:"UserIdsToAdd"`
+	UserIDsToRemove members[string] `xml:"UserIdsToRemove"`
 }
 
 func (l *Lab) groupOutput(g group) groupOutput {
 	made := groupOutput{
-		UserGroupID: g.ID, Status: g.Status, Engine: g.Engine, MinimumEngineVersion: "6.0", UserIDs: members{g.Users},
-		ReplicationGroups: members{l.attached(g)},
+		UserGroupID: g.ID, Status: g.Status, Engine: g.Engine, MinimumEngineVersion: "6.0", UserIDs: members[string]{g.Users},
+		ReplicationGroups: members[string]{l.attached(g)},
 		ARN:               l.arn("elasticache", "usergroup:"+g.ID),
 	}
 	if len(g.Adding)+len(g.Removing) > 0 {
-		made.PendingChanges = &pending{members{g.Adding}, members{g.Removing}}
+		made.PendingChanges = &pending{members[string]{g.Adding}, members[string]{g.Removing}}
 	}
 	return made
 }
@@ -200,12 +200,9 @@ func (l *Lab) disband(gone group) {
 }
 
 func (l *Lab) describeGroups(c queryCall) (any, error) {
-	type list struct {
-		Member []groupOutput `xml:"member"`
-	}
 	found, marker, err := described(l, c, l.groups, "UserGroupId", l.groupOutput)
 	return struct {
-		UserGroups list
+		UserGroups members[groupOutput]
 		Marker     string `xml:",omitempty"`
-	}{list{found}, marker}, err
+	}{members[groupOutput]{found}, marker}, err
 }

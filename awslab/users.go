@@ -52,7 +52,7 @@ type userOutput struct {
 	UserID                                         string `xml:"UserId"`
 	UserName, Status, Engine, MinimumEngineVersion string
 	AccessString                                   string
-	UserGroupIDs                                   members `xml:"UserGroupIds"`
+	UserGroupIDs                                   members[string] `xml:"UserGroupIds"`
 	Authentication                                 authentication
 	ARN                                            string
 }
@@ -65,7 +65,7 @@ type authentication struct {
 func (l *Lab) userOutput(u user) userOutput {
 	return userOutput{
 		UserID: u.ID, UserName: u.Name, Status: u.Status, Engine: u.Engine, MinimumEngineVersion: "6.0", AccessString: normalize(u.Access),
-		UserGroupIDs: members{l.groupsOf(u.ID)}, Authentication: authentication{u.Mode, len(u.Passwords)}, ARN: l.arn("elasticache", "user:"+u.ID),
+		UserGroupIDs: members[string]{l.groupsOf(u.ID)}, Authentication: authentication{u.Mode, len(u.Passwords)}, ARN: l.arn("elasticache", "user:"+u.ID),
 	}
 }
 
@@ -276,12 +276,9 @@ func (l *Lab) present() []string {
 }
 
 func (l *Lab) describeUsers(c queryCall) (any, error) {
-	type list struct {
-		Member []userOutput `xml:"member"`
-	}
 	found, marker, err := described(l, c, l.users, "UserId", l.userOutput)
 	return struct {
-		Users  list
+		Users  members[userOutput]
 		Marker string `xml:",omitempty"`
-	}{list{found}, marker}, err
+	}{members[userOutput]{found}, marker}, err
 }

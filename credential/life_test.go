@@ -26,16 +26,22 @@ func appOf(name string) *app {
 	return &app{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
+// begun starts an operator in a simulated world, and returns the users whom its processes see.
+func begun(w *einmaltest.World, declare func(*einmal.Operator, credential.System)) *credentialtest.Users {
+	known := &credentialtest.Users{}
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
+		declare(op, credentialtest.Session{Users: known, Effect: p.Effect})
+		return op
+	})
+	return known
+}
+
 // Mission: whatever goes wrong, and whenever, a password that is in use is not replaced: neither by a crash, a lost status, a second
 // replica nor an app that is deleted and made again.
 func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
-		known := &credentialtest.Users{}
-		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-			declareApps(op, credentialtest.Session{Users: known, Effect: p.Effect})
-			return op
-		})
+		known := begun(w, declareApps)
 		w.Create(appOf("one"), appOf("two"))
 		w.Advance(10 * time.Minute)
 		w.Patch(appOf("one"), `{"spec":{"plan":"large"}}`)
@@ -192,14 +198,9 @@ func makeAlways(ctx context.Context, of credential.Once, system credential.Syste
 // The negative control: a create handler that generates whenever it runs, as in the stories that this project comes from, is found.
 func TestAHandlerThatGeneratesWheneverItRunsIsFound(t *testing.T) {
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
-		known := &credentialtest.Users{}
-		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
+		begun(w, func(op *einmal.Operator, system credential.System) {
 			apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
-			apps.OnCreate("user", func(ctx context.Context, c *einmal.Change[app]) error {
-				return makeAlways(ctx, userOf(c), credentialtest.Session{Users: known, Effect: p.Effect})
-			})
-			return op
+			apps.OnCreate("user", func(ctx context.Context, c *einmal.Change[app]) error { return makeAlways(ctx, userOf(c), system) })
 		})
 		w.Create(appOf("one"))
 		w.Advance(10 * time.Minute)

@@ -177,12 +177,7 @@ func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 // answered once, and in the end the last one is let in alone.
 func TestWhateverGoesWrongARotationLocksNobodyOut(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
-		system := &credentialtest.Users{}
-		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-			declareRotation(op, credentialtest.Session{Users: system, Effect: p.Effect})
-			return op
-		})
+		system := begun(w, declareRotation)
 		w.Create(appOf("one"))
 		w.Advance(10 * time.Minute)
 		first := published(w)

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -25,9 +23,7 @@ func withEffects(unknown ...string) map[string]record.Step {
 // tried plays a pass in which the handler ends so, with these effects unknown.
 func (l *life) tried(id string, outcome record.Outcome, unknown ...string) {
 	l.t.Helper()
-	l.results[id] = handler.Result{Outcome: outcome, Delay: time.Second, Asked: outcome == record.Waiting, Steps: withEffects(unknown...)}
-	l.pass()
-	l.now = l.now.Add(time.Minute)
+	l.ended(id, outcome, withEffects(unknown...))
 }
 
 // Design §7: an effect is made once for each handling of a cause, so it is remembered until that is over.
@@ -35,11 +31,7 @@ func TestEffectsLastUntilTheirCauseIsHandled(t *testing.T) {
 	limited := declared("make", cause.Create)
 	limited.Limits.MaxAttempts = 1
 	greeting := append(makeAndResize(), declared("greet", cause.Resume))
-	for name, test := range map[string]struct {
-		handlers []handler.Declaration
-		play     func(*life)
-		want     []string
-	}{
+	playAll(t, map[string]remembering{
 		"a creation that is retried": {makeAndResize(), func(l *life) { l.tried("make", record.Retry, "asked") }, []string{"make: asked made step"}},
 		"a creation that failed for good, and an edit": {makeAndResize(), func(l *life) {
 			l.tried("make", record.Failed)
@@ -107,16 +99,7 @@ func TestEffectsLastUntilTheirCauseIsHandled(t *testing.T) {
 			l.tried("make", record.Failed, "asked")
 			l.recreate = "please"
 		}, []string{"make: "}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLife(t, test.handlers...)
-			l.essence = spec("size", 1)
-			test.play(l)
-			if diff := cmp.Diff(test.want, l.given()); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 // Design §2, principle 4: what a person says is an edge. It calls the handler once, whatever comes of that, also where nothing else

@@ -26,7 +26,13 @@ func stepsDone(ids ...string) map[string]record.Step {
 // attempted plays a pass in which the handler ends so, with these steps done.
 func (l *life) attempted(id string, outcome record.Outcome, done ...string) {
 	l.t.Helper()
-	l.results[id] = handler.Result{Outcome: outcome, Delay: time.Second, Asked: outcome == record.Waiting, Steps: stepsDone(done...)}
+	l.ended(id, outcome, stepsDone(done...))
+}
+
+// ended plays a pass in which the handler ends so, with all of these steps.
+func (l *life) ended(id string, outcome record.Outcome, steps map[string]record.Step) {
+	l.t.Helper()
+	l.results[id] = handler.Result{Outcome: outcome, Delay: time.Second, Asked: outcome == record.Waiting, Steps: steps}
 	l.pass()
 	l.now = l.now.Add(time.Minute)
 }
@@ -41,15 +47,33 @@ func (l *life) given() []string {
 	return given
 }
 
+// remembering is what a life remembers of steps.
+type remembering struct {
+	handlers []handler.Declaration
+	play     func(*life)
+	want     []string
+}
+
+// playAll plays a life for each test, and compares which steps its next attempts are told of.
+func playAll(t *testing.T, tests map[string]remembering) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t, test.handlers...)
+			l.essence = spec("size", 1)
+			test.play(l)
+			if diff := cmp.Diff(test.want, l.given()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // Scenario 54: steps last as long as the handling of one cause, and no longer.
 func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 	limited := declared("resize", cause.Update)
 	limited.Limits.MaxAttempts = 3
-	for name, test := range map[string]struct {
-		handlers []handler.Declaration
-		play     func(*life)
-		want     []string
-	}{
+	playAll(t, map[string]remembering{
 		"nothing was done": {makeAndResize(), func(*life) {}, []string{"make: "}},
 		"a failure":        {makeAndResize(), func(l *life) { l.attempted("make", record.Retry, "a", "b") }, []string{"make: a b"}},
 		"a wait, and a step more": {makeAndResize(), func(l *life) {
@@ -163,16 +187,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			renamed.Former = []string{"make"}
 			l.kind.Handlers[0] = renamed
 		}, []string{"build: a"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLife(t, test.handlers...)
-			l.essence = spec("size", 1)
-			test.play(l)
-			if diff := cmp.Diff(test.want, l.given()); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 // Records that are closed hold no steps.
