@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	awsssm "github.com/aws/aws-sdk-go-v2/service/ssm"
 	corev1 "k8s.io/api/core/v1"
@@ -98,9 +100,12 @@ func (c *connector) limitsOf(of *v1.SSMStore) *ssm.Limits {
 	return c.limits[where]
 }
 
+// awsTimeout is how long AWS has for an answer. The SDK alone would wait for one that never comes.
+const awsTimeout = 30 * time.Second
+
 // awsConfig is the account that the process has, as the SDK finds it, in a region.
 func awsConfig(ctx context.Context, region string) (aws.Config, error) {
-	account, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	account, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(awsTimeout)))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("look for an AWS account: %w", err)
 	}

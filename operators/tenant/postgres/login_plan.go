@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/einmal-operators/einmal/credential"
 )
 
@@ -57,26 +59,29 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 
 // observe looks at logins, in one statement. Those that are not there are not in the answer.
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
-	rows, err := l.Tenant.Server.pool.Query(ctx, `SELECT rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb,
-			rolconnlimit, coalesce(rolconfig, '{}'),
-			ARRAY(SELECT DISTINCT pg_get_userbyid(roleid)::text FROM pg_auth_members WHERE member = pg_roles.oid),
-			(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)
-		FROM pg_roles WHERE rolname = ANY($1)`, usernames)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer rows.Close()
 	seen := map[string]loginSeen{}
-	for rows.Next() {
-		var name string
-		var one loginSeen
-		err := rows.Scan(&name, &one.mark, &one.canLogin, &one.makes, &one.connections, &one.settings, &one.groups, &one.sessions)
+	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		rows, err := on.Query(ctx, `SELECT rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb,
+				rolconnlimit, coalesce(rolconfig, '{}'),
+				ARRAY(SELECT DISTINCT pg_get_userbyid(roleid)::text FROM pg_auth_members WHERE member = pg_roles.oid),
+				(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)
+			FROM pg_roles WHERE rolname = ANY($1)`, usernames)
 		if err != nil {
-			return nil, explain(err)
+			return err
 		}
-		seen[name] = one
-	}
-	return seen, explain(rows.Err())
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			var one loginSeen
+			err := rows.Scan(&name, &one.mark, &one.canLogin, &one.makes, &one.connections, &one.settings, &one.groups, &one.sessions)
+			if err != nil {
+				return err
+			}
+			seen[name] = one
+		}
+		return rows.Err()
+	})
+	return seen, err
 }
 
 // plan returns the statements that give a login its access and limits; none if it has them.

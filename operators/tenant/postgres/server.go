@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 	defaultPoolSize    = 4
 	defaultApplication = "einmal-tenant"
 	connectTimeout     = 5 * time.Second
+	defaultTimeout     = 15 * time.Second
 	// oldestVersion is the first in which PUBLIC makes nothing in the schema public, and the owner of a database owns it
 	// (release notes of PostgreSQL 15).
 	oldestVersion = 150000
@@ -41,6 +43,9 @@ type Config struct {
 	PoolSize int32
 	// Application is the application_name of its sessions; "" is "einmal-tenant".
 	Application string
+	// Timeout is how long the server has for the answer to each look; 0 is 15 seconds. What changes something may take as long as its
+	// statement_timeout says.
+	Timeout time.Duration
 }
 
 // Server is a PostgreSQL server, reached as an admin. Its methods may be called at the same time.
@@ -48,6 +53,8 @@ type Server struct {
 	pool *pgxpool.Pool
 	// room is taken by connections beside those of the pool: to databases of tenants, and to try passwords.
 	room chan struct{}
+	// timeout is how long it has for an answer.
+	timeout time.Duration
 }
 
 // Open prepares connections to a server, and makes none yet: a server that is down is met by the calls that need it. Statements end
@@ -64,6 +71,8 @@ func Open(config Config) (*Server, error) {
 		settings.MaxConns = config.PoolSize
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
+	timeout := cmp.Or(max(config.Timeout, 0), defaultTimeout)
+	settings.PingTimeout = timeout // It pings what was idle.
 	if settings.ConnConfig.ValidateConnect == nil {
 		// A standby lags behind: what it has not is not absent.
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
@@ -90,7 +99,7 @@ func Open(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
 	}
-	return &Server{pool: pool, room: make(chan struct{}, settings.MaxConns)}, nil
+	return &Server{pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout}, nil
 }
 
 // Close ends the connections.
@@ -102,13 +111,14 @@ func (s *Server) Check(ctx context.Context) error {
 	var admin string
 	var version int
 	var able, inherits bool
-	err := s.pool.QueryRow(ctx, `SELECT rolname, current_setting('server_version_num')::int, rolsuper OR rolcreaterole AND rolcreatedb,
-		rolsuper OR rolinherit FROM pg_roles WHERE rolname = current_user`).
-		Scan(&admin, &version, &able, &inherits)
+	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		return on.QueryRow(ctx, `SELECT rolname, current_setting('server_version_num')::int, rolsuper OR rolcreaterole AND rolcreatedb,
+			rolsuper OR rolinherit FROM pg_roles WHERE rolname = current_user`).Scan(&admin, &version, &able, &inherits)
+	})
 	role := identifier(admin)
 	switch {
 	case err != nil:
-		return fmt.Errorf("check the PostgreSQL server: %w", explain(err))
+		return fmt.Errorf("check the PostgreSQL server: %w", err)
 	case version < oldestVersion:
 		return fmt.Errorf("the PostgreSQL server is of version %d: use one of version %d or later", version/10_000, oldestVersion/10_000)
 	case !able:
@@ -117,6 +127,24 @@ func (s *Server) Check(ctx context.Context) error {
 		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s INHERIT", admin, ErrRights, role)
 	}
 	return nil
+}
+
+// look calls a function with a connection of the pool and a context that leaves the server a moment for the answer: one that has fallen
+// silent does not hang up either.
+func (s *Server) look(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
+	connection, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = do(ctx, connection)
+	if err != nil && ctx.Err() != nil {
+		_ = connection.Hijack().PgConn().Conn().Close() // Else its place is taken until it answers a farewell, or for long.
+	} else {
+		connection.Release()
+	}
+	return explain(err)
 }
 
 // transaction executes statements all or nothing, in one message to the server: it makes a transaction of what one message holds.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
@@ -135,7 +136,8 @@ type right struct {
 
 // observe looks at the roles and the database, in one statement.
 func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
-	err = t.Server.pool.QueryRow(ctx, `SELECT json_build_object(
+	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		return on.QueryRow(ctx, `SELECT json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
 				'mark', shobj_description(oid, 'pg_authid'), 'usable', pg_has_role(oid, 'USAGE')))
 			FROM pg_roles WHERE rolname = ANY($1)),
@@ -143,7 +145,8 @@ func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee))
 			FROM pg_database WHERE datname = $2))`, t.roles(), t.Database).Scan(&seen)
-	return seen, explain(err)
+	})
+	return seen, err
 }
 
 // roles are those of the tenant, that of the owner last.
@@ -159,6 +162,8 @@ type insideSeen struct {
 
 // inside looks at what is in the database, and returns the statements of the transaction that is due.
 func (t Tenant) inside(ctx context.Context, on executor) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Server.timeout)
+	defer cancel()
 	var seen insideSeen
 	err := on.QueryRow(ctx, `SELECT json_build_object(
 		'public', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
