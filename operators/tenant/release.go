@@ -43,15 +43,17 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 
 // remove removes all that the tenant has.
 func (p *pass) remove(ctx context.Context) error {
-	known := map[string]bool{}
+	var known []string
 	for _, app := range p.tenant.Spec.Apps {
-		known[app.Name] = true
+		known = append(known, app.Name)
 	}
 	for _, app := range p.tenant.Status.Apps {
-		known[app.Name] = true
+		known = append(known, app.Name)
 	}
+	slices.Sort(known)
+	known = slices.Compact(known)
 	var failed []error
-	for app := range known {
+	for _, app := range known {
 		of := names.Tenant{Name: p.tenant.Name}.App(app)
 		failed = append(failed, p.dropLogins(ctx, of), p.dropUser(ctx, of))
 	}
@@ -64,7 +66,7 @@ func (p *pass) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	for app := range known {
+	for _, app := range known {
 		of := names.Tenant{Name: p.tenant.Name}.App(app)
 		failed = append(failed, p.store.Delete(ctx, p.store.database(of), p.owner(of)), p.store.Delete(ctx, p.store.cache(of), p.owner(of)))
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -123,15 +125,19 @@ func (r report) apps(of *v1.Tenant, now time.Time) []v1.AppStatus {
 	return all
 }
 
-// longestProblem is how much of an error the status shows for one app.
+// longestProblem is how much of an error the status shows for one app, in bytes.
 const longestProblem = 256
 
 func short(err error) string {
-	text := err.Error()
-	if len(text) > longestProblem {
-		text = text[:longestProblem-3] + "..."
+	text := strings.ToValidUTF8(err.Error(), "\uFFFD") // As the API server does.
+	if len(text) <= longestProblem {
+		return text
 	}
-	return text
+	cut := longestProblem - len("...")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "..."
 }
 
 // say is an error with the app that it is about.
