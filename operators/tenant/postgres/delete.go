@@ -38,10 +38,10 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 		case role.canLogin:
 			return false, transaction(ctx, l.Tenant.Server.pool, []string{"ALTER ROLE " + identifier(username) + " NOLOGIN"})
 		case role.sessions > 0:
-			return false, l.endSessions(ctx, username)
+			return false, l.endSessions(ctx, username, role)
 		case !handedOver:
 			handedOver = true
-			return false, l.handOver(ctx, username)
+			return false, l.handOver(ctx, username, role)
 		}
 		return false, transaction(ctx, l.Tenant.Server.pool, []string{"DROP ROLE " + identifier(username)})
 	})
@@ -59,17 +59,20 @@ func settleDropped(ctx context.Context, round func(context.Context) (done bool, 
 }
 
 // handOver gives what a login owns in the tenant's database to the tenant's owner, and drops its rights to other things.
-func (l Logins) handOver(ctx context.Context, username string) error {
+func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) error {
 	there, err := l.Tenant.observe(ctx)
 	if err != nil || there.Database == nil {
 		return err
 	}
 	return l.Tenant.Server.within(ctx, l.Tenant.Database, func(inside *pgx.Conn) error {
-		return transaction(ctx, inside, []string{
-			"GRANT " + identifier(username) + " TO CURRENT_USER", // Only a member may.
+		statements := []string{
 			"REASSIGN OWNED BY " + identifier(username) + " TO " + identifier(l.Tenant.Owner),
 			"DROP OWNED BY " + identifier(username),
-		})
+		}
+		if !seen.usable { // Only who has its rights may.
+			statements = append(use(username), statements...)
+		}
+		return transaction(ctx, inside, statements)
 	})
 }
 

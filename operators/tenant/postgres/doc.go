@@ -19,9 +19,12 @@
 // A tenant's database lets in nobody but its own roles. Databases that others made let in everybody unless their owners say otherwise: of
 // postgres and template1 run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser.
 //
+// From version 16 on the admin changes a role if it has the ADMIN option on it, as whoever makes a role has. In version 15 it gives itself
+// that option on all that it makes, which CREATEROLE lets it do there, and not after an upgrade.
+//
 // No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
 // log, as an admin that is no superuser cannot turn logging off.
 //
-// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrBusy, ErrDown and ErrDependent. None of them says
-// that something is absent; only the catalog does.
+// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrBusy, ErrDown and ErrDependent. None
+// of them says that something is absent; only the catalog does.
 package postgres

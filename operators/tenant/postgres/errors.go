@@ -100,7 +100,7 @@ func explain(err error) error {
 func kindOf(code string) (string, error) {
 	switch code {
 	case noRights:
-		return "give it CREATEROLE and CREATEDB, and for roles that another admin made run GRANT role TO admin WITH ADMIN OPTION", ErrRights
+		return "give it CREATEROLE and CREATEDB, and for roles that it may not change run GRANT role TO admin WITH ADMIN OPTION", ErrRights
 	case wrongPassword, notAllowed:
 		return "correct the user and the password in the DSN, or let pg_hba.conf allow it", ErrRights
 	case dependent:

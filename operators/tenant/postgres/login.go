@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -99,7 +100,7 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 		"CREATE ROLE " + identifier(record.Username) + " LOGIN PASSWORD " + literal(hashed),
 		comment(record.Username, owner),
 	}
-	statements = append(statements, l.plan(record.Username, loginSeen{connections: unlimited})...)
+	statements = append(statements, l.plan(record.Username, loginSeen{inherits: true, administered: true, connections: unlimited})...)
 	err = settle(ctx, func(ctx context.Context) (bool, error) {
 		err := transaction(ctx, l.Tenant.Server.pool, statements)
 		if taken(err) {
@@ -107,6 +108,9 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 		}
 		return true, err
 	})
+	if err == nil { // What the admin may do with it now is for the server to say.
+		_, err = l.Converge(ctx, owner, record.Username)
+	}
 	if err != nil {
 		return fmt.Errorf("create the role %s: %w", record.Username, err)
 	}
@@ -147,7 +151,8 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 
 // Converge gives those of the logins that are there, and the owner's, access and limits, and tells whether it wrote anything. It never
 // touches a password, a mark or the right to log in. Those that are not there, or not the owner's, are left to what is done about
-// credentials.
+// credentials. If it is a member of another of the tenant's roles by somebody whose grants the admin cannot take away, which only a superuser
+// can since version 16, it is ErrRights, and all else is done.
 func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error) {
 	wrote := false
 	if err := l.check(); err != nil {
@@ -159,13 +164,15 @@ func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames 
 			return false, err
 		}
 		var statements []string
+		var excess error
 		for _, username := range usernames {
 			if role, there := seen[username]; there && role.isOf(owner) {
 				statements = append(statements, l.plan(username, role)...)
+				excess = errors.Join(excess, l.excess(username, role.memberships))
 			}
 		}
 		if len(statements) == 0 {
-			return true, nil
+			return true, excess
 		}
 		wrote = true
 		return false, transaction(ctx, l.Tenant.Server.pool, statements)

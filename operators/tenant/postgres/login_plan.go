@@ -29,15 +29,37 @@ type loginSeen struct {
 	// mark is its comment; nil is none.
 	mark     *string
 	canLogin bool
-	// makes tells that it may make roles or databases.
-	makes       bool
-	connections int
+	// makes tells that it may make roles or databases, inherits that what it is a member of gives it rights by itself.
+	makes, inherits bool
+	// administered and usable tell what the admin may do with it: see administers and uses.
+	administered, usable bool
+	connections          int
 	// settings are those of ALTER ROLE … SET, each "name=value".
 	settings []string
-	// groups are the roles that it is a member of.
-	groups []string
+	// memberships are those in other roles. There can be several in one role, since version 16.
+	memberships []membership
 	// sessions is how many it has open.
 	sessions int
+}
+
+// membership is one in a role.
+type membership struct {
+	Role string `json:"role"`
+	// Works tells that the login has the role's rights, and can set it.
+	Works bool `json:"works"`
+	// By is who gave it, and Kept tells that the admin cannot take it away, as it can only for itself and for roles whose rights it has. Before
+	// version 16 it is nobody's.
+	By   string `json:"by"`
+	Kept bool   `json:"kept"`
+}
+
+// revoke takes a membership away.
+func (m membership) revoke(username string) string {
+	statement := "REVOKE " + identifier(m.Role) + " FROM " + identifier(username)
+	if m.By != "" {
+		statement += " GRANTED BY " + identifier(m.By)
+	}
+	return statement
 }
 
 func (l loginSeen) isOf(owner credential.Owner) bool {
@@ -61,9 +83,12 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
 	seen := map[string]loginSeen{}
 	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, `SELECT rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb,
-				rolconnlimit, coalesce(rolconfig, '{}'),
-				ARRAY(SELECT DISTINCT pg_get_userbyid(roleid)::text FROM pg_auth_members WHERE member = pg_roles.oid),
+		rows, err := on.Query(ctx, `SELECT rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
+				`+administers+`, `+uses+`, rolconnlimit, coalesce(rolconfig, '{}'),
+				(SELECT coalesce(json_agg(CASE WHEN `+since16+` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
+						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
+					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
+					FROM pg_auth_members WHERE member = pg_roles.oid),
 				(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)
 			FROM pg_roles WHERE rolname = ANY($1)`, usernames)
 		if err != nil {
@@ -73,7 +98,8 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 		for rows.Next() {
 			var name string
 			var one loginSeen
-			err := rows.Scan(&name, &one.mark, &one.canLogin, &one.makes, &one.connections, &one.settings, &one.groups, &one.sessions)
+			err := rows.Scan(&name, &one.mark, &one.canLogin, &one.makes, &one.inherits, &one.administered, &one.usable, &one.connections,
+				&one.settings, &one.memberships, &one.sessions)
 			if err != nil {
 				return err
 			}
@@ -88,29 +114,52 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 func (l Logins) plan(username string, seen loginSeen) []string {
 	var statements []string
 	alter := "ALTER ROLE " + identifier(username)
-	if seen.makes {
-		statements = append(statements, alter+" NOCREATEROLE NOCREATEDB")
+	if !seen.administered {
+		statements = append(statements, administer(username))
+	}
+	if seen.makes || !seen.inherits {
+		statements = append(statements, alter+" INHERIT NOCREATEROLE NOCREATEDB")
 	}
 	if want := cmp.Or(l.Limits.ConnectionLimit, unlimited); seen.connections != want {
 		statements = append(statements, alter+" CONNECTION LIMIT "+strconv.Itoa(want))
 	}
-	group := l.group()
-	if !slices.Contains(seen.groups, group) {
-		statements = append(statements, "GRANT "+identifier(group)+" TO "+identifier(username))
-	}
-	for _, other := range l.Tenant.roles() {
-		if other != group && slices.Contains(seen.groups, other) {
-			statements = append(statements, "REVOKE "+identifier(other)+" FROM "+identifier(username))
-		}
-	}
+	statements = append(statements, l.planMemberships(username, seen.memberships)...)
 	for _, setting := range [][2]string{
-		{settingRole, group},
+		{settingRole, l.group()},
 		{settingStatement, milliseconds(l.Limits.StatementTimeout)},
 		{settingIdle, milliseconds(l.Limits.IdleInTransactionTimeout)},
 	} {
 		statements = append(statements, planSetting(alter, setting[0], setting[1], seen.settings)...)
 	}
 	return statements
+}
+
+// planMemberships makes a login a member of the role of its access, and of none of the tenant's others. One that does not work is made
+// anew, as a GRANT alone leaves one without SET or INHERIT as it is (since version 16).
+func (l Logins) planMemberships(username string, has []membership) []string {
+	var statements []string
+	group := l.group()
+	works := slices.ContainsFunc(has, func(one membership) bool { return one.Role == group && one.Works })
+	for _, one := range has {
+		ours := slices.Contains(l.Tenant.roles(), one.Role)
+		if ours && !one.Kept && (one.Role != group || !works) {
+			statements = append(statements, one.revoke(username))
+		}
+	}
+	if !works {
+		statements = append(statements, "GRANT "+identifier(group)+" TO "+identifier(username))
+	}
+	return statements
+}
+
+// excess finds a membership that gives a login more than its access, and that the admin cannot take away.
+func (l Logins) excess(username string, has []membership) error {
+	for _, one := range has {
+		if one.Kept && one.Role != l.group() && slices.Contains(l.Tenant.roles(), one.Role) {
+			return fmt.Errorf("the role %s is a member of %s, by %s: %w: as a superuser run %s", username, one.Role, one.By, ErrRights, one.revoke(username))
+		}
+	}
+	return nil
 }
 
 // planSetting sets, changes or resets a setting; "" is none.

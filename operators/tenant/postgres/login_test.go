@@ -48,7 +48,7 @@ func TestWhatTheServerHasOfALogin(t *testing.T) {
 		{"ALTER ROLE " + role + " CONNECTION LIMIT 0", "ALTER ROLE " + role + " CONNECTION LIMIT -1", "53300"},
 		{"ALTER DATABASE " + app.tenant.Database + " RENAME TO states_hidden", "ALTER DATABASE states_hidden RENAME TO " + app.tenant.Database, "3D000"},
 		{"ALTER DATABASE " + app.tenant.Database + " ALLOW_CONNECTIONS false", "ALTER DATABASE " + app.tenant.Database + " ALLOW_CONNECTIONS true", "55000"},
-		{"REVOKE " + app.tenant.Owner + " FROM " + role, "GRANT " + app.tenant.Owner + " TO " + role, "42501"},
+		{"REVOKE " + app.tenant.Owner + " FROM " + role + " GRANTED BY admin", "GRANT " + app.tenant.Owner + " TO " + role, "42501"},
 	} {
 		super(t, "postgres", fault.how)
 		state, err := app.logins.Observe(t.Context(), app.mark, role, right)

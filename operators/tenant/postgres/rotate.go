@@ -57,7 +57,7 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 		case role.canLogin:
 			return false, transaction(ctx, l.Tenant.Server.pool, []string{"ALTER ROLE " + identifier(username) + " NOLOGIN"})
 		case l.Terminate && role.sessions > 0:
-			return true, l.endSessions(ctx, username)
+			return true, l.endSessions(ctx, username, role)
 		}
 		return true, nil
 	})
@@ -86,7 +86,7 @@ func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, usernam
 		case there && !role.isOf(owner):
 			return true, foreign(username, role.mark, owner)
 		case role.sessions > 0:
-			return true, l.endSessions(ctx, username)
+			return true, l.endSessions(ctx, username, role)
 		}
 		return true, nil
 	})
@@ -96,12 +96,12 @@ func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, usernam
 	return nil
 }
 
-// endSessions ends the sessions of a role, and waits until they have ended, at most 5 seconds each. Only its members may, so the admin is one for
-// as long as that takes.
-func (l Logins) endSessions(ctx context.Context, username string) error {
-	return transaction(ctx, l.Tenant.Server.pool, []string{
-		"GRANT " + identifier(username) + " TO CURRENT_USER",
-		"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = " + literal(username),
-		"REVOKE " + identifier(username) + " FROM CURRENT_USER",
-	})
+// endSessions ends the sessions of a role, and waits until they have ended, at most 5 seconds each. Only who has its rights may, so the admin has
+// them for as long as that takes.
+func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {
+	statements := []string{"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = " + literal(username)}
+	if !seen.usable {
+		statements = append(append(use(username), statements...), "REVOKE "+identifier(username)+" FROM CURRENT_USER")
+	}
+	return transaction(ctx, l.Tenant.Server.pool, statements)
 }

@@ -8,6 +8,30 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// What the admin may do with the role of a row of pg_roles, as expressions. Since version 16 CREATEROLE alone lets nobody change a role, and
+// a membership has three options, each by itself: ADMIN, INHERIT and SET (release notes of PostgreSQL 16, "Privileges").
+const (
+	// administers: change, comment on, grant and drop it. Since version 16 whoever makes a role may. Before, CREATEROLE is enough; but who
+	// has nothing else may not any more after an upgrade to 16.
+	administers = "pg_has_role(oid, 'MEMBER WITH ADMIN OPTION')"
+	// uses: have all of its rights, and make it the owner of a database.
+	uses = "(pg_has_role(oid, 'USAGE') AND CASE WHEN " + since16 + " THEN pg_has_role(oid, 'SET') ELSE true END)"
+	// since16 tells whether the server keeps the options apart. Servers before that do not know the word SET.
+	since16 = "current_setting('server_version_num')::int >= 160000"
+)
+
+// administer lets the admin change, grant and drop a role also when the server has been upgraded to version 16. Servers of that version
+// refuse it to whom they have not given it already, and say so.
+func administer(role string) string {
+	return "GRANT " + identifier(role) + " TO CURRENT_USER WITH ADMIN OPTION"
+}
+
+// use gives the admin all rights of a role that it administers. What it may have given itself when it made the role is taken back first, as
+// a GRANT leaves a membership without SET or INHERIT as it is (createrole_self_grant, since version 16).
+func use(role string) []string {
+	return []string{"REVOKE " + identifier(role) + " FROM CURRENT_USER", "GRANT " + identifier(role) + " TO CURRENT_USER"}
+}
+
 // executor is a pool or a connection.
 type executor interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)

@@ -115,8 +115,9 @@ type tenantSeen struct {
 type roleSeen struct {
 	// Mark is its comment; nil is none.
 	Mark *string `json:"mark"`
-	// Usable tells that the admin has its rights, as a member.
-	Usable bool `json:"usable"`
+	// Administered and Usable tell what the admin may do with it: see administers and uses.
+	Administered bool `json:"administered"`
+	Usable       bool `json:"usable"`
 }
 
 // databaseSeen is what a server has of a database.
@@ -139,7 +140,7 @@ func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		return on.QueryRow(ctx, `SELECT json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
-				'mark', shobj_description(oid, 'pg_authid'), 'usable', pg_has_role(oid, 'USAGE')))
+				'mark', shobj_description(oid, 'pg_authid'), 'administered', `+administers+`, 'usable', `+uses+`))
 			FROM pg_roles WHERE rolname = ANY($1)),
 		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'valid', datconnlimit <> -2, 'rights', (
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))

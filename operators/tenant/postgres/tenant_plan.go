@@ -48,8 +48,8 @@ func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
 	return nil
 }
 
-// planRoles makes the roles that are missing, marks them, and lets the admin act for the owner: to give a database to a role one has
-// to be a member of it.
+// planRoles makes the roles that are missing, marks them, and lets the admin administer them, and act for the owner: to give a database
+// to a role one has to be a member of it. What the admin may do with a role that is made is known by the next look.
 func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []string {
 	var statements []string
 	for _, name := range t.roles() {
@@ -60,8 +60,12 @@ func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []st
 		if role.Mark == nil {
 			statements = append(statements, comment(name, owner))
 		}
-		if name == t.Owner && !role.Usable {
-			statements = append(statements, "GRANT "+identifier(name)+" TO CURRENT_USER")
+		switch {
+		case !there:
+		case !role.Administered:
+			statements = append(statements, administer(name))
+		case name == t.Owner && !role.Usable:
+			statements = append(statements, use(name)...)
 		}
 	}
 	return statements

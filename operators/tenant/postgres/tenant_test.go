@@ -48,7 +48,7 @@ func TestWhatSomebodyChangedIsPutBack(t *testing.T) {
 		{"postgres", "REVOKE CONNECT ON DATABASE t_repair FROM t_repair_rw"},
 		{"postgres", "GRANT CONNECT ON DATABASE t_repair TO PUBLIC"},
 		{"postgres", "GRANT TEMPORARY ON DATABASE t_repair TO PUBLIC"},
-		{"postgres", "REVOKE t_repair FROM admin"},
+		{"postgres", "REVOKE t_repair FROM admin GRANTED BY admin"},
 		{"t_repair", "DROP OWNED BY t_repair_ro"},
 		{"t_repair", "GRANT CREATE ON SCHEMA public TO PUBLIC"},
 		{"t_repair", "ALTER DEFAULT PRIVILEGES FOR ROLE t_repair REVOKE ALL ON TABLES FROM t_repair_rw"},
@@ -104,13 +104,21 @@ func (a app) conflicts(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details, adoptionPolicy: roles that carry no mark are taken over only on request.
+// tenant-and-database.md §2, Details, adoptionPolicy: roles that carry no mark are taken over only on request, and where the admin may. Since
+// version 16 it may not unless somebody lets it, which is told.
 func TestWhatNobodyMarkedIsAdoptedOnRequest(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "adopted")
 	super(t, "postgres", "CREATE ROLE t_adopted", "CREATE DATABASE t_adopted OWNER t_adopted")
 	app.conflicts(t)
 	app.tenant.Adopt = true
+	if since16(t) {
+		_, err := app.tenant.Converge(t.Context(), app.mark)
+		if !errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "WITH ADMIN OPTION") || !strings.Contains(err.Error(), `"t_adopted"`) {
+			t.Errorf("what the admin may not change: %v", err)
+		}
+	}
+	super(t, "postgres", "GRANT t_adopted TO admin WITH ADMIN OPTION")
 	app.converge(t)
 	app.tenant.Adopt = false
 	if wrote, err := app.tenant.Converge(t.Context(), app.mark); err != nil || wrote {

@@ -1,0 +1,128 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+)
+
+// since16 tells whether the server is one in which CREATEROLE lets nobody change what others have made, and in which who may what with a
+// role is said for each membership.
+func since16(t *testing.T) bool {
+	t.Helper()
+	return ask[bool](t, "SELECT current_setting('server_version_num')::int >= 160000")
+}
+
+// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): after an upgrade to 16 an admin changes no role that it has no ADMIN option
+// on. Those that are made in 15 get it when they are made, and those that were made before that when they are looked at.
+func TestTheAdminKeepsItsRolesWhenTheServerIsUpgraded(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "upgraded")
+	const mayNot = `SELECT coalesce(array_agg(rolname::text), '{}') FROM pg_roles
+		WHERE rolname ^@ 't_upgraded' AND NOT pg_has_role('admin', oid, 'MEMBER WITH ADMIN OPTION')`
+	if left := ask[[]string](t, mayNot); len(left) > 0 {
+		t.Errorf("after an upgrade to 16 the admin could not change %q", left)
+	}
+	if since16(t) {
+		return // Nobody but a superuser gives it back.
+	}
+	super(t, "postgres", "REVOKE t_upgraded, t_upgraded_rw, t_upgraded_ro, "+record.Username+" FROM admin")
+	for _, want := range []bool{true, false} {
+		wrote, err := app.tenant.Converge(t.Context(), app.mark)
+		limited, failed := app.logins.Converge(t.Context(), app.mark, record.Username)
+		if errors.Join(err, failed) != nil || wrote != want || limited != want {
+			t.Errorf("it wrote: %t, %v; %t, %v; want %t", wrote, err, limited, failed, want)
+		}
+	}
+	if left := ask[[]string](t, mayNot); len(left) > 0 {
+		t.Errorf("the admin still could not change %q", left)
+	}
+}
+
+// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): whatever the admin gives itself of roles that it makes, a tenant is made, an app goes
+// over to its other login, sessions are ended, and all is deleted.
+func TestWhateverTheAdminGivesItselfTenantsLive(t *testing.T) {
+	t.Parallel()
+	gives := map[string]string{"nothing": ""}
+	if since16(t) {
+		gives = map[string]string{"nothing": "", "set": "set", "inherit": "inherit", "both": "set, inherit"}
+	}
+	for name, gives := range gives {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admin := "giver-" + name
+			super(t, "postgres", `DROP ROLE IF EXISTS "`+admin+`"`, `CREATE ROLE "`+admin+`" LOGIN CREATEROLE CREATEDB PASSWORD 'giver-password'`)
+			if gives != "" {
+				super(t, "postgres", `ALTER ROLE "`+admin+`" SET createrole_self_grant = '`+gives+`'`)
+			}
+			appIn(t, shared.DSNOf(admin, "giver-password", "postgres"), "gift-"+name).lives(t)
+		})
+	}
+}
+
+// lives expects that an app can go through all that it does in its life.
+func (a app) lives(t *testing.T) {
+	t.Helper()
+	a.logins.Terminate = true
+	generations := []credential.Record{a.record(t, 1), a.record(t, 2)}
+	if err := a.born(t.Context(), generations); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, connect(t, a.tenant.Database, generations[1]), "CREATE TABLE notes ()", "SET ROLE NONE", "CREATE TEMPORARY TABLE own ()")
+	if err := a.logins.EndSessions(t.Context(), a.mark, generations[1].Username); err != nil {
+		t.Error(err)
+	}
+	if wrote, err := a.tenant.Converge(t.Context(), a.mark); err != nil || wrote {
+		t.Errorf("in steady state it wrote: %t, %v", wrote, err)
+	}
+	if err := a.dead(t.Context(), generations); err != nil {
+		t.Error(err)
+	}
+	if left := leftOf(t, a); left != 0 {
+		t.Errorf("there is %d left", left)
+	}
+}
+
+// tenant-and-database.md §2, Reconcile: a login that is a member of the right role, and has nothing of it, is put right: all of them at once in
+// 15 (NOINHERIT), and each membership by itself since 16.
+func TestAMembershipThatDoesNotWorkIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "lame")
+	harms := []string{"ALTER ROLE " + record.Username + " NOINHERIT"}
+	if since16(t) {
+		harms = append(harms, "GRANT t_lame TO "+record.Username+" WITH SET FALSE GRANTED BY admin",
+			"GRANT t_lame TO "+record.Username+" WITH INHERIT FALSE GRANTED BY admin")
+	}
+	for _, harm := range harms {
+		super(t, "postgres", harm)
+		for _, want := range []bool{true, false} {
+			if wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil || wrote != want {
+				t.Errorf("%s: it wrote: %t, %v; want %t", harm, wrote, err, want)
+			}
+		}
+		if state := app.observe(t, record); state != credential.Accepted {
+			t.Errorf("%s: the login is %s", harm, state)
+		}
+	}
+}
+
+// tenant-and-database.md §2, Rotation, last item: access is reached by level. Where the admin cannot take a right away, which since version 16 is so
+// of all that another has granted, it is told who can, and is not taken for done.
+func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "excess")
+	super(t, "postgres", "GRANT t_excess TO "+record.Username)
+	app.logins.Access = postgres.ReadOnly
+	wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username)
+	remedy := `run REVOKE "t_excess" FROM "t_excess_web_a" GRANTED BY "super"`
+	if told := errors.Is(err, postgres.ErrRights) && strings.Contains(err.Error(), remedy); !wrote || told != since16(t) {
+		t.Errorf("it wrote: %t, %v", wrote, err)
+	}
+	super(t, "postgres", "REVOKE t_excess FROM "+record.Username)
+	if wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil || wrote {
+		t.Errorf("when somebody has: it wrote: %t, %v", wrote, err)
+	}
+}
