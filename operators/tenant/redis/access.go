@@ -46,11 +46,13 @@ func (a Access) Check() error {
 
 // Commands are the rules for commands, of which the later ones prevail. @admin and @dangerous hold what is about the server and all keys
 // (tenant-and-database.md §2, Details). The others that are taken away tell the names of other tenants' keys and channels, or change the scripts and functions that
-// all have in common.
+// all have in common. Of CLUSTER it is said what is allowed, which is what clients of a cluster need: newer servers have more that tells of
+// other tenants' keys (CLUSTER SLOT-STATS: Valkey 8.0), and older ones do not take a rule for what they do not know.
 func (a Access) Commands() []string {
 	others := []string{
-		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-cluster|getkeysinslot", "-cluster|countkeysinslot", "-client|tracking",
+		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-client|tracking",
 		"-pubsub|channels", "-pubsub|shardchannels", "-pubsub|numpat", "-function", "-script|flush", "-script|kill",
+		"-cluster", "+cluster|info", "+cluster|keyslot", "+cluster|myid", "+cluster|nodes", "+cluster|shards", "+cluster|slots",
 	}
 	if a.Profile == ReadOnly {
 		return append([]string{"-@all", "+@read", "+@connection", "+@transaction", "+@pubsub", "-publish", "-spublish", "-@write"}, others...)
