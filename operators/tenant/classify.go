@@ -33,6 +33,7 @@ const (
 	reasonDrifted   = "Drifted"
 	reasonSetUp     = "BackendNotSetUp"
 	reasonRights    = "AdminLacksRights"
+	reasonVersion   = "UnsupportedVersion"
 	reasonDependent = "DependentObjects"
 	reasonQuota     = "QuotaExceeded"
 	reasonDuplicate = "DuplicateUser"
@@ -60,6 +61,8 @@ func meanings() []meaning {
 		{postgres.ErrRights, blocked, reasonRights},
 		{redis.ErrDenied, blocked, reasonRights},
 		{elasticache.ErrDenied, blocked, reasonRights},
+		{postgres.ErrVersion, blocked, reasonVersion},
+		{redis.ErrVersion, blocked, reasonVersion},
 		{postgres.ErrDependent, blocked, reasonDependent},
 		{elasticache.ErrQuota, blocked, reasonQuota},
 		{elasticache.ErrDuplicate, blocked, reasonDuplicate},

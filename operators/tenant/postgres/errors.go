@@ -13,6 +13,8 @@ import (
 var (
 	// ErrRights: the admin lacks a right, or may not log in. It stays until a person has changed that.
 	ErrRights = errors.New("the admin lacks a right")
+	// ErrVersion: the server is older than the oldest that is supported. Nothing was asked of it; it stays until a person has upgraded it.
+	ErrVersion = errors.New("the server is too old")
 	// ErrBusy: the server has no room or no time, or others hold what is needed. Try again later.
 	ErrBusy = errors.New("the server is busy")
 	// ErrDown: the server is not reached, starts, stops, or cannot write now. Try again later.
@@ -80,9 +82,12 @@ func raced(err error) bool {
 // explain gives an error of the server, or of the way to it, its kind, and what to do. It is wrapped, so that codeOf finds its code.
 func explain(err error) error {
 	var answer *pgconn.PgError
+	var old oldServerError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &old):
+		return old
 	case !errors.As(err, &answer):
 		return fmt.Errorf("%w: see that it runs, and is reached at the address of the DSN: %w", ErrDown, err)
 	}

@@ -23,9 +23,6 @@ const (
 	defaultApplication = "einmal-tenant"
 	connectTimeout     = 5 * time.Second
 	defaultTimeout     = 15 * time.Second
-	// oldestVersion is the first in which PUBLIC makes nothing in the schema public, and the owner of a database owns it
-	// (release notes of PostgreSQL 15).
-	oldestVersion = 150000
 )
 
 // provingMethods are the ways of logging in that prove a password (require_auth of libpq). A server that trusts whoever comes would make
@@ -57,8 +54,8 @@ type Server struct {
 	timeout time.Duration
 }
 
-// Open prepares connections to a server, and makes none yet: a server that is down is met by the calls that need it. Statements end
-// after a minute and wait ten seconds for a lock, unless the DSN says otherwise.
+// Open prepares connections to a server, and makes none yet: a server that is down, or too old (ErrVersion), is met by the calls that need
+// it. Statements end after a minute and wait ten seconds for a lock, unless the DSN says otherwise.
 func Open(config Config) (*Server, error) {
 	settings, err := pgxpool.ParseConfig(config.DSN.Reveal())
 	if err != nil {
@@ -77,6 +74,7 @@ func Open(config Config) (*Server, error) {
 		// A standby lags behind: what it has not is not absent.
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	settings.ConnConfig.ValidateConnect = newEnough(settings.ConnConfig.ValidateConnect)
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -109,18 +107,15 @@ func (s *Server) Close() { s.pool.Close() }
 // and databases. It writes nothing.
 func (s *Server) Check(ctx context.Context) error {
 	var admin string
-	var version int
 	var able, inherits bool
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		return on.QueryRow(ctx, `SELECT rolname, current_setting('server_version_num')::int, rolsuper OR rolcreaterole AND rolcreatedb,
-			rolsuper OR rolinherit FROM pg_roles WHERE rolname = current_user`).Scan(&admin, &version, &able, &inherits)
+		return on.QueryRow(ctx, `SELECT rolname, rolsuper OR rolcreaterole AND rolcreatedb, rolsuper OR rolinherit
+			FROM pg_roles WHERE rolname = current_user`).Scan(&admin, &able, &inherits)
 	})
 	role := identifier(admin)
 	switch {
 	case err != nil:
 		return fmt.Errorf("check the PostgreSQL server: %w", err)
-	case version < oldestVersion:
-		return fmt.Errorf("the PostgreSQL server is of version %d: use one of version %d or later", version/10_000, oldestVersion/10_000)
 	case !able:
 		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s CREATEROLE CREATEDB", admin, ErrRights, role)
 	case !inherits:

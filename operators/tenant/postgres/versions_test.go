@@ -126,3 +126,34 @@ func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
 		t.Errorf("when somebody has: it wrote: %t, %v", wrote, err)
 	}
 }
+
+// docs/operators/tenant.md, reason UnsupportedVersion: nothing is asked of a server that is too old, and the error names it, its version and the
+// oldest that is supported, and no more.
+func TestAServerThatIsTooOldIsTold(t *testing.T) {
+	t.Parallel()
+	for version, old := range map[string]string{
+		"14.23 (Debian 14.23-1.pgdg120+1)": "14.23", "9.6.24": "9.6.24", "none": "none",
+		"15.18": "", "16beta1": "", "19devel": "", "100.1-fork": "",
+	} {
+		way, dsn := newWire(t, 0)
+		way.claim(version)
+		app := appIn(t, dsn, "old-"+strings.Split(version, ".")[0])
+		err := app.server.Check(t.Context())
+		if old == "" {
+			if err != nil {
+				t.Errorf("version %s: %v", version, err)
+			}
+			continue
+		}
+		_, address, _ := strings.Cut(dsn, "@")
+		address, _, _ = strings.Cut(address, "/")
+		want := "the PostgreSQL server " + address + " is of version " + old + ", and the oldest that is supported is 15: "
+		if !errors.Is(err, postgres.ErrVersion) || errors.Is(err, postgres.ErrDown) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "connect") {
+			t.Errorf("version %s: %v, want %s", version, err, want)
+		}
+		app.decidesNothing(t, "on version "+version, postgres.ErrVersion)
+		if statements := said(app.mark.Name); len(statements) > 0 {
+			t.Errorf("version %s: it said %q", version, statements)
+		}
+	}
+}

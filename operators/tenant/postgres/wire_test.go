@@ -19,10 +19,12 @@ type wire struct {
 	// at is the message at which it is cut, from 1.
 	at int
 
-	mu   sync.Mutex
-	seen int
-	cut  bool
-	open []net.Conn
+	mu sync.Mutex
+	// version is what the server is made to say of its own; "" is what it says.
+	version string
+	seen    int
+	cut     bool
+	open    []net.Conn
 }
 
 // newWire listens in front of the shared server, and returns the DSN of the admin by this way.
@@ -52,6 +54,25 @@ func newWire(t *testing.T, at int) (*wire, string) {
 	}
 	address.Host = listener.Addr().String()
 	return way, address.String()
+}
+
+// claim makes the server say that it is of a version.
+func (w *wire) claim(version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version = version
+}
+
+// claimed is a message of the server, with the version that it is to say it has.
+func (w *wire) claimed(kind byte, message []byte) []byte {
+	const parameter = "server_version\x00"
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.version == "" || kind != 'S' || !strings.HasPrefix(string(message[5:]), parameter) {
+		return message
+	}
+	text := parameter + w.version + "\x00"
+	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(text))), text...)
 }
 
 // wasCut tells whether it came to the message.
@@ -145,7 +166,7 @@ func (w *wire) back(server io.Reader, client io.Writer, last chan struct{}) erro
 				return nil
 			}
 		default:
-			if _, err := client.Write(message); err != nil {
+			if _, err := client.Write(w.claimed(kind, message)); err != nil {
 				return err
 			}
 		}

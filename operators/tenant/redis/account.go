@@ -20,13 +20,9 @@ type account struct {
 	selectors      int // rights beside those
 }
 
-// parseAccount reads the answer to ACL GETUSER: names, and a value behind each.
+// parseAccount reads the answer to ACL GETUSER.
 func parseAccount(answer []any) (*account, error) {
-	fields := map[string]any{}
-	for i := 0; i+1 < len(answer); i += 2 {
-		name, _ := answer[i].(string)
-		fields[name] = answer[i+1]
-	}
+	fields := named(answer)
 	for _, needed := range []string{"flags", "passwords", "commands", "keys", "channels"} {
 		if _, there := fields[needed]; !there {
 			return nil, fmt.Errorf("its answer has no %s: %w; it needs to be Redis 7.0 or Valkey 7.2, or later", needed, ErrFailed)
@@ -40,6 +36,16 @@ func parseAccount(answer []any) (*account, error) {
 		passwords: words(fields["passwords"]), keys: words(fields["keys"]), channels: words(fields["channels"]),
 		commands: commands, selectors: len(selectors),
 	}, nil
+}
+
+// named are the values of an answer that is a list of names, and a value behind each.
+func named(answer []any) map[string]any {
+	fields := map[string]any{}
+	for i := 0; i+1 < len(answer); i += 2 {
+		name, _ := answer[i].(string)
+		fields[name] = answer[i+1]
+	}
+	return fields
 }
 
 // words are the words of a text, or of a list of words.

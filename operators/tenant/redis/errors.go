@@ -19,9 +19,20 @@ var (
 	ErrNotReady = errors.New("it is not ready")
 	// ErrUnsaved: the node did what it was asked, and could not write its file of ACLs. When it starts again, it has forgotten it.
 	ErrUnsaved = errors.New("it cannot save its users")
+	// ErrVersion: the node is older than the oldest that is supported. Nothing was asked of it; it stays until a person has upgraded it.
+	ErrVersion = errors.New("it is too old")
 	// ErrFailed: the node answered with another error.
 	ErrFailed = errors.New("it failed")
 )
+
+// oldNodeError is ErrVersion of a node. It wraps nothing, since the client gives what an error wraps in place of it.
+type oldNodeError struct{ server, version string }
+
+func (o oldNodeError) Error() string {
+	return fmt.Sprintf("%v: it is %s %s, and the oldest that are supported are Redis 7.0 and Valkey 7.2", ErrVersion, o.server, o.version)
+}
+
+func (oldNodeError) Is(target error) bool { return target == ErrVersion }
 
 // ErrFull tells that a user has two passwords already, so that another has no room. Nothing was changed.
 var ErrFull = errors.New("the user has two passwords already")
@@ -33,6 +44,9 @@ const wrongPassword = "WRONGPASS"
 func (n *node) fault(doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, ErrVersion) {
+		return fmt.Errorf("redis node %s: %w: upgrade it, or name another node", n.address, err)
 	}
 	remedy, kind := classify(err)
 	if errors.Is(kind, ErrUnreachable) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +20,12 @@ import (
 
 // DefaultTimeout is how long a node has for an answer if nothing else is said.
 const DefaultTimeout = 5 * time.Second
+
+// oldestVersion is the first major one that has rules for subcommands (release notes of Redis 7.0). Valkey began behind it, with 7.2.
+const oldestVersion = 7
+
+// protocol is the version of the protocol that is spoken (RESP2).
+const protocol = 2
 
 // Config is where a Redis is, and who administers it.
 type Config struct {
@@ -94,9 +102,26 @@ type node struct {
 func newNode(address string, config Config) *node {
 	made := &node{address: address, config: config, same: map[[2]string]bool{}}
 	options := made.options(config.Username, config.Password)
-	options.PoolSize, options.MaxRetries = 2, 2
+	options.PoolSize, options.MaxRetries, options.OnConnect = 2, 2, checkVersion
 	made.client = goredis.NewClient(options)
 	return made
+}
+
+// checkVersion asks a node that was just connected to for its version. Redis 6.0 tells it only to who names the protocol too: the one that is
+// spoken already.
+func checkVersion(ctx context.Context, connection *goredis.Conn) error {
+	hello := goredis.NewSliceCmd(ctx, "HELLO", protocol)
+	if err := connection.Process(ctx, hello); err != nil {
+		return err
+	}
+	told := named(hello.Val())
+	server, _ := told["server"].(string)
+	version, _ := told["version"].(string)
+	digits, _, _ := strings.Cut(version, ".")
+	if major, err := strconv.Atoi(digits); err != nil || major < oldestVersion {
+		return oldNodeError{server, version}
+	}
+	return nil
 }
 
 // options are those of a client that logs in as a user and, if nothing else is said, tries nothing twice.
@@ -104,7 +129,7 @@ func (n *node) options(username string, password credential.Password) *goredis.O
 	return &goredis.Options{
 		Addr: n.address, Username: username, Password: password.Reveal(), TLSConfig: n.config.TLS,
 		DialTimeout: n.config.Timeout, ReadTimeout: n.config.Timeout, WriteTimeout: n.config.Timeout, ContextTimeoutEnabled: true,
-		Protocol: 2, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, ClientName: "einmal", DisableIdentity: true,
+		Protocol: protocol, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, ClientName: "einmal", DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
