@@ -1,5 +1,5 @@
 // Package postgres gives tenants what they have in a PostgreSQL server of version 15 or later, as an admin that has the rights CREATEROLE and
-// CREATEDB and need not be a superuser, which is what managed servers give.
+// CREATEDB and need not be a superuser, which is what managed servers give. It was tried with versions 15 to 18.
 //
 //	pg := postgres.Open(config)           a server, reached as an admin
 //	pg.Tenant(names)                      a tenant: its database, the role that owns it, the roles that read and write
@@ -25,6 +25,6 @@
 // No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
 // log, as an admin that is no superuser cannot turn logging off.
 //
-// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrBusy, ErrDown and ErrDependent. None
+// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrVersion, ErrBusy, ErrDown and ErrDependent. None
 // of them says that something is absent; only the catalog does.
 package postgres
