@@ -86,6 +86,33 @@ func (a app) lives(t *testing.T) {
 	}
 }
 
+// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): another admin goes on with what the one before has made, if it is a
+// superuser, or a member of that one.
+func TestAnotherAdminGoesOn(t *testing.T) {
+	t.Parallel()
+	super(t, "postgres", `DROP ROLE IF EXISTS heir`, `CREATE ROLE heir LOGIN CREATEROLE CREATEDB PASSWORD 'heir-password'`, "GRANT admin TO heir")
+	for name, dsn := range map[string]string{"superuser": shared.DSN(), "member": shared.DSNOf("heir", "heir-password", "postgres")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, first := madeApp(t, "inherited-"+name)
+			heir := appIn(t, dsn, "inherited-"+name)
+			heir.logins.Access = postgres.ReadOnly
+			if wrote, err := heir.tenant.Converge(t.Context(), heir.mark); err != nil || wrote {
+				t.Errorf("in steady state it wrote: %t, %v", wrote, err)
+			}
+			if wrote, err := heir.logins.Converge(t.Context(), heir.mark, first.Username); err != nil || !wrote {
+				t.Errorf("another access is not given: %t, %v", wrote, err)
+			}
+			before.logins.Access = postgres.ReadOnly
+			if wrote, err := before.logins.Converge(t.Context(), before.mark, first.Username); err != nil || wrote {
+				t.Errorf("the one before finds another access: %t, %v", wrote, err)
+			}
+			heir.logins.Access = postgres.AsOwner
+			heir.lives(t)
+		})
+	}
+}
+
 // tenant-and-database.md §2, Reconcile: a login that is a member of the right role, and has nothing of it, is put right: all of them at once in
 // 15 (NOINHERIT), and each membership by itself since 16.
 func TestAMembershipThatDoesNotWorkIsMadeAnew(t *testing.T) {
