@@ -146,7 +146,8 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
 	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The developer names the program.
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	// By default kubectl believes for hours what it was once told of the kinds of a server, also when another one has its address.
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"))
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
 	if err != nil {
