@@ -19,6 +19,7 @@ import (
 
 // TestHandlersOnARealControlPlane shows what handlers can do and what cannot hurt them, on a real API server.
 func TestHandlersOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, test := range map[string]func(*testing.T){
 		"a panic is contained, and an error retried (scenario 22)":            w.panicIsContained,

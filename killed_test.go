@@ -20,6 +20,7 @@ import (
 // our finalizer alone proves nothing). One that dies between a call and its result leaves an intent, by which the next one
 // finds out (design §7).
 func TestAKillAtTheWorstMomentOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.allowState(t)
 	program := filepath.Join(t.TempDir(), "killed")

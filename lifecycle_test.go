@@ -19,6 +19,7 @@ import (
 // TestOnARealControlPlane shows the promises of the framework on a real API server, with records in the status and in
 // an annotation. Operators run under their own account.
 func TestOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 // TestLostRecordsOnARealControlPlane shows what becomes of objects whose record is wiped, copied or not yet written.
 func TestLostRecordsOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.allowState(t)
 	for _, use := range carriers() {

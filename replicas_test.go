@@ -33,6 +33,7 @@ type replica struct {
 
 // Design §3: one of several replicas acts, and another one goes on when that one stops, dies or freezes.
 func TestReplicasOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := &replicas{world: w, program: filepath.Join(t.TempDir(), "replica")}
 	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", r.program, "./testdata/replica")

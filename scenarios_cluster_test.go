@@ -27,6 +27,7 @@ const lived = "lived"
 
 // Scenarios as they are in scripts, on a real API server.
 func TestScenariosOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for title, life := range map[string]livedOn{
 		"what no handler looks at (scenarios 6, 8 and 9)":                        quietLife(),

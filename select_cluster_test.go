@@ -21,6 +21,7 @@ import (
 
 // Design §9: kinds that nobody knew when the operator was built, with the rights that the verb rbac prints and no others.
 func TestChosenKindsOnARealControlPlane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	t.Run("everything is handled once, but not what is said about it (scenario 87)", w.everythingOnce)
 	t.Run("records are not mixed up with those of owners, which are copied", w.ownersRecords)

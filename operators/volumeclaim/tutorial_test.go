@@ -13,6 +13,7 @@ import (
 // TestTheTutorialShowsWhatHappens walks through the steps of the tutorial and compares the operator's log with the lines that the
 // pages show.
 func TestTheTutorialShowsWhatHappens(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	kubeconfig := c.operatorKubeconfig(t)
 	var told strings.Builder

@@ -26,6 +26,7 @@ import (
 // TestOperator tells the life of claims on a real control plane, as the tutorial does. The operator runs as its own
 // ServiceAccount; the test is the user.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	program, kubeconfig := einmaltest.Build(t, "."), c.operatorKubeconfig(t)
 	c.ApplyFolders(t, "config/samples") // The operator does not run yet.
@@ -173,6 +174,7 @@ func (s *story) takeRight(t *testing.T, verb, from string) (restore func()) {
 
 // TestClaimsThatMakeNoSenseAreRefused needs no operator: the API server refuses them with a sentence that tells why.
 func TestClaimsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	creations := map[string]struct {
 		spec map[string]any
@@ -290,43 +292,6 @@ func storyOf(log, name string) []string {
 		}
 	}
 	return told
-}
-
-func (c *cluster) create(t *testing.T, name, size string) {
-	t.Helper()
-	claim := &v1.EphemeralVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       v1.EphemeralVolumeClaimSpec{Size: resource.MustParse(size)},
-	}
-	if err := c.Create(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// patch changes the claim of the sample.
-func (c *cluster) patch(t *testing.T, merge string) {
-	t.Helper()
-	if err := c.Patch(t.Context(), c.claim(t, "my-claim"), client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *cluster) claim(t *testing.T, name string) *v1.EphemeralVolumeClaim {
-	t.Helper()
-	claim := &v1.EphemeralVolumeClaim{}
-	if err := c.Get(t.Context(), key(name), claim); err != nil {
-		t.Fatal(err)
-	}
-	return claim
-}
-
-func (c *cluster) volume(t *testing.T, name string) *corev1.PersistentVolumeClaim {
-	t.Helper()
-	volume := &corev1.PersistentVolumeClaim{}
-	if err := c.Get(t.Context(), key(name), volume); err != nil {
-		t.Fatal(err)
-	}
-	return volume
 }
 
 // volumes returns the uids of those of the volumes that exist.
