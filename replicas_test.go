@@ -105,7 +105,8 @@ func (r replica) takesOver(t *testing.T, since time.Time) {
 func (r *replicas) handOver(t *testing.T) {
 	leader, standby := r.pair(t)
 	r.create(t, typedCarrier(), "first")
-	r.called(t, typedCarrier(), leader.calls, "first", "make 1")
+	// It is new, and the replica has just been elected: nobody can have called before, so nobody is asked (docs/concepts/effects.md).
+	r.called(t, typedCarrier(), leader.calls, "first", "make 1", "call")
 	stopped := time.Now()
 	leader.stop(t)
 	standby.takesOver(t, stopped)

@@ -25,8 +25,8 @@ type memory struct {
 	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
 	// somebody else wrote before us, and as new as our answer.
 	over bool
-	// inherited: the object was there when this process began, and has not been settled by it since.
-	inherited bool
+	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
+	inherited, older bool
 	// resumed are the resume handlers that are finished in this process.
 	resumed map[string]bool
 	// waits are times to wait for that are newer than the record's, by handler.

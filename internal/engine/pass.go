@@ -172,7 +172,8 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
-		p.memory.inherited = p.startup.inherited(p.key) || p.inheritedUnseen(body) || p.doubtful()
+		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
+		p.memory.inherited = p.memory.older || p.doubtful() // What the cache does not show yet is read live before anything runs.
 	}
 	if !p.pure.Recorded() {
 		return nil
@@ -221,6 +222,7 @@ func (p *pass) state() handler.State {
 		Waits:      p.memory.waits,
 		Settled:    p.settled(),
 		Inherited:  p.memory.inherited,
+		Older:      p.memory.older,
 		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
 		Release:    object.Text(p.body, "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
 		Words:      object.EffectWords(p.body, p.settings.Identity),
@@ -254,7 +256,7 @@ func (p *pass) next(done *work) time.Time {
 		return time.Time{}
 	}
 	if !done.attempted {
-		p.memory.inherited = false
+		p.memory.inherited, p.memory.older = false, false
 		return p.plan.Wake
 	}
 	state := p.state()

@@ -16,6 +16,11 @@ import (
 
 type change = einmal.Change[unstructured.Unstructured]
 
+// answer is what a call outside gives.
+type answer struct {
+	Number int `json:"number"`
+}
+
 func main() {
 	op := einmal.New("tests.einmal.dev", einmal.Grace(2*time.Second))
 	widgets := einmal.For[unstructured.Unstructured](op, einmal.GVK("test.einmal.dev", "v1", "Widget"))
@@ -26,6 +31,12 @@ func main() {
 			return einmal.RetryAfter(8*time.Second, errors.New("not yet"))
 		case strings.HasPrefix(c.Object.GetName(), "long"):
 			return work(ctx, c)
+		case c.Object.GetName() == "first":
+			_, err := einmal.Effect(ctx, c, "call", einmal.Stop(func(context.Context) (answer, error) {
+				fmt.Printf("%s: call\n", c.Object.GetName())
+				return answer{Number: 1}, nil
+			}))
+			return err
 		}
 		return nil
 	})

@@ -22,8 +22,8 @@ type State struct {
 	Resumed map[string]bool
 	// Settled: the object is older than the watermark, so it has had a record.
 	Settled bool
-	// Inherited: the object was there when this process began and has not been settled by it since.
-	Inherited bool
+	// Inherited: the object may have been there when this process began, and has not been settled by it since. Older: it was.
+	Inherited, Older bool
 	// Recreate is the token by which a person asks for the create handlers once more; "" for none.
 	Recreate string
 	// Levels holds, by level-triggered handler, how it stands in this process: nothing of it is in the record.
@@ -177,7 +177,7 @@ func (k Kind) begin(s State, in scope) record.Record {
 	}
 	if !s.Settled {
 		begun = k.recreate(begun, s.Recreate, in)
-		begun.Doubted = s.Inherited
+		begun.Doubted = s.Older
 	}
 	if (s.Settled || !k.creates(in)) && !k.alien(s, in) {
 		begun, begun.Base = k.keep(begun, s.Essence)

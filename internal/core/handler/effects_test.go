@@ -150,14 +150,15 @@ func TestAChangeWithAnUnknownEffectIsSeenAgain(t *testing.T) {
 
 // Design §5: with no watermark the answer is Create, and effects protect what matters. That is known as long as the creation is open.
 func TestACreationWithoutARecordIsDoubtedUntilItIsClosed(t *testing.T) {
-	for name, test := range map[string]struct{ inherited, settled, want bool }{
-		"an object that this process saw come":         {false, false, false},
-		"an object that was there before this process": {true, false, true},
-		"an object that is known to have had a record": {true, true, false},
+	for name, test := range map[string]struct{ inherited, older, settled, want bool }{
+		"an object that this process saw come":                {false, false, false, false},
+		"an object that came as another replica was relieved": {true, false, false, false},
+		"an object that was there before this process":        {true, true, false, true},
+		"an object that is known to have had a record":        {true, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t, makeAndResize()...)
-			l.inherited, l.settled = test.inherited, test.settled
+			l.inherited, l.older, l.settled = test.inherited, test.older, test.settled
 			l.fail("make", time.Second)
 			l.pass()
 			if got := l.record().Doubted; got != test.want {

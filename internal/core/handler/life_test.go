@@ -26,13 +26,13 @@ type life struct {
 	deleting bool
 	marked   bool
 	resumed  map[string]bool
-	// settled, inherited and recreate are as in State.
-	settled, inherited bool
-	recreate, release  string
-	words              map[string]string
-	waits              map[string]time.Time
-	levels             map[string]record.Entry
-	woken              map[string]bool
+	// settled, inherited, older and recreate are as in State.
+	settled, inherited, older bool
+	recreate, release         string
+	words                     map[string]string
+	waits                     map[string]time.Time
+	levels                    map[string]record.Entry
+	woken                     map[string]bool
 	// results are by handler; a handler without one succeeds.
 	results map[string]handler.Result
 	// during is called while a handler runs.
@@ -92,7 +92,7 @@ func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
 		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Woken: l.woken, Now: l.now,
-		Settled: l.settled, Inherited: l.inherited, Recreate: l.recreate, Release: l.release, Words: l.words,
+		Settled: l.settled, Inherited: l.inherited, Older: l.older, Recreate: l.recreate, Release: l.release, Words: l.words,
 	}
 	if l.stored != "" {
 		r, err := record.Decode(l.stored)
