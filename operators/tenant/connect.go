@@ -109,7 +109,19 @@ func awsConfig(ctx context.Context, region string) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("look for an AWS account: %w", err)
 	}
+	account.Credentials = aws.NewCredentialsCache(identityOf{account.Credentials})
 	return account, nil
+}
+
+// identityOf says what to do where the process has no identity in AWS. The SDK tells of the last place where it has looked for one.
+type identityOf struct{ aws.CredentialsProvider }
+
+func (i identityOf) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := i.CredentialsProvider.Retrieve(ctx)
+	if err != nil {
+		return found, fmt.Errorf("the operator has no identity in AWS: annotate its ServiceAccount for IRSA, or use Pod Identity: %w", err)
+	}
+	return found, nil
 }
 
 // endpoint is a URL in place of the region's, if one was given.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -15,5 +17,26 @@ func TestAWSHasSoLongForAnAnswer(t *testing.T) {
 	}
 	if client, is := account.HTTPClient.(*awshttp.BuildableClient); !is || client.GetTimeout() != awsTimeout {
 		t.Errorf("the client is a %T", account.HTTPClient)
+	}
+}
+
+// A process that has no identity in AWS is told what to do.
+func TestWhoHasNoIdentityInAWSIsToldWhatToDo(t *testing.T) {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	} {
+		t.Setenv(name, "")
+	}
+	nowhere := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", nowhere)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", nowhere)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	account, err := awsConfig(t.Context(), "eu-central-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := account.Credentials.Retrieve(t.Context()); err == nil || !strings.Contains(err.Error(), "annotate its ServiceAccount for IRSA") {
+		t.Errorf("it says: %v", err)
 	}
 }
