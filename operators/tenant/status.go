@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -117,7 +116,7 @@ func (r report) judge(of *v1.Tenant) ([]metav1.Condition, class) {
 			worst, reason, said = how, condition.Reason, texts
 		}
 	}
-	ready := metav1.Condition{Type: v1.ConditionReady, Status: verdict(worst), Reason: reason, Message: strings.Join(said, "; ")}
+	ready := metav1.Condition{Type: v1.ConditionReady, Status: verdict(worst), Reason: reason, Message: together(said)}
 	if worst == fine {
 		ready.Message = "all that the tenant asks for is there"
 	}
@@ -145,11 +144,29 @@ func (r report) condition(about area) (metav1.Condition, class, []string) {
 			consider(err, found.say(err))
 		}
 	}
-	condition := metav1.Condition{Type: about.condition, Status: verdict(worst), Reason: reason, Message: strings.Join(texts, "; ")}
+	condition := metav1.Condition{Type: about.condition, Status: verdict(worst), Reason: reason, Message: together(texts)}
 	if worst == fine {
 		condition.Message = about.message
 	}
 	return condition, worst, texts
+}
+
+// longestMessage is how much a condition says: the API server stores no status with a message above 32768 bytes.
+const longestMessage = 4096
+
+// together is what several texts say, as far as there is room.
+func together(texts []string) string {
+	said := ""
+	for i, text := range texts {
+		if i > 0 && len(said)+len(text) > longestMessage {
+			return fmt.Sprintf("%s; and %d more", said, len(texts)-i)
+		}
+		if i > 0 {
+			said += "; "
+		}
+		said += text
+	}
+	return said
 }
 
 // verdict is what a condition says of a class.
@@ -185,7 +202,7 @@ func (r report) rotating(of *v1.Tenant) metav1.Condition {
 		texts = append(texts, text)
 	}
 	if len(texts) > 0 {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "Overlap", strings.Join(texts, "; ")
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "Overlap", together(texts)
 	}
 	return condition
 }
