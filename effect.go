@@ -167,6 +167,8 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 		return nil, RetryAfter(move.Wait, nil)
 	case move.Take:
 		return r.said(found.Word, steps, id)
+	case move.Ask && found.Word != "":
+		return nil, Permanent(fmt.Errorf("the annotation says %.40q, which is no word that is known; %s", found.Word, steps.Ask(id, r.class)))
 	case move.Ask:
 		return nil, Permanent(errors.New(steps.Ask(id, r.class)))
 	}

@@ -254,6 +254,26 @@ func openedByStop(fails func(*einmal.Change[Widget], int) error) func(context.Co
 	}
 }
 
+// A word that is none of those that are known is told of, so that nobody waits for what comes of it, and nothing is called.
+func TestAWordThatMeansNothingIsToldOf(t *testing.T) {
+	told := ""
+	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		_, err := einmal.Effect(ctx, c, "account", einmal.Stop(func(context.Context) (Account, error) {
+			return Account{}, errors.Join(t.run("open"), errors.New("no answer"))
+		}))
+		told = fmt.Sprint(err)
+		return err
+	}
+	stepping(t, make, func(w *einmaltest.World, ran *trail) {
+		sayInTurn(w, []string{"yes"})
+		w.Advance(2 * time.Minute)
+		expectRan(w, ran, "open")
+		if !strings.Contains(told, `"yes"`) || !strings.Contains(told, `"again"`) {
+			w.Errorf("it says %s", told)
+		}
+	})
+}
+
 // sayInTurn says these words, one each time that a person is asked.
 func sayInTurn(w *einmaltest.World, said []string) {
 	for i, word := range said {
