@@ -69,7 +69,7 @@ type Outcome struct {
 	// Until is when the credential before it is taken out of use; the zero time if nothing but the Record is accepted.
 	Until time.Time
 	// Waits tells that the Request is not answered yet, since the overlap of the rotation before it lasts. It is answered by the first
-	// convergence after Until.
+	// convergence after Until. It may come with ErrDrifted.
 	Waits bool
 	// Verified tells that the system has accepted the password in this convergence, and did not only say that it has the user.
 	Verified bool
@@ -103,8 +103,15 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	if err != nil && !drifted || !u.rotates(latest) {
 		return outcome, err
 	}
+	if drifted {
+		until, unknown := u.promised(ctx, stored)
+		if unknown != nil {
+			return Outcome{}, unknown
+		}
+		outcome = Outcome{Record: latest, Until: until}
+	}
 	if outcome.Waits = !outcome.Until.IsZero(); outcome.Waits {
-		return outcome, nil
+		return outcome, err
 	}
 	next, err := u.generate(ctx, latest.Generation+1, u.next(latest))
 	if err != nil {
@@ -112,6 +119,20 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	}
 	next.Records = append([]Record{latest}, next.Records...)
 	return u.settle(ctx, next)
+}
+
+// promised tells until when who has the credential before a drifted one is let in; the zero time if nobody is. Another rotation would take
+// that from them, as there is room for two.
+func (u User) promised(ctx context.Context, stored stored) (time.Time, error) {
+	previous, until := stored.previous(), u.until(stored.Since)
+	if previous.Generation == 0 || !time.Now().Before(until) {
+		return time.Time{}, nil
+	}
+	state, err := u.observe(ctx, previous)
+	if err != nil || state != Accepted && state != Present {
+		return time.Time{}, err
+	}
+	return until, nil
 }
 
 // next is the user whom the record of a rotation is for.

@@ -108,6 +108,34 @@ func TestARotationOverlaps(t *testing.T) {
 	})
 }
 
+// tenant-and-database.md §2, Rotation: also where the latest password is not the stored one any more, and is left so, a request waits until the
+// overlap of the one before is over.
+func TestARotationOutOfADriftEndsNoOverlap(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
+		first := converged(t, user).Record
+		user.Request = "one"
+		second := converged(t, user).Record
+		left := first.Password
+		if user.Alternate != "" {
+			left = credential.NewPassword("of-somebody-else")
+		}
+		system.Plant(second.Username, user.Owner, left)
+		user.Request, user.Policy.LeaveDrift = "two", true
+		early, err := user.Converge(t.Context())
+		if !errors.Is(err, credential.ErrDrifted) || !early.Waits || early.Record != second {
+			t.Errorf("in the overlap: %+v, %v", early, err)
+		}
+		letsIn(t, system, "in the overlap", map[credential.Record]bool{first: true, second: false})
+		afterTheOverlap()
+		third := converged(t, user).Record
+		if third.Generation != 3 || third.Request != "two" {
+			t.Errorf("the request that has waited: %+v", third)
+		}
+		letsIn(t, system, "after it", map[credential.Record]bool{second: false, third: true})
+	})
+}
+
 // A cache that starts again without its users gets back both passwords of an overlap.
 func TestAUserThatIsLostInAnOverlapComesBackWithBothPasswords(t *testing.T) {
 	t.Parallel()
