@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -13,6 +12,8 @@ var (
 	// ErrMissing: the other system has the user, and the store has no credential. That never comes from a crash: the credential was
 	// deleted, or lost. Restore it, or ask for another with Policy.ReplaceMissing.
 	ErrMissing = errors.New("the user is there, and its credential is not")
+	// ErrBehind is the ErrMissing of a store that has an older credential than the one that is in use, such as after a restore from a backup.
+	ErrBehind = fmt.Errorf("the store is behind: %w", ErrMissing)
 	// ErrDrifted: the other system does not accept the stored password, and Policy.LeaveDrift says to leave that.
 	ErrDrifted = errors.New("the stored password is not the one that is in use")
 )
@@ -37,7 +38,8 @@ type Policy struct {
 	// LeaveDrift leaves a password that is not the stored one as it is, with ErrDrifted.
 	LeaveDrift bool
 	// ReplaceMissing generates another credential for a user whose credential the store has lost. Where there is an Alternate user that may
-	// not log in, or a user can have two passwords, who uses the old one goes on until the overlap ends; else it is locked out.
+	// not log in, or a user can have two passwords, who uses the old one goes on until the overlap ends; else it is locked out. It acts on what
+	// one Read says. A store can be empty for a moment, for example during a restore, so set it only after ErrMissing has lasted.
 	ReplaceMissing bool
 	// Adopt takes over a user without a mark, and gives it the stored password. One that another owner has marked is never taken over.
 	Adopt bool
@@ -53,7 +55,7 @@ type User struct {
 	System System
 	Policy Policy
 	// Overlap is how long, from when readers get a record, the one before it is accepted too; 0 is DefaultOverlap. The system must be a
-	// Rotator, else it does not end.
+	// Rotator, else it does not end. It belongs to the Request: while the overlap of an earlier request lasts, the one of its record applies.
 	Overlap time.Duration
 	// InPlace rotates without an overlap, and without the Alternate: who has the old password cannot log in any more.
 	InPlace bool
@@ -88,8 +90,8 @@ func (u User) Converge(ctx context.Context) (Outcome, error) {
 	latest := stored.latest()
 	switch {
 	case latest.Generation == 0:
-		return u.anew(ctx, 1)
-	case latest.Generation < u.Generation:
+		return u.replace(ctx, stored)
+	case latest.Generation < max(u.Generation, stored.Copy):
 		return u.older(ctx, stored)
 	}
 	return u.advance(ctx, stored)
@@ -100,7 +102,7 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
 	drifted := errors.Is(err, ErrDrifted)
-	if err != nil && !drifted || !u.rotates(latest) {
+	if err != nil && !drifted || !u.rotates(latest) || !drifted && outcome.Record != latest {
 		return outcome, err
 	}
 	if drifted {
@@ -113,26 +115,12 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	if outcome.Waits = !outcome.Until.IsZero(); outcome.Waits {
 		return outcome, err
 	}
-	next, err := u.generate(ctx, latest.Generation+1, u.next(latest))
+	next, err := u.generate(ctx, draft{latest.Generation + 1, u.next(latest), u.newOverlap(), latest.Created})
 	if err != nil {
 		return Outcome{}, err
 	}
 	next.Records = append([]Record{latest}, next.Records...)
 	return u.settle(ctx, next)
-}
-
-// promised tells until when who has the credential before a drifted one is let in; the zero time if nobody is. Another rotation would take
-// that from them, as there is room for two.
-func (u User) promised(ctx context.Context, stored stored) (time.Time, error) {
-	previous, until := stored.previous(), u.until(stored.Since)
-	if previous.Generation == 0 || !time.Now().Before(until) {
-		return time.Time{}, nil
-	}
-	state, err := u.observe(ctx, previous)
-	if err != nil || state != Accepted && state != Present {
-		return time.Time{}, err
-	}
-	return until, nil
 }
 
 // next is the user whom the record of a rotation is for.
@@ -151,18 +139,18 @@ func (u User) older(ctx context.Context, stored stored) (Outcome, error) {
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case alone:
+	case alone && stored.Copy <= latest.Generation:
 		u.Generation = 0
 		return u.advance(ctx, stored)
 	}
-	outcome, err := u.anew(ctx, latest.Generation+1)
+	outcome, err := u.replace(ctx, stored)
 	if errors.Is(err, ErrMissing) {
-		err = u.behind(latest, err)
+		err = u.behind(latest, max(u.Generation, stored.Copy), fmt.Errorf("%w; restore that, or allow to replace it", ErrBehind))
 	}
 	return outcome, err
 }
 
-// alone tells whether the system accepts nothing but a record, or nothing at all.
+// alone reports whether the system accepts nothing but a record, or nothing at all.
 func (u User) alone(ctx context.Context, latest Record) (bool, error) {
 	for _, login := range u.others(latest) {
 		if state, err := u.observe(ctx, Record{Username: login}); err != nil || state != Absent && state != Retired {
@@ -175,14 +163,15 @@ func (u User) alone(ctx context.Context, latest Record) (bool, error) {
 	if state, err := u.observe(ctx, latest); err != nil || state != Accepted {
 		return false, err
 	}
-	more, err := u.superseded(ctx, latest)
-	return !more, err
+	beside, err := u.beside(ctx, latest)
+	return !beside.Accepted, err
 }
 
-// anew generates a record where the store has lost, or never had, the one that counts, and where the system says that there is no user, or it
+// replace generates a record where the store has lost, or never had, the one that counts, and where the system says that there is no user, or it
 // may be replaced.
-func (u User) anew(ctx context.Context, generation int) (Outcome, error) {
-	username := ""
+func (u User) replace(ctx context.Context, stored stored) (Outcome, error) {
+	latest := stored.latest()
+	from := draft{max(latest.Generation, stored.Copy) + 1, "", u.newOverlap(), latest.Created}
 	for _, login := range u.logins() {
 		state, err := u.observe(ctx, Record{Username: login})
 		if err != nil {
@@ -191,48 +180,93 @@ func (u User) anew(ctx context.Context, generation int) (Outcome, error) {
 		if _, err := u.Policy.decide(situation{lost: true, state: state}); err != nil {
 			return Outcome{}, fmt.Errorf("credential %s, user %s: %w", u.Name, login, err)
 		}
-		if username == "" && (state == Absent || state == Retired) {
-			username = login
+		if from, err = u.consider(ctx, from, login, state); err != nil {
+			return Outcome{}, err
 		}
 	}
-	if username == "" {
-		username = u.Username
+	if from.username == "" {
+		from.username = u.Username
 	}
-	made, err := u.generate(ctx, generation, username)
+	made, err := u.generate(ctx, from)
 	if err != nil {
 		return Outcome{}, err
 	}
+	u.Generation = 0 // What is known is about the record that was lost.
 	return u.settle(ctx, made)
 }
 
-// settle makes the system and the readers have the latest record.
+// consider gives the draft a login that is free, and the time of a password that the login may still accept: the new one is later.
+func (u User) consider(ctx context.Context, from draft, login string, state State) (draft, error) {
+	if from.username == "" && (state == Absent || state == Retired) {
+		from.username = login
+	}
+	if state != Present {
+		return from, nil
+	}
+	beside, err := u.beside(ctx, Record{Username: login})
+	if err == nil && beside.Current.Created.After(from.after) {
+		from.after = beside.Current.Created
+	}
+	return from, err
+}
+
+// settle makes the system and the readers have the latest record. If the store turns out to be behind the system, it writes nothing, or
+// replaces what is missing.
 func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
-	outcome := Outcome{Record: stored.latest()}
-	state, err := u.give(ctx, stored)
+	latest := stored.latest()
+	seen, err := u.look(ctx, stored)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome.Verified = state == Accepted
+	if err := u.checkBehind(ctx, stored, seen); err != nil {
+		if errors.Is(err, ErrBehind) && u.Policy.ReplaceMissing {
+			return u.replace(ctx, stored)
+		}
+		return Outcome{}, err
+	}
+	if seen, err = u.give(ctx, stored, seen); err != nil {
+		return Outcome{}, err
+	}
 	since, err := u.publish(ctx, stored)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome.Until, err = u.supersede(ctx, outcome.Record, since)
-	return outcome, err
+	outcome := Outcome{Record: latest, Verified: seen.state == Accepted}
+	if outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since); err != nil {
+		return outcome, err
+	}
+	return outcome, u.keep(ctx, latest, seen)
+}
+
+// seen is what the system has of the latest record, and beside it.
+type seen struct {
+	state State
+	Beside
+}
+
+// look looks for the user of the latest record, tries the password if that is due, and looks what the system has beside it.
+func (u User) look(ctx context.Context, stored stored) (seen, error) {
+	latest, tried := stored.latest(), stored.latest()
+	if u.Proven && u.Generation == latest.Generation && !stored.unpublished() {
+		tried.Password = Password{}
+	}
+	state, err := u.observe(ctx, tried)
+	if err != nil || state == Foreign || state == Unmarked {
+		return seen{state: state}, err
+	}
+	beside, err := u.beside(ctx, latest)
+	return seen{state, beside}, err
 }
 
 // give gives the system the latest record, where it has not got it, and shows that it has then.
-func (u User) give(ctx context.Context, stored stored) (State, error) {
+func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	latest := stored.latest()
-	state, err := u.look(ctx, stored)
+	do, err := u.Policy.decide(situation{state: is.state, unfinished: u.unfinished(stored, is)})
 	if err != nil {
-		return "", err
+		return seen{}, fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
 	}
-	do, err := u.Policy.decide(situation{state: state, unfinished: stored.unpublished()})
-	if err != nil {
-		return "", fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
-	}
-	keep := !u.InPlace && u.Alternate == "" && (stored.unpublished() || time.Now().Before(u.until(stored.Since)))
+	overlap := u.overlapOf(latest)
+	keep := overlap > 0 && u.Alternate == "" && (stored.unpublished() || time.Now().Before(stored.Since.Add(overlap)))
 	both := Assignment{Record: latest, Keep: keep, Previous: stored.previous()}
 	switch do {
 	case create:
@@ -240,12 +274,32 @@ func (u User) give(ctx context.Context, stored stored) (State, error) {
 	case set:
 		err = u.System.Set(ctx, u.Owner, both)
 	case nothing:
-		return state, nil
+		return is, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
+		return seen{}, fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
 	}
-	return u.prove(ctx, latest)
+	state, err := u.prove(ctx, latest)
+	if err != nil {
+		return seen{}, err
+	}
+	beside, err := u.beside(ctx, latest)
+	return seen{state, beside}, err
+}
+
+// unfinished reports whether the system may never have had the latest record: readers do not get it, and nothing else shows that it was proven.
+// That the system was given it shows nothing while the user may not log in: some systems open a user only after the password is set.
+func (u User) unfinished(stored stored, is seen) bool {
+	latest := stored.latest()
+	given := is.Current.is(latest)
+	switch {
+	case !stored.unpublished(), stored.Copy >= latest.Generation:
+		return false
+	case is.Current.IsZero(), given && is.state == Retired:
+		return u.Generation < latest.Generation
+	default:
+		return !given
+	}
 }
 
 // create makes the user, with both of its credentials where somebody may still have the one before.
@@ -257,64 +311,6 @@ func (u User) create(ctx context.Context, both Assignment) error {
 		return err
 	}
 	return u.System.Set(ctx, u.Owner, both)
-}
-
-// look looks for the user of the latest record, and tries the password if that is due.
-func (u User) look(ctx context.Context, stored stored) (State, error) {
-	latest := stored.latest()
-	if u.Proven && u.Generation == latest.Generation && !stored.unpublished() {
-		latest.Password = Password{}
-	}
-	return u.observe(ctx, latest)
-}
-
-// until is when what was in use before a record is taken out of use, if readers get the record since then.
-func (u User) until(since time.Time) time.Time {
-	switch {
-	case u.InPlace:
-		return since
-	case u.Overlap == 0:
-		return since.Add(DefaultOverlap)
-	default:
-		return since.Add(u.Overlap)
-	}
-}
-
-// supersede takes what was in use before the latest record out of use, if it is time, and else tells when that is.
-func (u User) supersede(ctx context.Context, latest Record, since time.Time) (time.Time, error) {
-	system, is := u.System.(Rotator)
-	if !is {
-		return time.Time{}, nil
-	}
-	accepts, err := u.superseded(ctx, latest)
-	if err != nil || !accepts {
-		return time.Time{}, err
-	}
-	if until := u.until(since); time.Now().Before(until) {
-		return until, nil
-	}
-	if err := system.Retire(ctx, u.Owner, latest, u.others(latest)); err != nil {
-		return time.Time{}, fmt.Errorf("take out of use what was before the user %s: %w", latest.Username, err)
-	}
-	return time.Time{}, nil
-}
-
-// superseded tells whether the system accepts anything beside a record.
-func (u User) superseded(ctx context.Context, latest Record) (bool, error) {
-	system, is := u.System.(Rotator)
-	if !is {
-		return false, nil
-	}
-	accepts, err := system.Superseded(ctx, u.Owner, latest, u.others(latest))
-	if err != nil {
-		return false, fmt.Errorf("look what is accepted beside the user %s: %w", latest.Username, err)
-	}
-	return accepts, nil
-}
-
-// others are the users that a record is not for.
-func (u User) others(latest Record) []string {
-	return slices.DeleteFunc(u.logins(), func(login string) bool { return login == latest.Username })
 }
 
 func (u User) observe(ctx context.Context, record Record) (State, error) {
@@ -332,44 +328,4 @@ func (u User) prove(ctx context.Context, given Record) (State, error) {
 		err = fmt.Errorf("user %s is %s: %w", given.Username, state, ErrUnproven)
 	}
 	return state, err
-}
-
-// action is what is to be done in the other system, after the store has a credential.
-type action string
-
-const (
-	nothing action = "leave"
-	create  action = "create"
-	set     action = "set the password of"
-)
-
-// situation is what there is of a user.
-type situation struct {
-	// lost tells that the store has lost, or never had, its credential.
-	lost  bool
-	state State
-	// unfinished tells that the system may never have been given the credential: it was stored just now, or what was to follow was broken off.
-	unfinished bool
-}
-
-// decide is the table of tenant-and-database.md §2 for one system: what is done about a user.
-func (p Policy) decide(is situation) (action, error) {
-	switch {
-	case is.state == Absent:
-		return create, nil
-	case is.state == Foreign:
-		return "", fmt.Errorf("the system has it marked for another owner: %w", ErrConflict)
-	case is.state == Unmarked && !p.Adopt:
-		return "", fmt.Errorf("the system has it without a mark: %w; remove it, or allow to adopt it", ErrConflict)
-	case is.lost && !p.ReplaceMissing:
-		return "", fmt.Errorf("%w; restore that, or allow to replace it", ErrMissing)
-	case is.state == Unmarked:
-		return set, nil // So it gets its mark.
-	case is.state == Accepted, is.state == Present && !is.lost:
-		return nothing, nil
-	case p.LeaveDrift && !is.lost && !is.unfinished:
-		return "", fmt.Errorf("%w; set the stored one, or allow that", ErrDrifted)
-	default:
-		return set, nil
-	}
 }

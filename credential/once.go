@@ -26,8 +26,8 @@ type Once struct {
 	// Request is the id of a rotation, which whoever asks for one chooses. A record is generated in answer to each id that is not the one
 	// of the latest record; the same id asks for nothing more, and neither does "". It is stored with the record, so it must not be secret.
 	Request string
-	// Generation is the latest one that is known to be stored, such as from a status; 0 if none is known. If the store does not show it, that
-	// is an error instead of a reason to generate.
+	// Generation is the latest one that Ensure or Converge is known to have returned, such as from a status; 0 if none is known. If the store
+	// does not show it, that is an error instead of a reason to generate.
 	Generation int
 }
 
@@ -40,11 +40,11 @@ func (o Once) Ensure(ctx context.Context) (Record, error) {
 		return Record{}, err
 	}
 	latest := stored.latest()
-	if latest.Generation < o.Generation {
-		return Record{}, o.behind(latest, fmt.Errorf("%w; restore that, or wait if the store has not settled", ErrMissing))
+	if known := max(o.Generation, stored.Copy); latest.Generation < known {
+		return Record{}, o.behind(latest, known, fmt.Errorf("%w; restore that, or wait if the store has not settled", ErrBehind))
 	}
 	if latest.Generation == 0 || o.rotates(latest) {
-		if stored, err = o.generate(ctx, latest.Generation+1, o.next(latest)); err != nil {
+		if stored, err = o.generate(ctx, draft{latest.Generation + 1, o.next(latest), 0, latest.Created}); err != nil {
 			return Record{}, err
 		}
 	}
@@ -110,16 +110,34 @@ func (o Once) read(ctx context.Context) (stored, error) {
 }
 
 // behind is the error of a store that does not show the generation that is known to be in use.
-func (o Once) behind(latest Record, err error) error {
+func (o Once) behind(latest Record, known int, err error) error {
 	only := "none"
 	if latest.Generation > 0 {
 		only = fmt.Sprintf("only generation %d", latest.Generation)
 	}
-	return fmt.Errorf("credential %s: generation %d is in use, and the store shows %s: %w", o.Name, o.Generation, only, err)
+	return fmt.Errorf("credential %s: generation %d is in use, and the store shows %s: %w", o.Name, known, only, err)
 }
 
-// generate makes a record for a user where the store has none, and returns what the store has then: that, or that of somebody who was faster.
-func (o Once) generate(ctx context.Context, generation int, username string) (stored, error) {
+// draft is a record before it has a password.
+type draft struct {
+	generation int
+	username   string
+	overlap    time.Duration
+	// after is when the latest record that is known was created. Clocks differ, and the order of records must not depend on them.
+	after time.Time
+}
+
+// created returns the time of creation of the record.
+func (d draft) created() time.Time {
+	now, earliest := time.Now().UTC().Truncate(time.Second), d.after.UTC().Truncate(time.Second).Add(time.Second)
+	if now.Before(earliest) && !d.after.IsZero() {
+		return earliest
+	}
+	return now
+}
+
+// generate makes a record where the store has none, and returns what the store has then: that record, or the one of a faster writer.
+func (o Once) generate(ctx context.Context, from draft) (stored, error) {
 	generate := o.Generate
 	if generate == nil {
 		generate = Generate
@@ -132,8 +150,7 @@ func (o Once) generate(ctx context.Context, generation int, username string) (st
 		return stored{}, fmt.Errorf("credential %s: the generated password is empty", o.Name)
 	}
 	made := Record{
-		Username: username, Password: password, Generation: generation, Request: o.Request,
-		Created: time.Now().UTC().Truncate(time.Second),
+		Username: from.username, Password: password, Generation: from.generation, Request: o.Request, Created: from.created(), Overlap: from.overlap,
 	}
 	err = o.Store.Create(ctx, o.Name, o.Owner, made)
 	if err != nil && !errors.Is(err, ErrExists) {
@@ -146,7 +163,7 @@ func (o Once) generate(ctx context.Context, generation int, username string) (st
 	// Somebody was faster, or it is our own request whose answer was lost.
 	o.Generation = 0
 	found, err := o.read(ctx)
-	if err == nil && found.latest().Generation < generation {
+	if err == nil && found.latest().Generation < from.generation {
 		err = fmt.Errorf("credential %s: %w", o.Name, ErrUnsettled)
 	}
 	return found, err

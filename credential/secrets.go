@@ -1,7 +1,9 @@
 package credential
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +22,8 @@ const (
 	GenerationKey = "generation"
 	RequestKey    = "request"
 	CreatedKey    = "created"
+	// OverlapKey is in Secrets whose Record has an Overlap. For NoOverlap it is "0s".
+	OverlapKey = "overlap"
 	// PublishedKey is in the Secret for readers alone: since when they get it.
 	PublishedKey = "published"
 )
@@ -63,7 +67,7 @@ func generationName(name string, generation int) string {
 
 // secret is a record as a Secret.
 func (s Secrets) secret(name string, owner Owner, record Record) *corev1.Secret {
-	return &corev1.Secret{
+	made := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: name, Annotations: map[string]string{OwnerAnnotation: owner.String()},
 		},
@@ -74,25 +78,29 @@ func (s Secrets) secret(name string, owner Owner, record Record) *corev1.Secret 
 			CreatedKey: []byte(record.Created.UTC().Format(time.RFC3339)),
 		},
 	}
+	if record.Overlap != 0 {
+		made.Data[OverlapKey] = []byte(max(record.Overlap, 0).String())
+	}
+	return made
 }
 
 // Read reads the Secret for readers, and those of the generations from the one before it on.
 func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (Found, error) {
-	published, since, err := s.published(ctx, name, owner)
+	published, err := s.published(ctx, name, owner)
 	if err != nil {
 		return Found{}, err
 	}
-	var found Found
+	found := Found{Copy: published.Generation}
 	for generation := max(from, published.Generation-1); ; generation++ {
 		secret, err := s.owned(ctx, generationName(name, generation), owner)
 		if err != nil {
 			return Found{}, err
 		}
-		if secret == nil && generation >= published.Generation {
+		if secret == nil && generation > published.Generation {
 			return found, nil
 		}
 		if secret == nil {
-			continue // Somebody has removed one that is not in use any more.
+			continue // It was removed. There can be later ones.
 		}
 		record, err := recordOf(secret)
 		if err != nil || record.Generation != generation {
@@ -100,31 +108,50 @@ func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (
 				s.Namespace, secret.Name, generation, UsernameKey, PasswordKey, CreatedKey, ErrInvalid)
 		}
 		found.Records = append(found.Records, record)
-		if record == published {
-			found.Published, found.Since = generation, since
+		if record == published.Record && !published.since.IsZero() {
+			found.Published, found.Since = generation, published.since
 		}
 	}
 }
 
-// published is the record that readers get, and since when; the zero Record if they get none. It is a copy: what is wrong with it is put
-// right by Publish.
-func (s Secrets) published(ctx context.Context, name string, owner Owner) (Record, time.Time, error) {
+// published is the copy for readers.
+type published struct {
+	Record
+
+	// since is when readers began to get it; zero if the copy does not say it.
+	since time.Time
+}
+
+// publishedIn returns the record of a copy; the zero Record if there is none. It is a copy: what is wrong with it is put right by Publish.
+func publishedIn(secret *corev1.Secret) published {
+	if secret == nil {
+		return published{}
+	}
+	record, err := recordOf(secret)
+	if err != nil || record.Generation < 1 || record.Generation > maxGeneration {
+		return published{}
+	}
+	since, err := time.Parse(time.RFC3339, string(secret.Data[PublishedKey]))
+	if err != nil {
+		return published{Record: record}
+	}
+	return published{record, since}
+}
+
+// maxGeneration is more than there ever are: a copy that names a later one was not written by us.
+const maxGeneration = 1<<31 - 2
+
+// published reads the copy for readers.
+func (s Secrets) published(ctx context.Context, name string, owner Owner) (published, error) {
 	secret, err := s.owned(ctx, name, owner)
-	if err != nil || secret == nil {
-		return Record{}, time.Time{}, err
-	}
-	since, untimed := time.Parse(time.RFC3339, string(secret.Data[PublishedKey]))
-	if record, malformed := recordOf(secret); malformed == nil && untimed == nil {
-		return record, since, nil
-	}
-	return Record{}, time.Time{}, nil
+	return publishedIn(secret), err
 }
 
 // owned reads a Secret that carries the owner's mark; nil if there is none of that name.
 func (s Secrets) owned(ctx context.Context, name string, owner Owner) (*corev1.Secret, error) {
 	found := &corev1.Secret{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, found)
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err, name) {
 		return nil, nil //nolint:nilnil // Nothing is what there is.
 	}
 	if err != nil {
@@ -140,6 +167,13 @@ func (s Secrets) owned(ctx context.Context, name string, owner Owner) (*corev1.S
 	return found, nil
 }
 
+// isAbsent reports whether the API server says that an object of this name does not exist. A 404 that names no object, as of a server that
+// does not know the path, says nothing about the object.
+func isAbsent(err error, name string) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == name
+}
+
 // recordOf is the record in a Secret.
 func recordOf(secret *corev1.Secret) (Record, error) {
 	record := Record{
@@ -153,28 +187,55 @@ func recordOf(secret *corev1.Secret) (Record, error) {
 	if record.Created, err = time.Parse(time.RFC3339, string(secret.Data[CreatedKey])); err != nil {
 		return Record{}, fmt.Errorf("its %s is no time: %w", CreatedKey, ErrInvalid)
 	}
+	if text, ok := secret.Data[OverlapKey]; ok {
+		if record.Overlap, err = time.ParseDuration(string(text)); err != nil || record.Overlap < 0 {
+			return Record{}, fmt.Errorf("its %s is not a duration: %w", OverlapKey, ErrInvalid)
+		}
+		record.Overlap = cmp.Or(record.Overlap, NoOverlap)
+	}
 	if record.Username == "" || record.Password.IsZero() {
 		return Record{}, fmt.Errorf("it has no %s or no %s: %w", UsernameKey, PasswordKey, ErrInvalid)
 	}
 	return record, nil
 }
 
-// Publish writes the Secret for readers.
+// publishAttempts is how often Publish tries when other writers change the copy at the same time.
+const publishAttempts = 10
+
+// Publish writes the Secret for readers. It writes only over what it has looked at: if the Secret changes in between, it looks again.
 func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record Record) error {
-	wanted := s.secret(name, owner, record)
-	wanted.Data[PublishedKey] = []byte(time.Now().UTC().Format(time.RFC3339))
-	there, err := s.owned(ctx, name, owner)
-	switch {
-	case err != nil:
-		return err
-	case there == nil:
-		err = s.Client.Create(ctx, wanted, client.FieldOwner(owner.Operator))
-	default:
-		there.Data = wanted.Data
-		err = s.Client.Update(ctx, there, client.FieldOwner(owner.Operator))
+	for attempt := 1; ; attempt++ {
+		err := s.publish(ctx, name, owner, record)
+		changed := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)
+		if err == nil || !changed || attempt == publishAttempts {
+			return err
+		}
 	}
-	if (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) && s.publishes(ctx, name, owner, wanted) {
-		return nil // Somebody was faster, with the same.
+}
+
+func (s Secrets) publish(ctx context.Context, name string, owner Owner, record Record) error {
+	wanted := s.secret(name, owner, record)
+	there, err := s.owned(ctx, name, owner)
+	if err != nil {
+		return err
+	}
+	// As the Secret would say it: a Secret has no fractions of seconds.
+	same, err := recordOf(wanted)
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", s.Namespace, name, err)
+	}
+	switch now := publishedIn(there); {
+	case now.Generation > record.Generation:
+		return fmt.Errorf("secret %s/%s has generation %d, not %d: %w", s.Namespace, name, now.Generation, record.Generation, ErrSuperseded)
+	case now.Record == same && !now.since.IsZero():
+		return nil
+	}
+	wanted.Data[PublishedKey] = []byte(time.Now().UTC().Format(time.RFC3339))
+	if there == nil {
+		err = s.Client.Create(ctx, wanted, client.FieldOwner(owner.Operator))
+	} else {
+		there.Data = wanted.Data // The resource version is that of what was looked at.
+		err = s.Client.Update(ctx, there, client.FieldOwner(owner.Operator))
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", s.Namespace, name, err)
@@ -182,31 +243,11 @@ func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record R
 	return nil
 }
 
-// publishes tells whether readers get a record now.
-func (s Secrets) publishes(ctx context.Context, name string, owner Owner, wanted *corev1.Secret) bool {
-	now, _, err := s.published(ctx, name, owner)
-	record, malformed := recordOf(wanted)
-	return err == nil && malformed == nil && now == record
-}
-
 // Delete looks at all Secrets of the name first, and deletes none if one is another's.
 func (s Secrets) Delete(ctx context.Context, name string, owner Owner) error {
-	last, err := s.lastPublished(ctx, name, owner)
+	names, err := s.allOf(ctx, name, owner)
 	if err != nil {
 		return err
-	}
-	names := []string{name}
-	for generation := 1; ; generation++ {
-		secret, err := s.owned(ctx, generationName(name, generation), owner)
-		if err != nil {
-			return err
-		}
-		if secret == nil && generation >= last {
-			break
-		}
-		if secret != nil { // Else somebody has removed one that is not in use any more.
-			names = slices.Insert(names, 1, secret.Name)
-		}
 	}
 	for _, one := range names {
 		if err := s.remove(ctx, one, owner); err != nil {
@@ -216,17 +257,36 @@ func (s Secrets) Delete(ctx context.Context, name string, owner Owner) error {
 	return nil
 }
 
-// lastPublished is the generation that readers get, if it is there; else 0.
-func (s Secrets) lastPublished(ctx context.Context, name string, owner Owner) (int, error) {
-	published, _, err := s.published(ctx, name, owner)
-	if err != nil || published.Generation == 0 {
-		return 0, err
+// allOf returns the names of all Secrets of a credential: the readers' copy first, then the generations, the newest first.
+func (s Secrets) allOf(ctx context.Context, name string, owner Owner) ([]string, error) { //nolint:gocognit // Two ranges of generations, collected in one way.
+	copied, err := s.published(ctx, name, owner)
+	if err != nil {
+		return nil, err
 	}
-	secret, err := s.owned(ctx, generationName(name, published.Generation), owner)
-	if err != nil || secret == nil {
-		return 0, err
+	last, err := s.owned(ctx, generationName(name, copied.Generation), owner)
+	if err != nil {
+		return nil, err
 	}
-	return published.Generation, nil
+	names := []string{name}
+	collect := func(from, atLeast int) error {
+		for generation := from; ; generation++ {
+			secret, err := s.owned(ctx, generationName(name, generation), owner)
+			if err != nil {
+				return err
+			}
+			if secret == nil && generation >= atLeast {
+				return nil
+			}
+			if secret != nil && !slices.Contains(names, secret.Name) { // Old ones can have been removed.
+				names = slices.Insert(names, 1, secret.Name)
+			}
+		}
+	}
+	until := 1
+	if last != nil {
+		until = copied.Generation
+	}
+	return names, errors.Join(collect(1, until), collect(copied.Generation+1, 0))
 }
 
 // remove deletes a Secret of the owner, if it is there.

@@ -14,6 +14,8 @@ var (
 	ErrConflict = errors.New("it belongs to somebody else")
 	// ErrInvalid: what is there is the owner's, and not a credential, or not the one that it should be. It is not overwritten.
 	ErrInvalid = errors.New("it is no such credential")
+	// ErrSuperseded: readers get a newer generation already, which stays. The caller has read the store before that: read it again.
+	ErrSuperseded = errors.New("readers get a newer generation already: call again later")
 )
 
 // Owner is whom a credential belongs to: an operator, and the object that it made it for. It does not hold the object's uid, so
@@ -36,9 +38,15 @@ type Record struct {
 	Generation int
 	// Request is the id of the rotation that was asked for and that it is the answer to; "" if nobody had asked.
 	Request string
-	// Created is when it was generated, in UTC and in whole seconds.
+	// Created is when it was generated, in UTC and in whole seconds. It is later than that of every record before it, whatever the clocks say.
 	Created time.Time
+	// Overlap is how long the rotation that made this record lets the record before it be accepted, from when readers get this one. NoOverlap is
+	// not at all; 0 means that the record does not say it, as those of earlier releases do not.
+	Overlap time.Duration
 }
+
+// NoOverlap is the Record.Overlap of a rotation in place.
+const NoOverlap time.Duration = -1
 
 // Found is what a store has under a name.
 type Found struct {
@@ -48,6 +56,9 @@ type Found struct {
 	Published int
 	// Since is when readers began to get it, as the store's clock or ours says.
 	Since time.Time
+	// Copy is the generation that the copy for readers names, also if it differs from that record in something else, or that record is not
+	// there; 0 if there is no copy, or none that names a generation with a username and a password.
+	Copy int
 }
 
 // Store keeps credentials, and does not overwrite them. Under a name it has generations, each of which is created once, and a copy of one
@@ -61,8 +72,9 @@ type Store interface {
 	// before the one that is published it need only return the last. Where there is nothing, Found is empty. It is ErrConflict or
 	// ErrInvalid if something is there that cannot be used.
 	Read(ctx context.Context, name string, owner Owner, from int) (Found, error)
-	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict. That somebody else publishes the
-	// same at the same time is no error.
+	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict. It overwrites no copy that names a
+	// later generation: that is ErrSuperseded, also if the other writer came between the look at the copy and the write. If another writer
+	// publishes the same at the same time, that is not an error.
 	Publish(ctx context.Context, name string, owner Owner, record Record) error
 	// Delete removes what readers get and then all generations, the last one first, so that a Delete which is broken off can go on. What is
 	// not there is removed; what is another's is ErrConflict, and stays.

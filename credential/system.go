@@ -1,6 +1,9 @@
 package credential
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // State is what another system has of a user.
 type State string
@@ -46,12 +49,49 @@ type System interface {
 	Set(ctx context.Context, owner Owner, change Assignment) error
 }
 
+// Given names a record that a system gave to a user, without its password. The system keeps it with the user, in the same change that sets the
+// password, so that it shows when the store is older than the system.
+type Given struct {
+	Username   string
+	Generation int
+	Created    time.Time
+}
+
+// GivenOf names a record.
+func GivenOf(record Record) Given {
+	return Given{record.Username, record.Generation, record.Created.UTC().Truncate(time.Second)}
+}
+
+// IsZero reports whether it names no record.
+func (g Given) IsZero() bool { return g.Generation == 0 }
+
+// After reports whether g was generated after another one. A later record has a later Created; the generation decides only between equal times,
+// as a store that has lost everything counts from 1 again.
+func (g Given) After(other Given) bool {
+	return g.Created.After(other.Created) || g.Created.Equal(other.Created) && g.Generation > other.Generation
+}
+
+// Beside is what a Rotator has of an owner beside a current credential.
+type Beside struct {
+	// Accepted reports whether the system accepts anything of the owner beside the current credential.
+	Accepted bool
+	// Latest is the latest that the system keeps of those of the owner's users that may log in; the zero Given if it keeps none of them, as
+	// with users that were made by earlier releases.
+	Latest Given
+	// Current is the one that it keeps of the current credential's user, whether that may log in or not; zero as above.
+	Current Given
+}
+
 // Rotator is a System in which a credential can be taken out of use when another has taken its place. Others are the owner's other users,
 // where each has one password; where a user has two, there are none.
+//
+// It keeps with each user which record Create and Set gave it last: see Given.
 type Rotator interface {
 	System
-	// Superseded tells whether the system accepts anything of the owner beside the current credential. It writes nothing.
-	Superseded(ctx context.Context, owner Owner, current Record, others []string) (bool, error)
+	// Superseded returns what the system has of the owner beside the current credential. It writes nothing.
+	Superseded(ctx context.Context, owner Owner, current Record, others []string) (Beside, error)
+	// Keep keeps the Given of the current credential with its user, and changes nothing else of it. If the user is not there it does nothing.
+	Keep(ctx context.Context, owner Owner, current Record) error
 	// Retire makes the system accept the current credential alone. What is logged in already may stay so.
 	Retire(ctx context.Context, owner Owner, current Record, others []string) error
 }

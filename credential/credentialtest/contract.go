@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ func Contract(t *testing.T, subject func(t *testing.T) Subject) {
 		"what is spoiled is neither used nor replaced": spoiled,
 		"generations are read up to the last":          generations,
 		"the copy for readers is overwritten":          published,
+		"the copy for readers never goes backwards":    neverBackwards,
+		"what was lost behind the copy is noticed":     lostBehindTheCopy,
 		"deleting removes all, and what is not there":  deletion,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,10 +57,13 @@ func stranger() credential.Owner {
 	return credential.Owner{Operator: "contract.einmal.dev", Namespace: "team", Name: "other"}
 }
 
+// record is one of each kind of overlap: records of earlier releases say none.
 func record(generation int) credential.Record {
+	overlaps := []time.Duration{0, credential.NoOverlap, 90 * time.Minute}
 	return credential.Record{
 		Username: "app", Password: credential.NewPassword(fmt.Sprintf("%s-of-generation-%d", secretPart, generation)), Generation: generation,
 		Request: fmt.Sprintf("request-%d", generation), Created: time.Date(2026, 1, 2, 3, 4, generation, 0, time.UTC),
+		Overlap: overlaps[generation%len(overlaps)],
 	}
 }
 
@@ -206,6 +212,61 @@ func published(t *testing.T, s Subject) {
 	s.has(t, 1, 0, 1, 2)
 	s.publish(t, 2)
 	s.has(t, 1, 2, 1, 2)
+}
+
+// neverBackwards lets writers that are late publish the generation before the one that readers get, one by one and in a race.
+func neverBackwards(t *testing.T, s Subject) {
+	const racers = 4
+	s.create(t, 1)
+	s.create(t, 2)
+	s.publish(t, 2)
+	says(t, "publish generation 1 over generation 2", s.Store.Publish(t.Context(), s.Name, owner(), record(1)), credential.ErrSuperseded)
+	s.has(t, 1, 2, 1, 2)
+	for generation := 3; generation <= 6; generation++ {
+		s.create(t, generation)
+		var all sync.WaitGroup
+		for range racers {
+			all.Go(func() {
+				err := s.Store.Publish(t.Context(), s.Name, owner(), record(generation-1))
+				if err != nil && !errors.Is(err, credential.ErrSuperseded) {
+					t.Errorf("a late writer says %v, want %v or no error", err, credential.ErrSuperseded)
+				}
+			})
+			all.Go(func() {
+				says(t, fmt.Sprint("publish generation ", generation), s.Store.Publish(t.Context(), s.Name, owner(), record(generation)), nil)
+			})
+		}
+		all.Wait()
+		s.has(t, generation-1, generation, generation-1, generation)
+	}
+}
+
+// lostBehindTheCopy has a copy of a generation that the store has not: records are read around the gap, and deleted.
+func lostBehindTheCopy(t *testing.T, s Subject) {
+	s.create(t, 1)
+	s.publish(t, 2)
+	s.copies(t, 2)
+	s.has(t, 1, 0, 1)
+	s.create(t, 3)
+	s.has(t, 1, 0, 1, 3)
+	s.publish(t, 3)
+	s.copies(t, 3)
+	s.create(t, 4)
+	s.publish(t, 5)
+	s.has(t, 3, 0, 4)
+	s.create(t, 6)
+	says(t, "delete", s.Store.Delete(t.Context(), s.Name, owner()), nil)
+	for _, generation := range []int{1, 6} {
+		s.create(t, generation)
+	}
+}
+
+// copies expects which generation the copy for readers names.
+func (s Subject) copies(t *testing.T, want int) {
+	t.Helper()
+	if found, err := s.Store.Read(t.Context(), s.Name, owner(), 1); err != nil || found.Copy != want {
+		t.Errorf("the copy names generation %d, want %d: %v", found.Copy, want, err)
+	}
 }
 
 func deletion(t *testing.T, s Subject) {

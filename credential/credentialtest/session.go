@@ -2,7 +2,6 @@ package credentialtest
 
 import (
 	"context"
-	"slices"
 
 	"github.com/einmal-operators/einmal/credential"
 )
@@ -60,11 +59,36 @@ func (s Session) Set(_ context.Context, owner credential.Owner, change credentia
 }
 
 // Superseded implements credential.Rotator. It has no error.
-func (s Session) Superseded(_ context.Context, owner credential.Owner, current credential.Record, others []string) (bool, error) {
+func (s Session) Superseded(
+	_ context.Context, owner credential.Owner, current credential.Record, others []string,
+) (credential.Beside, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	more := slices.ContainsFunc(others, func(other string) bool { return s.active(owner, other) })
-	return more || s.active(owner, current.Username) && len(s.accounts[current.Username].passwords) > 1, nil
+	var found credential.Beside
+	if known := s.accounts[current.Username]; known != nil && known.owner == owner {
+		found.Current = known.given
+		found.Accepted = !known.retired && len(known.passwords) > 1
+	}
+	for _, username := range append([]string{current.Username}, others...) {
+		if !s.active(owner, username) {
+			continue
+		}
+		found.Accepted = found.Accepted || username != current.Username
+		if given := s.accounts[username].given; given.After(found.Latest) {
+			found.Latest = given
+		}
+	}
+	return found, nil
+}
+
+// Keep implements credential.Rotator. Users of others are left alone.
+func (s Session) Keep(_ context.Context, owner credential.Owner, current credential.Record) error {
+	return s.effect("keep the generation of", current.Username, current.Generation, func() error {
+		if known := s.accounts[current.Username]; known != nil && known.owner == owner {
+			known.given = credential.GivenOf(current)
+		}
+		return nil
+	})
 }
 
 // Retire implements credential.Rotator. It is credential.ErrUnproven, without a change, if the current credential is not accepted: nobody

@@ -38,6 +38,8 @@ type account struct {
 	passwords []credential.Password
 	grants    string
 	retired   bool
+	// given names the record that it was given last; zero if no record was kept, as with a planted user.
+	given credential.Given
 }
 
 func (a *account) accepts(password credential.Password) bool {
@@ -57,6 +59,34 @@ func (u *Users) Plant(username string, owner credential.Owner, passwords ...cred
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.put(username, &account{owner: owner, passwords: passwords})
+}
+
+// ChangePassword gives a user that is there another password in place of all that it has, as a person does: it stays the owner's, and keeps which
+// record it was given. It is no write.
+func (u *Users) ChangePassword(username string, password credential.Password) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if known := u.accounts[username]; known != nil {
+		known.passwords = []credential.Password{password}
+	}
+}
+
+// Disable takes the right to log in from a user that is there, as a person does. It is no write.
+func (u *Users) Disable(username string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if known := u.accounts[username]; known != nil {
+		known.retired = true
+	}
+}
+
+// ForgetGiven makes the system forget which record a user was given, as with users that earlier releases made. It is no write.
+func (u *Users) ForgetGiven(username string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if known := u.accounts[username]; known != nil {
+		known.given = credential.Given{}
+	}
 }
 
 func (u *Users) put(username string, made *account) {
@@ -203,7 +233,7 @@ func (u *Users) give(owner credential.Owner, change credential.Assignment) error
 	if room := max(u.Room, 1); len(passwords) > room {
 		return fmt.Errorf("a user has no room for more passwords than %d", room)
 	}
-	known.owner, known.passwords, known.retired = owner, passwords, false
+	known.owner, known.passwords, known.retired, known.given = owner, passwords, false, credential.GivenOf(change.Record)
 	u.had[change.Username] = append(u.had[change.Username], change.Password)
 	return nil
 }

@@ -47,7 +47,7 @@ func TestUsersRefuseWhatASystemRefuses(t *testing.T) {
 	if wrote, err := system.Converge(ctx, ours, "ours", "theirs", "nobody's", "none"); wrote || err != nil {
 		t.Errorf("where there is nothing to grant, it wrote: %t, %v", wrote, err)
 	}
-	if more, _ := system.Superseded(ctx, theirs, of("theirs", "x"), []string{"ours"}); more {
+	if more, _ := system.Superseded(ctx, theirs, of("theirs", "x"), []string{"ours"}); more.Accepted {
 		t.Error("users of others count as the owner's")
 	}
 	now := map[string]bool{

@@ -23,6 +23,10 @@ import (
 // errNoAnswer: of a parameter that was asked for, the answer says neither that it is there nor that it is not.
 var errNoAnswer = errors.New("the answer does not tell of it")
 
+// ErrQuota says that the account has as many parameters of the tier in the region as AWS allows. It stays until a person has deleted some, or has
+// chosen another tier.
+var ErrQuota = errors.New("there is no room for another parameter")
+
 // maxNames is how many parameters one request may read.
 const maxNames = 10
 
@@ -37,6 +41,9 @@ type Options struct {
 	KeyID string
 	// Tags are given to parameters when they are created. Later changes of Tags do not reach those that are there.
 	Tags map[string]string
+	// Tier is that of new parameters: Standard (10,000 in an account and a region), Advanced (100,000, which AWS charges for) or
+	// Intelligent-Tiering. "" is what the account's settings say.
+	Tier string
 	// Limits are shared by all stores of an account and a region; nil is DefaultLimits for this Store alone.
 	Limits *Limits
 }
@@ -55,6 +62,8 @@ func New(options Options) (*Store, error) {
 		return nil, errors.New("ssm: Options.Client is missing: make one with ssm.NewFromConfig of the AWS SDK")
 	case !regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`).MatchString(options.Prefix):
 		return nil, fmt.Errorf("ssm: Options.Prefix is %q: it must be a path such as /tenants, of letters, digits, and . _ -", options.Prefix)
+	case options.Tier != "" && !slices.Contains(types.ParameterTier("").Values(), types.ParameterTier(options.Tier)):
+		return nil, fmt.Errorf("ssm: Options.Tier is %q: it must be one of %v", options.Tier, types.ParameterTier("").Values())
 	case strings.HasPrefix(first, "aws") || strings.HasPrefix(first, "ssm"):
 		return nil, fmt.Errorf("ssm: Options.Prefix is %q: AWS keeps paths that begin with aws or ssm for itself, choose another", options.Prefix)
 	}
@@ -97,6 +106,7 @@ func (s *Store) put(ctx context.Context, path string, owner credential.Owner, re
 	if err != nil {
 		return err
 	}
+	request.Tier = types.ParameterTier(s.options.Tier)
 	for _, key := range slices.Sorted(maps.Keys(s.options.Tags)) {
 		request.Tags = append(request.Tags, types.Tag{Key: aws.String(key), Value: aws.String(s.options.Tags[key])})
 	}
@@ -130,17 +140,17 @@ func (s *Store) Read(ctx context.Context, name string, owner credential.Owner, f
 	if err != nil {
 		return credential.Found{}, err
 	}
-	var found credential.Found
+	found := credential.Found{Copy: published.record.Generation}
 	for generation := max(from, published.record.Generation-1, 1); ; generation++ {
 		there, err := window.generation(ctx, generation)
 		if err != nil {
 			return credential.Found{}, err
 		}
-		if there == nil && generation >= published.record.Generation {
+		if there == nil && generation > published.record.Generation {
 			return found, nil
 		}
 		if there == nil {
-			continue // Somebody has removed one that is not in use any more.
+			continue // It was removed. There can be later ones.
 		}
 		if err := cmp.Or(there.owned(owner), there.holds(generation)); err != nil {
 			return credential.Found{}, err
@@ -153,6 +163,9 @@ func (s *Store) Read(ctx context.Context, name string, owner credential.Owner, f
 }
 
 // Publish writes the parameter for readers: it creates it with the tags, overwrites what is not the record, and leaves what is.
+//
+// SSM has no conditional write. It numbers the versions of a parameter, so Publish sees afterwards what another writer has written between its
+// look and its write. If that was a later generation, Publish puts it back and returns ErrSuperseded.
 func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
 	if err := check(name); err != nil {
 		return err
@@ -171,16 +184,74 @@ func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner
 		return err
 	}
 	record.Created = record.Created.UTC().Truncate(time.Second)
-	if there.wrong == "" && there.record == record {
+	switch {
+	case there.named() > record.Generation:
+		return fmt.Errorf("parameter %s has generation %d, not %d: %w", path, there.record.Generation, record.Generation, credential.ErrSuperseded)
+	case there.wrong == "" && there.record == record:
 		return nil
 	}
+	return s.replace(ctx, there, owner, record)
+}
+
+// replaceAttempts is how often replace writes when other writers write at the same time.
+const replaceAttempts = 10
+
+// replace overwrites a parameter that was looked at, and puts back a later generation that was written in between.
+func (s *Store) replace(ctx context.Context, there *parameter, owner credential.Owner, record credential.Record) error {
+	wanted, version := record, there.version
+	for range replaceAttempts {
+		written, err := s.overwrite(ctx, there.name, owner, wanted)
+		if err != nil {
+			return err
+		}
+		latest, err := s.latestBetween(ctx, there.name, owner, version, written)
+		if err != nil {
+			return err
+		}
+		if latest.Generation <= wanted.Generation {
+			if wanted != record {
+				return fmt.Errorf("parameter %s has generation %d, not %d: %w", there.name, wanted.Generation, record.Generation, credential.ErrSuperseded)
+			}
+			return nil
+		}
+		wanted, version = latest, written
+	}
+	return fmt.Errorf("parameter %s: many write it at the same time: %w", there.name, credential.ErrUnsettled)
+}
+
+// latestBetween returns the record of the latest generation in the versions of a parameter from one on that was looked at, before another. The first
+// is among them: if the parameter was deleted meanwhile, versions count from 1 again, and it is another.
+func (s *Store) latestBetween(ctx context.Context, path string, owner credential.Owner, before, after int64) (credential.Record, error) {
+	var latest credential.Record
+	if after <= before {
+		before = 1
+	}
+	for version := before; version < after; version++ {
+		there, err := s.one(ctx, fmt.Sprintf("%s:%d", path, version))
+		switch {
+		case err != nil:
+			return latest, err
+		case there == nil:
+			return latest, fmt.Errorf("parameter %s has no version %d: %w", path, version, credential.ErrUnsettled)
+		case there.owned(owner) == nil && there.named() > latest.Generation:
+			latest = there.record
+		}
+	}
+	return latest, nil
+}
+
+// overwrite writes a parameter that is there, and returns its version then.
+func (s *Store) overwrite(ctx context.Context, path string, owner credential.Owner, record credential.Record) (int64, error) {
 	request, err := s.request(path, owner, record)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	request.Overwrite = aws.Bool(true)
-	_, err = s.options.Client.PutParameter(ctx, request, s.options.Limits.writing)
-	return told("overwrite", path, err, record.Password)
+	written, err := s.options.Client.PutParameter(ctx, request, s.options.Limits.writing)
+	if err != nil {
+		return 0, told("overwrite", path, err, record.Password)
+	}
+	return written.Version, nil
 }
 
 // Delete looks at all parameters of the name first, and deletes none if one is another's.
@@ -241,6 +312,8 @@ func told(verb, path string, err error, password credential.Password) error {
 		err = fmt.Errorf("%w; allow it to the operator's role, on the parameter and on its KMS key", err)
 	case strings.HasPrefix(code, "KMS") || code == "InvalidKeyId":
 		err = fmt.Errorf("%w; the KMS key must be there, enabled, and allowed to the operator's role", err)
+	case code == "ParameterLimitExceeded":
+		err = fmt.Errorf("%w: %w; delete generations that are not used any more, or choose another tier", ErrQuota, err)
 	case strings.HasPrefix(code, "Throttling") || code == codeTooManyUpdates:
 		err = fmt.Errorf("%w; if it stays, lower the Limits, or have the account's throughput raised", err)
 	}

@@ -1,6 +1,7 @@
 package ssm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,12 +29,19 @@ type value struct {
 	Generation int       `json:"generation"`
 	Request    string    `json:"request"`
 	Created    time.Time `json:"created"`
+	// Overlap is a duration as text. Records of earlier releases have none.
+	Overlap string `json:"overlap,omitempty"`
 }
 
 // encode writes a record as a value.
 func encode(owner credential.Owner, record credential.Record) (string, error) {
+	overlap := ""
+	if record.Overlap != 0 {
+		overlap = max(record.Overlap, 0).String()
+	}
 	text, err := json.Marshal(value{ //nolint:gosec // the store is where the password belongs
 		version, owner.String(), record.Username, record.Password.Reveal(), record.Generation, record.Request, record.Created.UTC().Truncate(time.Second),
+		overlap,
 	})
 	if err != nil {
 		return "", errors.New("the record cannot be written as JSON")
@@ -50,13 +58,15 @@ type parameter struct {
 	name, mark string
 	record     credential.Record
 	changed    time.Time
+	// version counts what was written to it.
+	version int64
 	// wrong tells why it is no credential, if it is none.
 	wrong string
 }
 
 // decode reads a parameter. Whose it is is known even if it is no credential, if it says it.
 func decode(read types.Parameter) *parameter {
-	found := &parameter{name: aws.ToString(read.Name), changed: aws.ToTime(read.LastModifiedDate)}
+	found := &parameter{name: aws.ToString(read.Name), changed: aws.ToTime(read.LastModifiedDate), version: read.Version}
 	var holds value
 	// The error is not told: it may quote the value.
 	if err := json.Unmarshal([]byte(aws.ToString(read.Value)), &holds); err != nil {
@@ -67,18 +77,42 @@ func decode(read types.Parameter) *parameter {
 		Username: holds.Username, Password: credential.NewPassword(holds.Password), Generation: holds.Generation, Request: holds.Request,
 		Created: holds.Created,
 	}
+	var ok bool
+	found.record.Overlap, ok = overlapOf(holds.Overlap)
 	switch {
 	case found.wrong != "":
 	case read.Type != types.ParameterTypeSecureString:
 		found.wrong = fmt.Sprintf("is a %s and not a %s", read.Type, types.ParameterTypeSecureString)
 	case holds.V != version:
 		found.wrong = fmt.Sprintf("has the form v=%d, and this program knows v=%d", holds.V, version)
+	case !ok:
+		found.wrong = "has an overlap that is not a duration"
 	case holds.Username == "":
 		found.wrong = "has no username"
 	case holds.Password == "":
 		found.wrong = "has no password"
 	}
 	return found
+}
+
+// overlapOf returns the Record.Overlap in a value.
+func overlapOf(text string) (time.Duration, bool) {
+	if text == "" {
+		return 0, true
+	}
+	overlap, err := time.ParseDuration(text)
+	return cmp.Or(overlap, credential.NoOverlap), err == nil && overlap >= 0
+}
+
+// maxGeneration is more than there ever are: a copy that names a later one was not written by us.
+const maxGeneration = 1<<31 - 2
+
+// named is the generation that the copy for readers names; 0 if it is not a credential.
+func (p *parameter) named() int {
+	if p == nil || p.wrong != "" || p.record.Generation < 1 || p.record.Generation > maxGeneration {
+		return 0
+	}
+	return p.record.Generation
 }
 
 // owned tells that a parameter does not carry the owner's mark. Nothing there is not another's.

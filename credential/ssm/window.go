@@ -34,7 +34,7 @@ func (w *window) published(ctx context.Context, owner credential.Owner, from int
 	if err := found.owned(owner); err != nil {
 		return parameter{}, err
 	}
-	if found == nil || found.wrong != "" {
+	if found == nil || found.named() == 0 {
 		return parameter{}, nil
 	}
 	return *found, nil
@@ -91,7 +91,7 @@ func (s *Store) read(ctx context.Context, paths []string, into map[string]*param
 		into[missing] = nil
 	}
 	for _, found := range answer.Parameters {
-		into[aws.ToString(found.Name)] = decode(found)
+		into[aws.ToString(found.Name)+aws.ToString(found.Selector)] = decode(found)
 	}
 	for _, path := range paths {
 		if _, answered := into[path]; !answered {
