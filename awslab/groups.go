@@ -19,6 +19,7 @@ func (l *Lab) AddGroup(id string) {
 	defer l.mutex.Unlock()
 	id = strings.ToLower(id)
 	if _, there := l.groups[id].latest(); !there && id != "" {
+		l.attachable = append(l.attachable, id)
 		keep(l.groups, id, group{ID: id, Engine: "redis", Status: active, Users: []string{defaultUser}, Tags: map[string]string{}}, true)
 	}
 }
@@ -56,12 +57,17 @@ func (l *Lab) groupOutput(g group) groupOutput {
 	return made
 }
 
-// attached lists the caches that know the users of a group.
+// attached lists the caches that know the users of a group: the one cache, for the first of the groups that can be attached.
 func (l *Lab) attached(g group) []string {
-	if slices.Contains(l.options.Detached, g.ID) {
-		return nil
+	for _, id := range l.attachable {
+		if _, there := l.groups[id].latest(); there && !slices.Contains(l.options.Detached, id) {
+			if id == g.ID {
+				return []string{"lab"}
+			}
+			break
+		}
 	}
-	return []string{"lab"}
+	return nil
 }
 
 func (l *Lab) createGroup(c queryCall) (any, error) {
@@ -78,6 +84,7 @@ func (l *Lab) createGroup(c queryCall) (any, error) {
 		return nil, err
 	}
 	made.Adding = ids
+	l.attachable = append(l.attachable, id)
 	keep(l.groups, id, made, true)
 	l.after(l.options.Groups.Create, func() { l.regrouped(id) })
 	return l.groupOutput(l.group(id)), nil

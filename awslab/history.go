@@ -45,6 +45,17 @@ func (h *history[T]) asOf(lag time.Duration) (T, bool) {
 	return none, false
 }
 
+// find returns the last version that was there and is what is looked for.
+func (h *history[T]) find(is func(T) bool) (T, bool) {
+	for _, at := range slices.Backward(h.versions) {
+		if at.there && is(at.value) {
+			return at.value, true
+		}
+	}
+	var none T
+	return none, false
+}
+
 // keep adds a version to the history of a name.
 func keep[T any](all map[string]*history[T], name string, value T, there bool) {
 	if all[name] == nil {

@@ -17,6 +17,7 @@ import (
 const (
 	defaultUsers      = 1000
 	defaultGroupUsers = 100
+	defaultParameters = 10_000
 	defaultAccount    = "123456789012"
 	defaultRegion     = "eu-central-1"
 	maxPage           = 100
@@ -39,10 +40,13 @@ type Options struct {
 	RecreateAfter time.Duration
 	// MaxUsers is how many users there may be, 1000 if zero. MaxGroupUsers is how many may be in a group, 100 if zero.
 	MaxUsers, MaxGroupUsers int
+	// MaxParameters is how many parameters of the standard tier there may be, 10,000 if zero.
+	MaxParameters int
 	// Cache is the Redis onto which users are written when they are active and in a group. The user "default" never is. Without it
 	// nothing is written anywhere. Its logins must not be those of users of the Lab.
 	Cache redis.UniversalClient
-	// Detached are ids of groups that are attached to no cache, so that their users cannot log in. All others are attached to one.
+	// Detached are ids of groups that are attached to no cache, so that their users cannot log in. Of the others one is attached to the cache,
+	// the first one that is made: AWS takes one group for a cache.
 	Detached []string
 	// Account and Region are those in ARNs; 123456789012 and eu-central-1 if empty.
 	Account, Region string
@@ -56,6 +60,7 @@ type Lab struct {
 	deleted    map[string]time.Time // parameters, and when
 	users      map[string]*history[user]
 	groups     map[string]*history[group]
+	attachable []string // ids of groups, in the order in which they were made
 	faults     []planned
 	refuses    bool
 	journal    []Call
@@ -67,6 +72,7 @@ type Lab struct {
 func New(options Options) *Lab {
 	options.MaxUsers = cmp.Or(options.MaxUsers, defaultUsers)
 	options.MaxGroupUsers = cmp.Or(options.MaxGroupUsers, defaultGroupUsers)
+	options.MaxParameters = cmp.Or(options.MaxParameters, defaultParameters)
 	options.Account = cmp.Or(options.Account, defaultAccount)
 	options.Region = cmp.Or(options.Region, defaultRegion)
 	l := &Lab{

@@ -1,27 +1,37 @@
 package awslab
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // The limits of SSM, of the standard tier.
 const (
-	maxNames      = 10
-	maxValue      = 4096
-	maxName       = 1011
-	maxLevels     = 15
-	secureString  = "SecureString"
-	maxParameters = 10_000
+	maxNames     = 10
+	maxValue     = 4096
+	maxName      = 1011
+	maxLevels    = 15
+	secureString = "SecureString"
+)
+
+// The tiers of parameters. Which default an account has is a setting of it: here it is the standard tier.
+const (
+	standardTier    = "Standard"
+	advancedTier    = "Advanced"
+	intelligentTier = "Intelligent-Tiering"
+	maxAdvanced     = 100_000
 )
 
 // parameter is one version of a parameter. Its value is the only thing of the Lab that is kept as it came, for it has to be given back.
 type parameter struct {
 	name, value, kind string
-	key               string
+	key, tier         string
 	version           int64
 	changed           time.Time
 	tags              map[string]string
@@ -36,11 +46,15 @@ type parameterInput struct {
 	Tags                     []tag
 	TagKeys                  []string
 	ResourceType, ResourceID string
+	Path, NextToken, Tier    string
+	Recursive                bool
+	MaxResults               int
 }
 
 // parameterOutput is a parameter in an answer.
 type parameterOutput struct {
 	ARN, Name, Type, Value, DataType string
+	Selector                         string `json:",omitempty"`
 	Version                          int64
 	LastModifiedDate                 float64
 }
@@ -53,6 +67,8 @@ func (l *Lab) ssm(action string, in parameterInput) (any, error) {
 		return l.getParameter(in)
 	case "GetParameters":
 		return l.getParameters(in)
+	case "GetParametersByPath":
+		return l.getParametersByPath(in)
 	case "DeleteParameter":
 		if !l.deleteParameter(in.Name) {
 			return nil, notFound(in.Name)
@@ -82,10 +98,12 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 		return nil, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
 	case !there && in.Type == "":
 		return nil, refuse("ValidationException", "A parameter type is required when you create a parameter.")
-	case !there && len(l.parameters) >= maxParameters:
-		return nil, refuse("ParameterLimitExceeded", fmt.Sprintf("You have exceeded the number of parameters, %d.", maxParameters))
 	case !there:
-		found = parameter{name: in.Name, kind: in.Type, tags: map[string]string{}}
+		tier, err := l.tier(in.Tier)
+		if err != nil {
+			return nil, err
+		}
+		found = parameter{name: in.Name, kind: in.Type, tier: tier, tags: map[string]string{}}
 		for _, given := range in.Tags {
 			found.tags[given.Key] = given.Value
 		}
@@ -96,7 +114,28 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 	return struct {
 		Version int64
 		Tier    string
-	}{found.version, "Standard"}, nil
+	}{found.version, found.tier}, nil
+}
+
+// tier is the tier of a new parameter, of which there must be room.
+func (l *Lab) tier(asked string) (string, error) {
+	counts := map[string]int{}
+	for _, all := range l.parameters {
+		if found, there := all.latest(); there {
+			counts[found.tier]++
+		}
+	}
+	tier, limit := standardTier, l.options.MaxParameters
+	switch {
+	case asked == advancedTier, asked == intelligentTier && counts[standardTier] >= limit:
+		tier, limit = advancedTier, maxAdvanced
+	case asked != "" && asked != standardTier && asked != intelligentTier:
+		return "", refuse("ValidationException", "The tier must be Standard, Advanced or Intelligent-Tiering.")
+	}
+	if counts[tier] >= limit {
+		return "", refuse("ParameterLimitExceeded", fmt.Sprintf("You have exceeded the number of parameters of the tier %s, %d.", tier, limit))
+	}
+	return tier, nil
 }
 
 // checkParameter holds the rules for what is put.
@@ -137,8 +176,17 @@ func checkName(name string) error {
 }
 
 // read is what a read sees of a parameter. Without decryption a SecureString is not readable.
+// A name can have a version behind a colon.
 func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint:revive // as in the request
+	name, selected, selects := strings.Cut(name, ":")
 	found, there := l.parameters[name].asOf(l.options.ReadLag)
+	if there && selects {
+		last := found.version
+		found, there = l.parameters[name].find(func(one parameter) bool {
+			return one.version <= last && strconv.FormatInt(one.version, 10) == selected
+		})
+		selected = ":" + selected
+	}
 	if !there {
 		return parameterOutput{}, false
 	}
@@ -147,7 +195,7 @@ func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint
 		value = "AQICAHencrypted"
 	}
 	return parameterOutput{
-		ARN: l.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")), Name: name, Type: found.kind, Value: value, DataType: "text",
+		ARN: l.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")), Name: name, Type: found.kind, Value: value, DataType: "text", Selector: selected,
 		Version: found.version, LastModifiedDate: float64(found.changed.UnixMilli()) / 1000,
 	}, true
 }
@@ -184,6 +232,32 @@ func checkNames(names []string) error {
 			"Member must have length less than or equal to %d and greater than or equal to 1", maxNames))
 	}
 	return nil
+}
+
+// getParametersByPath answers with a page of what reads see below a path. The token of the next page is the name that it begins with.
+func (l *Lab) getParametersByPath(in parameterInput) (any, error) {
+	size := cmp.Or(in.MaxResults, maxNames)
+	if !strings.HasPrefix(in.Path, "/") || size < 1 || size > maxNames {
+		return nil, refuse("ValidationException", fmt.Sprintf("The parameter path must begin with a slash, and MaxResults must be from 1 to %d.", maxNames))
+	}
+	folder := strings.TrimSuffix(in.Path, "/") + "/"
+	answer := struct {
+		Parameters []parameterOutput
+		NextToken  string `json:",omitempty"`
+	}{}
+	for _, name := range slices.Sorted(maps.Keys(l.parameters)) {
+		below, is := strings.CutPrefix(name, folder)
+		found, there := l.read(name, in.WithDecryption)
+		if !is || !there || name < in.NextToken || strings.Contains(below, "/") && !in.Recursive {
+			continue
+		}
+		if len(answer.Parameters) == size {
+			answer.NextToken = name
+			break
+		}
+		answer.Parameters = append(answer.Parameters, found)
+	}
+	return answer, nil
 }
 
 func (l *Lab) deleteParameter(name string) bool {

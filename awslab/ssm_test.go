@@ -53,6 +53,13 @@ func TestParametersAreMadeOnceReadAndDeleted(t *testing.T) {
 	if changed.Version != 2 {
 		t.Errorf("the version is %d after an overwrite, want 2", changed.Version)
 	}
+	for selector, want := range map[string]string{":1": "first", ":2": "third", "": "third"} {
+		got, err := w.parameters.GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"/lab/app/db" + selector}, WithDecryption: aws.Bool(true)})
+		w.says(err, "")
+		if len(got.Parameters) != 1 || *got.Parameters[0].Name != "/lab/app/db" || aws.ToString(got.Parameters[0].Selector) != selector || *got.Parameters[0].Value != want {
+			t.Errorf("with the selector %q: %+v", selector, got)
+		}
+	}
 	_, err = w.parameters.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String("/lab/app/db")})
 	w.says(err, "")
 	_, err = w.parameters.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String("/lab/app/db")})

@@ -66,7 +66,7 @@ func (jsonCall) service() string  { return "ssm" }
 func (c jsonCall) action() string { return c.named }
 
 func (c jsonCall) resource() string {
-	for _, name := range []string{c.input.Name, c.input.ResourceID} {
+	for _, name := range []string{c.input.Name, c.input.ResourceID, c.input.Path} {
 		if name != "" {
 			return name
 		}
