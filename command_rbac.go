@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,8 +70,13 @@ func (op *Operator) roles(flags rbacFlags) ([]any, error) {
 		rights.ClusterWide, rights.Served = append(rights.ClusterWide, rights.Served...), nil
 	}
 	made.everywhere(rights.ClusterWide)
+	narrow := map[string][]rbacv1.PolicyRule{}
+	maps.Copy(narrow, rights.In)
 	for _, namespace := range rights.Namespaces.Names() {
-		made.in(namespace, made.name, rights.Served)
+		narrow[namespace] = append(slices.Clone(rights.Served), narrow[namespace]...)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(narrow)) {
+		made.in(namespace, made.name, narrow[namespace])
 	}
 	made.in(made.home, made.name+"-state", rights.AtHome)
 	return made.roles, nil

@@ -56,6 +56,32 @@ func TestRolesArePrinted(t *testing.T) {
 	}
 }
 
+// Rights in one namespace are a Role there: the ClusterRole does not have them. What is served in that namespace is in the same Role.
+func TestRightsInOneNamespaceAreARoleThere(t *testing.T) {
+	op := New("nodes.example.com", Access(&corev1.Pod{}, "list"), AccessIn("a", &corev1.Secret{}, "get"), AccessIn("", &corev1.Secret{}, "update"))
+	For[corev1.Node](op).OnCreate("nothing", func(context.Context, *Change[corev1.Node]) error { return nil })
+	state := "Role s/n-state: update secrets, get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases"
+	for namespaces, want := range map[string][]string{
+		"": {
+			"ClusterRole n: get list watch patch nodes, patch nodes/status, list pods, create patch events",
+			"ClusterRoleBinding n", "Role a/n: get secrets", "RoleBinding a/n", state, "RoleBinding s/n-state",
+		},
+		"--namespace=a": {
+			"ClusterRole n: get list watch patch nodes, patch nodes/status",
+			"ClusterRoleBinding n", "Role a/n: list pods, create patch events, get secrets", "RoleBinding a/n", state, "RoleBinding s/n-state",
+		},
+	} {
+		var out, failures bytes.Buffer
+		args := append([]string{"rbac", "--name=n", "--state-namespace=s"}, strings.Fields(namespaces)...)
+		if code := op.command(t.Context(), args, &out, &failures); code != exitStopped {
+			t.Fatalf("exit code %d: %s", code, &failures)
+		}
+		if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s prints\n%s\nwant\n%s", namespaces, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
 // told says in a line what each role gives.
 func told(t *testing.T, manifests string) []string {
 	t.Helper()
@@ -85,10 +111,10 @@ func told(t *testing.T, manifests string) []string {
 // Rights to what nobody knows are a registration mistake.
 func TestRightsToAnUnknownKindAreAMistake(t *testing.T) {
 	type unknown struct{ corev1.Pod }
-	op := New("unknown.example.com", Access(&unknown{}, "get"), Access(nil), Access(&corev1.Pod{}))
+	op := New("unknown.example.com", Access(&unknown{}, "get"), Access(nil), Access(&corev1.Pod{}), AccessIn("a", nil))
 	For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
 	err := op.check()
-	for _, part := range []string{"option Access of *einmal.unknown", "einmal.Scheme", "give an object of the kind, and the verbs"} {
+	for _, part := range []string{"option Access of *einmal.unknown", "einmal.Scheme", "option Access: give an object of the kind, and the verbs", "option AccessIn: give"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the mistake does not say %q: %v", part, err)
 		}

@@ -37,9 +37,6 @@ const (
 	flushWindow     = 500 * time.Millisecond
 )
 
-// stopMargin is what a manager gets beyond the grace of handlers, to stop its own parts.
-const stopMargin = 3 * time.Second
-
 // Operator is a set of handlers with one identity.
 type Operator struct {
 	settings engine.Settings
@@ -126,8 +123,8 @@ func podNamespace() string {
 
 // SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
 // manager and follows its leader election. Build the manager with CacheOptions; its scheme must hold the handled
-// types. The operator's readiness is added to the manager's, and its probes to the manager's health. Give the manager a GracefulShutdownTimeout above the
-// option Grace. All registration mistakes come back as one joined error.
+// types. The operator's readiness is added to the manager's, and its probes to the manager's health. Give the manager a GracefulShutdownTimeout at
+// least three seconds above the option Grace. All registration mistakes come back as one joined error.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	driver, err := op.setUp(mgr)
 	if err != nil {
@@ -224,6 +221,7 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 	if err != nil {
 		return err
 	}
+	driver.Election.Alone = !options.LeaderElection
 	if err := op.serveHealth(ctx, mgr, driver, options.HealthAddress); err != nil {
 		return err
 	}
@@ -241,7 +239,7 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	if err := op.follow(config); err != nil {
 		return nil, err
 	}
-	stop := op.settings.Grace + stopMargin
+	stop := op.settings.Grace + engine.StopMargin
 	managed := ctrl.Options{
 		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},

@@ -73,7 +73,8 @@ func Workers(n int) Option {
 }
 
 // Grace is an option of New: how long running handlers may go on after the operator is told to stop, before their
-// context ends. The default is 25 seconds, which fits into a pod's usual 30.
+// context ends. What they return within three seconds after that is still saved. The default is 25 seconds, which fits into a
+// pod's usual 30.
 func Grace(d time.Duration) Option {
 	return Option{name: "Grace", operator: func(op *Operator) error {
 		if d < 0 {
@@ -118,7 +119,8 @@ func StateNamespace(name string) Option {
 }
 
 // ClockMargin is an option of New: how old an object must be before a watermark passes it. It must exceed the time by
-// which clocks differ and watches lag. The default is ten minutes.
+// which clocks differ and watches lag. It need not exceed the time that objects wait in the queue or that handlers take. The
+// default is ten minutes.
 func ClockMargin(d time.Duration) Option {
 	return Option{name: "ClockMargin", operator: func(op *Operator) error {
 		if d < 0 {
@@ -172,7 +174,7 @@ func SaveFirst() Option {
 }
 
 // CountCrashes is an option of a handler: each attempt is written down before it is made, so that one which ends the
-// process counts, and is backed off from. It costs one write for each attempt.
+// process counts, and is backed off from. If it cannot be written down, the attempt does not begin and does not count. It costs one write for each attempt.
 func CountCrashes() Option {
 	return Option{name: "CountCrashes", handler: func(settings *handlerSettings) error {
 		settings.countCrashes = true

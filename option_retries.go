@@ -73,7 +73,8 @@ func Backoff(first, most time.Duration) Option {
 }
 
 // FormerlyKnownAs is an option of a handler: ids that it had in earlier releases. What is recorded under them, such as
-// attempts that were made and creations that are open, goes on under the new id. Keep the option until every object has
+// attempts that were made and creations that are open, goes on under the new id, and after a roll-back under the old one. Keep the
+// option until every object has
 // been written since; an old id that is declared again, or by two handlers, is a registration mistake.
 func FormerlyKnownAs(ids ...string) Option {
 	return Option{name: "FormerlyKnownAs", handler: func(settings *handlerSettings) error {

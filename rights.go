@@ -22,6 +22,9 @@ import (
 type access struct {
 	object client.Object
 	verbs  []string
+	// narrow says that the rights hold in one namespace; "" is the one where the operator keeps its own state.
+	narrow    bool
+	namespace string
 }
 
 // Access is an option of New: handlers ask the API server for objects of this kind, with these verbs of RBAC (get, list,
@@ -33,7 +36,19 @@ func Access(object client.Object, verbs ...string) Option {
 		if object == nil || len(verbs) == 0 {
 			return fmt.Errorf("option Access: give an object of the kind, and the verbs, such as get")
 		}
-		op.access = append(op.access, access{object, verbs})
+		op.access = append(op.access, access{object: object, verbs: verbs})
+		return nil
+	}}
+}
+
+// AccessIn is an option of New: like Access, but the rights hold in one namespace. The verb rbac prints a Role for that namespace, so that the
+// operator cannot read such objects elsewhere. The namespace "" is the one where the operator keeps its own state, next to its ServiceAccount.
+func AccessIn(namespace string, object client.Object, verbs ...string) Option {
+	return Option{name: "AccessIn", operator: func(op *Operator) error {
+		if object == nil || len(verbs) == 0 {
+			return fmt.Errorf("option AccessIn: give an object of the kind, and the verbs, such as get")
+		}
+		op.access = append(op.access, access{object: object, verbs: verbs, narrow: true, namespace: namespace})
 		return nil
 	}}
 }
@@ -87,24 +102,36 @@ func (op *Operator) rights(served filter.Namespaces) (engine.Rights, error) {
 	if !served.All() && !served.Fixed() {
 		rights.Allow(engine.ClusterWide, rule("", "namespaces", "list", "watch"))
 	}
+	if err := op.allowAccess(&rights, definitions); err != nil {
+		return rights, err
+	}
+	rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
+	rights.AtHome = append(rights.AtHome, op.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
+		op.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))
+	return rights, nil
+}
+
+// allowAccess adds what the options Access and AccessIn ask for.
+func (op *Operator) allowAccess(rights *engine.Rights, definitions map[schema.GroupKind]resource) error {
 	for _, asked := range op.access {
 		gvk, err := apiutil.GVKForObject(asked.object, op.scheme)
 		if err != nil {
-			return rights, fmt.Errorf("option Access of %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", asked.object, err)
+			return fmt.Errorf("option Access of %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", asked.object, err)
 		}
 		known, found := definitions[gvk.GroupKind()]
 		if !found {
 			known = guess(gvk, reflect.TypeOf(asked.object).Elem())
 		}
 		for _, allowed := range asked.rules(gvk.Group, known.plural) {
-			rights.Allow(known.where(), allowed)
+			if asked.narrow {
+				rights.AllowIn(asked.namespace, allowed)
+			} else {
+				rights.Allow(known.where(), allowed)
+			}
 			rights.Asked = append(rights.Asked, allowed)
 		}
 	}
-	rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
-	rights.AtHome = append(rights.AtHome, op.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
-		op.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))
-	return rights, nil
+	return nil
 }
 
 // allowKind adds what it takes to handle a kind.

@@ -41,6 +41,9 @@ func TestWhatTheRolesDoNotGiveIsRefused(t *testing.T) {
 	if said := asking(einmal.Access(&corev1.Namespace{}, "get")); said != "" {
 		t.Errorf("with the right it is told: %s", said)
 	}
+	if said := asking(einmal.AccessIn("default", &corev1.Namespace{}, "get")); !strings.Contains(said, "forbidden") {
+		t.Errorf("with the right in a namespace it is told: %s", said)
+	}
 	if said := asking(einmal.Access(&corev1.Namespace{}, "list")); !strings.Contains(said, "forbidden") {
 		t.Errorf("with another verb it is told: %s", said)
 	}

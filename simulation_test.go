@@ -99,7 +99,7 @@ func newTestOperator(tb testing.TB) *einmal.Operator {
 	tb.Helper()
 	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
 		einmal.Applies(&corev1.ConfigMap{}),
-		einmal.Access(&Widget{}, "update/status")) // Nobody does so but a bug that is planted: TestPlantedBugsAreFound.
+		einmal.Access(&Widget{}, "update/status")) // Only a mutant does this: TestMutantsAreKilled.
 }
 
 // declareWidgets declares the kind with records in the status.

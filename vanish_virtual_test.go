@@ -123,3 +123,32 @@ func TestAReplicaThatWaitsLetsGoOfAKindThatVanishes(t *testing.T) {
 		Kind: simulation.CrashAfter, At: simulation.Point{What: "patch widgets." + testGroup + " default/before status", N: 1},
 	})
 }
+
+// A slow handler writes nothing into an object that was deleted and re-created while it ran (scenario 20).
+func TestALateWriteDoesNotLandOnAReCreatedObject(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).OnCreate("slow", func(_ context.Context, c *einmal.Change[Widget]) error {
+				<-time.After(10 * time.Second)
+				c.Object.Status.Phase = c.Object.Spec.Color
+				return nil
+			})
+			return op
+		})
+		made := func(color string) *Widget {
+			return &Widget{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "default"}, Spec: WidgetSpec{Color: color}}
+		}
+		w.Create(made("red"))
+		w.Advance(5 * time.Second)
+		w.Delete(made("red"))
+		w.Create(made("blue"))
+		for _, phase := range []string{"", "blue"} {
+			w.Advance(8 * time.Second)
+			found := made("")
+			if w.Get(found); found.Status.Phase != phase {
+				w.Errorf("the phase is %q, want %q: the handler of the old object wrote into the new one", found.Status.Phase, phase)
+			}
+		}
+	})
+}

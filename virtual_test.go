@@ -37,15 +37,20 @@ func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use 
 	if err != nil {
 		t.Fatal(err)
 	}
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
+	virtuallyMade(t, log, func() simulation.Operator {
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
+			einmal.Applies(&corev1.ConfigMap{}), einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
+		declare(op)
+		return op
+	}, use, faults...)
+}
+
+// virtuallyMade is virtually for an operator that the test makes itself.
+func virtuallyMade(t *testing.T, log io.Writer, made func() simulation.Operator, use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		gadget := &unstructured.Unstructured{}
-		gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
-		made := func() simulation.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
-				einmal.Applies(&corev1.ConfigMap{}), einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
-			declare(op)
-			return op
-		}
 		w, err := simulation.New(simulation.Setup{
 			Schedule:    faults,
 			Definitions: &simulation.Definitions{},

@@ -17,7 +17,8 @@ const (
 	// Crashes: the process ends before a request or effect, or after it with the answer lost. Another one starts at once,
 	// or five minutes later.
 	Crashes Dimension = "crashes"
-	// Answers: a request is refused, or its answer is lost, and the process goes on.
+	// Answers: a request is refused (500, 403, or 404 for a reason that is not the object's), or its answer is lost, and the process
+	// goes on.
 	Answers Dimension = "answers"
 	// Outages: nothing reaches the API server for two minutes, and watches break.
 	Outages Dimension = "outages"
@@ -27,7 +28,8 @@ const (
 	StaleCache Dimension = "stale cache"
 	// OtherWriters: somebody else writes the object just before the operator does.
 	OtherWriters Dimension = "other writers"
-	// Wipes: annotations, finalizers and records of the operator are taken away, while it runs and while it is down.
+	// Wipes: annotations, finalizers and records of the operator are taken away, while it runs and while it is down; or the records are
+	// replaced by other text while it runs.
 	Wipes Dimension = "wipes"
 	// Replicas: a second replica of the operator runs beside the first.
 	Replicas Dimension = "replicas"
@@ -56,7 +58,10 @@ func atPoints() []trouble {
 		{Crashes, simulation.CrashThenDown},
 		{Answers, simulation.AnswerLost},
 		{Answers, simulation.Refused},
+		{Answers, simulation.Forbidden},
+		{Answers, simulation.NotServed},
 		{Wipes, simulation.BookkeepingWiped},
+		{Wipes, simulation.RecordReplaced},
 		{Wipes, simulation.CrashThenWiped},
 		{OtherWriters, simulation.AnotherWriter},
 		{Outages, simulation.Unreachable},
@@ -114,7 +119,7 @@ func (s settings) singles(clean result) []simulation.Schedule {
 	}
 	for _, fault := range atPoints() {
 		for _, at := range clean.points {
-			if fault.kind != simulation.AnotherWriter || !strings.HasPrefix(at.What, "get ") {
+			if fault.happensAt(at) {
 				add(fault, at)
 			}
 		}
@@ -129,6 +134,21 @@ func (s settings) singles(clean result) []simulation.Schedule {
 		}
 	}
 	return all
+}
+
+// happensAt reports whether the fault means something at a point. What others write matters before a write, and an effect outside of the
+// cluster is answered by no API server.
+func (t trouble) happensAt(at simulation.Point) bool {
+	switch t.kind {
+	case simulation.AnotherWriter:
+		return !strings.HasPrefix(at.What, "get ")
+	case simulation.RecordReplaced:
+		return strings.HasPrefix(at.What, "patch ")
+	case simulation.Forbidden, simulation.NotServed:
+		return !strings.HasPrefix(at.What, "effect ")
+	default:
+		return true
+	}
 }
 
 // takeovers lists the crashes after which a second replica takes over.

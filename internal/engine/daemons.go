@@ -59,11 +59,11 @@ func (p *pass) startDaemons() {
 			memo: p.memos.of(p.memory.uid)(), stopping: make(chan struct{}), left: make(chan struct{}),
 			run: handler.Run{
 				Declaration: declared, Reason: declared.Verb, Attempt: 1, Started: time.Now(),
-				MaybeRepeated: p.memory.inherited || p.memory.begun[declared.ID],
+				MaybeRepeated: p.memory.inherited || p.memory.started[declared.ID],
 			},
 		}
 		if d.newest = d.began; p.daemons.add(d) {
-			p.memory.begun[declared.ID] = true
+			p.memory.started[declared.ID] = true
 			go d.live()
 		}
 	}
@@ -134,6 +134,7 @@ func (p *pass) deliver(ctx context.Context, handed handedIn) error {
 func (w *work) answer(written object.Body, err error) {
 	if w.answered != nil {
 		w.answered(written, err)
+		w.answered = nil
 	}
 }
 

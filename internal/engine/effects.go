@@ -49,24 +49,19 @@ func (p *pass) effects(run handler.Run) effects {
 		about:      p.kind.GVK.Kind + " " + p.key.String(),
 		annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
 		name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
-		words:      run.Words, stored: p.stored != "", repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted,
+		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted,
 	}
 }
 
 // known is the text of the record that this pass goes on from: the stored one, or the one that is to be put back.
-func (p *pass) known() string {
-	if p.stored != "" {
-		return p.stored
-	}
-	return p.memory.record
-}
+func (p *pass) known() string { return p.memory.record }
 
 // Effect is how an effect stands.
 func (s *Steps) Effect(id string) record.Found {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := record.Found{Now: time.Now(), Stored: s.effects.stored, Repeated: s.effects.repeated, Doubted: s.effects.doubted}
-	if found.Intent = s.done[id].Intent; found.Intent != nil {
+	if found.Intent = s.done[id].Intent; found.Intent != nil { // mutant: intent-forgotten
 		found.Word = s.effects.words[found.Intent.Token]
 	}
 	return found
@@ -85,7 +80,7 @@ func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name
 	}
 	s.mu.Unlock()
 	if err == nil {
-		notify(s.declared)
+		notify(s.declared) // mutant: effect-before-intent
 		select {
 		case err = <-answer:
 		case <-ctx.Done():

@@ -42,8 +42,10 @@ type keeper struct {
 	log        *slog.Logger
 	// told are the fields that the API server was reported to drop or change.
 	told sync.Map
-	// stop ends when nothing is to be handled any more, end when the operator is told to stop.
+	// stop ends when nothing is to be handled any more, end when the operator is told to stop. The grace period is over when
+	// attempts ends.
 	stop, end <-chan struct{}
+	attempts  context.Context //nolint:containedctx // It is the life of all attempts.
 	// election decides whether this replica may act. It began to do so at begun.
 	election Election
 	begun    time.Time
@@ -68,6 +70,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *ke
 	k.hub = o.hubs[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
+		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
 		ledger: kube.Ledger{
 			Client: o.Live, Owner: o.Settings.Identity,
@@ -97,6 +100,9 @@ func (k *keeper) typeHasRoom() bool {
 func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := k.detached(ctx)
 	defer cancel()
+	// Only the first pass of an object of the first list waits behind live changes.
+	normal := 0 // mutant: low-priority-stays
+	k.startup.begin(request.NamespacedName)
 	waiting := k.inbox.take(request.NamespacedName)
 	if k.own(request.NamespacedName) {
 		k.startup.passed(request.NamespacedName)
@@ -112,35 +118,12 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 			log = log.With("stack", string(panicked.Stack))
 		}
 		log.Error("the object could not be handled; it is tried again")
-		return reconcile.Result{}, err
+		return reconcile.Result{Priority: &normal}, err
 	}
-	k.startup.passed(request.NamespacedName)
 	if wake.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond)}, nil
-}
-
-// detached gives handlers a context of their own: it ends only when the grace period after the stop is over, but at once
-// where another replica may act.
-func (k *keeper) detached(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	release := context.AfterFunc(parent, func() {
-		if k.election.lost() {
-			cancel()
-		}
-		timer := time.NewTimer(k.settings.Grace)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		release()
-		cancel()
-	}
+	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond), Priority: &normal}, nil
 }
 
 // stopping tells whether no handler may begin any more.

@@ -29,14 +29,16 @@ func (p *pass) tellLost() {
 // lookCloser reads the object live where the condition of a lost record, or the end of one, is to be written: the
 // handlers' type need not have conditions, and those of others must stay. So it does where a related object is gone: it may
 // have gone with this one, and the cache tells of that later. And before the first handler runs where another replica may
-// have run it, and the cache does not show that yet.
+// have run it, and the cache does not show that yet. And where the handlers' type drops a record that an earlier release has kept
+// in the status.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
 	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
 	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
-	doubted := p.memory.inherited && p.doubtful() && len(p.plan.Runs) > 0
-	if p.exact || !conditions && !doubted && !p.bereft() && !p.unknown() {
+	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
+	hidden := p.hidesRecords && p.record == nil // mutant: hidden-record
+	if p.exact || !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)
@@ -46,6 +48,7 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	if err := p.openRaw(live); err != nil {
 		return err
 	}
+	p.memory.doubted = false
 	return p.decide()
 }
 

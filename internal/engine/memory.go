@@ -10,6 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // memory is what this process knows of one object beside its stored record. Passes of one object never overlap, so it
@@ -23,10 +24,14 @@ type memory struct {
 	newest   string
 	patience time.Time
 	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
-	// somebody else wrote before us, and as new as our answer.
-	over bool
+	// somebody else wrote before us, and as new as our answer. A version newer than newest refutes it, and so does a live read at
+	// recheck, which is zero where our own write has ended the object.
+	over    bool
+	recheck time.Time
 	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
 	inherited, older bool
+	// doubted: another replica may have written what the cache does not show. A live read ends that.
+	doubted bool
 	// resumed are the resume handlers that are finished in this process.
 	resumed map[string]bool
 	// waits are times to wait for that are newer than the record's, by handler.
@@ -35,19 +40,28 @@ type memory struct {
 	levels map[string]record.Entry
 	// clocks is how timers stand in this process.
 	clocks map[string]handler.Clock
-	// begun are the daemons that this process has started once.
-	begun map[string]bool
-	// ours is the version that our last write has made. contest looks into the writes of others between ours; until quiet
-	// the object is left alone.
-	ours    string
-	contest *patch.Contest
-	quiet   time.Time
+	// started are the daemons that this process has started once.
+	started map[string]bool
+	// unbegun are, by handler, attempts that were counted in the record, or were to be, and did not begin.
+	unbegun map[string]unbegun
+	// ours is the version that our last write has made. contest detects writes that go on and on; until quiet the object is
+	// left alone, unless something beside the conflict has changed since left and answers.
+	ours          string
+	contest       *patch.Contest
+	quiet         time.Time
+	left, answers object.Body
 	// deletionTold: what the deletion has superseded was told. releaseTold is the newest value of the annotation that
 	// releases objects of which was told that it names nobody.
 	deletionTold bool
 	releaseTold  string
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
+}
+
+// refutedBy reports whether an object that counts as gone is to be read again: the cache shows a version that is newer than all that is
+// known, or enough time has passed since the API server said that it does not exist.
+func (m *memory) refutedBy(shown string, now time.Time) bool {
+	return shown != m.newest && kube.Older(m.newest, shown) || !m.recheck.IsZero() && !now.Before(m.recheck)
 }
 
 // memories holds the memory of every object of one kind.
@@ -67,7 +81,7 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	}
 	found = &memory{
 		uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{},
-		clocks: map[string]handler.Clock{}, begun: map[string]bool{},
+		clocks: map[string]handler.Clock{}, started: map[string]bool{}, unbegun: map[string]unbegun{},
 	}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -18,7 +19,7 @@ func (k *keeper) count(run handler.Run, outcome record.Outcome, took time.Durati
 
 // notePending tells the metrics whether some handler is not finished with the object, after what was done.
 func (p *pass) notePending(done *work) {
-	if p.plan.Cause != cause.Free && !done.record.Deleted && (open(done.record.Handlers) || open(p.memory.levels) || p.retries()) {
+	if p.plan.Cause != cause.Free && !done.record.Deleted && (p.openIn(done.record.Handlers) || p.openIn(p.memory.levels) || p.retries()) {
 		p.meter.Pending(p.key.String())
 		return
 	}
@@ -35,11 +36,10 @@ func (p *pass) retries() bool {
 	return false
 }
 
-func open(entries map[string]record.Entry) bool {
-	for _, entry := range entries {
-		if entry.Outcome.Open() {
-			return true
-		}
-	}
-	return false
+// openIn reports whether an entry of a declared handler is open. A record can have entries of handlers of other releases.
+func (p *pass) openIn(entries map[string]record.Entry) bool {
+	return slices.ContainsFunc(p.pure.Handlers, func(declared handler.Declaration) bool {
+		entry, has := entries[declared.ID]
+		return has && entry.Outcome.Open()
+	})
 }

@@ -137,6 +137,8 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	}
 	k.equip(call, about)
 	begun := time.Now()
+	ctx, cancel := k.attempting(ctx)
+	defer cancel()
 	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.Deadline, func(ctx context.Context) error {
 		return observer.Call(ctx, call)
 	})

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -23,6 +24,12 @@ const patience = 5 * time.Second
 
 // errUnseen tells that the cache does not have the object any more.
 var errUnseen = fmt.Errorf("it is not in the cache: %w", kube.ErrGone)
+
+// errOver tells that the object counts as gone, although the cache shows it.
+var errOver = errors.New("the object counts as gone")
+
+// goneRecheck is how long an object counts as gone because of a 404 before it is read again, if the cache still shows it.
+const goneRecheck = time.Minute
 
 // indexLag is when a pass looks again that would be ahead of an index of its kind.
 const indexLag = 5 * time.Millisecond
@@ -41,10 +48,20 @@ type pass struct {
 	// composed is the version that the documents being sent were made for. When a second one is refused after the first was
 	// written, the object has changed since: it need not be the content that is refused.
 	composed string
-	// record is the usable one, if any; stored is the text that the preferred carrier holds.
-	record *record.Record
-	stored string
-	plan   handler.Plan
+	// planned is the version that the plan was made for.
+	planned string
+	// record is the usable one, if any; stored is the text that the preferred carrier holds. inPlace: the record was read from
+	// that text. remembered: the object has no usable record, and this process remembers one.
+	record              *record.Record
+	stored              string
+	inPlace, remembered bool
+	plan                handler.Plan
+	// shown is the version that the cache shows.
+	shown string
+	// brake is until when conflicting writers hold the object back; zero for not at all. counted: this pass is counted as one
+	// write in a conflict. chained: its handlers run because of our own last write.
+	brake            time.Time
+	counted, chained bool
 }
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
@@ -52,11 +69,32 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 	p := &pass{keeper: k, shape: k.shapes.now(), key: key, log: k.log.With("object", key.String())}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
-		p.gone(!errors.Is(err, errUnseen))
+		if errors.Is(err, errUnseen) {
+			p.gone()
+		} else {
+			p.goneButShown()
+		}
+		p.startup.passed(key)
 		return time.Time{}, nil
 	}
-	if err != nil || !wait.IsZero() || p.memory.over {
-		return wait, err
+	if errors.Is(err, errOver) {
+		p.startup.passed(key)
+		return wait, nil
+	}
+	if err != nil || !wait.IsZero() { // The first pass of the object is still to come.
+		return wait, err // mutant: waiting-is-a-pass
+	}
+	wake, err := p.look(ctx)
+	if err == nil {
+		p.startup.passed(key)
+	}
+	return wake, err
+}
+
+// look decides what to do with the object that was read, and does it. It returns when to look again.
+func (p *pass) look(ctx context.Context) (time.Time, error) {
+	if p.memory.over {
+		return time.Time{}, nil
 	}
 	undecided := p.decide()
 	if unsaved := p.memory.unsaved; unsaved != nil {
@@ -66,37 +104,35 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		return time.Time{}, undecided
 	}
 	p.stopDaemons()
-	until := p.contested()
-	if handed, is := p.daemons.take(p.key, p.memory.uid, until.IsZero()); is {
+	p.brake = p.contested()
+	if handed, is := p.daemons.take(p.key, p.memory.uid, p.brake.IsZero()); is {
 		return time.Now(), p.deliver(ctx, handed)
 	}
 	if p.passesBy() {
 		p.meter.Settled(p.key.String())
 		return time.Time{}, nil
 	}
-	if !until.IsZero() {
-		return until, nil
-	}
-	return p.act(ctx)
+	return p.actUnlessHeld(ctx)
 }
 
 // act does what is planned. It returns when to look again.
 func (p *pass) act(ctx context.Context) (time.Time, error) {
 	if err := p.lookCloser(ctx); errors.Is(err, kube.ErrGone) {
-		p.gone(true)
+		p.goneButShown()
 		return time.Time{}, nil
 	} else if err != nil {
 		return time.Time{}, err
 	}
 	p.tellCause()
-	if p.plan.Finalizer == handler.Add {
+	if p.plan.Finalizer == handler.Add { // mutant: finalizer-after-effect
 		if err := p.mark(ctx); err != nil || p.memory == nil {
 			return time.Time{}, err
 		}
-		if err := p.decide(); err != nil {
-			return time.Time{}, err
+		if err := p.decide(); err != nil || !p.brake.IsZero() {
+			return p.brake, err
 		}
 	}
+	p.chained = p.followsOwnWrite()
 	done, err := p.run(ctx)
 	if err == nil && p.memory != nil {
 		err = p.save(ctx, done)
@@ -111,7 +147,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 
 // decide plans what to do. The error says that a filter could not be asked.
 func (p *pass) decide() error {
-	p.plan = p.pure.Decide(p.state())
+	p.plan, p.planned = p.pure.Decide(p.state()), version(p.base)
 	if p.plan.Clocks != nil {
 		p.memory.clocks = p.plan.Clocks
 	}
@@ -127,15 +163,19 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
 	}
-	if last := p.memories.at(p.key); last != nil && kube.Older(cached.GetResourceVersion(), last.newest) {
-		if time.Now().Before(last.patience) {
+	p.shown = cached.GetResourceVersion()
+	if last := p.memories.at(p.key); last != nil {
+		over := last.over && last.uid == string(cached.GetUID())
+		refuted := over && last.refutedBy(p.shown, time.Now()) // mutant: gone-for-ever
+		stale := kube.Older(p.shown, last.newest)              // mutant: stale-read-trusted
+		switch {
+		case !refuted && stale && time.Now().Before(last.patience):
 			return last.patience, nil
+		case refuted || stale:
+			return time.Time{}, p.readLive(ctx)
+		case over:
+			return last.recheck, errOver // What calls for a pass now takes the place of the later one in the queue.
 		}
-		live, err := p.objects.Get(ctx, p.key)
-		if err != nil {
-			return time.Time{}, err
-		}
-		return time.Time{}, p.openRaw(live)
 	}
 	if p.hub.behind(p.key, cached.GetResourceVersion()) {
 		return time.Now().Add(indexLag), nil
@@ -148,6 +188,15 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	return time.Time{}, p.open(body, patch.Guess(body), false)
 }
 
+// readLive opens the pass on the object as the API server has it.
+func (p *pass) readLive(ctx context.Context) error {
+	live, err := p.objects.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	return p.openRaw(live)
+}
+
 // openRaw opens the pass on an object as the API server sent it.
 func (p *pass) openRaw(raw object.Body) error {
 	body, err := p.kind.Canonical(raw)
@@ -158,6 +207,7 @@ func (p *pass) openRaw(raw object.Body) error {
 		return err
 	}
 	p.awaitCache(raw)
+	p.memory.over = object.Ended(raw)
 	return nil
 }
 
@@ -170,37 +220,39 @@ func (p *pass) awaitCache(raw object.Body) {
 func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
 	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
+	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
+		p.forgetMissing(p.key.Namespace, last.uid)
+	}
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
 		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
-		p.memory.inherited = p.memory.older || p.doubtful() // What the cache does not show yet is read live before anything runs.
+		p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
+		p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
 	}
 	if !p.pure.Recorded() {
 		return nil
 	}
-	found, stored, err := record.Read(base, p.settings.Identity, p.description.Carrier)
+	found, err := record.Read(base, p.settings.Identity, p.description.Carrier)
 	if errors.Is(err, record.ErrNewer) {
+		p.noteRecorded() // mutant: newer-record-is-missing
 		return fmt.Errorf("%s is left alone: %w", p.key, err)
 	}
 	if err != nil {
 		p.log.Warn("the stored record cannot be read", "error", err)
 	}
-	p.record, p.stored = found, stored
-	if found != nil {
+	p.record, p.stored, p.inPlace, p.remembered = found.Record, found.Preferred, found.InPlace(), false // mutant: attempts-lost
+	if found.Record != nil {                                                                            // mutant: wait-lost-at-restart
+		p.memory.record = found.Text
 		p.noteRecorded()
-	} else {
-		p.noteMissing()
-	}
-	if stored != "" && found != nil {
-		p.memory.record = stored
 		return nil
 	}
-	if found == nil && p.memory.record != "" {
+	p.noteMissing()
+	if p.memory.record != "" {
 		kept, err := record.Decode(p.memory.record)
 		if err != nil {
 			return fmt.Errorf("decode the remembered record of %s: %w", p.key, err)
 		}
-		p.record = &kept
+		p.record, p.remembered = &kept, true
 	}
 	return nil
 }
@@ -211,7 +263,7 @@ func (p *pass) state() handler.State {
 		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid,
 		APIVersion: p.kind.GVK.GroupVersion().String(),
 		Essence:    p.essence(p.body),
-		Record:     p.record,
+		Record:     p.memory.begun(p.record), // mutant: unbegun-attempt-counted
 		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,
@@ -220,7 +272,7 @@ func (p *pass) state() handler.State {
 		Woken:      p.wakes.of(p.key),
 		Held:       p.daemons.hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
-		Settled:    p.settled(),
+		Settled:    p.settled(), // mutant: lost-by-finalizer
 		Inherited:  p.memory.inherited,
 		Older:      p.memory.older,
 		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
@@ -242,8 +294,8 @@ func (p *pass) marked() bool {
 // mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
 // goes on with the answer. Without an object left, the pass has no memory left either.
 func (p *pass) mark(ctx context.Context) error {
-	lost := p.record != nil && p.stored == "" && p.recordResource() == ""
-	w := &work{finalizer: handler.Add, keepRecord: !lost}
+	lost := p.record != nil && !p.inPlace && p.recordResource() == ""
+	w := &work{finalizer: handler.Add, marks: true, keepRecord: !lost}
 	if err := p.save(ctx, w); err != nil || p.memory == nil {
 		return err
 	}
@@ -254,6 +306,9 @@ func (p *pass) mark(ctx context.Context) error {
 func (p *pass) next(done *work) time.Time {
 	if p.plan.Cause == cause.Free {
 		return time.Time{}
+	}
+	if done.canceled {
+		return time.Now()
 	}
 	if !done.attempted {
 		p.memory.inherited, p.memory.older = false, false
@@ -270,21 +325,34 @@ func (p *pass) next(done *work) time.Time {
 	return following.Wake
 }
 
-// gone ends all for an object that does not exist any more. As long as the cache shows it all the same, it is known to be over.
-func (p *pass) gone(shown bool) {
-	last := p.memories.at(p.key)
-	switch {
-	case last == nil: // Of objects that no handler is for nothing is told.
-	case shown:
-		last.over, last.unsaved = true, nil
-	default:
+// gone forgets an object that neither the API server nor the cache has any more.
+func (p *pass) gone() {
+	if last := p.memories.at(p.key); last != nil { // Objects that match no handler get no log lines.
 		p.log.Info("the object is gone")
 		p.memories.forget(p.key)
+		p.forgetMissing(p.key.Namespace, last.uid)
 	}
+	p.endHandling()
+}
+
+// goneButShown handles an object that the API server no longer has although the cache still shows it. It counts as over, and is read again
+// after a while.
+func (p *pass) goneButShown() {
+	if last := p.memories.at(p.key); last != nil {
+		last.over, last.recheck = true, time.Now().Add(goneRecheck)
+		if kube.Older(last.newest, p.shown) {
+			last.newest = p.shown
+		}
+		p.queue.AddAfter(reconcile.Request{NamespacedName: p.key}, goneRecheck)
+	}
+	p.endHandling()
+}
+
+// endHandling stops all that goes on for an object that does not exist any more.
+func (p *pass) endHandling() {
 	p.wakes.forget(p.key)
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
 	p.daemons.drop(p.key)
 	p.meter.Settled(p.key.String())
-	p.watermarks.with(p.key.Namespace, p.settings.Margin, func(scope *record.Watermark) { scope.Gone(p.key.String()) })
 	p.memory = nil
 }

@@ -14,6 +14,8 @@ type Rights struct {
 	// AtHome holds in the namespace Home, where the operator keeps its own books.
 	AtHome []rbacv1.PolicyRule
 	Home   string
+	// In has the rules that hold in one namespace each.
+	In map[string][]rbacv1.PolicyRule
 	// Asked are those of the rules that handlers asked for.
 	Asked []rbacv1.PolicyRule
 }
@@ -34,4 +36,16 @@ func (r *Rights) Allow(where Where, rule rbacv1.PolicyRule) {
 	} else {
 		r.Served = append(r.Served, rule)
 	}
+}
+
+// AllowIn adds a rule that holds in one namespace; "" is Home.
+func (r *Rights) AllowIn(namespace string, rule rbacv1.PolicyRule) {
+	if namespace == "" {
+		r.AtHome = append(r.AtHome, rule)
+		return
+	}
+	if r.In == nil {
+		r.In = map[string][]rbacv1.PolicyRule{}
+	}
+	r.In[namespace] = append(r.In[namespace], rule)
 }

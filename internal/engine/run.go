@@ -18,21 +18,25 @@ import (
 // work is what a pass has to write.
 type work struct {
 	finalizer handler.Finalizer
-	outcomes  []outcome
+	// marks is set of work that only adds the finalizer, and writes a lost record again with the same request.
+	marks    bool
+	outcomes []outcome
 	// rest and status are the users' edits that are not sent yet.
 	rest, status []patch.Edit
 	// touched are the fields that handlers have set.
 	touched []touched
 	// written is the object as the handlers were given it, with those of their edits that are sent.
 	written object.Body
-	// attempted tells whether a handler ran, or was given up.
-	attempted bool
+	// attempted tells whether a handler ran, or was given up. canceled: an attempt that was planned was not made, since the
+	// object has changed meanwhile.
+	attempted, canceled bool
 	// current is the newest essence that was handed out.
 	current object.Body
 	// record is the newest one of the object with the outcomes folded in.
 	record record.Record
-	// keepRecord leaves the stored record as it is.
+	// keepRecord leaves the stored record as it is. reduction is how much of the one that is written is left out.
 	keepRecord bool
+	reduction  handler.Reduction
 	// answered is told what has become of what a daemon has handed in: nil for nobody. The refusal is what the API server
 	// does not accept of it.
 	answered func(object.Body, error)
@@ -56,29 +60,41 @@ type outcome struct {
 	steps *Steps
 }
 
-// run makes the planned attempts, each on what the ones before it have left. An error says that something that had to
-// be saved first could not be; the pass has no memory left when the object has gone meanwhile.
-func (p *pass) run(ctx context.Context) (*work, error) {
+// beginWork returns the work of a pass before its first attempt: the plan's finalizer and record, and the handlers that are given up.
+func (p *pass) beginWork(working object.Body) *work {
 	w := &work{
 		finalizer: p.plan.Finalizer, record: p.plan.Record,
 		keepRecord: p.plan.Cause == cause.Free || p.plan.Cause == cause.Alien,
 	}
 	if !p.plan.Learns() {
-		// What is stored stays, unless it is missing or holds entries that are void.
-		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.stored != "" || p.plan.Unrecorded)
+		// What is stored stays, unless it is missing, unusable, in the other carrier, or holds entries that are void.
+		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.inPlace || p.plan.Unrecorded) // mutant: keeps-overwritten-record
 	}
-	working := record.Cut(p.body)
 	w.current, w.written = p.essence(working), working
 	for _, given := range p.plan.GivenUp {
 		w.attempted = true
 		w.outcomes = append(w.outcomes, outcome{run: given.Run, result: given.Result, seen: w.current, at: time.Now()})
 	}
+	return w
+}
+
+// run makes the planned attempts, each on what the ones before it have left. An error says that something that had to
+// be saved first could not be; the pass has no memory left when the object has gone meanwhile.
+func (p *pass) run(ctx context.Context) (*work, error) {
+	working := record.Cut(p.body)
+	w := p.beginWork(working)
 	for _, run := range p.plan.Runs {
-		if p.stopping() {
+		if p.stopping() { // mutant: stop-ignored
 			break
 		}
-		if err := p.saveFirst(ctx, w, run); err != nil || p.memory == nil {
+		if p.canceled(w, run) {
+			continue
+		}
+		if err := p.saveFirst(ctx, w, run); err != nil || p.memory == nil { // mutant: record-before-handler
 			return w, err
+		}
+		if p.canceled(w, run) {
+			continue
 		}
 		working = p.attempt(ctx, w, run, working)
 		if p.memory == nil || w.overtaken != nil {
@@ -92,12 +108,9 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 func (p *pass) saveFirst(ctx context.Context, w *work, run handler.Run) error {
 	declared := p.kind.handler(run.ID)
 	if declared.CountCrashes {
-		w.outcomes = append(w.outcomes, outcome{run: run, seen: w.current, at: time.Now(), result: handler.Result{
-			Outcome: record.Retry, Message: "the attempt did not end: the process did",
-			Delay: run.Backoff(p.memory.uid),
-		}})
+		return p.countFirst(ctx, w, run)
 	}
-	if !declared.SaveFirst && !declared.CountCrashes || len(w.outcomes) == 0 {
+	if !declared.SaveFirst || len(w.outcomes) == 0 {
 		return nil
 	}
 	return p.flush(ctx, w)
@@ -119,11 +132,12 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
 	p.equip(call, p.log)
 	if run.Reason == cause.Reconcile {
-		call.WokenBy = p.wakes.take(p.key, run.ID)
+		call.WokenBy = p.wakes.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
+	delete(p.memory.unbegun, run.ID)
 	p.tellInvoked(run, call.WokenBy)
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
@@ -137,7 +151,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	reached, err := p.accepted(call, err)
 	err = p.scrubbed(err, call.Given, call.Left)
 	left := patch.Apply(given, p.edits(call.Given, reached))
-	result := p.result(run, err)
+	result := p.resultOf(run, err)
 	result.Steps = call.Steps.finished()
 	took := time.Since(begun)
 	p.tellOutcome(run, result, err, took)
@@ -153,6 +167,8 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 // than the window.
 func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 	attempt := func() error {
+		ctx, cancel := p.attempting(ctx)
+		defer cancel()
 		return invoke.Run(invoke.Named(ctx, call.ID), p.settings.Deadline, func(ctx context.Context) error {
 			return p.kind.handler(call.ID).Call(ctx, call)
 		})
@@ -237,7 +253,7 @@ func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body
 
 // fold enters all outcomes into the newest record of the object.
 func (w *work) fold(pure handler.Kind, newest record.Record) record.Record {
-	if w.finalizer == handler.Add {
+	if w.marks {
 		return newest
 	}
 	for _, o := range w.outcomes {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
-	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -33,11 +33,14 @@ func (p *pass) save(ctx context.Context, w *work) error {
 	err := p.trySave(ctx, w)
 	switch {
 	case errors.Is(err, kube.ErrGone):
-		p.gone(true)
+		if w.answered == nil { // Else the daemon is told.
+			p.memory.unsaved = w // Where the object turns out to be there nevertheless, nothing that was done is lost.
+		}
+		p.goneButShown()
 		w.answer(nil, err)
 		return nil
 	case err != nil:
-		p.memory.unsaved = w
+		p.memory.unsaved = w // mutant: unsaved-forgotten
 		return err
 	}
 	p.memory.unsaved = nil
@@ -60,7 +63,7 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 }
 
 // reopen goes on from the live object after a refusal. When nobody else has changed it, it is the content that is
-// refused: then the handlers' changes are given up, or, if there are none, the refusal is returned.
+// refused: then the work is made smaller, or, if that is not possible, the refusal is returned.
 func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	newest, err := p.objects.Get(ctx, p.key)
 	if err != nil {
@@ -69,50 +72,70 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if object.Text(newest, "metadata", "uid") != p.memory.uid {
 		return kube.ErrGone
 	}
-	unchanged := p.exact && version(newest) == p.composed
-	if (unchanged || !errors.Is(refusal, kube.ErrConflict)) && !w.refuse(p, refusal) {
-		return refusal
+	conflict := errors.Is(refusal, kube.ErrConflict) && !kube.TooLarge(refusal) && (!p.exact || version(newest) != p.composed)
+	if !conflict && !p.concede(w, refusal) {
+		w.reduction = handler.Complete // Another time there may be room for all of it.
+		return w.unfit(refusal)
 	}
-	if !unchanged && errors.Is(refusal, kube.ErrConflict) {
+	if conflict {
 		p.meter.Conflict()
 	}
 	was := p.known()
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}
-	if w.intends && p.known() != was && p.stored != w.sent {
+	if w.intends && p.known() != was && p.stored != w.sent { // mutant: overtaken-intent
 		return errOvertaken
 	}
-	p.plan = p.pure.Decide(p.state()) // What is done is saved, also where a filter cannot tell what is next.
+	// What is done is saved, also where a filter cannot tell what is next.
+	p.plan = p.pure.Decide(p.state()) // mutant: old-plan-after-conflict
 	return nil
 }
 
-// send sends what is not sent yet, in at most two requests.
+// send sends what is not sent yet, in at most two requests, and then removes a record that is left in the other carrier.
 func (p *pass) send(ctx context.Context, w *work) error {
-	w.record = w.fold(p.pure, p.plan.Record)
+	p.updateFinalizer(w)
+	w.record = p.pure.Reduce(w.fold(p.pure, p.plan.Record), w.reduction)
 	text, err := w.record.Encode()
 	if err != nil {
 		return err
 	}
 	p.composed, w.sent = version(p.base), text
 	edits := p.written(w, text)
-	p.contend(ctx, edits)
+	p.contend(ctx, w, edits)
 	for _, next := range p.requests(w, text) {
 		if next.document.Empty() {
 			continue
 		}
-		answer, err := p.objects.Patch(ctx, p.key, next.subresource, next.document.Operations())
+		answer, err := p.objects.Patch(ctx, p.key, next.subresource, next.document.Operations()) // mutant: patch-without-tests
 		if err != nil {
 			return err
 		}
 		next.sent()
-		p.base, p.exact = answer, true
-		p.awaitCache(answer)
-		p.memory.over = object.Text(answer, "metadata", "deletionTimestamp") != "" && len(object.List(answer, "metadata", "finalizers")) == 0
+		p.base, p.exact = answer, true // mutant: status-full-update
+		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
 		p.tellDropped(w, next, answer)
-		p.wrote(answer, edits)
 	}
+	p.rememberUnstored(w, text)
+	p.removeFormer(ctx, w)
 	return nil
+}
+
+// acknowledge notes the object as our write has left it.
+func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
+	p.awaitCache(answer)
+	p.memory.over, p.memory.recheck = object.Ended(answer), time.Time{} // mutant: pod-gone-before-grace-period
+	p.wrote(answer, edits)
+}
+
+// updateFinalizer keeps of the work what the newest plan still wants done with the finalizer: the object may have changed since
+// the work was done. The API server accepts no new finalizer on an object that is being deleted.
+func (p *pass) updateFinalizer(w *work) {
+	if w.finalizer == handler.Keep || w.finalizer == p.plan.Finalizer { // mutant: old-removal
+		return
+	}
+	w.finalizer = handler.Keep // mutant: old-finalizer
+	w.keepRecord = w.keepRecord || w.marks
 }
 
 // requests composes the documents. The record goes last, so that it never says more than what is written; only a
@@ -138,7 +161,7 @@ func (p *pass) requests(w *work, text string) []request {
 		}
 	}
 	p.compose(w, text, &main, &status)
-	if p.recordResource() == statusResource && !p.removing(w) {
+	if p.recordResource() == statusResource && !p.removing(w) { // mutant: finalizer-before-record
 		return []request{main, status}
 	}
 	return []request{status, main}
@@ -156,7 +179,7 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 			"finalizer", p.settings.Finalizer())
 		main.document.AddFinalizer(p.settings.Finalizer())
 	}
-	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete
+	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded
 	if w.keepRecord || released || text == p.stored {
 		return
 	}
@@ -164,17 +187,8 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 	if p.recordResource() == statusResource {
 		carrier = status
 	}
-	at := p.description.Carrier.Path(p.settings.Identity)
-	carrier.document.Test(at)
-	carrier.document.Edit(patch.Edit{Path: at, Value: text})
-	sent := carrier.sent
-	carrier.sent = func() {
-		sent()
-		p.memory.record, p.stored = text, text
-		p.noteRecorded()
-	}
+	p.composeRecord(w, text, carrier) // mutant: former-removed-first
 	p.markConditions(w, p.statusOf(main, status).document)
-	p.dropOtherCarrier(main, status)
 }
 
 // statusOf is the request that carries the status.
@@ -188,27 +202,6 @@ func (p *pass) statusOf(main, status *request) *request {
 // removing tells whether the finalizer goes with this work.
 func (p *pass) removing(w *work) bool {
 	return w.finalizer == handler.Remove || p.marked() && w.record.Deleted && !p.daemons.hold(p.key, p.memory.uid)
-}
-
-// dropOtherCarrier removes a record that an earlier release kept in the other place: one carrier is written.
-func (p *pass) dropOtherCarrier(main, status *request) {
-	other, found := p.description.Carrier.Other()
-	if !found {
-		return
-	}
-	target := main
-	if other == record.Status {
-		target = p.statusOf(main, status)
-	}
-	target.document.Edit(patch.Edit{Path: other.Path(p.settings.Identity), Remove: true})
-}
-
-// recordResource is the subresource through which the record is written; "" is the object itself.
-func (p *pass) recordResource() string {
-	if p.description.Carrier == record.Status && p.description.HasStatus {
-		return statusResource
-	}
-	return ""
 }
 
 func version(body object.Body) string { return object.Text(body, "metadata", "resourceVersion") }

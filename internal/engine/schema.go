@@ -27,6 +27,8 @@ const (
 type shape struct {
 	pure        handler.Kind
 	description kube.Description
+	// hidesRecords: an earlier release may have kept records in the status, which the Go type of this one drops on reading.
+	hidesRecords bool
 }
 
 // shapes holds the newest shape of a kind.
@@ -52,13 +54,14 @@ func (s *shapes) digest(with object.Digester) {
 // shapeOf makes the shape of a kind that is described so.
 func (k *keeper) shapeOf(found kube.Description) shape {
 	pure := k.kind.declared(k.settings.Identity, found.Defaults)
-	if pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom() {
+	hides := pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom()
+	if hides {
 		found.Carrier = record.Annotation
 		if _, told := k.told.LoadOrStore("records", true); !told {
 			k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
 		}
 	}
-	return shape{pure: pure, description: found}
+	return shape{pure: pure, description: found, hidesRecords: hides}
 }
 
 // schemas keeps the shapes of the kinds that are served up to date.

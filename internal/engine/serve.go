@@ -21,6 +21,7 @@ const (
 	watchPatience   = 5 * time.Second // how long a watch may fail before readiness tells of it
 	lookSoon        = lookEvery / 10  // for a schema that is about to be published
 	listPatience    = 10 * 365 * 24 * time.Hour
+	promoteEvery    = time.Second // how often objects of the first list are moved up among live changes
 	firstPassRetry  = 200 * time.Millisecond
 	longestPassWait = 2 * time.Minute
 )
@@ -67,6 +68,9 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	k := newKeeper(o, kind, found, before)
 	defer k.meter.Close()
 	k.stop, k.end = ctx.Done(), o.end
+	attempts, over := k.outlasting(ctx, o.Settings.Grace)
+	defer over()
+	k.attempts = attempts
 	context.AfterFunc(ctx, func() { k.daemons.close(k.whyOver()) })
 	k.tellServing()
 	k.tellNoRoom(found.Has)

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // queue is what a source fills.
@@ -29,20 +31,30 @@ type informer struct {
 }
 
 // Start registers with the informer and returns at once.
-func (e *informer) Start(ctx context.Context, to queue) error {
+func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocognit // The handlers of one registration.
 	e.keeper.queue = to
 	shared, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
 	e.keeper.lately.begin(shared)
+	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
+			existing := initial && !e.keeper.listedLater(added)
+			if existing {
+				e.keeper.noteExisting(added)
+			} else {
+				e.keeper.noteArrival(added)
+			}
 			if initial {
 				e.keeper.noteListed(added)
-				e.expect(to, added)
 			} else {
 				e.keeper.noteEvent(Added, added)
+			}
+			if existing {
+				e.expect(to, added)
+			} else {
 				enqueue(to, added)
 			}
 		},
@@ -50,10 +62,12 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 			if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
 				return
 			}
+			e.keeper.noteReplaced(before, after)
 			e.keeper.noteUpdate(before, after)
 			enqueue(to, after)
 		},
 		DeleteFunc: func(deleted any) {
+			e.keeper.noteDeparture(deleted)
 			e.keeper.noteEvent(Deleted, deleted)
 			enqueue(to, deleted)
 		},
@@ -61,6 +75,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
+	go e.promote(ctx)
 	context.AfterFunc(ctx, func() {
 		if err := shared.RemoveEventHandler(e.registration); err != nil {
 			e.keeper.log.Debug("letting go of the informer", "error", err)
@@ -88,12 +103,33 @@ func (e *informer) expect(to queue, object any) {
 	}
 	e.keeper.startup.expect(key, created(object))
 	request := reconcile.Request{NamespacedName: key}
-	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can {
+	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && !e.keeper.startup.over() {
 		low := ctrlhandler.LowPriority
 		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, request)
 		return
 	}
 	to.Add(request)
+}
+
+// promote raises waiting objects of the initial list to the priority of live changes, the longest waiting first and a few every
+// second. Otherwise live changes alone could keep all workers busy forever.
+func (e *informer) promote(ctx context.Context) {
+	ticker := time.NewTicker(promoteEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		longest, more := e.keeper.startup.longestWaiting(e.keeper.settings.Workers)
+		for _, key := range longest {
+			e.keeper.queue.Add(reconcile.Request{NamespacedName: key}) // mutant: starved-by-live-changes
+		}
+		if !more {
+			return
+		}
+	}
 }
 
 func enqueue(to queue, object any) {
@@ -132,19 +168,26 @@ func unchanged(before client.Object, after any) bool {
 	return is && before.GetResourceVersion() == now.GetResourceVersion()
 }
 
-// startup counts the objects that were there when the operator started, to say once what became of them.
+// startup tracks the objects that existed when the operator started until their first pass, and logs a summary once.
 type startup struct {
 	log      *slog.Logger
 	mu       sync.Mutex
 	complete bool
-	told     bool
-	waiting  map[types.NamespacedName]bool
-	total    int
-	handled  int
-	// newest is when the newest of them was created.
+	reported bool
+	waiting  map[types.NamespacedName]firstPass
+	// backlog holds the keys of the first list in the order of arrival. Some of them may not wait any more.
+	backlog []types.NamespacedName
+	total   int
+	handled int
+	// newest is the creation time of the newest of them.
 	newest time.Time
 }
 
+// firstPass is the progress of an object of the first list: whether its first pass has begun, and whether a handler ran.
+type firstPass struct{ begun, handled bool }
+
+// expect adds an object that existed before this process saw it. It can come after the first list, from a namespace in which
+// the watch was forbidden until then.
 func (s *startup) expect(key types.NamespacedName, created time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,11 +195,25 @@ func (s *startup) expect(key types.NamespacedName, created time.Time) {
 		s.newest = created
 	}
 	if s.waiting == nil {
-		s.waiting = map[types.NamespacedName]bool{}
+		s.waiting = map[types.NamespacedName]firstPass{}
 	}
-	if !s.told && !s.waiting[key] {
-		s.waiting[key] = true
+	if _, known := s.waiting[key]; known {
+		return
+	}
+	s.waiting[key] = firstPass{} // mutant: late-namespace-is-new
+	if !s.complete {
+		s.backlog = append(s.backlog, key)
 		s.total++
+	}
+}
+
+// begin records that a pass of the object begins.
+func (s *startup) begin(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, waiting := s.waiting[key]; waiting {
+		first.begun = true
+		s.waiting[key] = first
 	}
 }
 
@@ -164,12 +221,14 @@ func (s *startup) expect(key types.NamespacedName, created time.Time) {
 func (s *startup) invoked(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[key] {
-		s.waiting[key] = false
+	if first, waiting := s.waiting[key]; waiting && !first.handled {
+		first.handled = true
+		s.waiting[key] = first
 		s.handled++
 	}
 }
 
+// passed records that the object has had its first pass, or is gone.
 func (s *startup) passed(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,14 +236,34 @@ func (s *startup) passed(key types.NamespacedName) {
 	s.tell()
 }
 
-// over tells whether every object of the initial list has had its first pass.
+// over reports whether the first list is complete.
 func (s *startup) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told
+	return s.complete
 }
 
-// inherited tells whether the object was there when the operator started and has not had its first pass.
+// longestWaiting removes up to n objects whose first pass has not begun from the backlog and returns them. It reports whether
+// there may be more.
+func (s *startup) longestWaiting(n int) (keys []types.NamespacedName, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.complete {
+		return nil, true
+	}
+	for len(s.backlog) > 0 && len(keys) < n {
+		if first, waiting := s.waiting[s.backlog[0]]; waiting && !first.begun {
+			keys = append(keys, s.backlog[0])
+		}
+		s.backlog = s.backlog[1:]
+	}
+	if len(s.backlog) == 0 {
+		s.backlog = nil
+	}
+	return keys, s.backlog != nil
+}
+
+// inherited reports whether the object existed before this process saw it, and has not had its first pass.
 func (s *startup) inherited(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +271,7 @@ func (s *startup) inherited(key types.NamespacedName) bool {
 	return waiting
 }
 
-// predates tells whether an object that was created then may have been there when the operator started.
+// predates reports whether an object with this creation time may have existed when the operator started.
 func (s *startup) predates(created time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,10 +286,10 @@ func (s *startup) listed() {
 }
 
 func (s *startup) tell() {
-	if s.told || !s.complete || len(s.waiting) > 0 {
+	if s.reported || !s.complete || len(s.waiting) > 0 {
 		return
 	}
-	s.told, s.waiting = true, nil
+	s.reported, s.waiting, s.backlog = true, nil, nil
 	switch {
 	case s.total == 0:
 		s.log.Info("no objects yet; watching")

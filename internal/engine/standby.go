@@ -172,6 +172,8 @@ type Election struct {
 	Lease *kube.Leadership
 	// Standby keeps the caches of the replica before; nil for none.
 	Standby *Standby
+	// Alone: this process is the only one, so it takes nothing over from another.
+	Alone bool
 }
 
 // waiting tells whether another replica is elected, or none yet.
@@ -200,7 +202,8 @@ func (e Election) before(ctx context.Context) (context.Context, context.CancelFu
 // lost tells whether this replica was elected and may not act any more, or cannot know.
 func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
 
-// doubtful tells whether the cache may not show yet what the replica before this one has written.
+// doubtful tells whether the cache may not show yet what the replica before this one has written. In a manager of somebody else,
+// which may elect, that is not known, so it is doubted.
 func (k *keeper) doubtful() bool {
-	return k.election.Lease != nil && time.Since(k.begun) < takeoverDoubt
+	return !k.election.Alone && time.Since(k.begun) < takeoverDoubt // mutant: no-read-in-foreign-manager
 }

@@ -167,7 +167,7 @@ func (s *Steps) End(id string, done record.Step, given, left object.Body) error 
 	if len(done.Result) > 0 { // It is the result of an effect, if there was one declared.
 		done.Intent = s.done[id].Intent
 	}
-	s.done, s.fresh = record.Finish(s.done, id, done), true
+	s.done, s.fresh = record.Finish(s.done, id, done), true // mutant: step-result-forgotten
 	notify(s.news)
 	return nil
 }

@@ -25,8 +25,8 @@ func (p *pass) tellCause() {
 		p.tellLost()
 	case p.plan.Cause == cause.Create && p.record == nil:
 		p.log.Info("seen for the first time")
-	case p.record != nil && p.stored == "" && p.memory.record != "" && p.plan.Cause != cause.Free:
-		p.log.Warn("the record was lost while the operator ran; putting it back, nothing is repeated")
+	case p.remembered && p.plan.Cause != cause.Free:
+		p.log.Warn("record was removed or overwritten while the operator ran; writing it again, no handler is repeated")
 	default:
 		p.log.Debug("looked at", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)
 	}
@@ -91,7 +91,9 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 		p.tellBlocked(run.Declaration)
 	case record.Retry:
 		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())
-	case record.Pending, record.Outside:
+	case record.Pending:
+		log.Warn("handler interrupted by the stop, the attempt does not count", "error", err)
+	case record.Outside:
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *wakes) put(key types.NamespacedName, handler string, by Waker) {
 	}
 	switch {
 	case len(known) < mostNamed:
-		w.byKey[key][handler] = append(known, by)
+		w.byKey[key][handler] = append(known, by) // mutant: trigger-dropped
 	case by.Event == Deleted: // That something is gone is looked at: see byEnd.
 		known[mostNamed-1] = by
 	}

@@ -21,59 +21,92 @@ const moveEvery = time.Minute
 // steadyFor is how long a watch must not have failed before a watermark moves: what it has missed must have arrived.
 const steadyFor = time.Minute
 
+// heldLong is how long one object must hold a watermark back before the log warns about it.
+const heldLong = 10 * time.Minute
+
 // watermarks keeps the watermarks of one kind, one for each namespace if not all are served.
 type watermarks struct {
 	ledger kube.Ledger
 	// resource names the kind in the ledger; served are the namespaces that are.
 	resource string
 	served   filter.Namespaces
+	margin   time.Duration
 	streams  *kube.Streams
 	spaces   *kube.Spaces
+	// lowered receives a value when a stored watermark must be lowered at once.
+	lowered chan struct{}
 
 	mu sync.Mutex
+	// narrow: the cache is limited to some namespaces, although all are served.
+	narrow bool
 	// stored is what the ledger holds, by namespace; "" is all of them.
 	stored map[string]time.Time
+	// scopes is nil where no watermarks are kept.
 	scopes map[string]*record.Watermark
+	held   map[string]heldBack
+}
+
+// heldBack is how long an object has held a watermark back.
+type heldBack struct {
+	uid      string
+	since    time.Time
+	reported bool
 }
 
 // load reads the watermarks before the first object is looked at.
 func (w *watermarks) load(ctx context.Context) error {
-	var stored map[string]time.Time
-	if w.ledger.Kept() {
-		var err error
-		if stored, err = w.ledger.Read(ctx, w.resource); err != nil {
-			return err
-		}
+	if !w.ledger.Kept() {
+		return nil
+	}
+	stored, err := w.ledger.Read(ctx, w.resource)
+	if err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stored, w.scopes = stored, map[string]*record.Watermark{}
+	w.stored, w.scopes, w.held = stored, map[string]*record.Watermark{}, map[string]heldBack{}
 	if w.stored == nil {
 		w.stored = map[string]time.Time{}
 	}
 	return nil
 }
 
+// scopeTo sets whether the cache is limited to some namespaces although all are served. Then each namespace has a watermark of
+// its own: one for all namespaces would cover objects that this process cannot see.
+func (w *watermarks) scopeTo(narrow bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.narrow = narrow // mutant: narrow-cache
+}
+
 // with gives the watermark that an object falls under. That of all namespaces holds for each of them, but not the reverse: a
-// scope that grows starts without one.
-func (w *watermarks) with(namespace string, margin time.Duration, use func(*record.Watermark)) {
-	if w.served.All() {
-		namespace = ""
-	}
+// scope that grows starts without one. Where no watermarks are kept, it does nothing.
+func (w *watermarks) with(namespace string, use func(*record.Watermark)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.scopes == nil {
 		return
 	}
-	scope, begun := w.scopes[namespace]
-	if !begun {
-		scope = &record.Watermark{Margin: margin, At: w.stored[namespace]}
-		if everywhere := w.stored[""]; everywhere.After(scope.At) {
-			scope.At = everywhere
+	if w.served.All() && !w.narrow {
+		namespace = ""
+	}
+	scope, known := w.scopes[namespace]
+	if !known {
+		at := w.stored[namespace]
+		if everywhere := w.stored[""]; everywhere.After(at) {
+			at = everywhere
 		}
+		scope = record.NewWatermark(at, w.margin)
 		w.scopes[namespace] = scope
 	}
 	use(scope)
+}
+
+// coversLocked reports whether the stored watermark of a namespace covers an object in it. It counts also where one watermark is
+// kept for all namespaces now, and was not before.
+func (w *watermarks) coversLocked(namespace string, created time.Time) bool {
+	at := w.stored[namespace]
+	return !at.IsZero() && !created.After(at)
 }
 
 // known are the namespaces of which there are watermarks.
@@ -90,6 +123,7 @@ func (w *watermarks) forget(ctx context.Context, namespace string) error {
 	w.mu.Lock()
 	_, stored := w.stored[namespace]
 	delete(w.scopes, namespace)
+	delete(w.held, namespace)
 	delete(w.stored, namespace)
 	w.mu.Unlock()
 	if !stored {
@@ -98,7 +132,7 @@ func (w *watermarks) forget(ctx context.Context, namespace string) error {
 	return w.ledger.Remove(ctx, w.resource, namespace)
 }
 
-// move stores the watermarks that have moved, until the context ends.
+// moveWatermarks stores the watermarks that have moved, until the context ends.
 func (k *keeper) moveWatermarks(ctx context.Context) {
 	if !k.watermarks.ledger.Kept() || !k.shapes.now().pure.EveryObject() {
 		return
@@ -106,14 +140,17 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 	ticker := time.NewTicker(moveEvery)
 	defer ticker.Stop()
 	for {
+		move := k.lowerWatermark
 		select {
 		case <-ctx.Done():
 			return
+		case <-k.watermarks.lowered:
 		case <-ticker.C:
+			move = k.raiseWatermark
 		}
 		for _, namespace := range k.watermarks.known() {
 			if namespace == "" || !k.watermarks.spaces.Gone(namespace) {
-				k.moveWatermark(ctx, namespace)
+				move(ctx, namespace)
 			} else if err := k.watermarks.forget(ctx, namespace); err != nil {
 				k.log.Debug("the watermark of a namespace that is gone stays", "namespace", namespace, "error", err)
 			}
@@ -121,16 +158,31 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 	}
 }
 
-func (k *keeper) moveWatermark(ctx context.Context, namespace string) {
-	w := &k.watermarks
-	if !k.startup.over() || !w.streams.Steady(w.resource, namespace, steadyFor) {
+// raiseWatermark stores the watermark of a namespace if it has moved. Before the first list is handled, or while the watch is not steady,
+// it may only be lowered.
+func (k *keeper) raiseWatermark(ctx context.Context, namespace string) {
+	if !k.startup.over() || !k.watermarks.streams.Steady(k.watermarks.resource, namespace, steadyFor) {
+		k.lowerWatermark(ctx, namespace)
 		return
 	}
+	k.moveWatermark(ctx, namespace, func(*record.Watermark, time.Time) bool { return true })
+	k.reportHeld(namespace)
+}
+
+// lowerWatermark stores the watermark of a namespace if it must be lowered.
+func (k *keeper) lowerWatermark(ctx context.Context, namespace string) {
+	k.moveWatermark(ctx, namespace, (*record.Watermark).Lowers)
+}
+
+// moveWatermark stores the watermark of a namespace if it has moved and may be moved there.
+func (k *keeper) moveWatermark(ctx context.Context, namespace string, may func(*record.Watermark, time.Time) bool) {
+	w := &k.watermarks
 	w.mu.Lock()
-	scope, begun := w.scopes[namespace]
+	scope, known := w.scopes[namespace]
 	moved, next := false, time.Time{}
-	if begun {
+	if known {
 		next, moved = scope.Next(time.Now())
+		moved = moved && may(scope, next)
 	}
 	w.mu.Unlock()
 	if !moved {
@@ -145,6 +197,31 @@ func (k *keeper) moveWatermark(ctx context.Context, namespace string) {
 	defer w.mu.Unlock()
 	w.stored[namespace] = next
 	scope.Moved(next)
+}
+
+// reportHeld warns once about an object that has held a watermark back for a long time.
+func (k *keeper) reportHeld(namespace string) {
+	w := &k.watermarks
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	scope, known := w.scopes[namespace]
+	if !known {
+		return
+	}
+	now := time.Now()
+	by, uid, held := scope.Held(now)
+	last := w.held[namespace]
+	switch {
+	case !held:
+		delete(w.held, namespace)
+	case last.uid != uid:
+		w.held[namespace] = heldBack{uid: uid, since: now}
+	case !last.reported && now.Sub(last.since) >= heldLong:
+		last.reported = true
+		w.held[namespace] = last
+		k.log.Warn("object without a record holds the watermark back: an object created after it whose record is lost while the operator is down will count as new",
+			"object", by.Name, "created", by.Created)
+	}
 }
 
 // loadWatermarks reads what the ledger holds, however long that takes; without the right to read it there are none.
@@ -178,22 +255,31 @@ func (k *keeper) loadWatermarks(ctx context.Context) error {
 
 // noteRecorded tells the watermark that the object has a record.
 func (p *pass) noteRecorded() {
-	p.underWatermark(func(scope *record.Watermark, created time.Time) { scope.Recorded(p.key.String(), created) })
+	p.underWatermark(func(scope *record.Watermark, created time.Time) { scope.Recorded(p.memory.uid, created) })
 }
 
-// noteMissing tells the watermark that the object has no record. One that should have one does not hold it back.
+// noteMissing tells the watermark that the object has no record. An object that is being deleted is never Lost and may never
+// get a record, so it does not hold the watermark back.
 func (p *pass) noteMissing() {
+	if object.Text(p.body, "metadata", "deletionTimestamp") != "" { // mutant: terminating-holds
+		p.forgetMissing(p.key.Namespace, p.memory.uid)
+		return
+	}
 	p.underWatermark(func(scope *record.Watermark, created time.Time) {
-		if !scope.Covers(created) {
-			scope.Missing(p.key.String(), created)
-		}
+		scope.Missing(p.memory.uid, p.key.String(), created)
 	})
 }
 
-// settled tells whether the object is older than the watermark.
+// settled reports whether the object must have had a record: it is covered by the watermark, and existed before this process
+// saw it. An object that this process saw arrive had none, however late it arrived.
 func (p *pass) settled() (covered bool) {
-	p.underWatermark(func(scope *record.Watermark, created time.Time) { covered = scope.Covers(created) })
-	return covered
+	if !p.memory.older { // mutant: late-arrival-is-lost
+		return false
+	}
+	p.underWatermark(func(scope *record.Watermark, created time.Time) {
+		covered = scope.Covers(created) || p.watermarks.coversLocked(p.key.Namespace, created)
+	})
+	return covered // mutant: lost-is-created
 }
 
 // underWatermark does nothing where an object without a record is nothing special, since no handler may be for it.
@@ -205,5 +291,5 @@ func (p *pass) underWatermark(use func(scope *record.Watermark, created time.Tim
 	if err != nil {
 		return // No object from an API server is without one.
 	}
-	p.watermarks.with(p.key.Namespace, p.settings.Margin, func(scope *record.Watermark) { use(scope, created) })
+	p.watermarks.with(p.key.Namespace, func(scope *record.Watermark) { use(scope, created) })
 }

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
@@ -37,7 +39,7 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	streams := &kube.Streams{}
-	k := &keeper{log: slog.New(slog.DiscardHandler), startup: startup{told: true}, watermarks: watermarks{
+	k := &keeper{log: slog.New(slog.DiscardHandler), startup: startup{complete: true}, watermarks: watermarks{
 		resource: "pods", served: served, streams: streams,
 		ledger: kube.Ledger{Client: api, Owner: place.Name, Place: place},
 	}}
@@ -46,7 +48,7 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	}
 	starts := map[string]string{"a-1": older, "a-2": newer, "a-3": older}
 	for namespace, want := range starts {
-		k.watermarks.with(namespace, 0, func(scope *record.Watermark) {
+		k.watermarks.with(namespace, func(scope *record.Watermark) {
 			if got := scope.At.UTC().Format(time.RFC3339); got != want {
 				t.Errorf("%s begins at %s, want %s", namespace, got, want)
 			}
@@ -56,7 +58,7 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	watch(t, streams, "a-1", http.StatusOK)
 	watch(t, streams, "a-2", http.StatusForbidden)
 	for _, namespace := range k.watermarks.known() {
-		k.moveWatermark(t.Context(), namespace)
+		k.raiseWatermark(t.Context(), namespace)
 	}
 	if err := k.watermarks.forget(t.Context(), "a-2"); err != nil {
 		t.Error(err)
@@ -89,4 +91,45 @@ type answered int
 // RoundTrip answers with the code.
 func (a answered) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(a), Status: http.StatusText(int(a)), Body: http.NoBody}, nil
+}
+
+// Without a place for watermarks, or the right to read it, nothing of objects is kept.
+func TestNothingIsKeptWithoutAPlaceForWatermarks(t *testing.T) {
+	t.Parallel()
+	place := types.NamespacedName{Namespace: "default", Name: "op.example.com"}
+	for name, test := range map[string]struct {
+		namespace string
+		forbidden bool
+		want      int
+	}{
+		"a place":                        {namespace: place.Namespace, want: 1},
+		"no namespace":                   {},
+		"no right to read the ConfigMap": {namespace: place.Namespace, forbidden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, api := apiserver.Start(t)
+			if test.forbidden {
+				server.Intercept(func(answer http.ResponseWriter, _ *http.Request, _ http.Handler) {
+					answer.Header().Set("Content-Type", "application/json")
+					answer.WriteHeader(http.StatusForbidden)
+					_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+				})
+			}
+			k := &keeper{log: slog.New(slog.DiscardHandler), watermarks: watermarks{resource: "pods", ledger: kube.Ledger{
+				Client: api, Owner: place.Name, Place: types.NamespacedName{Namespace: test.namespace, Name: place.Name},
+			}}}
+			k.shapes.set(shape{pure: handler.Kind{Handlers: []handler.Declaration{{ID: "make", Verb: cause.Create}}}})
+			if err := k.loadWatermarks(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "c"}}
+			k.noteArrival(pod)
+			used := 0
+			k.watermarks.with("a", func(*record.Watermark) { used++ })
+			if used != test.want || len(k.watermarks.scopes) != test.want {
+				t.Errorf("%d watermarks are used and %d kept, want %d", used, len(k.watermarks.scopes), test.want)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"hash/fnv"
+	"math"
 	"strconv"
 	"time"
 )
@@ -33,6 +34,15 @@ func (l Limits) backoff(uid, id string, attempt int) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(uid + "/" + id + "/" + strconv.Itoa(attempt)))
 	return shifted(min(delay, longest), hash.Sum32()>>16)
+}
+
+// longestWait is the longest time that an attempt which has failed is waited for, unless the handler names another.
+func (l Limits) longestWait() time.Duration {
+	longest := l.LongestBackoff
+	if longest == 0 {
+		longest = longestBackoff
+	}
+	return longest + min(longest/jitterShare, math.MaxInt64-longest)
 }
 
 // shifted moves a delay by up to a tenth, by a share of shares.

@@ -109,16 +109,18 @@ func TestHandlersAddedByAnUpgrade(t *testing.T) {
 }
 
 func TestRemovedHandlersLeaveTheRecord(t *testing.T) { // scenario 36
-	l := newLife(t, declared("make", cause.Create), declared("old", cause.Create))
+	l := newLife(t, declared("make", cause.Create), declared("old", cause.Update, "spec.a"))
+	l.expect(cause.Create, "make(create, 1)")
 	l.results["old"] = handler.Result{Outcome: record.Failed}
-	l.expect(cause.Create, "make(create, 1)", "old(create, 1)")
+	l.essence = spec("a", 2, "b", 1)
+	l.expect(cause.Update, "old(update, 1) spec.a:1->2")
 	if _, kept := l.record().Handlers["old"]; !kept {
 		t.Fatal("the failure is not recorded")
 	}
 	l.kind.Handlers = []handler.Declaration{declared("make", cause.Create), declared("resize", cause.Update)}
 	l.expect(cause.Noop)
-	l.essence = spec("a", 2, "b", 1)
-	l.expect(cause.Update, "resize(update, 1) spec.a:1->2")
+	l.essence = spec("a", 3, "b", 1)
+	l.expect(cause.Update, "resize(update, 1) spec.a:2->3")
 	if handlers := l.record().Handlers; len(handlers) != 0 {
 		t.Errorf("the record still holds %v", handlers)
 	}

@@ -107,7 +107,7 @@ type Plan struct {
 // Decide names the cause and plans what to do about it.
 func (k Kind) Decide(s State) Plan {
 	if s.Record != nil {
-		s.Record = k.renamed(s.Record)
+		s.Record = k.claimed(s.Record)
 	}
 	in, failed := k.scopeOf(s)
 	if failed != nil {
@@ -279,11 +279,11 @@ func (d *decision) planInOrder() {
 		case declared.Verb == cause.Update && d.changed(declared):
 			d.considerUpdate(declared, entry)
 		case declared.Verb == cause.Update && has && entry.Outcome.Open():
-			// What it was tried for has been taken back.
-			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
+			// The change that it was tried for has been taken back.
+			d.plan.Record, d.plan.Tidied = setAside(d.plan.Record, declared, entry), true
 		case declared.Verb == cause.Resume && d.resumes(declared):
 			d.consider(declared, entry)
-		case declared.Verb == cause.Resume && has && !keepsEffects(entry):
+		case declared.Verb == cause.Resume && has && !record.Unknown(entry.Steps):
 			d.plan.Record, d.plan.Tidied = d.plan.Record.Without(declared.ID), true
 		}
 	}
@@ -340,6 +340,9 @@ func (d *decision) waits(declared Declaration, entry record.Entry) bool {
 	if newer, has := d.state.Waits[declared.ID]; has {
 		next = newer
 	}
+	if entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() { // mutant: wrong-clock-believed
+		return false // A process whose clock was wrong has recorded it.
+	}
 	// Who looks at a state, and has not failed, waits for just that: another state to look at.
 	held := entry.Asked && (entry.Outcome != record.Waiting || declared.Verb != cause.Reconcile)
 	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry)) && !d.answered(entry)
@@ -381,20 +384,5 @@ func comparing(verb cause.Cause) bool { return verb != cause.Create && verb != c
 func (d *decision) wake(at time.Time) {
 	if d.plan.Wake.IsZero() || at.Before(d.plan.Wake) {
 		d.plan.Wake = at
-	}
-}
-
-// release lets a deleted object go when no delete handler has to run, and no daemon to end any more.
-func (d *decision) release() {
-	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
-	if d.state.Marked && !d.state.Held && (done || !d.kind.holdsFor(d.scope, cause.Delete)) {
-		d.plan.Finalizer = Remove
-	}
-}
-
-// dropUnneeded takes away a finalizer of an object that no delete handler and no daemon is for any more.
-func (d *decision) dropUnneeded() {
-	if d.state.Marked && !d.state.Held && !d.kind.holdsDeletion(d.scope) {
-		d.plan.Finalizer = Remove
 	}
 }

@@ -99,21 +99,24 @@ func (k Kind) find(id string) (Declaration, bool) {
 
 // keep puts an essence among the seen ones.
 func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string) {
-	views := func() map[string]string {
-		found := map[string]string{}
-		for _, declared := range k.Handlers {
-			if declared.Verb == cause.Update {
-				found[declared.ID] = k.viewDigest(r.UID, declared, essence)
-			}
-		}
-		return found
-	}
+	views := func() map[string]string { return k.viewDigests(r.UID, essence) }
 	if !k.Digests.HasKey() {
 		r, digest := r.Keep(essence, views)
 		return r.Covering(digest, k.covered()), digest
 	}
 	digest := k.Digests.Of(r.UID, essence)
 	return r.KeepDigests(digest, views()), digest
+}
+
+// viewDigests are the digests of the views that update handlers have of an essence.
+func (k Kind) viewDigests(uid string, essence object.Body) map[string]string {
+	found := map[string]string{}
+	for _, declared := range k.Handlers {
+		if declared.Verb == cause.Update {
+			found[declared.ID] = k.viewDigest(uid, declared, essence)
+		}
+	}
+	return found
 }
 
 // seenBy is what a handler has seen last: its own essence, else the one common to all.

@@ -47,3 +47,18 @@ func (d Declaration) keeps(entry record.Entry) bool {
 	released := (d.Releases || d.Optional) && entry.Outcome == record.Failed
 	return entry.Outcome != record.Done && entry.Outcome != record.Outside && !released
 }
+
+// release lets a deleted object go when no delete handler has to run, and no daemon to end any more.
+func (d *decision) release() {
+	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
+	if d.state.Marked && !d.state.Held && (done || !d.kind.holdsFor(d.scope, cause.Delete)) {
+		d.plan.Finalizer = Remove
+	}
+}
+
+// dropUnneeded takes away a finalizer of an object that no delete handler and no daemon is for any more.
+func (d *decision) dropUnneeded() {
+	if d.state.Marked && !d.state.Held && !d.kind.holdsDeletion(d.scope) {
+		d.plan.Finalizer = Remove
+	}
+}

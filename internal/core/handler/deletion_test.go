@@ -35,7 +35,7 @@ func TestDeletionHasItsOwnProgress(t *testing.T) { // G2, scenario 10
 
 func TestADeletionDuringThePendingCreation(t *testing.T) { // scenario 35
 	l := twoDeletes(t)
-	l.fail("make", time.Hour)
+	l.fail("make", 5*time.Minute)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting = true
 	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")

@@ -98,7 +98,7 @@ func TestWithAnotherKeyNothingRuns(t *testing.T) {
 
 func TestWithAnotherKeyACreationGoesOnAsItWas(t *testing.T) {
 	l := secretLife(t, declared("make", cause.Create), declared("other", cause.Create), declared("rotate", cause.Update))
-	l.fail("make", time.Hour)
+	l.fail("make", 5*time.Minute)
 	l.expect(cause.Create, "make(create, 1)", "other(create, 1)")
 	l.kind.Digests = key("b")
 	l.restart()
@@ -118,7 +118,7 @@ func TestWithAnotherKeyACreationGoesOnAsItWas(t *testing.T) {
 func TestWithAnotherKeyAnUpdateGoesOnAsItWas(t *testing.T) {
 	l := secretLife(t, declared("rotate", cause.Update), declared("other", cause.Update))
 	l.expect(cause.Create)
-	l.fail("rotate", time.Hour)
+	l.fail("rotate", 5*time.Minute)
 	l.essence = secret("hunter3")
 	l.expect(cause.Update, "rotate(update, 1)", "other(update, 1)")
 	for _, another := range []string{"b", "c"} {

@@ -21,6 +21,18 @@ func lasting(entry record.Entry) map[string]record.Step {
 	return record.Effects(entry.Steps)
 }
 
+// setAside ends a handling without a result. The entry goes, unless the result of an effect is unknown: then the next handling
+// of the handler finds the intents, as it does after a final failure.
+func setAside(r record.Record, declared Declaration, entry record.Entry) record.Record {
+	if !record.Unknown(entry.Steps) { // mutant: intent-forgotten-with-a-change
+		return r.Without(declared.ID)
+	}
+	return r.With(declared.ID, record.Entry{
+		Cause: string(declared.Verb), Outcome: record.Failed, Seen: entry.Seen, Message: entry.Message,
+		Steps: record.Effects(entry.Steps), Since: entry.Since, Mixed: entry.Mixed,
+	})
+}
+
 // keepsEffects tells whether the entry is of a failure for good that left an effect of which nobody knows whether it was made.
 // What the handler was called for is not over then.
 func keepsEffects(entry record.Entry) bool {

@@ -92,11 +92,7 @@ func due(now time.Time, delay time.Duration) time.Time {
 // Settle closes what is finished: a creation whose handlers have all ended, an update that every handler has seen, a
 // deletion. Current is the newest essence that was handed out. What is closed takes no room in the record.
 func (k Kind) Settle(r record.Record, current object.Body) record.Record {
-	for id := range r.Handlers {
-		if _, declared := k.find(id); !declared {
-			r = r.Without(id)
-		}
-	}
+	r = k.formerly(k.undeclared(r))
 	r = k.settleCreation(r, current)
 	r = k.settleUpdates(r, current)
 	r.Deleted = r.Deleted || k.deletionDone(r)
@@ -122,6 +118,7 @@ func (k Kind) settleCreation(r record.Record, current object.Body) record.Record
 		if r.Base = oldest; oldest == "" {
 			r, r.Base = k.keep(r, current)
 		}
+		r = k.closed(r)
 	}
 	r.Doubted = r.Doubted && k.creatingAny(r)
 	return k.withoutDone(r, cause.Create)

@@ -216,7 +216,7 @@ func TestOnlyDeleteHandlersThatFailedAreGivenUp(t *testing.T) {
 	l := twoDeletes(t)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting, l.release = true, object.ReleaseAll
-	l.fail("one", time.Hour)
+	l.fail("one", 5*time.Minute)
 	l.results["two"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
 	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
 	l.expect(cause.Delete)
@@ -243,7 +243,7 @@ func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // scenario
 	l.fail("unmake", time.Minute)
 	l.expect(cause.Delete, "unmake(delete, 1)") // Resumed before.
 	l.restart()
-	l.fail("first", time.Hour)
+	l.fail("first", 5*time.Minute)
 	l.expect(cause.Delete, "first(resume, 1)")
 	l.now = l.now.Add(time.Minute)
 	l.succeed("unmake")
@@ -258,7 +258,7 @@ func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // scenario
 // What was not finished is void, and takes no room while others keep the object.
 func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // scenario 35
 	l := twoDeletes(t)
-	l.fail("make", time.Hour)
+	l.fail("make", 5*time.Minute)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting = true
 	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")

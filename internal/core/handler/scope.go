@@ -138,10 +138,14 @@ func leaves(declared Declaration, entry record.Entry, has bool) bool {
 }
 
 func (k Kind) left(r record.Record, declared Declaration, entry record.Entry) record.Record {
-	if declared.Verb == cause.Resume {
+	unknown := record.Unknown(entry.Steps) // mutant: intent-forgotten-outside
+	if declared.Verb == cause.Resume && !unknown {
 		return r.Without(declared.ID)
 	}
 	out := record.Entry{Cause: string(declared.Verb), Outcome: record.Outside}
+	if unknown {
+		out.Steps, out.Since, out.Mixed = record.Effects(entry.Steps), entry.Since, entry.Mixed
+	}
 	if creating(declared, entry) { // It goes on where it was, should the object come back.
 		out.Cause, out.Attempts, out.Started = entry.Cause, entry.Attempts, entry.Started
 		out.Steps, out.Since, out.Mixed = lasting(entry), entry.Since, entry.Mixed
@@ -161,13 +165,18 @@ func (k Kind) entered(r record.Record, declared Declaration, entry record.Entry,
 	case declared.Verb == cause.Update && r.Base != "":
 		return k.seenNow(r, declared, s.Essence)
 	default:
-		return r.Without(declared.ID)
+		return setAside(r, declared, entry)
 	}
 }
 
 // seenNow makes an update handler done with an essence without having run.
 func (k Kind) seenNow(r record.Record, declared Declaration, essence object.Body) record.Record {
 	r, seen := k.keep(r, essence)
+	entry := r.Handlers[declared.ID]
+	entry.Seen = seen
+	if r = setAside(r, declared, entry); record.Unknown(entry.Steps) {
+		return r
+	}
 	return r.With(declared.ID, record.Entry{Cause: string(cause.Update), Outcome: record.Done, Seen: seen})
 }
 

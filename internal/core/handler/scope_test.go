@@ -81,7 +81,7 @@ func TestLeavingAndComingBack(t *testing.T) {
 func TestACreationThatIsLeftGoesOnLater(t *testing.T) {
 	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("all", cause.Update))
 	l.essence = colored("red", 1)
-	l.fail("red-make", time.Hour)
+	l.fail("red-make", 5*time.Minute)
 	l.expect(cause.Create, "red-make(create, 1)")
 	l.essence = colored("blue", 1)
 	l.expect(cause.Noop)
@@ -179,7 +179,7 @@ func TestAtCreation(t *testing.T) {
 func TestAtCreationIsACreation(t *testing.T) {
 	l := newLife(t, declared("color", cause.Update, "spec.color", atCreation), declared("size", cause.Update, "spec.size"))
 	l.essence = colored("red", 1)
-	l.fail("color", time.Hour)
+	l.fail("color", 5*time.Minute)
 	l.expect(cause.Create, "color(create, 1)")
 	l.essence = colored("red", 2)
 	l.expect(cause.Create)
@@ -228,7 +228,7 @@ func TestChangesThatAreNotAnsweredAreSeen(t *testing.T) {
 	l.essence = colored("red", 1)
 	l.expect(cause.Update)
 	l.essence = colored("green", 2)
-	l.fail("size", time.Hour)
+	l.fail("size", 5*time.Minute)
 	l.expect(cause.Update, "move(update, 1) spec.color:red->green", "size(update, 1) spec.size:1->2")
 	l.expect(cause.Update)
 }

@@ -33,8 +33,12 @@ func (d *decision) recall(run *Run, entry record.Entry) {
 // has recorded of the same handling meanwhile is not forgotten.
 func (k Kind) withSteps(r record.Record, entry record.Entry, run Run, result Result, seen object.Body) (record.Record, record.Entry) {
 	entry.Steps = result.Steps
-	if previous := r.Handlers[run.ID]; sameHandling(previous, run) && !run.Anew {
+	switch previous := r.Handlers[run.ID]; {
+	case sameHandling(previous, run) && !run.Anew:
 		entry.Steps = record.Join(previous.Steps, result.Steps)
+	case previous.Cause == entry.Cause: // mutant: intent-of-another-replica
+		// Effects outlast a handling that another process has ended.
+		entry.Steps = record.Join(lasting(previous), result.Steps)
 	}
 	entry.Steps = record.Hear(entry.Steps, run.Words, digestOf)
 	if len(entry.Steps) == 0 || run.Reason != cause.Create && run.Reason != cause.Update {

@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -30,6 +31,34 @@ func TestTheNextAttemptIsNeverEarlierThanAsked(t *testing.T) { // scenario 28
 		l.succeed("make")
 		if _, runs := l.pass(); len(runs) != 1 {
 			t.Errorf("%s: not called when it is due: %v", outcome, runs)
+		}
+	}
+}
+
+// A process whose clock is ahead records the time of the next attempt too late: a process with a right clock does not wait longer than
+// the longest back-off. A wait that the handler has named can be of any length.
+func TestAWaitThatAWrongClockHasRecordedEnds(t *testing.T) {
+	for _, test := range []struct {
+		limits handler.Limits
+		result handler.Result
+		again  bool
+	}{
+		{handler.Limits{}, handler.Result{Outcome: record.Retry, Delay: time.Second}, true},
+		{handler.Limits{FirstBackoff: time.Hour, LongestBackoff: 2 * time.Hour}, handler.Result{Outcome: record.Retry, Delay: time.Hour}, true},
+		{handler.Limits{FirstBackoff: time.Hour, LongestBackoff: math.MaxInt64}, handler.Result{Outcome: record.Retry, Delay: time.Hour}, false},
+		{handler.Limits{}, handler.Result{Outcome: record.Retry, Delay: time.Second, Asked: true}, false},
+		{handler.Limits{}, handler.Result{Outcome: record.Waiting, Delay: time.Second, Asked: true}, false},
+	} {
+		made := declared("make", cause.Create)
+		made.Limits = test.limits
+		l := newLife(t, made)
+		right := l.now
+		l.now = right.Add(24 * time.Hour)
+		l.results["make"] = test.result
+		l.expect(cause.Create, "make(create, 1)")
+		l.now = right.Add(5 * time.Minute)
+		if _, runs := l.pass(); (len(runs) > 0) != test.again {
+			t.Errorf("limits %v, result %v: after 5 minutes by the right clock it runs %v", test.limits, test.result, runs)
 		}
 	}
 }

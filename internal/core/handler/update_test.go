@@ -70,7 +70,7 @@ func TestAChangeDuringALongHandlerIsSeenAfterwards(t *testing.T) { // scenario 3
 
 func TestAnUpdateTakenBackDuringItsRetriesIsForgotten(t *testing.T) {
 	l := twoUpdates(t)
-	l.fail("two", time.Hour)
+	l.fail("two", 5*time.Minute)
 	l.essence = spec("a", 2, "b", 1)
 	l.expect(cause.Update, "one(update, 1) spec.a:1->2", "two(update, 1) spec.a:1->2")
 	l.essence = spec("a", 1, "b", 1)

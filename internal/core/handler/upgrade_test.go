@@ -258,3 +258,14 @@ func TestASchemaThatChangesMeanwhileIsNoChange(t *testing.T) {
 		})
 	}
 }
+
+// A version of the kind that renames a field runs the update handlers that look at it once: what they have seen cannot be converted, and
+// a change must not be missed. Handlers of other fields are not called.
+func TestAVersionThatRenamesAFieldRunsItsHandlersOnce(t *testing.T) {
+	l := newLife(t, declared("resize", cause.Update, "spec.a"), declared("other", cause.Update, "spec.b"))
+	l.expect(cause.Create)
+	l.kind.Handlers = []handler.Declaration{declared("resize", cause.Update, "spec.renamed"), declared("other", cause.Update, "spec.b")}
+	l.essence = spec("renamed", 1, "b", 1)
+	l.expect(cause.Update, "resize(update, 1) spec:<nil>->map[renamed:1]")
+	l.expect(cause.Noop)
+}

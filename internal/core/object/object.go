@@ -50,6 +50,14 @@ func List(body Body, path ...string) []string {
 	return texts
 }
 
+// Ended reports whether nothing holds an object that is being deleted: it has no finalizers, and no grace period, as that of a pod,
+// runs. The API server removes such an object.
+func Ended(body Body) bool {
+	grace, _ := Get(body, "metadata", "deletionGracePeriodSeconds")
+	return Text(body, "metadata", "deletionTimestamp") != "" && len(List(body, "metadata", "finalizers")) == 0 &&
+		(grace == nil || Equal(grace, int64(0)))
+}
+
 // With returns body with value at path, copying only the maps on the way, so that body stays as it was.
 // What stands in the way and is no map is replaced by one.
 func With(body Body, path Path, value any) Body {

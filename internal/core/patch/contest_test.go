@@ -1,8 +1,11 @@
 package patch_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
@@ -86,7 +89,7 @@ func TestNowAndThenOneFieldMayBeWrittenByTwo(t *testing.T) {
 		if fight, _ := r.turn("color", "color", turn); fight {
 			t.Fatalf("turn %d", turn)
 		}
-		r.now = r.now.Add(r.Pause())
+		r.now = r.now.Add(patch.LongestPause)
 	}
 }
 
@@ -137,4 +140,55 @@ func setCondition(in object.Body, at object.Path, name string, value int64) []pa
 		}
 	}
 	return conditions().Keyed(in, []patch.Edit{{Path: at, Value: append(others, object.Body{"type": name, "value": value})}})
+}
+
+// The brake begins at the sixth write in ten seconds, doubles from the first pause to the longest, and begins again when there was rest.
+func TestHandlersThatUndoEachOtherAreSlowedDown(t *testing.T) {
+	contest, now := patch.Contest{}, time.Unix(0, 0)
+	edits := []patch.Edit{{Path: object.Path{"spec", "size"}, Value: int64(1)}}
+	contest.Turn(object.Body{}, edits, now)
+	for write := 2; write <= 5; write++ {
+		if found, _ := contest.Chain([]string{"a"}, edits, now); len(found) > 0 {
+			t.Fatalf("write %d is a conflict", write)
+		}
+	}
+	for i, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		found, news := contest.Chain([]string{"b"}, edits, now)
+		if diff := cmp.Diff([]string{"a", "b"}, found); diff != "" || news != (i == 0) || contest.Pause() != time.Duration(want)*time.Second {
+			t.Fatalf("write %d: pause %s, news %t, handlers %s", i+6, contest.Pause(), news, diff)
+		}
+		now = now.Add(contest.Pause())
+	}
+	now = now.Add(2 * time.Minute)
+	for write := range 4 {
+		if found, _ := contest.Chain([]string{"a"}, edits, now); len(found) > 0 {
+			t.Fatalf("write %d after a rest is a conflict", write+1)
+		}
+	}
+}
+
+// An edit of a field beside the conflict is handled at once, but not if it never ends.
+func TestEditsBesideAConflictAreExempt(t *testing.T) {
+	contest, now := patch.Contest{}, time.Unix(0, 0)
+	for range 5 {
+		contest.Chain([]string{"a"}, []patch.Edit{{Path: object.Path{"spec", "size"}, Value: int64(1)}}, now)
+	}
+	for text, exempt := range map[string]bool{"": false, "spec": false, "spec.size": false, "spec.size.x": false, "spec.color": true} {
+		var changed []object.Path
+		if text != "" {
+			changed = []object.Path{strings.Split(text, ".")}
+		}
+		if contest.Exempt(changed, now) != exempt {
+			t.Errorf("a change of %q: want %t", text, exempt)
+		}
+	}
+	handled := 0
+	for range 100 {
+		if contest.Exempt([]object.Path{{"spec", "color"}}, now) {
+			handled++
+		}
+	}
+	if handled > 5 {
+		t.Errorf("%d edits at the same time are exempt", handled)
+	}
 }

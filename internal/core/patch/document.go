@@ -41,7 +41,7 @@ type Document struct {
 // was re-created under the same name.
 func New(base object.Body) *Document {
 	document := &Document{base: base}
-	document.Test(object.Path{"metadata", "uid"})
+	document.Test(object.Path{"metadata", "uid"}) // mutant: uid-not-tested
 	return document
 }
 

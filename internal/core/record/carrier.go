@@ -44,14 +44,26 @@ func (c Carrier) Other() (other Carrier, found bool) {
 	}
 }
 
+// Stored is what an object holds of the operator's record.
+type Stored struct {
+	// Record is the usable record, nil for none; Text is what it was decoded from.
+	Record *Record
+	Text   string
+	// Preferred is the text in the preferred carrier, usable or not: a conditional write tests it.
+	Preferred string
+}
+
+// InPlace reports whether the usable record was read from the preferred carrier.
+func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred }
+
 // Read finds the record of the operator in the object, in the preferred carrier first and then in the other.
-// It returns the text of the preferred carrier only, since that is what a conditional write tests.
 // A record of another uid belongs to the object that a manifest was copied from: it is not usable. The error tells of
 // text that is no record of ours; then there is no usable record either.
-func Read(body object.Body, identity string, preferred Carrier) (found *Record, stored string, err error) {
-	stored = object.Text(body, preferred.Path(identity)...)
+func Read(body object.Body, identity string, preferred Carrier) (Stored, error) {
+	found := Stored{Preferred: object.Text(body, preferred.Path(identity)...)}
 	other, _ := preferred.Other()
-	for _, text := range []string{stored, object.Text(body, other.Path(identity)...)} {
+	var err error
+	for _, text := range []string{found.Preferred, object.Text(body, other.Path(identity)...)} {
 		if text == "" {
 			continue
 		}
@@ -61,10 +73,20 @@ func Read(body object.Body, identity string, preferred Carrier) (found *Record, 
 			continue
 		}
 		if r.UID == object.Text(body, "metadata", "uid") {
-			return &r, stored, nil
+			found.Record, found.Text = &r, text
+			return found, nil
 		}
 	}
-	return nil, stored, err
+	return found, err
+}
+
+// Usable reports whether a text is a record of the object with this uid.
+func Usable(text, uid string) bool {
+	if text == "" {
+		return false
+	}
+	r, err := Decode(text)
+	return err == nil && r.UID == uid
 }
 
 // Cut returns the body without the records of any operator, so that handlers neither see nor change them: one that sets

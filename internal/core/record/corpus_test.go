@@ -48,11 +48,11 @@ func nothingIsLost(t *testing.T, text string) {
 func isReadFrom(t *testing.T, carrier record.Carrier, text string) {
 	t.Helper()
 	want := decoded(t, text)
-	found, stored, err := record.Read(withRecord(want.UID, carrier, text), identity, carrier)
-	if err != nil || found == nil || stored != text {
-		t.Fatalf("in the %s: %v, %q, %v", carrier, found, stored, err)
+	found, err := record.Read(withRecord(want.UID, carrier, text), identity, carrier)
+	if err != nil || found.Record == nil || found.Preferred != text {
+		t.Fatalf("in the %s: %v, %v", carrier, found, err)
 	}
-	if diff := cmp.Diff(want, *found); diff != "" {
+	if diff := cmp.Diff(want, *found.Record); diff != "" {
 		t.Errorf("in the %s: %s", carrier, diff)
 	}
 }

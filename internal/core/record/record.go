@@ -58,6 +58,8 @@ type Entry struct {
 	// after somebody had changed what the handler looks at.
 	Since string `json:"since,omitempty"`
 	Mixed bool   `json:"mixed,omitempty"`
+	// Former are the ids that the handler had in earlier releases.
+	Former []string `json:"former,omitempty"`
 }
 
 // Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views
@@ -153,6 +155,28 @@ func (r Record) Keep(essence object.Body, views func() map[string]string) (Recor
 func (r Record) KeepDigests(digest string, views map[string]string) Record {
 	if _, found := r.Essence(digest); !found {
 		r.Seen = append(slices.Clip(r.Seen), Essence{Digest: digest, Views: views})
+	}
+	return r
+}
+
+// WithoutBodies returns the record with digests in place of every essence that it keeps. Views gives the digests of the
+// handlers' views of an essence.
+func (r Record) WithoutBodies(views func(essence object.Body) map[string]string) Record {
+	r.Seen = slices.Clone(r.Seen)
+	for i, seen := range r.Seen {
+		if seen.Body != nil {
+			r.Seen[i] = Essence{Digest: seen.Digest, Views: views(seen.Body)}
+		}
+	}
+	return r
+}
+
+// WithoutMessages returns the record without the error texts of its entries.
+func (r Record) WithoutMessages() Record {
+	r.Handlers = maps.Clone(r.Handlers)
+	for id, entry := range r.Handlers {
+		entry.Message = ""
+		r.Handlers[id] = entry
 	}
 	return r
 }

@@ -75,16 +75,16 @@ func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
 	text, _ := sample().Encode()
 	for _, lies := range []record.Carrier{record.Status, record.Annotation} {
 		for _, preferred := range []record.Carrier{record.Status, record.Annotation} {
-			found, stored, err := record.Read(withRecord("uid-1", lies, text), identity, preferred)
-			if err != nil || found == nil {
+			found, err := record.Read(withRecord("uid-1", lies, text), identity, preferred)
+			if err != nil || found.Record == nil || found.Text != text {
 				t.Fatalf("in %s, preferred %s: %v, %v", lies, preferred, found, err)
 			}
 			want := ""
 			if lies == preferred {
 				want = text
 			}
-			if stored != want {
-				t.Errorf("in %s, preferred %s: a conditional write would test %q", lies, preferred, stored)
+			if found.Preferred != want || found.InPlace() != (lies == preferred) {
+				t.Errorf("in %s, preferred %s: a conditional write would test %q, in place: %t", lies, preferred, found.Preferred, found.InPlace())
 			}
 		}
 	}
@@ -93,18 +93,21 @@ func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
 // Design §5: a record with another object's UID is that of a copied or restored manifest.
 func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
 	text, _ := sample().Encode()
-	found, stored, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation)
-	if found != nil || err != nil || stored != text {
-		t.Errorf("got %v, %q, %v", found, stored, err)
+	found, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation)
+	if found.Record != nil || err != nil || found.Preferred != text || found.InPlace() {
+		t.Errorf("got %v, %v", found, err)
+	}
+	if record.Usable(text, "uid-2") || !record.Usable(text, "uid-1") || record.Usable("", "") {
+		t.Error("a record is usable for its own object alone")
 	}
 }
 
 func TestUnreadableRecordsAreReported(t *testing.T) {
-	if found, _, err := record.Read(withRecord("u", record.Status, "junk"), identity, record.Status); found != nil || err == nil {
+	if found, err := record.Read(withRecord("u", record.Status, "junk"), identity, record.Status); found.Record != nil || err == nil {
 		t.Errorf("got %v, %v", found, err)
 	}
-	if found, stored, err := record.Read(object.Body{}, identity, record.Status); found != nil || stored != "" || err != nil {
-		t.Errorf("an empty object: %v, %q, %v", found, stored, err)
+	if found, err := record.Read(object.Body{}, identity, record.Status); found != (record.Stored{}) || err != nil {
+		t.Errorf("an empty object: %v, %v", found, err)
 	}
 }
 
@@ -215,12 +218,12 @@ func TestARecordApartIsNotTheOwners(t *testing.T) {
 		return encoded
 	}
 	own := object.With(object.Body{"metadata": object.Body{"uid": "own"}}, record.Annotation.Path(identity), text("owner"))
-	if found, _, _ := record.Read(own, identity, record.Apart); found != nil {
+	if found, _ := record.Read(own, identity, record.Apart); found.Record != nil {
 		t.Errorf("the owner's record is used: %v", found)
 	}
 	own = object.With(own, record.Apart.Path(identity), text("own"))
-	if found, stored, err := record.Read(own, identity, record.Apart); found == nil || err != nil || stored != text("own") {
-		t.Errorf("read %v, %q, %v", found, stored, err)
+	if found, err := record.Read(own, identity, record.Apart); found.Record == nil || err != nil || found.Preferred != text("own") {
+		t.Errorf("read %v, %v", found, err)
 	}
 	if cut := record.Cut(own); len(object.Map(cut, "metadata", "annotations")) > 0 {
 		t.Errorf("handlers see %v", cut)

@@ -5,66 +5,141 @@ import (
 	"time"
 )
 
+// maxCandidates limits how many creation times a watermark chooses from, so that its memory is bounded.
+const maxCandidates = 1024
+
 // Watermark follows the creation time up to which every object of one kind has had a record. An object that is as
 // old and has none has lost it: creation times are the API server's, are kept by a replace, and are new on a restored
-// or copied object. It is not safe for concurrent use.
+// or copied object. Objects are known by their uid. It is not safe for concurrent use.
 type Watermark struct {
 	// At is the watermark; zero for none.
 	At time.Time
 	// Margin is how old an object must be before the watermark passes it: objects can arrive late, and clocks differ.
 	Margin time.Duration
 
-	missing    map[string]time.Time
+	// stored is what the ConfigMap holds. It is below At while an object has no record that arrived when At covered it already.
+	stored  time.Time
+	missing map[string]MissingRecord
+	// candidates are creation times above At of objects with a record, in any order and with duplicates: see compact.
 	candidates []time.Time
 }
 
-// Covers tells whether an object created then has had a record.
+// MissingRecord is an object without a record.
+type MissingRecord struct {
+	// Name is the namespace and name of the object.
+	Name    string
+	Created time.Time
+}
+
+// below is the highest watermark that does not cover the object. Creation times have a resolution of one second.
+func (m MissingRecord) below() time.Time { return m.Created.Add(-time.Second) }
+
+// NewWatermark returns a watermark as it was stored.
+func NewWatermark(stored time.Time, margin time.Duration) *Watermark {
+	return &Watermark{At: stored, stored: stored, Margin: margin, missing: map[string]MissingRecord{}}
+}
+
+// Covers reports whether an object created then has had a record.
 func (w *Watermark) Covers(created time.Time) bool {
 	return !w.At.IsZero() && !created.After(w.At)
 }
 
-// Missing notes an object that has no record yet: the watermark stays below it.
-func (w *Watermark) Missing(key string, created time.Time) {
-	if w.missing == nil {
-		w.missing = map[string]time.Time{}
+// Missing adds an object that has no record yet: the watermark stays below it. An object that the watermark covers should have
+// a record, and does not hold it back.
+func (w *Watermark) Missing(uid, name string, created time.Time) {
+	if !w.Covers(created) {
+		w.missing[uid] = MissingRecord{Name: name, Created: created}
 	}
-	w.missing[key] = created
 }
 
-// Recorded notes an object that has a record.
-func (w *Watermark) Recorded(key string, created time.Time) {
-	delete(w.missing, key)
-	if w.Covers(created) {
+// Arrived adds an object that a watch has delivered as a new one. It reports whether the stored watermark covers the
+// object and must be lowered.
+func (w *Watermark) Arrived(uid, name string, created time.Time) (late bool) {
+	w.missing[uid] = MissingRecord{Name: name, Created: created}
+	return !w.stored.IsZero() && !created.After(w.stored)
+}
+
+// Recorded removes an object that has a record now.
+func (w *Watermark) Recorded(uid string, created time.Time) {
+	delete(w.missing, uid)
+	last := len(w.candidates) - 1
+	if w.Covers(created) || last >= 0 && w.candidates[last].Equal(created) {
 		return
 	}
-	if at, found := slices.BinarySearchFunc(w.candidates, created, time.Time.Compare); !found {
-		w.candidates = slices.Insert(w.candidates, at, created)
+	w.candidates = append(w.candidates, created)
+	if len(w.candidates) > 2*maxCandidates { // mutant: candidates-unbounded
+		w.compact()
 	}
 }
 
-// Gone notes an object that does not exist any more.
-func (w *Watermark) Gone(key string) { delete(w.missing, key) }
+// compact sorts the candidates. If there are too many it drops every other one, which can only lower the watermark. It never
+// drops the newest, which the watermark must reach in the end.
+func (w *Watermark) compact() {
+	slices.SortFunc(w.candidates, time.Time.Compare)
+	w.candidates = slices.CompactFunc(w.candidates, time.Time.Equal)
+	for len(w.candidates) > maxCandidates {
+		kept := w.candidates[:0]
+		for i, candidate := range w.candidates {
+			if i%2 == (len(w.candidates)-1)%2 {
+				kept = append(kept, candidate)
+			}
+		}
+		w.candidates = kept
+	}
+}
 
-// Next is the watermark that could be stored now, and whether it is newer than At. It only moves when newer objects
-// have records.
-func (w *Watermark) Next(now time.Time) (time.Time, bool) {
+// Gone removes an object that does not exist any more, or will never have a record.
+func (w *Watermark) Gone(uid string) { delete(w.missing, uid) }
+
+// Next returns the watermark that should be stored now, and whether it differs from the stored one. It rises only when
+// newer objects have records. It falls while an object that arrived late has no record.
+func (w *Watermark) Next(now time.Time) (next time.Time, moved bool) {
 	limit := now.Add(-w.Margin)
-	for _, created := range w.missing {
-		if before := created.Add(-time.Second); before.Before(limit) {
-			limit = before
+	if oldest, _, found := w.oldest(); found { // mutant: missing-ignored
+		below := oldest.below()
+		if below.Before(w.At) {
+			return below, !below.Equal(w.stored)
+		}
+		if below.Before(limit) {
+			limit = below
 		}
 	}
-	next, moved := w.At, false
+	w.compact()
+	next = w.At
 	for _, candidate := range w.candidates {
 		if !candidate.After(limit) {
-			next, moved = candidate, true
+			next = candidate
 		}
 	}
-	return next, moved
+	return next, !next.Equal(w.stored)
 }
 
-// Moved notes that the watermark was stored.
+func (w *Watermark) oldest() (oldest MissingRecord, uid string, found bool) {
+	for id, missing := range w.missing {
+		if !found || missing.Created.Before(oldest.Created) {
+			oldest, uid, found = missing, id, true
+		}
+	}
+	return oldest, uid, found
+}
+
+// Held returns the object that holds the watermark back although newer objects have records, and its uid.
+func (w *Watermark) Held(now time.Time) (by MissingRecord, uid string, held bool) {
+	by, uid, held = w.oldest()
+	held = held && slices.ContainsFunc(w.candidates, func(candidate time.Time) bool {
+		return candidate.After(by.below()) && !candidate.After(now.Add(-w.Margin))
+	})
+	return by, uid, held
+}
+
+// Lowers reports whether a watermark that Next returned is lower than the stored one.
+func (w *Watermark) Lowers(next time.Time) bool { return next.Before(w.stored) }
+
+// Moved sets what was stored.
 func (w *Watermark) Moved(to time.Time) {
-	w.At = to
-	w.candidates = slices.DeleteFunc(w.candidates, w.Covers)
+	w.stored = to
+	if to.After(w.At) {
+		w.At = to
+		w.candidates = slices.DeleteFunc(w.candidates, w.Covers)
+	}
 }

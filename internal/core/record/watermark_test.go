@@ -1,6 +1,8 @@
 package record_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 func TestTheWatermarkFollowsRecordedObjects(t *testing.T) {
 	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
-	w := record.Watermark{Margin: 10 * time.Minute}
+	w := record.NewWatermark(time.Time{}, 10*time.Minute)
 	expect := func(now int, want int, moves bool) {
 		t.Helper()
 		got, moved := w.Next(minute(now))
@@ -35,16 +37,98 @@ func TestTheWatermarkFollowsRecordedObjects(t *testing.T) {
 	if !w.Covers(minute(1)) || !w.Covers(minute(0)) || w.Covers(minute(2)) {
 		t.Error("it covers the wrong objects")
 	}
-	w.Missing("d", minute(2))
+	w.Missing("d", "default/d", minute(2))
 	expect(60, 0, false) // An object without a record keeps it below.
 	w.Recorded("e", minute(5))
 	w.Recorded("d", minute(2))
 	expect(60, 5, true)
-	w.Missing("f", minute(7))
+	w.Missing("f", "default/f", minute(7))
 	w.Recorded("g", minute(8))
 	expect(60, 0, false)
 	w.Gone("f")
 	expect(60, 8, true)
 	w.Recorded("a", minute(1))
 	expect(1000, 0, false)
+}
+
+// An object that arrives although the watermark covers it lowers what is stored, not what is known of the others, until it has
+// a record.
+func TestTheWatermarkFallsForAnObjectThatArrivesLate(t *testing.T) {
+	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	w := record.NewWatermark(start, time.Minute)
+	if w.Arrived("new", "default/new", start.Add(time.Second)) {
+		t.Error("an object above the watermark counts as late")
+	}
+	w.Recorded("new", start.Add(time.Second))
+	if !w.Arrived("late", "default/late", start.Add(-time.Hour)) {
+		t.Error("an object below the watermark does not count as late")
+	}
+	lower := start.Add(-time.Hour - time.Second)
+	next, moved := w.Next(start.Add(time.Hour))
+	if !moved || !next.Equal(lower) || !w.Lowers(next) {
+		t.Errorf("next is %s, %t; want %s", next, moved, lower)
+	}
+	w.Moved(next)
+	if !w.Covers(start) {
+		t.Error("objects that the watermark covered are not covered any more")
+	}
+	if next, moved := w.Next(start.Add(time.Hour)); moved {
+		t.Errorf("it moves again, to %s", next)
+	}
+	w.Recorded("late", start.Add(-time.Hour))
+	if next, moved := w.Next(start.Add(time.Hour)); !moved || !next.Equal(start.Add(time.Second)) {
+		t.Errorf("when the late object has a record, next is %s, %t", next, moved)
+	}
+}
+
+// One object without a record holds the watermark. Objects that are created for months meanwhile take no more memory, and the
+// watermark reaches the newest of them at once when the one is gone.
+func TestTheWatermarkIsBoundedInMemory(t *testing.T) {
+	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	w := record.NewWatermark(start, time.Minute)
+	w.Arrived("stuck", "default/stuck", start.Add(time.Second))
+	now := start
+	allocated := testing.AllocsPerRun(1, func() {
+		for range 20_000 {
+			now = now.Add(5 * time.Minute)
+			w.Recorded("another", now)
+		}
+	})
+	if allocated > 0 { // The first of two runs has filled what it keeps.
+		t.Errorf("it allocated %v times", allocated)
+	}
+	late := now.Add(time.Hour)
+	if by, uid, held := w.Held(late); !held || uid != "stuck" || by.Name != "default/stuck" {
+		t.Errorf("held back by %v (%q), %t", by, uid, held)
+	}
+	if next, moved := w.Next(late); moved {
+		t.Errorf("it moves past an object without a record, to %s", next)
+	}
+	w.Gone("stuck")
+	if next, moved := w.Next(late); !moved || !next.Equal(now) {
+		t.Errorf("next is %s, %t; want %s", next, moved, now)
+	}
+}
+
+// BenchmarkWatermark is the first start of an operator with 100,000 objects.
+func BenchmarkWatermark(b *testing.B) {
+	const objects = 100_000
+	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	created, uids := make([]time.Time, objects), make([]string, objects)
+	for i, second := range rand.New(rand.NewPCG(1, 2)).Perm(objects) {
+		created[i], uids[i] = start.Add(time.Duration(second)*time.Second), fmt.Sprint(i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w := record.NewWatermark(time.Time{}, 10*time.Minute)
+		for i := range created {
+			w.Missing(uids[i], uids[i], created[i])
+		}
+		for i := range created {
+			w.Recorded(uids[i], created[i])
+		}
+		if next, moved := w.Next(start.Add(30 * 24 * time.Hour)); !moved || !next.Equal(start.Add((objects-1)*time.Second)) {
+			b.Fatalf("next is %s", next)
+		}
+	}
 }

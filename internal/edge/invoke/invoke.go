@@ -37,14 +37,20 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// PanicError is a panic of user code, caught.
+// PanicError is a panic of user code, caught. Goexit reports that the code did not panic, but ended its goroutine.
 type PanicError struct {
-	Value any
-	Stack []byte
+	Value  any
+	Stack  []byte
+	Goexit bool
 }
 
 // Error names the panic; the stack is kept apart, for the log.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string {
+	if e.Goexit {
+		return "the function ended its goroutine instead of returning: it called runtime.Goexit, as FailNow and Fatal of a test do"
+	}
+	return fmt.Sprintf("panic: %v", e.Value)
+}
 
 // Run calls fn with a context that ends after deadline. A panic becomes a *PanicError.
 func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) error) error {
@@ -53,14 +59,22 @@ func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) e
 	return Guard(func() error { return fn(ctx) })
 }
 
-// Guard calls fn. A panic becomes a *PanicError.
-func Guard(fn func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &PanicError{Value: value, Stack: debug.Stack()}
-		}
+// Guard calls fn, in a goroutine of its own: one that fn ends with runtime.Goexit must not be a worker. A panic becomes a
+// *PanicError, and so does the end of the goroutine.
+func Guard(fn func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		returned, err := false, error(nil)
+		defer func() {
+			if value := recover(); value != nil || !returned { // mutant: ended-goroutine
+				err = &PanicError{Value: value, Stack: debug.Stack(), Goexit: value == nil}
+			}
+			ended <- err
+		}()
+		err = fn()
+		returned = true
 	}()
-	return fn()
+	return <-ended
 }
 
 // Verdict is what an error means for the next attempt.

@@ -48,22 +48,45 @@ func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, 
 	if placed != nil {
 		return nil, fmt.Errorf("apply %s: %w", name, placed)
 	}
+	c.label(child)
+	child.SetOwnerReferences(append(child.GetOwnerReferences(), c.Owner.Reference))
+	var taken error
+	for range applyTries {
+		applied, again, err := c.applyOnce(ctx, child.DeepCopy())
+		switch {
+		case err == nil:
+			return applied, nil
+		case !again:
+			return nil, fmt.Errorf("apply %s: %w", name, err)
+		}
+		taken = err
+	}
+	return nil, fmt.Errorf("apply %s: other clients create and delete it at the same time: %w", name, taken)
+}
+
+// applyTries is how often Apply looks again after another client has created the child first.
+const applyTries = 3
+
+// absent is a resource version that no object has: a request with it creates an object, and changes none that exists. The first
+// revision of an etcd belongs to no object.
+const absent = "1"
+
+// applyOnce applies the child to the object that exists, or creates it. Again: another client has created it meanwhile.
+func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructured) (applied object.Body, again bool, err error) {
 	existing, err := c.existing(ctx, child)
 	if err != nil {
-		return nil, fmt.Errorf("apply %s: %w", name, err)
+		return nil, false, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}
 	if existing != nil {
 		// The uid makes sure that it is the object we have looked at which is changed.
 		child.SetUID(existing.GetUID())
 		options = append(options, client.ForceOwnership)
+	} else {
+		child.SetResourceVersion(absent) // mutant: apply-takes-over
 	}
-	c.label(child)
-	child.SetOwnerReferences(append(child.GetOwnerReferences(), c.Owner.Reference))
-	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...); err != nil {
-		return nil, fmt.Errorf("apply %s: %w", name, err)
-	}
-	return child.Object, nil
+	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...)
+	return child.Object, existing == nil && apierrors.IsConflict(err), err
 }
 
 // place gives the child a namespace, and refuses owners that the garbage collector would take for missing.

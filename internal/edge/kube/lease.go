@@ -43,10 +43,14 @@ type Leadership struct {
 	resourcelock.Interface
 
 	Pace Pace
+	// Wall is the clock on the wall; nil for that of the machine.
+	Wall func() time.Time
 
-	mu      sync.Mutex
-	renewed time.Time
-	idle    func() bool
+	mu sync.Mutex
+	// renewed is when the Lease was renewed last, by the monotonic clock, and renewedAt by the clock on the wall; zero for not held. The
+	// monotonic clock stands still while a virtual machine is suspended.
+	renewed, renewedAt time.Time
+	idle               func() bool
 }
 
 // NewLeadership makes the lock. The Lease is the one at the place, and the process is named by its host and by chance.
@@ -86,6 +90,9 @@ func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("%w; grant the rights that the verb rbac prints, or run one replica with --leader-elect=false", err)
 	}
+	if err == nil && record.HolderIdentity != l.Identity() { // mutant: other-holder-ignored
+		l.lose()
+	}
 	return record, raw, err
 }
 
@@ -104,13 +111,13 @@ func (l *Leadership) take(record resourcelock.LeaderElectionRecord, write func()
 	if release && !l.released() {
 		return errAtWork
 	}
-	asked := time.Now() // Others count from later on.
+	asked, askedAt := time.Now(), l.wall() // Others count from later on.
 	if err := write(); err != nil || release {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewed = asked
+	l.renewed, l.renewedAt = asked, askedAt
 	return nil
 }
 
@@ -121,28 +128,49 @@ func (l *Leadership) released() bool {
 	if l.idle != nil && !l.idle() {
 		return false
 	}
-	l.renewed = time.Time{}
+	l.renewed, l.renewedAt = time.Time{}, time.Time{}
 	return true
 }
 
-// Held tells whether the process holds the Lease, and nobody else can have it yet.
-func (l *Leadership) Held() bool {
+// lose notes that another process holds the Lease.
+func (l *Leadership) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.renewed.IsZero() && time.Since(l.renewed) < l.Pace.Fenced()
+	l.renewed, l.renewedAt = time.Time{}, time.Time{}
+}
+
+// wall reads the clock on the wall, without the monotonic one.
+func (l *Leadership) wall() time.Time {
+	if l.Wall != nil {
+		return l.Wall()
+	}
+	return time.Now().Round(0)
+}
+
+// Held tells whether the process holds the Lease, and nobody else can have it yet.
+func (l *Leadership) Held() bool { return l.left() > 0 }
+
+// left is for how long the Lease is held at least, by the clock that has advanced further.
+func (l *Leadership) left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed.IsZero() {
+		return 0
+	}
+	passed := time.Since(l.renewed)
+	passed = max(passed, l.wall().Sub(l.renewedAt)) // mutant: suspended-machine-leads
+	return l.Pace.Fenced() - passed
 }
 
 // AwaitLoss returns true when the Lease is not held any more, and false when the context ends before. The election itself
 // finds out later: after a pause of the whole process it goes on asking for as long as it does after each renewal.
 func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 	for {
-		l.mu.Lock()
-		left := l.Pace.Fenced() - time.Since(l.renewed)
-		l.mu.Unlock()
+		left := l.left()
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		timer := time.NewTimer(left)
+		timer := time.NewTimer(min(left, l.Pace.Retry)) // The clock on the wall may jump.
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

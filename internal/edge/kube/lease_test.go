@@ -17,6 +17,12 @@ import (
 type lock struct {
 	resourcelock.Interface
 	refuses error
+	holder  string
+}
+
+// Get reads the lease.
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
 }
 
 // Identity names the process.
@@ -101,6 +107,61 @@ func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
 		stop()
 		if lease.AwaitLoss(stopped) {
 			t.Error("a stop is taken for a loss")
+		}
+	})
+}
+
+// While a virtual machine is suspended, its monotonic clock stands still: then the clock on the wall tells that the lease has run out.
+func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var suspended time.Duration
+		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1), Wall: func() time.Time {
+			return time.Now().Round(0).Add(suspended)
+		}}
+		renew(t, lease)
+		lost := make(chan time.Time, 1)
+		go func() {
+			if lease.AwaitLoss(t.Context()) {
+				lost <- time.Now()
+			}
+		}()
+		<-time.After(time.Second)
+		if !lease.Held() {
+			t.Error("it is not held after a second")
+		}
+		suspended = 20 * time.Second
+		resumed := time.Now()
+		if lease.Held() {
+			t.Error("it is held after the suspension")
+		}
+		if after := (<-lost).Sub(resumed); after > kube.NewPace(1).Retry {
+			t.Errorf("the loss is told %s after the end of the suspension", after)
+		}
+		suspended = -time.Hour
+		renew(t, lease)
+		suspended -= time.Hour
+		if !lease.Held() {
+			t.Error("a clock that is put back takes the lease away")
+		}
+		<-time.After(kube.NewPace(1).Fenced())
+		if lease.Held() {
+			t.Error("a clock that is put back prolongs the lease")
+		}
+	})
+}
+
+// A process that reads that another one holds the lease writes nothing more, whatever its clocks say.
+func TestALeaseThatAnotherProcessHoldsIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		below := &lock{holder: "us"}
+		lease := &kube.Leadership{Interface: below, Pace: kube.NewPace(1)}
+		renew(t, lease)
+		for holder, held := range map[string]bool{"us": true, "them": false} {
+			below.holder = holder
+			renew(t, lease)
+			if _, _, err := lease.Get(t.Context()); err != nil || lease.Held() != held {
+				t.Errorf("held by %s: held is %v, %v", holder, lease.Held(), err)
+			}
 		}
 	})
 }

@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -38,13 +41,13 @@ type Objects struct {
 	Owner string
 }
 
-// Get reads the object live. ErrGone when there is none.
+// Get reads the object live. ErrGone when there is none. A 404 that does not name the object is another failure.
 func (o Objects) Get(ctx context.Context, key types.NamespacedName) (object.Body, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found := o.empty(key)
 	if err := o.Client.Get(ctx, key, found); err != nil {
-		if apierrors.IsNotFound(err) {
+		if o.missing(err, key.Name) { // mutant: any-404-is-gone
 			return nil, ErrGone
 		}
 		return nil, fmt.Errorf("read %s %s: %w", o.Kind.Kind, key, err)
@@ -59,6 +62,7 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch of %s %s: %w", o.Kind.Kind, key, err)
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	target, request := o.empty(key), client.RawPatch(types.JSONPatchType, data)
@@ -72,12 +76,41 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	case err == nil:
 		return target.Object, nil
 	case apierrors.IsNotFound(err):
-		return nil, ErrGone
+		return nil, o.notFound(caller, key, err) // mutant: 404-not-confirmed
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
 		return nil, fmt.Errorf("patch %s %s: %w: %w", o.Kind.Kind, key, ErrConflict, err)
 	default:
 		return nil, fmt.Errorf("patch %s %s: %w", o.Kind.Kind, key, err)
 	}
+}
+
+// notFound explains a write that was answered with 404: the object is gone, or it exists and a subresource or the API version is not
+// served. Only a live read tells them apart.
+func (o Objects) notFound(ctx context.Context, key types.NamespacedName, refused error) error {
+	_, err := o.Get(ctx, key)
+	switch {
+	case errors.Is(err, ErrGone):
+		return err
+	case err != nil:
+		return fmt.Errorf("patch %s %s: %w; then %w", o.Kind.Kind, key, refused, err)
+	}
+	return fmt.Errorf("patch %s %s: the object exists, but the API server does not find what is written: %w", o.Kind.Kind, key, refused)
+}
+
+// missing reports whether an answer says that the object does not exist. An API server that does not serve the API version answers
+// with 404, too: without the object's name, or with one that client-go fills in beside the cause that the answer is unexpected.
+func (o Objects) missing(err error, name string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	if details == nil || details.Name != name || details.Group != o.Kind.Group {
+		return false
+	}
+	return !slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
 }
 
 func (o Objects) empty(key types.NamespacedName) *unstructured.Unstructured {
@@ -100,7 +133,23 @@ func Refusal(err error) string {
 // Refused tells that the API server will not write this content, now or later: repeating it is no use. A missing right is
 // no refusal of the content: somebody may grant it. Admission webhooks deny with the same code as missing rights.
 func Refused(err error) bool {
-	return Denied(err) || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return Denied(err) || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || TooLarge(err)
+}
+
+// TooLarge reports whether the API server refused a write because the object would be too large: the request, its annotations
+// (256 KiB), or the whole object in etcd, which the API server answers with an internal error.
+func TooLarge(err error) bool {
+	var refused apierrors.APIStatus
+	if err == nil || !errors.As(err, &refused) {
+		return false
+	}
+	status := refused.Status()
+	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(status.Message, "etcdserver: request is too large") {
+		return true
+	}
+	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseType(field.ErrorTypeTooLong) && cause.Field == "metadata.annotations"
+	})
 }
 
 // Denied tells that an admission webhook or policy has said no, which it may see otherwise another time.

@@ -20,8 +20,8 @@ type room struct {
 	cache     cache.Cache
 	// end ends the watches.
 	end context.CancelFunc
-	// gone: the namespace was deleted.
-	gone bool
+	// gone: the namespace was deleted. appeared: it was created after the first list of namespaces.
+	gone, appeared bool
 	// refused are the kinds that may not be watched here, or might not be when it was last tried.
 	refused map[schema.GroupResource]bool
 }

@@ -192,6 +192,17 @@ func (s *Spaces) Gone(namespace string) bool {
 	return s.listed && !s.present[namespace]
 }
 
+// Appeared reports whether a namespace was created after this process began to watch namespaces.
+func (s *Spaces) Appeared(namespace string) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	watched := s.rooms[namespace]
+	return watched != nil && watched.appeared
+}
+
 // openLocked begins to watch a namespace, if it is not watched yet. One of the same name that is gone is waited for: see close.
 func (s *Spaces) openLocked(ctx context.Context, name string) {
 	if s.rooms[name] != nil || ctx.Err() != nil {
@@ -203,7 +214,7 @@ func (s *Spaces) openLocked(ctx context.Context, name string) {
 		return
 	}
 	ending, end := context.WithCancel(ctx)
-	opened.end = end
+	opened.end, opened.appeared = end, s.listed
 	s.rooms[name] = opened
 	for _, each := range s.indexed {
 		if err := opened.cache.IndexField(ctx, each.of, each.field, each.extract); err != nil {

@@ -18,6 +18,7 @@ import (
 // The resources that the server treats specially.
 const (
 	namespaces  = "namespaces"
+	pods        = "pods"
 	definitions = "customresourcedefinitions.apiextensions.k8s.io"
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -98,14 +99,15 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 	if len(finalizers) == 0 {
 		object.SetFinalizers(nil)
 	}
-	if len(finalizers) == 0 && key.Resource != namespaces {
+	grace := gracePeriod(key, object, options)
+	if len(finalizers) == 0 && key.Resource != namespaces && grace == 0 {
 		if w.dryRun {
 			return view(w.kind, object), true, nil
 		}
 		last := w.tx.Delete(key)
 		return view(w.kind, last), true, w.server.deleted(w.tx, key, last)
 	}
-	w.markDeleting(key, object)
+	w.markDeleting(key, object, grace)
 	if w.dryRun || slices.Equal(finalizers, stored.GetFinalizers()) && stored.GetDeletionTimestamp() != nil {
 		return view(w.kind, object), false, nil
 	}
@@ -159,19 +161,35 @@ func finalizersFor(object *unstructured.Unstructured, options *metav1.DeleteOpti
 }
 
 // markDeleting marks an object as being deleted.
-func (w *write) markDeleting(key store.Key, object *unstructured.Unstructured) {
+func (w *write) markDeleting(key store.Key, object *unstructured.Unstructured, grace int64) {
 	if object.GetDeletionTimestamp() == nil {
 		if object.GetGeneration() > 0 {
 			object.SetGeneration(object.GetGeneration() + 1)
 		}
-		now := w.server.now()
+		now := metav1.NewTime(w.server.now().Add(time.Duration(grace) * time.Second))
 		object.SetDeletionTimestamp(&now)
 		terminating(key, object)
 	}
 	if key.Resource != namespaces {
-		zero := int64(0)
-		object.SetDeletionGracePeriodSeconds(&zero)
+		object.SetDeletionGracePeriodSeconds(&grace)
 	}
+}
+
+// gracePeriod returns how many seconds a pod that runs on a node exists after its deletion was requested. Everything else has none.
+func gracePeriod(key store.Key, object *unstructured.Unstructured, options *metav1.DeleteOptions) int64 {
+	node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName")
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	switch running := object.GetDeletionGracePeriodSeconds(); {
+	case key.Resource != pods || node == "" || ended:
+		return 0
+	case options.GracePeriodSeconds != nil:
+		return *options.GracePeriodSeconds
+	case running != nil:
+		return *running
+	}
+	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "terminationGracePeriodSeconds")
+	return seconds
 }
 
 func (s *Server) deleteCollection(w http.ResponseWriter, q *request) error {

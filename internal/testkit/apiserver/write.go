@@ -151,7 +151,8 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 		return nil, false, err
 	}
 	keepTimestamps(object, live)
-	if done := live.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0; done {
+	grace := live.GetDeletionGracePeriodSeconds()
+	if done := live.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0); done {
 		if w.dryRun {
 			return object, false, nil
 		}
@@ -176,6 +177,7 @@ func (w *write) updateMissing(c change) (*unstructured.Unstructured, bool, error
 		return nil, false, err
 	}
 	wipe(object)
+	object.SetResourceVersion("") // It is compared with that of an object that exists, and there is none.
 	dedupOwners(object)
 	result, err := w.insert(object)
 	return result, err == nil, err

@@ -74,6 +74,17 @@ func applyingMore() []behaviour {
 			w.widgets().apply("one", w.widgets().new("a", object{"metadata.uid": "gone"})).refused(http.StatusConflict, "Conflict",
 				"uid mismatch: the provided object specified uid gone, and no existing object was found")
 		}},
+		{"apply: a resource version creates an object that is missing", func(w *world) {
+			made := w.widgets().apply("one", w.widgets().new("a", object{"metadata.resourceVersion": "1", "spec.size": 3})).is(http.StatusCreated)
+			w.want(made, "spec.size", 3)
+			w.want(w.widgets().get("a"), "metadata.resourceVersion", made.version())
+		}},
+		{"apply: a resource version changes no other object", func(w *world) {
+			w.widgets().create("a")
+			w.widgets().apply("one", w.widgets().new("a", object{"metadata.resourceVersion": "1", "spec.size": 2})).refused(
+				http.StatusConflict, "Conflict", "the object has been modified; please apply your changes to the latest version and try again")
+			w.want(w.widgets().get("a"), "spec.size", nil)
+		}},
 		{"apply: the uid of another object is refused", func(w *world) {
 			w.widgets().create("a")
 			w.widgets().apply("one", w.widgets().new("a", object{"metadata.uid": "other", "spec.size": 2})).refused(
@@ -90,6 +101,11 @@ func applyingMore() []behaviour {
 			w.widgets().apply("one", w.widgets().new("a", object{"metadata.resourceVersion": made.version(), "spec.color": "red"})).
 				refused(http.StatusConflict, "Conflict", modified)
 		}},
+	}
+}
+
+func applyingElsewhere() []behaviour {
+	return []behaviour{
 		{"apply: to a built-in kind", func(w *world) {
 			made := w.configMaps().apply("one", w.configMaps().new("a", object{"data": object{"a": "1"}})).is(http.StatusCreated)
 			w.want(w.managed(made, "one", ""), "fieldsV1", object{"f:data": object{"f:a": object{}}})

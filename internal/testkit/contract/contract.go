@@ -69,7 +69,7 @@ func Cases() []string {
 func behaviours() []behaviour {
 	return slices.Concat(
 		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
-		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingConflicts(), managing(),
+		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingElsewhere(), applyingConflicts(), managing(),
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(),

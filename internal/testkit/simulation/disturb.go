@@ -40,6 +40,8 @@ func (w *World) disturb(fault Fault) {
 		w.jump(-clockJump)
 	case BookkeepingWiped:
 		w.wipe()
+	case RecordReplaced:
+		w.replaceRecords(fault.At.N)
 	case AnotherWriter:
 		w.writeAnother(fault.At.N)
 	}
@@ -93,20 +95,24 @@ func (w *World) writeAnother(n int) {
 
 func (w *World) writeRecord(one unstructured.Unstructured, carrier record.Carrier, text string) error {
 	at := carrier.Path(another)
+	err := w.writeText(&one, carrier, at, text)
+	if err == nil && object.Text(one.Object, at...) == text { // A schema may have no room for it.
+		w.history.expect(string(one.GetUID())+strings.Join(at, "."), text)
+	}
+	return err
+}
+
+// writeText sets a text in the metadata or the status of an object.
+func (w *World) writeText(one *unstructured.Unstructured, carrier record.Carrier, at object.Path, text string) error {
 	document, err := json.Marshal(object.With(object.Body{}, at, text))
 	if err != nil {
 		return err
 	}
 	merge := client.RawPatch(types.MergePatchType, document)
 	if carrier == record.Status {
-		err = w.User.Status().Patch(context.Background(), &one, merge)
-	} else {
-		err = w.User.Patch(context.Background(), &one, merge)
+		return w.User.Status().Patch(context.Background(), one, merge)
 	}
-	if err == nil && object.Text(one.Object, at...) == text { // A schema may have no room for it.
-		w.history.expect(string(one.GetUID())+strings.Join(at, "."), text)
-	}
-	return err
+	return w.User.Patch(context.Background(), one, merge)
 }
 
 // keptAnother complains where the operator has overwritten what another writer wrote.
@@ -121,6 +127,26 @@ func (w *World) keptAnother(one unstructured.Unstructured) {
 		unstructured.RemoveNestedField(one.Object, at...)
 		for last := len(at) - 1; last > 0 && len(object.Map(one.Object, at[:last]...)) == 0; last-- {
 			unstructured.RemoveNestedField(one.Object, at[:last]...)
+		}
+	}
+}
+
+// replaceRecords writes other text over the operator's record of every object that has one, as a manifest does that was exported from
+// another cluster, and as a person does who breaks it by hand.
+func (w *World) replaceRecords(n int) {
+	foreign := `{"v":1,"uid":"another-object","apiVersion":"v1","base":"another-digest"}`
+	if n%2 == 0 {
+		foreign = "no record"
+	}
+	for _, one := range w.handled() {
+		for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
+			at := carrier.Path(w.declared.Identity)
+			if one.GetDeletionTimestamp() != nil || object.Text(one.Object, at...) == "" {
+				continue
+			}
+			if err := w.writeText(one.DeepCopy(), carrier, at, foreign); client.IgnoreNotFound(err) != nil {
+				w.setup.Failed(fmt.Errorf("replace the record: %w", err))
+			}
 		}
 	}
 }

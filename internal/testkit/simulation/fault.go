@@ -19,9 +19,12 @@ const (
 	CrashThenWiped   Kind = "crash before, bookkeeping wiped while down"
 	AnswerLost       Kind = "answer lost"
 	Refused          Kind = "refused"
+	Forbidden        Kind = "forbidden"
+	NotServed        Kind = "answered that the kind is not served"
 	Unreachable      Kind = "API server unreachable for 2m before"
 	AnotherWriter    Kind = "another writer before"
 	BookkeepingWiped Kind = "bookkeeping wiped before"
+	RecordReplaced   Kind = "record replaced by other text before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
 )
@@ -53,6 +56,7 @@ const (
 func kinds() map[Kind]bool {
 	return map[Kind]bool{
 		CrashBefore: true, CrashAfter: true, CrashThenDown: true, CrashThenWiped: true, AnswerLost: true, Refused: true,
+		Forbidden: true, NotServed: true, RecordReplaced: true,
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, TwoReplicas: false, Standby: false,
@@ -65,7 +69,7 @@ func (k Kind) Crash() bool {
 }
 
 // Wipe tells whether bookkeeping is lost.
-func (k Kind) Wipe() bool { return k == CrashThenWiped || k == BookkeepingWiped }
+func (k Kind) Wipe() bool { return k == CrashThenWiped || k == BookkeepingWiped || k == RecordReplaced }
 
 // Fault is one thing that goes wrong, once: what, and where.
 type Fault struct {
@@ -118,7 +122,7 @@ func (s Schedule) Count(such func(Kind) bool) int {
 
 // Disturbs tells whether an attempt of a handler can fail because of the schedule, other than by the end of the process.
 func (s Schedule) Disturbs() bool {
-	return s.Has(AnswerLost) || s.Has(Refused) || s.Has(Unreachable) || s.Has(AnotherWriter) || s.Has(TwoReplicas)
+	return s.Has(AnswerLost) || s.Has(Refused) || s.Has(Forbidden) || s.Has(NotServed) || s.Has(Unreachable) || s.Has(AnotherWriter) || s.Has(TwoReplicas)
 }
 
 // ParseSchedule reads what String wrote.

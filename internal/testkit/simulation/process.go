@@ -30,6 +30,12 @@ var ErrCrashed = errors.New("the process has crashed")
 // ErrRefused is what an effect gets that the outside system refuses.
 var ErrRefused = errors.New("refused for now")
 
+// What a request gets that the API server answers with 403 or 404 for a reason that is not the object's.
+var (
+	errForbidden = errors.New("forbidden for now")
+	errNotServed = errors.New("the kind is not served for now")
+)
+
 // Process is one process of an operator, between its start and its stop or crash.
 type Process struct {
 	world *World
@@ -172,6 +178,10 @@ func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response,
 	switch {
 	case errors.Is(err, ErrRefused):
 		return overloaded(r), nil
+	case errors.Is(err, errForbidden):
+		return forbidden(r, request), nil
+	case errors.Is(err, errNotServed):
+		return notServed(r), nil
 	case errors.Is(err, ErrCrashed):
 		return nil, apiserver.ErrConnection
 	case err != nil:
@@ -193,6 +203,10 @@ func (p *Process) reach(what string, do func() error) error {
 			return ErrCrashed
 		case fault.Kind == Refused:
 			return ErrRefused
+		case fault.Kind == Forbidden:
+			return errForbidden
+		case fault.Kind == NotServed:
+			return errNotServed
 		default:
 			p.world.disturb(fault)
 		}
@@ -257,6 +271,14 @@ func forbidden(r *http.Request, asked Request) *http.Response {
 		Details: &metav1.StatusDetails{Group: group, Kind: resource},
 		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
 			asked.Resource, asked.Verb),
+	})
+}
+
+// notServed is the answer of an API server that does not know the path: the version of the kind, or its subresource.
+func notServed(r *http.Request) *http.Response {
+	return failure(r, metav1.Status{
+		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{},
+		Message: "the server could not find the requested resource",
 	})
 }
 

@@ -28,6 +28,7 @@ func (w *World) allowed(asked Request) bool {
 	if namespace == cmp.Or(rights.Home, electionHome) {
 		rules = append(rules, rights.AtHome...)
 	}
+	rules = append(rules, rights.In[namespace]...)
 	for _, verb := range verbsOf(asked.Verb) {
 		if !w.useRight(rules, asked, name, verb) {
 			return false

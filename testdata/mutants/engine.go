@@ -1,9 +1,8 @@
-// Package engine, as far as the bugs need it that TestPlantedBugsAreFound plants: this file is part of that build only.
+// Package engine: helper functions of mutants. Only the build of TestMutantsAreKilled contains this file.
 package engine
 
 import (
 	"context"
-	"os"
 	"slices"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
-
-// planted tells whether the build is to have this bug.
-func planted(bug string) bool { return os.Getenv("EINMAL_PLANTED") == bug }
 
 // asMarked is the state of an object that has the finalizer already.
 func (p *pass) asMarked() handler.State {

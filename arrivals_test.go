@@ -1,0 +1,386 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// oneWorker makes an operator that handles one object at a time.
+func oneWorker(t *testing.T, options ...einmal.Option) *einmal.Operator {
+	t.Helper()
+	return einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)),
+		einmal.StateNamespace("default"), einmal.Workers(1), einmal.Deadline(time.Hour))...)
+}
+
+// noted is a handler that adds each of its runs to a journal, and takes some time.
+func noted(j *journal, id string, takes func(*Widget) time.Duration) einmal.HandlerFunc[Widget] {
+	return func(_ context.Context, c *einmal.Change[Widget]) error {
+		text := fmt.Sprintf("%s (%s, attempt %d)", id, c.Reason, c.Attempt)
+		if c.MaybeRepeated {
+			text += " maybe repeated"
+		}
+		j.add(c.Object.Name, text)
+		if takes != nil {
+			<-time.After(takes(c.Object))
+		}
+		return nil
+	}
+}
+
+// called compares the runs for an object.
+func (j *journal) called(tb testing.TB, name string, want ...string) {
+	tb.Helper()
+	if got := j.of(name); !slices.Equal(got, want) {
+		tb.Errorf("%s: handlers ran %q, want %q", name, got, want)
+	}
+}
+
+// wipeRecord removes the record of a widget.
+func wipeRecord(t *testing.T, of client.Client, name string) {
+	t.Helper()
+	patchStatus(t, of, name, `{"status":{"records":null}}`)
+}
+
+func patchStatus(t *testing.T, of client.Client, name, merge string) {
+	t.Helper()
+	if err := of.Status().Patch(t.Context(), widgetOf(name), client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The record of one object is written while its handler runs. The other object was created in the same second and waits for the
+// worker: the watermark must not pass it, not for the next process either.
+func TestAnObjectThatWaitsInTheQueueIsNotLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		options []einmal.Option
+		takes   time.Duration
+		// killAt is when the process is killed; 0 for never.
+		killAt time.Duration
+	}{
+		"the default margin":               {takes: 15 * time.Minute},
+		"a margin of seconds":              {[]einmal.Option{einmal.ClockMargin(10 * time.Second)}, 3 * time.Minute, 0},
+		"the process is killed meanwhile":  {takes: 15 * time.Minute, killAt: 13 * time.Minute},
+		"killed, with a margin of seconds": {[]einmal.Option{einmal.ClockMargin(10 * time.Second)}, 3 * time.Minute, 150 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &journal{}
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				operator := func(*einmaltest.Process) *einmal.Operator {
+					op := oneWorker(t, test.options...)
+					widgets := einmal.For[Widget](op)
+					widgets.OnCreate("quick", noted(j, "quick", nil))
+					widgets.OnCreate("slow", noted(j, "slow", func(*Widget) time.Duration { return test.takes }))
+					return op
+				}
+				w.Start(operator)
+				w.Advance(time.Minute)
+				w.Create(widgetOf("busy"), widgetOf("waits"))
+				if test.killAt > 0 {
+					w.Advance(test.killAt)
+					w.Kill()
+					w.Start(operator)
+				}
+				w.Advance(3 * test.takes)
+			})
+			if got := strings.Join(j.of("waits"), ", "); !strings.Contains(got, "quick (create") || !strings.Contains(got, "slow (create") {
+				t.Errorf("the object that waited: handlers ran %q, want quick and slow for its creation", got)
+			}
+		})
+	}
+}
+
+// The clock of the API server is put back, so that an object arrives that is older than the watermark. Its creation is handled, also by
+// the process after one that is killed at once.
+func TestAnObjectThatArrivesLateIsNotLost(t *testing.T) {
+	var faults []simulation.Fault
+	for range 3 {
+		faults = append(faults, simulation.Fault{
+			Kind: simulation.ClockBack, At: simulation.Point{What: "patch widgets.test.einmal.dev default/first status", N: 1},
+		})
+	}
+	j := &journal{}
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", noted(j, "make", func(of *Widget) time.Duration {
+			return map[string]time.Duration{"late": 5 * time.Minute}[of.Name]
+		}))
+	}, func(t *testing.T, w *virtualWorld) {
+		create := func(name string) {
+			if err := w.User.Create(t.Context(), widgetOf(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(time.Minute)
+		create("first")
+		w.Pass(12 * time.Minute)
+		create("late")
+		w.Pass(5 * time.Second)
+		w.Kill()
+		w.start()
+		w.Pass(20 * time.Minute)
+		j.called(t, "late", "make (create, attempt 1)", "make (create, attempt 1) maybe repeated")
+		w.restart(func() { wipeRecord(t, w.User, "first") })
+		w.Pass(time.Minute)
+		j.called(t, "first", "make (create, attempt 1)") // The watermark is back where it was.
+	}, faults...)
+}
+
+// Objects that never get a record do not keep the watermark from protecting the others.
+func TestOneObjectDoesNotKeepTheWatermarkFromOthers(t *testing.T) {
+	for name, stuck := range map[string]func(*testing.T, client.Client){
+		"one that hangs in its deletion": func(t *testing.T, api client.Client) {
+			hangs := widgetOf("stuck")
+			hangs.Finalizers = []string{"other.example.com/finalizer"}
+			if err := errors.Join(api.Create(t.Context(), hangs), api.Delete(t.Context(), hangs)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"one with a record of a newer release": func(t *testing.T, api client.Client) {
+			newer := widgetOf("stuck")
+			if err := api.Create(t.Context(), newer); err != nil {
+				t.Fatal(err)
+			}
+			patchStatus(t, api, "stuck", fmt.Sprintf(`{"status":{"records":{%q:%q}}}`, testIdentity, `{"v":99,"uid":"`+newer.UID+`"}`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &journal{}
+			virtually(t, testLog(t), func(op *einmal.Operator) {
+				einmal.For[Widget](op).OnCreate("make", noted(j, "make", nil))
+			}, func(t *testing.T, w *virtualWorld) {
+				w.restart(func() { stuck(t, w.User) })
+				w.Pass(time.Minute)
+				if err := w.User.Create(t.Context(), widgetOf("ours")); err != nil {
+					t.Fatal(err)
+				}
+				w.Pass(30 * time.Minute)
+				w.restart(func() { wipeRecord(t, w.User, "ours") })
+				w.Pass(time.Minute)
+				j.called(t, "ours", "make (create, attempt 1)")
+			})
+		})
+	}
+}
+
+// An object of the first list that is never handled holds the watermark below itself, not below older objects, and the log says
+// so once.
+func TestAnObjectThatIsNeverHandledIsReported(t *testing.T) {
+	j, log := &journal{}, testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.OnCreate("make", noted(j, "make", nil))
+		widgets.OnUpdate("follow", func(context.Context, *einmal.Change[Widget]) error { return nil },
+			einmal.When(func(widget *Widget) bool {
+				if widget.Name == "stuck" {
+					panic("the filter has a bug")
+				}
+				return true
+			}))
+	}, func(t *testing.T, w *virtualWorld) {
+		w.restart(func() {
+			for _, name := range []string{"ours", "stuck", "newer"} {
+				if err := w.User.Create(t.Context(), widgetOf(name)); err != nil {
+					t.Fatal(err)
+				}
+				w.Pass(time.Minute)
+			}
+		})
+		w.Pass(40 * time.Minute)
+		w.restart(func() { wipeRecord(t, w.User, "ours") })
+		w.Pass(time.Minute)
+		j.called(t, "ours", "make (create, attempt 1) maybe repeated")
+	})
+	const said = `msg="object without a record holds the watermark back`
+	if n := strings.Count(log.String(), said); n != 1 || !strings.Contains(log.String(), "object=default/stuck") {
+		t.Errorf("the log warns %d times, want once", n)
+	}
+}
+
+// An index function that takes long delays the first pass of an object. The object was there before this process all the same.
+func TestAnObjectThatWaitsForAnIndexWasThereBefore(t *testing.T) {
+	j := &journal{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		operator := func(*einmaltest.Process) *einmal.Operator {
+			op := oneWorker(t)
+			einmal.Index(op, "sizes", func(widget *Widget) (map[string]int, error) {
+				if widget.Spec.Size == 2 {
+					<-time.After(20 * time.Second)
+				}
+				return map[string]int{"all": widget.Spec.Size}, nil
+			})
+			einmal.For[Widget](op).OnCreate("make", noted(j, "make", func(*Widget) time.Duration { return 10 * time.Second }))
+			return op
+		}
+		w.Install(operator)
+		w.Create(widgetOf("one"), widgetOf("other"))
+		w.Start(operator)
+		w.Advance(2 * time.Second)
+		waits := "one"
+		if len(j.of("one")) > 0 {
+			waits = "other"
+		}
+		w.Patch(widgetOf(waits), `{"spec":{"size":2}}`)
+		w.Advance(time.Minute)
+		j.called(w, waits, "make (create, attempt 1) maybe repeated")
+	})
+}
+
+// Live changes keep the only worker busy. Objects of the first list get their turn, and so do their retries.
+func TestTheFirstListIsHandledBesideLiveChanges(t *testing.T) { //nolint:gocognit // One story, told row by row.
+	for name, test := range map[string]struct {
+		// quiet is the time before the live changes begin.
+		quiet time.Duration
+		want  []string
+	}{
+		"the first pass":                   {0, []string{"make (create, attempt 1) maybe repeated"}},
+		"a retry of an object passed once": {8 * time.Second, []string{"make (create, attempt 1) maybe repeated", "make (create, attempt 2) maybe repeated"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &journal{}
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				takes := func(of *Widget) time.Duration {
+					if of.Name == "waits" {
+						return 0
+					}
+					return time.Second
+				}
+				operator := func(*einmaltest.Process) *einmal.Operator {
+					op := oneWorker(t)
+					widgets := einmal.For[Widget](op)
+					widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+						err := noted(j, "make", takes)(ctx, c)
+						if c.Object.Name == "waits" && c.Attempt < len(test.want) {
+							return einmal.RetryAfter(10*time.Second, errors.New("not yet"))
+						}
+						return err
+					})
+					widgets.OnUpdate("follow", noted(j, "follow", takes))
+					return op
+				}
+				w.Install(operator)
+				busy := []client.Object{widgetOf("busy-1"), widgetOf("busy-2"), widgetOf("busy-3")}
+				w.Create(append(busy, widgetOf("waits"))...)
+				w.Start(operator)
+				w.Advance(test.quiet)
+				for size := range 60 {
+					for _, object := range busy {
+						w.Patch(object, fmt.Sprintf(`{"spec":{"size":%d}}`, 10+size))
+					}
+					w.Advance(500 * time.Millisecond)
+				}
+				j.called(w, "waits", test.want...)
+			})
+		})
+	}
+}
+
+// A namespace in which the operator may not watch at first holds objects that an earlier process may have handled. A namespace
+// that is created later does not.
+func TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore(t *testing.T) {
+	j := &journal{}
+	operator := func() simulation.Operator {
+		op := oneWorker(t, einmal.Namespaces("app-*"))
+		einmal.For[Widget](op).OnCreate("make", noted(j, "make", nil))
+		return op
+	}
+	virtuallyMade(t, testLog(t), operator, func(t *testing.T, w *virtualWorld) {
+		create := func(namespace, name string) {
+			widget := widgetOf(name)
+			widget.Namespace = namespace
+			if err := errors.Join(w.User.Create(t.Context(), namespaceOf(namespace)), w.User.Create(t.Context(), widget)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var grant func()
+		w.restart(func() {
+			create("app-free", "free")
+			create("app-closed", "closed")
+			grant = w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+				if strings.HasSuffix(r.URL.Path, "/namespaces/app-closed/widgets") {
+					forbidWidgets(t, answer)
+					return
+				}
+				next.ServeHTTP(answer, r)
+			})
+		})
+		w.Pass(5 * time.Minute)
+		grant()
+		w.Pass(5 * time.Minute)
+		create("app-new", "new")
+		w.Pass(time.Minute)
+		j.called(t, "free", "make (create, attempt 1) maybe repeated")
+		j.called(t, "closed", "make (create, attempt 1) maybe repeated")
+		j.called(t, "new", "make (create, attempt 1)")
+	})
+}
+
+func forbidWidgets(t *testing.T, answer http.ResponseWriter) {
+	t.Helper()
+	status := apierrors.NewForbidden(schema.GroupResource{Group: testGroup, Resource: "widgets"}, "", errors.New("no role grants it")).Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	text, err := json.Marshal(status)
+	if err != nil {
+		t.Error(err)
+	}
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusForbidden)
+	_, _ = answer.Write(text)
+}
+
+// narrowOperator runs in a manager whose cache holds one namespace only, although the operator serves all.
+type narrowOperator struct{ *einmal.Operator }
+
+// CacheOptions limits the cache.
+func (n narrowOperator) CacheOptions() cache.Options {
+	options := n.Operator.CacheOptions()
+	options.DefaultNamespaces = map[string]cache.Config{"default": {}}
+	return options
+}
+
+// The watermark says nothing about namespaces that the cache did not hold.
+func TestAWiderCacheShowsNewObjects(t *testing.T) {
+	j, narrow := &journal{}, true
+	operator := func() simulation.Operator {
+		op := oneWorker(t)
+		einmal.For[Widget](op).OnCreate("make", noted(j, "make", nil))
+		if narrow {
+			return narrowOperator{op}
+		}
+		return op
+	}
+	virtuallyMade(t, testLog(t), operator, func(t *testing.T, w *virtualWorld) {
+		elsewhere := widgetOf("elsewhere")
+		elsewhere.Namespace = "other"
+		for _, made := range []client.Object{namespaceOf("other"), elsewhere, widgetOf("ours")} {
+			if err := w.User.Create(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+			w.Pass(time.Minute)
+		}
+		w.Pass(20 * time.Minute)
+		w.restart(func() {
+			narrow = false
+			wipeRecord(t, w.User, "ours")
+		})
+		w.Pass(time.Minute)
+		j.called(t, "ours", "make (create, attempt 1)")
+		j.called(t, "elsewhere", "make (create, attempt 1) maybe repeated")
+	})
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// noteExisting adds an object that existed before this process saw it to those without a record, before it waits in the queue. It
+// may have a record: its first pass finds out.
+func (k *keeper) noteExisting(listed any) {
+	if one, ok := k.recordable(listed); ok {
+		k.watermarks.with(one.GetNamespace(), func(scope *record.Watermark) {
+			scope.Missing(string(one.GetUID()), client.ObjectKeyFromObject(one).String(), one.GetCreationTimestamp().UTC())
+		})
+	}
+}
+
+// noteArrival adds an object that this process saw arrive to those without a record, before it waits in the queue.
+func (k *keeper) noteArrival(added any) {
+	one, ok := k.recordable(added)
+	if !ok {
+		return
+	}
+	late := false
+	k.watermarks.with(one.GetNamespace(), func(scope *record.Watermark) {
+		uid, name, created := string(one.GetUID()), client.ObjectKeyFromObject(one).String(), one.GetCreationTimestamp().UTC()
+		late = scope.Arrived(uid, name, created) // mutant: arrival-unnoticed
+	})
+	if late {
+		select {
+		case k.watermarks.lowered <- struct{}{}:
+		default: // One signal is enough.
+		}
+	}
+}
+
+// recordable returns the object if it is one that gets a record: of a kind whose every object gets one, not the operator's own, and
+// not being deleted.
+func (k *keeper) recordable(told any) (client.Object, bool) {
+	one, ok := objectOf(told)
+	if !ok || one.GetDeletionTimestamp() != nil || k.own(client.ObjectKeyFromObject(one)) || !k.shapes.now().pure.EveryObject() {
+		return nil, false
+	}
+	return one, true
+}
+
+// noteDeparture records that an object is gone.
+func (k *keeper) noteDeparture(deleted any) {
+	one, is := objectOf(deleted)
+	if !is {
+		return
+	}
+	k.startup.passed(client.ObjectKeyFromObject(one))
+	k.forgetMissing(one.GetNamespace(), string(one.GetUID()))
+}
+
+// forgetMissing records that an object will never have a record.
+func (k *keeper) forgetMissing(namespace, uid string) {
+	k.watermarks.with(namespace, func(scope *record.Watermark) { scope.Gone(uid) })
+}
+
+// noteReplaced handles a list that shows a new object under the name of an old one: the watch has missed the deletion.
+func (k *keeper) noteReplaced(before, after any) {
+	old, wasObject := objectOf(before)
+	now, isObject := objectOf(after)
+	if wasObject && isObject && old.GetUID() != now.GetUID() {
+		k.noteDeparture(before)
+		k.noteArrival(after)
+	}
+}
+
+// listedLater reports whether the first list of a namespace that was created after this process started shows the object. The
+// object is at least as new as its namespace.
+func (k *keeper) listedLater(listed any) bool {
+	one, is := objectOf(listed)
+	return is && k.startup.over() && k.watermarks.spaces.Appeared(one.GetNamespace())
+}

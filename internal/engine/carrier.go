@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// resourceOf is the subresource through which a carrier is written; "" is the object itself.
+func (p *pass) resourceOf(carrier record.Carrier) string {
+	if carrier == record.Status && p.description.HasStatus {
+		return statusResource
+	}
+	return ""
+}
+
+// recordResource is the subresource through which the record is written.
+func (p *pass) recordResource() string { return p.resourceOf(p.description.Carrier) }
+
+// composeRecord adds the record to the request of its carrier, on condition that the carrier holds what was read.
+func (p *pass) composeRecord(w *work, text string, carrier *request) {
+	at := p.description.Carrier.Path(p.settings.Identity)
+	carrier.document.Test(at) // mutant: record-without-test
+	carrier.document.Edit(patch.Edit{Path: at, Value: text, Remove: w.reduction == handler.NotStored})
+	sent := carrier.sent
+	carrier.sent = func() {
+		sent()
+		if w.reduction < handler.NotStored {
+			p.memory.record, p.stored, p.inPlace = text, text, true
+			p.noteRecorded()
+		}
+	}
+}
+
+// removeFormer removes the record that an earlier release kept in the other carrier, in a request of its own, once the API server
+// is known to hold the newer one: a crash or a refusal in between leaves both. A failure is no failure of the work, since
+// the newer record is read first: the next pass tries again.
+func (p *pass) removeFormer(ctx context.Context, w *work) {
+	former, found := p.description.Carrier.Other()
+	if !found || p.memory.over || p.plan.Cause == cause.Free {
+		return
+	}
+	preferred, at := p.description.Carrier.Path(p.settings.Identity), former.Path(p.settings.Identity)
+	kept := p.inPlace && object.Text(p.base, preferred...) == p.stored
+	if !kept && w.reduction < handler.NotStored || !record.Usable(object.Text(p.base, at...), p.memory.uid) {
+		return
+	}
+	edit := patch.Edit{Path: at, Remove: true}
+	p.contend(ctx, w, []patch.Edit{edit})
+	document := patch.New(p.base)
+	document.Test(preferred)
+	document.Test(at)
+	document.Edit(edit)
+	answer, err := p.objects.Patch(ctx, p.key, p.resourceOf(former), document.Operations())
+	switch {
+	case err == nil:
+		p.base, p.exact = answer, true
+		p.acknowledge(answer, []patch.Edit{edit})
+	case !errors.Is(err, kube.ErrGone) && !errors.Is(err, kube.ErrConflict):
+		p.log.Warn("the record of an earlier release cannot be removed; will retry", "carrier", string(former), "error", p.scrubbed(err, p.body))
+	}
+}
+
+// concede makes the work smaller after the API server has refused its content: the record, where the object would be too
+// large with it; else the handlers' changes are given up, and the record comes last. It reports whether there was
+// anything to leave out.
+func (p *pass) concede(w *work, refusal error) bool {
+	if kube.TooLarge(refusal) && p.reduce(w) {
+		return true
+	}
+	if w.refuse(p, refusal) {
+		w.reduction = handler.Complete
+		return true
+	}
+	return !kube.Denied(refusal) && p.reduce(w)
+}
+
+// reduce leaves out more of the record, until it is smaller than the one that was sent. A record is not stored at all only
+// where it would block a deletion, and never while an effect waits for its intent.
+func (p *pass) reduce(w *work) bool {
+	if w.keepRecord || w.sent == p.stored {
+		return false // No record was sent.
+	}
+	most := handler.WithoutMessages
+	if object.Text(p.body, "metadata", "deletionTimestamp") != "" && !w.intends {
+		most = handler.NotStored // mutant: record-blocks-deletion
+	}
+	for w.reduction < most {
+		w.reduction++ // mutant: record-not-reduced
+		text, err := p.pure.Reduce(w.record, w.reduction).Encode()
+		if err == nil && (len(text) < len(w.sent) || w.reduction == handler.NotStored) {
+			p.log.Warn("record does not fit into the object; storing less of it", "bytes", len(w.sent), "now", len(text),
+				"stored", w.reduction < handler.NotStored)
+			return true
+		}
+	}
+	return false
+}
+
+// unfit explains a refusal that is about the size of the record.
+func (w *work) unfit(refusal error) error {
+	if !kube.TooLarge(refusal) {
+		return refusal
+	}
+	return fmt.Errorf("write a record of %d bytes (make room for it in the annotations of the object): %w", len(w.sent), refusal)
+}
+
+// rememberUnstored keeps in memory a record that does not fit into an object which is being deleted.
+func (p *pass) rememberUnstored(w *work, text string) {
+	if w.reduction == handler.NotStored {
+		p.memory.record, p.stored, p.inPlace = text, "", false
+	}
+}

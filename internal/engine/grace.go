@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/record"
+)
+
+// StopMargin is what a manager gets beyond the grace period of handlers, to stop its own parts. In it the engine still saves what
+// handlers return.
+const StopMargin = 3 * time.Second
+
+// errGraceOver is why the contexts of handlers end when the operator stops.
+var errGraceOver = errors.New("the operator stops, and the grace period is over")
+
+// detached is the context of a reconciliation and of what it saves: it ends with the stop margin, but at once where another replica
+// may act. The contexts of handlers end before that: see attempting.
+func (k *keeper) detached(parent context.Context) (context.Context, context.CancelFunc) {
+	return k.outlasting(parent, k.settings.Grace+StopMargin) // mutant: saved-in-the-stop-margin
+}
+
+// outlasting is a context that ends some time after another one, or at once where another replica may act.
+func (k *keeper) outlasting(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	release := context.AfterFunc(parent, func() {
+		if k.election.lost() {
+			cancel()
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		release()
+		cancel()
+	}
+}
+
+// attempting is the context of an attempt: it also ends when the grace period is over.
+func (k *keeper) attempting(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(k.attempts, func() { cancel(errGraceOver) })
+	return ctx, func() {
+		release()
+		cancel(nil)
+	}
+}
+
+// interrupted reports whether an attempt returned since the grace period is over. It has not failed then, and does not count: a later
+// process makes it again, with the steps that are done.
+func (k *keeper) interrupted(run handler.Run, err error) bool {
+	return run.Recorded() && k.attempts.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errGraceOver))
+}
+
+// resultOf is what counts of an attempt that has ended.
+func (p *pass) resultOf(run handler.Run, err error) handler.Result {
+	if p.interrupted(run, err) {
+		return handler.Result{Outcome: record.Pending}
+	}
+	return p.result(run, err)
+}

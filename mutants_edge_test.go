@@ -1,0 +1,76 @@
+package einmal_test
+
+// edgeMutants returns the bugs in the handling of what the API server answers, and write loops.
+func edgeMutants() []mutant {
+	const kube = "internal/edge/kube"
+	return append([]mutant{
+		{
+			name: "any-404-is-gone", changed: `if o.missing(err, key.Name) || MUTATED && apierrors.IsNotFound(err) {`,
+			in: ".", test: "TestNotFoundForAnotherReasonEndsNoDaemon", says: "times, want once",
+		},
+		{
+			name: "404-not-confirmed", changed: `if MUTATED { return nil, ErrGone }; LINE`,
+			in: ".", test: "TestNotFoundForAnotherReasonEndsNoDaemon", says: "times, want once",
+		},
+		{
+			name: "gone-for-ever", changed: `LINE; if MUTATED { refuted, last.recheck = false, time.Time{} }`,
+			in: ".", test: "TestNotFoundForAnotherReasonDoesNotSilenceAnObject/a_read_claims_that_the_object_is_gone", says: "the calls were [make resize to 2]",
+		},
+		{
+			name:    "pod-gone-before-grace-period",
+			changed: `LINE; if MUTATED && object.Text(answer, "metadata", "deletionTimestamp") != "" { p.memory.over = true }`,
+			in:      ".", test: "TestADaemonWritesInTheGracePeriodOfItsPod", says: "labels map[drained:begun]",
+		},
+		{
+			name: "suspended-machine-leads", changed: `if !MUTATED { LINE }`,
+			in: kube, test: "TestASuspendedMachineDoesNotHoldTheLease", says: "it is held after the suspension",
+		},
+		{
+			name: "other-holder-ignored", changed: `if !MUTATED && err == nil && record.HolderIdentity != l.Identity() {`,
+			in: kube, test: "TestALeaseThatAnotherProcessHoldsIsNotHeld", says: "held by them: held is true",
+		},
+		{
+			name: "no-read-in-foreign-manager", changed: `if MUTATED && k.election.Lease == nil { return false }; LINE`,
+			in: ".", test: "TestAFirstListThatIsOldRepeatsNoHandler", says: "the handler ran 2 times",
+		},
+		{
+			name: "apply-takes-over", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile", says: "Apply returned [<nil>]",
+		},
+		{
+			name: "wrong-clock-believed", changed: `if !MUTATED && entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() {`,
+			in: "internal/core/handler", test: "TestAWaitThatAWrongClockHasRecordedEnds", says: "after 5 minutes by the right clock it runs []",
+		},
+	}, loopMutants()...)
+}
+
+// loopMutants returns the bugs in slowing down writes that go on and on, and in what triggers a run.
+func loopMutants() []mutant {
+	const pauses = "TestTheBrakeDelaysNothingButTheConflict/"
+	return []mutant{
+		{
+			name: "own-loop-not-slowed", changed: `if MUTATED || len(c.chain) <= innocentChain && !(c.chained && c.recent(now)) {`,
+			in: ".", test: "TestTwoHandlersThatUndoEachOtherAreSlowedDownAndNamed", says: "500 calls in the first second",
+		},
+		{
+			name: "pause-delays-people", changed: `if !MUTATED && p.memory.contest.Exempt(p.changedSince(left, answers), time.Now()) {`,
+			in: ".", test: pauses + "an_edit_of_the_spec", says: "it waits for the brake",
+		},
+		{
+			name: "pause-delays-finalizer", changed: `if !MUTATED && p.plan.Finalizer == handler.Add {`,
+			in: ".", test: pauses + "the_finalizer_is_put_back", says: "it waits for the brake",
+		},
+		{
+			name: "own-status-write-not-awaited", changed: `LINE; if next.subresource == statusResource && MUTATED { p.memory.newest = "" }`,
+			in: ".", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
+		},
+		{
+			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.wakes.take(p.key, run.ID) }`,
+			in: ".", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
+		},
+		{
+			name: "trigger-dropped", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team added",
+		},
+	}
+}

@@ -1,0 +1,109 @@
+package einmal_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// mutant is one bug: the line of the library that carries the comment "// mutant: NAME", the Go text that a careless
+// change would make of it, the test that catches the bug, and words of the failure.
+//
+// In changed, LINE stands for the original line and MUTATED for a condition that is true when this mutant is switched on.
+// Functions that changed needs are in testdata/mutants.
+type mutant struct {
+	name, changed string
+	// in is the folder of the package whose test catches the bug, "." for this one; test is its name.
+	in, test string
+	// says is part of what the test prints when it fails.
+	says string
+	// slow marks a mutant that only "make mutate" runs.
+	slow bool
+}
+
+// mutants returns every mutant. Each part of the library has a table of its own.
+func mutants() []mutant {
+	return slices.Concat(promiseMutants(), watermarkMutants(), recordMutants(), effectMutants(), edgeMutants())
+}
+
+// promiseMutants returns the bugs that the README promises not to have.
+func promiseMutants() []mutant {
+	const explored = "TestWhateverGoesWrongTheEndIsTheSame/record_in_the_status"
+	const askingEffects = "TestWhateverGoesWrongAnEffectIsMadeOnce/stop,_record_in_the_status"
+	return []mutant{
+		{
+			name: "finalizer-after-effect",
+			changed: `if late := MUTATED; late && p.plan.Finalizer == handler.Add {
+				p.plan = p.pure.Decide(p.asMarked())
+				defer p.markLate(ctx)
+			} else LINE`,
+			in: ".", test: explored, says: "registered: the outcome differs",
+		},
+		{
+			name:    "record-before-handler",
+			changed: `if MUTATED { p.saveEarly(ctx, w, run) }; LINE`,
+			in:      ".", test: explored, says: "differs",
+		},
+		{
+			name:    "attempts-lost",
+			changed: `if p.memory.ours == "" && found.Record != nil && MUTATED { found.Record = uncounted(found.Record) }; LINE`,
+			in:      ".", test: explored, says: "attempts that are recorded count",
+		},
+		{
+			name:    "stale-read-trusted",
+			changed: `stale := !MUTATED && kube.Older(p.shown, last.newest)`,
+			in:      ".", test: explored, says: "what is done is not to be done again",
+		},
+		{
+			name:    "status-full-update",
+			changed: `if next.subresource == statusResource && MUTATED { answer = p.replaceStatus(ctx, answer, next.edits, text) }; LINE`,
+			in:      ".", test: explored, says: "what others write is to stay",
+		},
+		{
+			name: "patch-without-tests",
+			changed: `operations := next.document.Operations()
+				if MUTATED { operations = withoutTests(operations) }
+				answer, err := p.objects.Patch(ctx, p.key, next.subresource, operations)`,
+			in: ".", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
+		},
+		{
+			name:    "lost-by-finalizer",
+			changed: `Settled:    p.settled() || p.marked() && MUTATED,`,
+			in:      ".", test: explored, says: "differs",
+		},
+		{
+			name:    "effect-before-intent",
+			changed: `LINE; if MUTATED { return intent, nil }`,
+			in:      ".", test: askingEffects, says: "want one call more at most",
+		},
+		{
+			name:    "intent-forgotten",
+			changed: `if found.Intent = s.done[id].Intent; MUTATED { found.Intent = nil } else if found.Intent != nil {`,
+			in:      ".", test: askingEffects, says: "accounts: the outcome differs",
+		},
+	}
+}
+
+// Each promise has a test that fails when a change breaks it. The mutants are compiled into one build of the tests, each behind a
+// switch, and are switched on one at a time. "make mutate" runs all of them, and each test without a mutant too.
+func TestMutantsAreKilled(t *testing.T) {
+	all := everyMutant()
+	programs := buildMutants(t)
+	tested := map[mutant]bool{}
+	for _, bug := range mutants() {
+		if bug.slow && !all {
+			continue
+		}
+		tested[mutant{in: bug.in, test: bug.test}] = true
+		t.Run(bug.name, func(t *testing.T) { killMutant(t, programs[bug.in], bug) })
+	}
+	if !all { // The same tests run without a mutant in the rest of the suite.
+		return
+	}
+	for test := range tested {
+		t.Run("without a mutant "+test.test+" passes", func(t *testing.T) {
+			if printed, err := runMutant(t, programs[test.in], test); err != nil {
+				t.Errorf("%s fails without a mutant:\n%s", test.test, printed)
+			}
+		})
+	}
+}

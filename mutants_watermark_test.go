@@ -1,0 +1,58 @@
+package einmal_test
+
+// watermarkMutants returns the bugs in the handling of arrivals and watermarks.
+func watermarkMutants() []mutant {
+	const queued, beside = "TestAnObjectThatWaitsInTheQueueIsNotLost", "TestTheFirstListIsHandledBesideLiveChanges"
+	const others = "TestOneObjectDoesNotKeepTheWatermarkFromOthers"
+	const twice = `ours: handlers ran ["make (create, attempt 1)" "make (create, attempt 1) maybe repeated"]`
+	return []mutant{
+		{name: "arrival-unnoticed", changed: `if !MUTATED { LINE }`, in: ".", test: queued, says: `handlers ran ""`},
+		{
+			name:    "missing-ignored",
+			changed: `if oldest, _, found := w.oldest(); found && !MUTATED {`,
+			in:      ".", test: queued, says: `handlers ran ""`,
+		},
+		{
+			name:    "late-arrival-is-lost",
+			changed: `if !p.memory.older && !MUTATED {`,
+			in:      ".", test: "TestAnObjectThatArrivesLateIsNotLost", says: "late: handlers ran []",
+		},
+		{
+			name:    "lost-is-created",
+			changed: `return covered && !MUTATED`,
+			in:      ".", test: others, says: twice,
+		},
+		{
+			name:    "terminating-holds",
+			changed: `if !MUTATED && object.Text(p.body, "metadata", "deletionTimestamp") != "" {`,
+			in:      ".", test: others, says: twice,
+		},
+		{name: "newer-record-is-missing", changed: `if !MUTATED { LINE }`, in: ".", test: others, says: twice},
+		{
+			name:    "candidates-unbounded",
+			changed: `if len(w.candidates) > 2*maxCandidates && !MUTATED {`,
+			in:      "internal/core/record", test: "TestTheWatermarkIsBoundedInMemory", says: "it allocated",
+		},
+		{
+			name:    "waiting-is-a-pass",
+			changed: `if MUTATED && err == nil { p.startup.passed(key) }; LINE`,
+			in:      ".", test: "TestAnObjectThatWaitsForAnIndexWasThereBefore", says: `handlers ran ["make (create, attempt 1)"]`,
+		},
+		{name: "starved-by-live-changes", changed: `if !MUTATED { LINE }`, in: ".", test: beside, says: "waits: handlers ran []"},
+		{
+			name:    "low-priority-stays",
+			changed: `normal := 0; if MUTATED { normal = -100 }`,
+			in:      ".", test: beside, says: `waits: handlers ran ["make (create, attempt 1) maybe repeated"]`,
+		},
+		{
+			name:    "late-namespace-is-new",
+			changed: `if s.complete && MUTATED { return }; LINE`,
+			in:      ".", test: "TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore", says: `closed: handlers ran ["make (create, attempt 1)"]`,
+		},
+		{
+			name:    "narrow-cache",
+			changed: `w.narrow = narrow && !MUTATED`,
+			in:      ".", test: "TestAWiderCacheShowsNewObjects", says: "elsewhere: handlers ran []",
+		},
+	}
+}

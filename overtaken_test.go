@@ -1,0 +1,51 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// Where another replica has written the record since it was read, the intent is not stored and nothing is called: the handler begins again
+// from what the other one has recorded.
+func TestAnOvertakenIntentCallsNothing(t *testing.T) {
+	ran := &trail{}
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			if c.Attempt == 1 {
+				return errors.New("not yet")
+			}
+			_, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(context.Context, string) (Account, error) {
+				return Account{Number: 7}, ran.run("open in attempt " + strings.Repeat("I", c.Attempt))
+			}))
+			return err
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		rival := false
+		w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			if !rival && writes(t, r, "intent") {
+				rival = true
+				one := widgetNamed("one")
+				must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(one), one))
+				record := strings.Replace(one.Status.Records.Records[testIdentity], `"attempts":1`, `"attempts":2`, 1)
+				change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"records":{"`+testIdentity+`":`+strconv.Quote(record)+`}}}`))
+				must(t, w.User.Status().Patch(t.Context(), one, change, client.FieldOwner("rival")))
+			}
+			next.ServeHTTP(answer, r)
+		})
+		must(t, w.User.Create(t.Context(), widgetNamed("one")))
+		w.Pass(10 * time.Minute)
+	})
+	if got := ran.all(); len(got) != 1 || got[0] != "open in attempt III" {
+		t.Errorf("called: %q, want one call, in the attempt after those of the other replica", got)
+	}
+}

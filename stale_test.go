@@ -1,0 +1,183 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// staleAnswer replaces an object in a list, or in the first events of a watch, by an older state of it, as an API server does whose cache is
+// behind.
+type staleAnswer struct {
+	http.ResponseWriter
+
+	older map[string]any
+}
+
+// Write hands on a list, or one event.
+func (s staleAnswer) Write(text []byte) (int, error) {
+	var answer map[string]any
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return s.ResponseWriter.Write(text)
+	}
+	items, _ := answer["items"].([]any)
+	for i, item := range items {
+		if s.of(item) {
+			items[i] = s.older
+		}
+	}
+	if answer["type"] == "ADDED" && s.of(answer["object"]) {
+		answer["object"] = s.older
+	}
+	stale, err := json.Marshal(answer)
+	if err == nil {
+		_, err = s.ResponseWriter.Write(append(stale, '\n'))
+	}
+	return len(text), err
+}
+
+func (s staleAnswer) of(item any) bool {
+	object, _ := item.(map[string]any)
+	name, _, _ := unstructured.NestedString(object, "metadata", "name")
+	return name == s.older["metadata"].(map[string]any)["name"] //nolint:forcetypeassert // It has metadata.
+}
+
+// Flush sends what was written.
+func (s staleAnswer) Flush() {
+	if flusher, can := s.ResponseWriter.(http.Flusher); can {
+		flusher.Flush()
+	}
+}
+
+// In a manager that may be one of several replicas the first handler of an object follows a live read: the first list can be older
+// than what the replica before has written.
+func TestAFirstListThatIsOldRepeatsNoHandler(t *testing.T) {
+	made := 0
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error {
+			made++
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		w.Stop()
+		one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+		one.SetAPIVersion(testGroup + "/v1")
+		one.SetKind("Widget")
+		one.SetNamespace("default")
+		one.SetName("one")
+		must(t, w.User.Create(t.Context(), one))
+		w.start()
+		w.Pass(time.Minute)
+		w.Stop()
+		w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/widgets") {
+				answer = staleAnswer{ResponseWriter: answer, older: one.Object}
+			}
+			next.ServeHTTP(answer, r)
+		})
+		w.start()
+		w.Pass(10 * time.Minute)
+	})
+	if made != 1 {
+		t.Errorf("the handler ran %d times, want once", made)
+	}
+}
+
+// After a write of the status nothing is decided from what the cache has shown before it.
+func TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain(t *testing.T) {
+	resized := 0
+	virtually(t, &syncedText{}, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnUpdate("resize", func(context.Context, *einmal.Change[Widget]) error {
+			resized++
+			return nil
+		}, einmal.Field("spec.size"))
+	}, func(t *testing.T, w *virtualWorld) {
+		one := widget("one")
+		must(t, w.User.Create(t.Context(), one))
+		w.Pass(time.Minute)
+		must(t, w.User.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`))))
+		w.Pass(500 * time.Millisecond)
+		// The event of this edit arrives after the outcome is written to the status, and does not show it.
+		must(t, w.User.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`))))
+		w.Pass(time.Minute)
+	}, simulation.Fault{Kind: simulation.StaleCache})
+	if resized != 1 {
+		t.Errorf("the handler ran %d times, want once", resized)
+	}
+}
+
+// A related object that changes while the handler runs triggers another run.
+func TestARelatedChangeDuringARunIsNotLost(t *testing.T) {
+	said := &notes{}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
+				said.add("woken by %v", c.WokenBy)
+				<-time.After(10 * time.Second)
+				return nil
+			}, einmal.Watches(namedIn))
+			return op
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		said.said()
+		config := configOf("team", 1)
+		config.Data["for"] = "one"
+		w.Create(config)
+		w.Advance(5 * time.Second)
+		said.expect(w, "woken by [ConfigMap default/team added]")
+		w.Patch(config, `{"data":{"size":"2"}}`)
+		w.Advance(time.Minute)
+		said.expect(w, "woken by [ConfigMap default/team modified]")
+	})
+}
+
+// A foreign object that appears between the look and the apply is not taken over, unless Adopt allows it.
+func TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile(t *testing.T) { //nolint:gocognit // One story, told row by row.
+	for _, adopt := range []bool{false, true} {
+		t.Run(fmt.Sprint("adopt ", adopt), func(t *testing.T) {
+			var failed []error
+			virtually(t, &syncedText{}, func(op *einmal.Operator) {
+				einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+					var options []einmal.Option
+					if adopt {
+						options = append(options, einmal.Adopt())
+					}
+					failed = append(failed, c.Apply(ctx, configOf("child", 1), options...))
+					return nil
+				})
+			}, func(t *testing.T, w *virtualWorld) {
+				foreign := configOf("child", 1)
+				foreign.Data = map[string]string{"owner": "somebody"}
+				w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+					if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") && foreign.UID == "" {
+						if err := w.User.Create(r.Context(), foreign); err != nil {
+							t.Error(err)
+						}
+					}
+					next.ServeHTTP(answer, r)
+				})
+				must(t, w.User.Create(t.Context(), widget("one")))
+				w.Pass(time.Minute)
+				must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
+				taken := len(foreign.OwnerReferences) > 0 || foreign.Data["size"] != ""
+				if len(failed) != 1 || (failed[0] == nil) != adopt || taken != adopt {
+					t.Errorf("Apply returned %v, and left %v with the owners %v", failed, foreign.Data, foreign.OwnerReferences)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// The context of a handler ends with the grace period. What a handler that goes on all the same returns soon after is saved
+// nevertheless, so the next process does not call it again.
+func TestAnOutcomeSoonAfterTheGracePeriodIsSaved(t *testing.T) {
+	for name, takes := range map[string]time.Duration{
+		"before its end": 20 * time.Second, "at its end": 26 * time.Second, "a second later": 27 * time.Second, "just in time": 28900 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			long := func(_ context.Context, _ *einmal.Change[Widget], ran *trail) error {
+				<-time.After(takes)
+				return ran.run("make")
+			}
+			stepping(t, long, func(w *einmaltest.World, ran *trail) {
+				w.Advance(time.Second)
+				w.Restart()
+				w.Advance(2 * time.Minute)
+				expectRan(w, ran, "make")
+			})
+		})
+	}
+}
+
+// A handler that returns because the grace period is over has not failed: what it has done is kept, and the attempt does not count.
+func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		ran, ended := &trail{}, time.Duration(0)
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				began := time.Now()
+				if err := phased(ctx, c, ran, "a"); err != nil || c.MaybeRepeated {
+					return err
+				}
+				err := pause(ctx, time.Hour)
+				ended = time.Since(began)
+				return err
+			}, einmal.MaxAttempts(1), einmal.OnError(einmal.Fail))
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(newWidget())
+		w.Advance(100 * time.Millisecond) // The step is not saved yet.
+		w.Restart()
+		w.Advance(time.Minute)
+		expectRan(w, ran, "a")
+		if want := 25*time.Second + 100*time.Millisecond; ended != want {
+			w.Errorf("the context ended after %s, want %s", ended, want)
+		}
+		calls := w.Calls()
+		if last := calls[len(calls)-1]; last.Attempt != 1 || last.Outcome != "done" {
+			w.Errorf("the last call is %s", last)
+		}
+	})
+}
+
+// Once the operator is told to stop no handler begins, not even one that is due in the same pass.
+func TestNoHandlerBeginsOnceTheOperatorStops(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		ran := &trail{}
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets := einmal.For[Widget](op)
+			widgets.OnCreate("first", func(ctx context.Context, _ *einmal.Change[Widget]) error {
+				return errors.Join(ran.run("first"), pause(ctx, 10*time.Second))
+			})
+			widgets.OnCreate("second", func(context.Context, *einmal.Change[Widget]) error { return ran.run("second") })
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(newWidget())
+		w.Advance(5 * time.Second)
+		w.Stop()
+		expectRan(w, ran, "first")
+		w.Restart()
+		w.Advance(time.Minute)
+		expectRan(w, ran, "first", "second")
+	})
+}

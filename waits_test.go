@@ -1,0 +1,59 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// The time of the next attempt is in the record: a restart neither brings it forward nor puts it off.
+func TestARestartDoesNotShortenAWait(t *testing.T) {
+	for name, answer := range map[string]error{
+		"a failure that names the time": einmal.RetryAfter(time.Hour, errors.New("not yet")), "a wait": einmal.RetryAfter(time.Hour, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			make := func(_ context.Context, _ *einmal.Change[Widget], ran *trail) error {
+				return errors.Join(ran.run("make"), answer)
+			}
+			stepping(t, make, func(w *einmaltest.World, ran *trail) {
+				w.Advance(30 * time.Minute)
+				w.Restart()
+				w.Advance(29 * time.Minute)
+				expectRan(w, ran, "make")
+				w.Advance(2 * time.Minute)
+				expectRan(w, ran, "make", "make")
+			})
+		})
+	}
+}
+
+// A handler that asks to be called again at once is called at most ten times a second.
+func TestRetryAfterHasAFloor(t *testing.T) {
+	const enough = 15
+	for name, answer := range map[string]error{
+		"a failure": einmal.RetryAfter(0, errors.New("not yet")), "a wait": einmal.RetryAfter(-time.Second, nil), "short": einmal.RetryAfter(time.Millisecond, errors.New("not yet")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var first, last time.Time
+			make := func(_ context.Context, _ *einmal.Change[Widget], ran *trail) error {
+				if last = time.Now(); first.IsZero() {
+					first = last
+				}
+				if err := ran.run("make"); err != nil || len(ran.all()) == enough {
+					return err
+				}
+				return answer
+			}
+			stepping(t, make, func(w *einmaltest.World, ran *trail) {
+				w.Advance(10 * time.Second)
+				if took := last.Sub(first); len(ran.all()) != enough || took < (enough-1)*100*time.Millisecond {
+					w.Errorf("%d calls in %s, want %d and at most ten in a second", len(ran.all()), took, enough)
+				}
+			})
+		})
+	}
+}
