@@ -26,6 +26,9 @@ type backend struct {
 	// databases and cache are nil where there is none.
 	databases databases
 	cache     cache
+	// unverified are the addresses of both at which TLS does not verify the server.
+	unverified []string
+	turns      *turns
 }
 
 // store is a store of credentials, and where in it the records of an app are.
@@ -33,6 +36,8 @@ type store struct {
 	credential.Store
 
 	database, cache func(names.App) string
+	// apps finds the apps of a tenant whose credentials carry the mark of their owner.
+	apps func(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error)
 	// prefix is what readers put in front of such a name.
 	prefix string
 }
@@ -97,6 +102,7 @@ func (s *backends) use(ctx context.Context, api client.Client, name string) (*ba
 		if s.open == nil {
 			s.open = map[string]*lease{}
 		}
+		fresh.turns = &turns{}
 		held = &lease{backend: fresh, made: declared.fingerprint()}
 		s.open[name] = held
 	}

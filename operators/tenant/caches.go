@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/elasticache"
@@ -31,7 +33,9 @@ func (c *connector) cached(ctx context.Context, d declaration) (cache, error) {
 	}
 	wanted := redis.Config{Nodes: of.Nodes, Username: username.Reveal(), Password: password}
 	if of.TLS {
-		wanted.TLS = encrypted()
+		if wanted.TLS, err = encryptedBy(of.CABundle); err != nil {
+			return nil, fmt.Errorf("spec.cache.redis.caBundle of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
+		}
 	}
 	nodes, err := redis.Open(wanted)
 	if err != nil {
@@ -43,23 +47,43 @@ func (c *connector) cached(ctx context.Context, d declaration) (cache, error) {
 // encrypted is how to speak TLS, with the system's authorities.
 func encrypted() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 
+// encryptedBy is how to speak TLS with servers whose certificates these authorities have signed, in PEM; "" for the system's.
+func encryptedBy(authorities string) (*tls.Config, error) {
+	config := encrypted()
+	if authorities == "" {
+		return config, nil
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM([]byte(authorities)) {
+		return nil, errors.New("it has no certificate in PEM")
+	}
+	return config, nil
+}
+
+// access is what an app's user of a cache may do.
+func access(of names.App, wants v1.App) redis.Access {
+	return redis.Access{
+		Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix), Scripting: wants.Cache.Scripting == v1.ScriptingAllowed,
+	}
+}
+
 // redisCache is a Redis or Valkey.
 type redisCache struct{ nodes *redis.Nodes }
 
 func (r redisCache) users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string) {
 	return redis.Users{
 		Nodes: r.nodes, Terminate: spec.Credentials.Rotation.TerminateSessions,
-		Access: redis.Access{Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
+		Access: access(of, wants),
 	}, of.RedisUser()
 }
 
-// nobody is a user that no app can have, to see whether users can be looked for.
-const nobody = "einmal:nobody"
-
-func (r redisCache) check(ctx context.Context) error {
-	_, err := redis.Users{Nodes: r.nodes}.Observe(ctx, credential.Owner{}, nobody, credential.Password{})
-	return err
+func (r redisCache) apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
+	return r.nodes.Apps(ctx, of, owner)
 }
+
+func (r redisCache) check(ctx context.Context) error { return r.nodes.Check(ctx) }
+
+func (r redisCache) forgetful(ctx context.Context) ([]string, error) { return r.nodes.WithoutFile(ctx) }
 
 func (r redisCache) close() error { return r.nodes.Close() }
 
@@ -97,12 +121,17 @@ func (c *connector) elastiCache(ctx context.Context, backend string, of *v1.Elas
 type awsCache struct{ cache *elasticache.Cache }
 
 func (a awsCache) users(of names.App, wants v1.App, _ v1.TenantSpec) (cacheUsers, string) {
-	return elasticache.Users{
-		Cache: a.cache, Access: elasticache.Access{Profile: elasticache.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix)},
-	}, of.ElastiCacheUser()
+	return elasticache.Users{Cache: a.cache, Access: access(of, wants)}, of.ElastiCacheUser()
+}
+
+func (a awsCache) apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
+	return a.cache.Apps(ctx, of, owner)
 }
 
 func (a awsCache) check(ctx context.Context) error { return a.cache.Check(ctx) }
+
+// forgetful is no node: AWS keeps the users.
+func (awsCache) forgetful(context.Context) ([]string, error) { return nil, nil }
 
 // close leaves it to the other backends that share it: it keeps no connections.
 func (awsCache) close() error { return nil }

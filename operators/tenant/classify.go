@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/credential/ssm"
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
@@ -33,12 +36,15 @@ const (
 	reasonDrifted   = "Drifted"
 	reasonSetUp     = "BackendNotSetUp"
 	reasonRights    = "AdminLacksRights"
+	reasonOpen      = "DefaultUserOpen"
 	reasonVersion   = "UnsupportedVersion"
 	reasonDependent = "DependentObjects"
 	reasonQuota     = "QuotaExceeded"
 	reasonDuplicate = "DuplicateUser"
 	reasonNoGroup   = "UserGroupMissing"
 	reasonFull      = "PasswordsFull"
+	reasonLocked    = "LockHeld"
+	reasonInsecure  = "InsecureAuthentication"
 	reasonSettling  = "Settling"
 	reasonUnknown   = "Unreachable"
 )
@@ -61,15 +67,20 @@ func meanings() []meaning {
 		{postgres.ErrRights, blocked, reasonRights},
 		{redis.ErrDenied, blocked, reasonRights},
 		{elasticache.ErrDenied, blocked, reasonRights},
+		{postgres.ErrInsecure, blocked, reasonInsecure},
+		{redis.ErrOpen, blocked, reasonOpen},
 		{postgres.ErrVersion, blocked, reasonVersion},
 		{redis.ErrVersion, blocked, reasonVersion},
 		{postgres.ErrDependent, blocked, reasonDependent},
 		{elasticache.ErrQuota, blocked, reasonQuota},
+		{ssm.ErrQuota, blocked, reasonQuota},
 		{elasticache.ErrDuplicate, blocked, reasonDuplicate},
 		{elasticache.ErrNoGroup, blocked, reasonNoGroup},
 		{elasticache.ErrSettling, waiting, reasonSettling},
 		{credential.ErrUnproven, waiting, reasonSettling},
 		{credential.ErrUnsettled, waiting, reasonSettling},
+		{postgres.ErrLocked, waiting, reasonLocked},
+		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrNotReady, waiting, reasonSettling},
 		{redis.ErrFull, blocked, reasonFull},
@@ -88,6 +99,9 @@ func classify(err error) (class, string) {
 		if errors.Is(err, known.of) {
 			return known.class, known.reason
 		}
+	}
+	if apierrors.IsForbidden(err) {
+		return blocked, reasonRights
 	}
 	return unknown, reasonUnknown
 }

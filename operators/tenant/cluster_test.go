@@ -42,7 +42,6 @@ func startStage(t *testing.T) *stage {
 	}
 	s.ApplyFolders(t, "config/crd", "config/rbac")
 	s.config = s.ServiceAccount(t, "tenant-system", "tenant")
-	s.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}})
 	s.make(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: "postgres-admin"}, StringData: map[string]string{"dsn": s.postgres.AdminDSN()},
 	})
@@ -71,7 +70,7 @@ func (s *stage) local() *v1.TenantBackend {
 			Cache: &v1.CacheBackend{Kind: v1.CacheRedis, Redis: &v1.Redis{
 				Nodes: []string{s.redis.Address()}, AdminSecretRef: admin("redis-admin"),
 			}},
-			Store: v1.StoreBackend{Kind: v1.StoreSecret, Secret: &v1.SecretStore{Namespace: "credentials"}},
+			Store: v1.StoreBackend{Kind: v1.StoreSecret, Secret: &v1.SecretStore{Namespace: credentialsNamespace}},
 		},
 	}
 }
@@ -126,7 +125,7 @@ func (s *stage) awaitPhase(t *testing.T, name string, phase v1.Phase) *v1.Tenant
 func (s *stage) stored(t *testing.T, name string) credential.Record {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "credentials", Name: name}, secret); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: credentialsNamespace, Name: name}, secret); err != nil {
 		t.Fatal(err)
 	}
 	return credential.Record{

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/credential/ssm"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
@@ -48,8 +50,10 @@ func (c *connector) connect(ctx context.Context, d declaration, api client.Clien
 			return nil, fmt.Errorf("the Secret %s/%s of TenantBackend %s: %w: %w", d.dsn.Namespace, d.dsn.Name, d.Name, errSetUp, err)
 		}
 		made.databases = postgresServer{server}
+		made.unverified = server.Unverified()
 	}
 	if d.Spec.Cache != nil {
+		made.unverified = append(made.unverified, unverifiedCache(d.Spec.Cache)...)
 		if made.cache, err = c.cached(ctx, d); err != nil {
 			_ = made.close() // Nothing was done with it.
 			return nil, err
@@ -63,7 +67,7 @@ func (c *connector) stored(ctx context.Context, d declaration, api client.Client
 	if of := d.Spec.Store.Secret; of != nil {
 		return store{
 			Store:    credential.Secrets{Client: api, Namespace: of.Namespace},
-			database: names.App.DatabaseSecret, cache: names.App.CacheSecret,
+			database: names.App.DatabaseSecret, cache: names.App.CacheSecret, apps: secretApps(api, of.Namespace),
 		}, nil
 	}
 	of := d.Spec.Store.SSM
@@ -73,17 +77,19 @@ func (c *connector) stored(ctx context.Context, d declaration, api client.Client
 	}
 	parameters, err := ssm.New(ssm.Options{
 		Client: awsssm.NewFromConfig(account, func(options *awsssm.Options) { options.BaseEndpoint = endpoint(of.APIEndpoint) }),
-		Prefix: of.Prefix, KeyID: of.KMSKeyID, Tags: of.Tags, Limits: c.limitsOf(of),
+		Prefix: of.Prefix, KeyID: of.KMSKeyID, Tier: of.Tier, Tags: of.Tags, Limits: c.limitsOf(of),
 	})
 	if err != nil {
 		return store{}, fmt.Errorf("spec.store.ssm of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
 	}
-	return store{
+	made := store{
 		Store:    parameters,
 		database: func(app names.App) string { return strings.TrimPrefix(app.DatabaseRecord(""), "/") },
 		cache:    func(app names.App) string { return strings.TrimPrefix(app.CacheRecord(""), "/") },
 		prefix:   of.Prefix + "/",
-	}, nil
+	}
+	made.apps = parameterApps(parameters, &made)
+	return made, nil
 }
 
 // limitsOf are the limits that all stores of a region share.
@@ -109,8 +115,28 @@ func awsConfig(ctx context.Context, region string) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("look for an AWS account: %w", err)
 	}
+	account.HTTPClient = &guardedClient{next: account.HTTPClient} // From now on: to load the account, the SDK needs a client of its own type.
 	account.Credentials = aws.NewCredentialsCache(identityOf{account.Credentials})
 	return account, nil
+}
+
+// guardedClient is an HTTP client whose requests fail at once while their host does not answer.
+type guardedClient struct {
+	next aws.HTTPClient
+	// hosts are the breakers by host.
+	hosts sync.Map
+}
+
+// Do sends a request. The SDK does not retry one that was not sent because of the breaker.
+func (g *guardedClient) Do(request *http.Request) (answer *http.Response, err error) {
+	found, _ := g.hosts.LoadOrStore(request.URL.Host, &breaker.Breaker{})
+	host, _ := found.(*breaker.Breaker)
+	unanswered := func(error) bool { return true }
+	err = host.Do(request.Context(), unanswered, func() error {
+		answer, err = g.next.Do(request) //nolint:bodyclose // The caller closes it.
+		return err
+	})
+	return answer, err
 }
 
 // identityOf says what to do where the process has no identity in AWS. The SDK tells of the last place where it has looked for one.

@@ -15,8 +15,12 @@ func TestAWSHasSoLongForAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if client, is := account.HTTPClient.(*awshttp.BuildableClient); !is || client.GetTimeout() != awsTimeout {
-		t.Errorf("the client is a %T", account.HTTPClient)
+	guarded, is := account.HTTPClient.(*guardedClient)
+	if !is {
+		t.Fatalf("the client is a %T", account.HTTPClient)
+	}
+	if client, is := guarded.next.(*awshttp.BuildableClient); !is || client.GetTimeout() != awsTimeout {
+		t.Errorf("the client is a %T", guarded.next)
 	}
 }
 

@@ -233,11 +233,17 @@ func (s *stage) onceEach(t *testing.T) {
 // tenant-and-database.md §2, "CredentialsMissing needs persistence".
 func TestACredentialIsMissingAfterThreeLooksInAMinute(t *testing.T) {
 	t.Parallel()
-	var seen observations
-	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	var seen v1.Principal
+	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for i, want := range []bool{false, false, false, true} {
-		if got := seen.miss("web/database", now.Add(time.Duration(i)*25*time.Second)); got != want {
-			t.Errorf("look %d: %t, want %t", i+1, got, want)
+		now := start.Add(time.Duration(i) * 25 * time.Second)
+		if seen = missed(seen, now); staysMissing(seen, now) != want {
+			t.Errorf("look %d: %t, want %t", i+1, !want, want)
+		}
+	}
+	for _, forgotten := range []error{nil, errors.New("the store does not answer")} {
+		if after := (finding{err: forgotten}).after(seen, "", start); after.MissingSince != nil || after.MissingLooks != 0 {
+			t.Errorf("after %v it is missing since %v", forgotten, after.MissingSince)
 		}
 	}
 	if how, reason := classify(fmt.Errorf("app web: %w", suspected{errors.New("none")})); how != waiting || reason != reasonSuspected {

@@ -134,7 +134,7 @@ func (s *stage) live(t *testing.T, life time.Duration, first map[string]map[stri
 func (s *stage) records(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	var secrets corev1.SecretList
-	if err := s.List(t.Context(), &secrets, client.InNamespace("credentials")); err != nil {
+	if err := s.List(t.Context(), &secrets, client.InNamespace(credentialsNamespace)); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]map[string]string{}

@@ -14,13 +14,18 @@ import (
 // identity names the operator in its records, its finalizer, the fields that it owns and the marks on all that it makes. It never changes.
 const identity = "tenants.einmal.dev"
 
+// credentialsNamespace is the namespace in which the operator may keep credentials, unless it is given a Role in another one.
+const credentialsNamespace = "tenant-credentials" //nolint:gosec // A name, not a credential.
+
 // operator declares what happens when.
 func operator() *einmal.Operator { return declare(&backends{connect: new(connector).connect}) }
 
 // declare declares an operator whose backends are connected so.
 func declare(held *backends) *einmal.Operator {
-	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.Tenants, crd.TenantBackends),
-		einmal.Access(&corev1.Secret{}, "get", "create", "update", "delete"), einmal.Access(&corev1.Namespace{}, "get"))
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.Tenants, crd.TenantBackends), einmal.Workers(workers),
+		einmal.AccessIn("", &corev1.Secret{}, "get"), // of the admins
+		einmal.AccessIn(credentialsNamespace, &corev1.Secret{}, "get", "list", "create", "update", "delete"),
+		einmal.Access(&corev1.Namespace{}, "get"))
 	op.OnCleanup("close-backends", func(context.Context) error { return held.close() })
 
 	onBackend := einmal.Index(op, "tenants-by-backend", func(of *v1.Tenant) (map[string]types.NamespacedName, error) {

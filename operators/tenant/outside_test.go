@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +80,7 @@ func (s session) connect(wrap func(credential.Store) credential.Store) func(cont
 			clusterID: d.clusterID, plans: d.Spec.Plans,
 			store: store{
 				Store:    wrap(credential.Secrets{Client: api, Namespace: d.Spec.Store.Secret.Namespace}),
-				database: names.App.DatabaseSecret, cache: names.App.CacheSecret,
+				database: names.App.DatabaseSecret, cache: names.App.CacheSecret, apps: secretApps(api, d.Spec.Store.Secret.Namespace),
 			},
 			databases: outsideDatabases{s}, cache: outsideCache{s},
 		}, nil
@@ -95,6 +96,24 @@ func (d outsideDatabases) tenant(of names.Tenant, _ v1.TenantSpec) sharedDatabas
 
 func (d outsideDatabases) logins(_ names.App, limits postgres.Limits, _ v1.App, _ v1.TenantSpec) logins {
 	return d.of(database, fmt.Sprintf("%+v", limits))
+}
+
+// apps looks at the marks of the logins that could be those of a tenant's apps.
+func (d outsideDatabases) apps(ctx context.Context, owner credential.Owner) ([]string, error) {
+	var found []string
+	for _, username := range d.outside.users[database].Names() {
+		name, is := strings.CutPrefix(strings.TrimSuffix(strings.TrimSuffix(username, "_a"), "_b"), "t_"+owner.Name+"_")
+		if is && d.marked(ctx, database, username, credential.Owner{Operator: owner.Operator, Name: owner.Name + "/" + name}) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// marked reports whether a user carries the mark of an owner.
+func (s session) marked(ctx context.Context, in system, username string, owner credential.Owner) bool {
+	state, err := s.of(in, "").Observe(ctx, owner, username, credential.Password{})
+	return err == nil && (state == credential.Present || state == credential.Retired)
 }
 
 func (outsideDatabases) check(context.Context) error { return nil }
@@ -163,6 +182,19 @@ func (c outsideCache) users(of names.App, wants v1.App, _ v1.TenantSpec) (cacheU
 	return outsideUsers{c.of(caching, string(wants.Cache.Profile))}, of.RedisUser()
 }
 
+// apps looks at the names and the marks of all users.
+func (c outsideCache) apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
+	var found []string
+	for _, username := range c.outside.users[caching].Names() {
+		if app, is := of.AppOfRedisUser(username); is && c.marked(ctx, caching, username, owner(app)) {
+			found = append(found, app.Name)
+		}
+	}
+	return found, nil
+}
+
+func (outsideCache) forgetful(context.Context) ([]string, error) { return nil, nil }
+
 func (outsideCache) check(context.Context) error { return nil }
 
 func (outsideCache) close() error { return nil }
@@ -172,6 +204,10 @@ type outsideUsers struct{ credentialtest.Session }
 
 func (u outsideUsers) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	return u.Converge(ctx, owner, username)
+}
+
+func (outsideUsers) Scripting(context.Context, credential.Owner, string) (bool, error) {
+	return false, nil
 }
 
 func (u outsideUsers) Delete(ctx context.Context, owner credential.Owner, username string) error {

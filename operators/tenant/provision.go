@@ -27,7 +27,10 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	if c.Object.Spec.Suspend {
 		return tell(c, report{suspended: true})
 	}
-	held, release, err := p.backends.use(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	if full, is := errors.AsType[turnError](err); is {
+		return einmal.RetryAfter(full.wait, nil)
+	}
 	if err != nil {
 		return tell(c, report{unusable: err})
 	}
@@ -86,9 +89,11 @@ func (p *pass) shared(ctx context.Context) error {
 func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{
-		app: app.Name, system: database, record: p.store.database(of), readers: p.store.prefix + p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(), err: shared,
+		app: app.Name, system: database, record: p.store.database(of), readers: p.store.prefix + p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(),
 	}
-	if shared != nil {
+	// What the owner of the database can hold up keeps no credential from being rotated or revoked.
+	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) {
+		found.err = shared
 		return found
 	}
 	both := of.Logins()
@@ -96,7 +101,8 @@ func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	user := p.user(of, found)
 	user.System, user.Username, user.Alternate = system, both[0], both[1]
 	found.outcome, found.err = p.converge(ctx, found, user)
-	_, found.level = system.Converge(ctx, user.Owner, both[:]...)
+	_, level := system.Converge(ctx, user.Owner, both[:]...)
+	found.level = errors.Join(level, shared)
 	return found
 }
 
@@ -105,11 +111,36 @@ func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
 	user := p.user(of, found)
+	if app.Cache.Scripting, found.err = p.scripting(ctx, of, app, principal(p.tenant, found)); found.err != nil {
+		return found
+	}
+	found.scripting = app.Cache.Scripting
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
 	found.outcome, found.err = p.converge(ctx, found, user)
 	_, found.level = system.ConvergeAccess(ctx, user.Owner, username)
 	return found
+}
+
+// scripting says whether an app's user of the cache may run scripts. Where the spec does not say it, a user keeps what it has: earlier versions
+// of the operator gave the right to every user that writes, and wrote nothing about it into the status. A new user does not get it.
+func (p *pass) scripting(ctx context.Context, of names.App, app v1.App, known v1.Principal) (v1.Scripting, error) {
+	switch {
+	case app.Cache.Profile == v1.AccessReadOnly:
+		return v1.ScriptingDenied, nil
+	case app.Cache.Scripting != "":
+		return app.Cache.Scripting, nil
+	case known.Scripting != "":
+		return known.Scripting, nil
+	case known.Generation > 0:
+		return v1.ScriptingAllowed, nil
+	}
+	system, username := p.cache.users(of, app, p.tenant.Spec)
+	has, err := system.Scripting(ctx, p.owner(of), username)
+	if err != nil || !has {
+		return v1.ScriptingDenied, err
+	}
+	return v1.ScriptingAllowed, nil
 }
 
 // limits are those of the plan, but for what the app says itself.
@@ -146,9 +177,9 @@ func (p *pass) user(of names.App, in finding) credential.User {
 		},
 		Policy: credential.Policy{
 			LeaveDrift: spec.DriftPolicy == v1.DriftReport, Adopt: spec.AdoptionPolicy == v1.AdoptionAdopt,
-			// A rotation that is asked for since the last credential was seen is a way out too: somebody has asked for another.
-			ReplaceMissing: spec.MissingCredentialPolicy == v1.MissingRotate ||
-				known.Generation > 0 && rotation.RequestID != "" && rotation.RequestID != known.RequestID,
+			// A rotation that is asked for since the last credential was seen is a way out too: it asks for another credential.
+			ReplaceMissing: staysMissing(known, p.now) && (spec.MissingCredentialPolicy == v1.MissingRotate ||
+				known.Generation > 0 && rotation.RequestID != "" && rotation.RequestID != known.RequestID),
 		},
 		InPlace: rotation.Strategy == v1.InPlace,
 	}
@@ -169,9 +200,7 @@ func (p *pass) converge(ctx context.Context, found finding, user credential.User
 	case err != nil:
 		p.seen.prove(found.key(), 0, p.now)
 	}
-	if !errors.Is(err, credential.ErrMissing) {
-		delete(p.seen.misses, found.key())
-	} else if !p.seen.miss(found.key(), p.now) {
+	if errors.Is(err, credential.ErrMissing) && !staysMissing(missed(principal(p.tenant, found), p.now), p.now) {
 		err = suspected{err}
 	}
 	return outcome, err
@@ -181,7 +210,8 @@ func (p *pass) converge(ctx context.Context, found finding, user credential.User
 // again.
 type observations struct {
 	proofs map[string]proof
-	misses map[string]miss
+	// waits counts the looks in a row that had to wait until something settles.
+	waits int
 }
 
 type proof struct {
@@ -189,17 +219,27 @@ type proof struct {
 	at         time.Time
 }
 
-type miss struct {
-	since time.Time
-	times int
-}
-
-// What it takes until a credential counts as missing: stores are not promised to show at once what they have
-// (tenant-and-database.md §2, "CredentialsMissing needs persistence").
+// What it takes until a credential counts as missing. A store can be empty for some seconds, as during a restore, and is not promised to show at
+// once what it has.
 const (
 	missesNeeded = 3
 	missingFor   = time.Minute
 )
+
+// missed notes another look that did not find the credential. The status keeps it, so that a restart of the operator does not forget it, and a
+// status that is lost only starts again.
+func missed(known v1.Principal, now time.Time) v1.Principal {
+	if known.MissingSince == nil {
+		known.MissingSince = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	known.MissingLooks = min(known.MissingLooks+1, missesNeeded)
+	return known
+}
+
+// staysMissing reports whether a credential was missing often and long enough.
+func staysMissing(known v1.Principal, now time.Time) bool {
+	return known.MissingSince != nil && known.MissingLooks >= missesNeeded && now.Sub(known.MissingSince.Time) >= missingFor
+}
 
 // proven tells whether a password was accepted since a time.
 func (o *observations) proven(key string, generation int, since time.Time) bool {
@@ -214,19 +254,8 @@ func (o *observations) prove(key string, generation int, at time.Time) {
 	o.proofs[key] = proof{generation, at}
 }
 
-// miss notes that a credential is missing, and tells whether it was for long enough.
-func (o *observations) miss(key string, now time.Time) bool {
-	if o.misses == nil {
-		o.misses = map[string]miss{}
-	}
-	last, seen := o.misses[key]
-	if !seen {
-		last.since = now
-	}
-	last.times++
-	o.misses[key] = last
-	return last.times >= missesNeeded && now.Sub(last.since) >= missingFor
-}
-
 // suspected is an error that may pass by itself, and is looked at again.
 type suspected struct{ error }
+
+// Unwrap returns the error that it may be.
+func (s suspected) Unwrap() error { return s.error }

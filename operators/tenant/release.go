@@ -26,7 +26,10 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 		c.Event(einmal.Warning, "Abandoned", "What the tenant still has stays, since the annotation %s says so.", abandon)
 		return nil
 	}
-	held, release, err := p.backends.use(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
+	if full, is := errors.AsType[turnError](err); is {
+		return einmal.RetryAfter(full.wait, nil)
+	}
 	if err == nil {
 		defer release()
 		err = (&pass{backend: held, tenant: c.Object}).remove(ctx)
@@ -36,22 +39,17 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 	}
 	setDeleting(c.Object, err)
 	if class, _ := classify(err); class == waiting {
-		return einmal.RetryAfter(settlingWait, nil)
+		return einmal.RetryAfter(einmal.Memo[observations](c).nextSettling(), nil)
 	}
 	return err
 }
 
-// remove removes all that the tenant has.
+// remove removes all that the tenant has: it is found by its marks, so that it is found when the status has forgotten it.
 func (p *pass) remove(ctx context.Context) error {
-	var known []string
-	for _, app := range p.tenant.Spec.Apps {
-		known = append(known, app.Name)
+	known, err := p.everyApp(ctx)
+	if err != nil {
+		return fmt.Errorf("look for what the tenant has: %w", err)
 	}
-	for _, app := range p.tenant.Status.Apps {
-		known = append(known, app.Name)
-	}
-	slices.Sort(known)
-	known = slices.Compact(known)
 	var failed []error
 	for _, app := range known {
 		of := names.Tenant{Name: p.tenant.Name}.App(app)

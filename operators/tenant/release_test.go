@@ -1,7 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
@@ -39,4 +43,60 @@ func (s *stage) keepsWhatItCannotReach(t *testing.T) {
 	if err := look.remove(t.Context()); err != nil {
 		t.Errorf("where nothing is left: %v", err)
 	}
+}
+
+// forgetsNothing shows that a deletion finds by their marks the logins, users and credentials of an app that neither the spec nor the status
+// lists: it was taken out with the deletionPolicy Retain. Nothing of another tenant is found with them.
+func (s *stage) forgetsNothing(t *testing.T) {
+	var counts counted
+	other := s.look(t, "leftover-two", &counts)
+	other.run(t.Context())
+	for name, wipe := range map[string]bool{"leftover": false, "wiped": true} {
+		look := s.look(t, name, &counts)
+		look.tenant.Spec.Apps = append(look.tenant.Spec.Apps, v1.App{
+			Name: "old", Database: v1.Database{Access: v1.AccessOwner}, Cache: v1.Cache{Profile: v1.AccessReadWrite},
+		})
+		look.tenant.Status.Apps = look.run(t.Context()).apps(look.tenant, look.now)
+		old := names.Tenant{Name: name}.App("old")
+		db, cache := s.stored(t, old.DatabaseSecret()), s.stored(t, old.CacheSecret())
+		look.tenant.Spec.Apps = look.tenant.Spec.Apps[:1]
+		look.tenant.Status.Apps = look.run(t.Context()).apps(look.tenant, look.now)
+		if len(look.tenant.Status.Apps) != 1 || s.authenticate(t, cache, name+":x") != nil {
+			t.Errorf("%s: the app is not kept: %+v", name, look.tenant.Status.Apps)
+		}
+		look.tenant.Spec.DeletionPolicy, look.tenant.Spec.DropOwned = v1.DeletionDelete, true
+		if wipe {
+			look.tenant.Spec.Apps, look.tenant.Status = nil, v1.TenantStatus{}
+		}
+		if err := look.remove(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.authenticate(t, cache, name+":x"); err == nil {
+			t.Errorf("%s: the credential of the app that was taken out opens the cache", name)
+		}
+		var left int
+		if s.query(t, &left, "SELECT count(*) FROM pg_roles WHERE starts_with(rolname, $1)", "t_"+name+"_"); left > 0 {
+			t.Errorf("%s: %d roles are left, among them %s", name, left, db.Username)
+		}
+		if secrets := s.secretsOf(t, name); len(secrets) > 0 {
+			t.Errorf("%s: the Secrets %v are left", name, secrets)
+		}
+	}
+	s.works(t, "leftover-two")
+}
+
+// secretsOf are the names of the Secrets with credentials of a tenant.
+func (s *stage) secretsOf(t *testing.T, tenant string) []string {
+	t.Helper()
+	var secrets corev1.SecretList
+	if err := s.List(t.Context(), &secrets, client.InNamespace(credentialsNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, secret := range secrets.Items {
+		if strings.HasPrefix(secret.Name, tenant+".") {
+			found = append(found, secret.Name)
+		}
+	}
+	return found
 }

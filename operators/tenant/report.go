@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type finding struct {
 	// record is where the store has the credential, readers where readers find it, and database the name of the database.
 	record, readers, database string
 	outcome                   credential.Outcome
+	// scripting says whether a user of the cache may run scripts.
+	scripting v1.Scripting
 	// err is what kept the app from having it, level what kept the plan's limits or the access from being so.
 	err, level error
 	// unwanted tells that the app does not ask for it any more, and that it could not be removed.
@@ -81,11 +84,16 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 	if err := f.worst(); err != nil {
 		next.Problem = short(err)
 	}
+	next.MissingSince, next.MissingLooks = nil, 0
+	if errors.Is(f.err, credential.ErrMissing) {
+		missing := missed(known, now)
+		next.MissingSince, next.MissingLooks = missing.MissingSince, missing.MissingLooks
+	}
 	if f.err != nil {
 		return next
 	}
 	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // It counts rotations.
-	next.WaitsFor, next.RetireAfter = "", nil
+	next.WaitsFor, next.RetireAfter, next.Scripting = "", nil, f.scripting
 	if f.outcome.Waits {
 		next.WaitsFor = request
 	}

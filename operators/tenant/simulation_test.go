@@ -36,7 +36,7 @@ type life struct {
 // for is done, even if the operator was down for five minutes.
 const (
 	kept        = "acme"
-	credentials = "default"
+	credentials = credentialsNamespace
 	overlap     = 10 * time.Minute
 	pause       = 6 * time.Minute
 )
@@ -50,8 +50,9 @@ func begin(w *einmaltest.World, wrap func(credential.Store) credential.Store) *l
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		return declare(&backends{connect: session{l.outside, p}.connect(wrap)})
 	})
+	l.Apply(`{apiVersion: v1, kind: Namespace, metadata: {name: tenant-credentials}}`)
 	l.Apply(`{apiVersion: tenant.einmal.dev/v1, kind: TenantBackend, metadata: {name: local}, spec: {clusterId: here,
-		store: {kind: Secret, secret: {namespace: default}}}}`)
+		store: {kind: Secret, secret: {namespace: tenant-credentials}}}}`)
 	l.Advance(time.Minute) // A change of its status would wake the tenants.
 	return l
 }
@@ -294,7 +295,7 @@ func TestWhateverGoesWrongIsFoundWithAStoreThatOverwrites(t *testing.T) {
 		l.Advance(pause)
 		l.has(kept, 1)
 	}, onlyCrashes())
-	if finding == nil || !strings.Contains(finding.String(), "Secret default/acme.web.db.g1, password: it has had 2 values") {
+	if finding == nil || !strings.Contains(finding.String(), "Secret tenant-credentials/acme.web.db.g1, password: it has had 2 values") {
 		t.Errorf("it is not found, or something else is: %v", finding)
 	}
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
 // How long it is until a tenant is looked at again, if nobody changes it.
 const (
-	settlingWait = 5 * time.Second
-	blockedWait  = time.Minute
+	settlingWait    = 5 * time.Second
+	longestSettling = time.Minute
+	blockedWait     = time.Minute
 	// defaultProbe is how often credentials are tried, as the CRD says too.
 	defaultProbe = 10 * time.Minute
 )
@@ -43,7 +45,11 @@ func tell(c *change, found report) error {
 	}
 	status.Phase = found.phase(c.Object, worst)
 	announce(c, was)
-	return found.again(c.Object, worst, now)
+	seen := einmal.Memo[observations](c)
+	if worst != waiting {
+		seen.waits = 0
+	}
+	return found.again(c.Object, worst, now, seen)
 }
 
 // stands is what a condition says, and where it is unknown, what was known.
@@ -73,9 +79,11 @@ func areas() []area {
 	}
 }
 
-// unusable is what keeps an app from logging in to a system. Where access has not settled, it cannot yet.
+// unusable is what keeps an app from logging in to a system. Where access has not settled, it cannot yet. Rights in a database that are
+// incomplete do not keep it from that.
 func (f finding) unusable(in system) error {
-	if how, _ := classify(f.level); f.system == in && f.err == nil && how == waiting {
+	how, _ := classify(f.level)
+	if f.system == in && f.err == nil && how == waiting && !errors.Is(f.level, postgres.ErrIncomplete) {
 		return f.level
 	}
 	if f.system != in {
@@ -226,14 +234,14 @@ func (r report) phase(of *v1.Tenant, worst class) v1.Phase {
 }
 
 // again says when to look again: as an error, where a system could not be asked.
-func (r report) again(of *v1.Tenant, worst class, now time.Time) error {
+func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observations) error {
 	switch {
 	case r.suspended:
 		return nil
 	case worst == unknown:
 		return r.failure()
 	case worst == waiting:
-		return einmal.RetryAfter(settlingWait, nil)
+		return einmal.RetryAfter(seen.nextSettling(), nil)
 	case worst == blocked:
 		return einmal.RetryAfter(min(blockedWait, probeInterval(of)), nil)
 	}
@@ -244,6 +252,14 @@ func (r report) again(of *v1.Tenant, worst class, now time.Time) error {
 		}
 	}
 	return einmal.RetryAfter(next, nil)
+}
+
+// nextSettling is how long to wait until a look finds whether something has settled: longer each time, and spread, so that many tenants that wait
+// for the same do not come at once.
+func (o *observations) nextSettling() time.Duration {
+	wait := min(settlingWait<<min(o.waits, 10), longestSettling)
+	o.waits++
+	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // It spreads the load.
 }
 
 // failure is what could not be asked.

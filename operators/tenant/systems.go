@@ -15,6 +15,8 @@ type databases interface {
 	tenant(of names.Tenant, spec v1.TenantSpec) sharedDatabase
 	// logins are those of an app, with what it may do and use.
 	logins(of names.App, limits postgres.Limits, wants v1.App, spec v1.TenantSpec) logins
+	// apps are those whose logins carry the mark of an owner, which is that of a tenant.
+	apps(ctx context.Context, owner credential.Owner) ([]string, error)
 	check(ctx context.Context) error
 	close()
 }
@@ -36,7 +38,11 @@ type logins interface {
 type cache interface {
 	// users are the users with the access of an app, and the name of the app's.
 	users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string)
+	// apps are those of a tenant whose users carry the mark of their owner.
+	apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error)
 	check(ctx context.Context) error
+	// forgetful are the addresses of the nodes that forget their users when they restart.
+	forgetful(ctx context.Context) ([]string, error)
 	close() error
 }
 
@@ -44,6 +50,8 @@ type cache interface {
 type cacheUsers interface {
 	credential.Rotator
 	ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error)
+	// Scripting reports whether a user of the owner may run scripts now.
+	Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error)
 	Delete(ctx context.Context, owner credential.Owner, username string) error
 }
 
@@ -61,6 +69,10 @@ func (s postgresServer) logins(of names.App, limits postgres.Limits, wants v1.Ap
 	made.Access, made.Limits = postgres.Access(wants.Database.Access), limits
 	made.Terminate, made.DropOwned = spec.Credentials.Rotation.TerminateSessions, spec.DropOwned
 	return made
+}
+
+func (s postgresServer) apps(ctx context.Context, owner credential.Owner) ([]string, error) {
+	return s.Apps(ctx, owner)
 }
 
 func (s postgresServer) check(ctx context.Context) error { return s.Check(ctx) }

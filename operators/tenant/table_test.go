@@ -181,6 +181,8 @@ func TestTheDecisionTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) { s.decides(t, fmt.Sprintf("row%d", i), row) })
 	}
 	t.Run("the backend has a system no more", s.keepsWhatItCannotReach)
+	t.Run("an app that nothing lists any more", s.forgetsNothing)
+	t.Run("scripts of users of before", s.keepsScripting)
 }
 
 func (s *stage) decides(t *testing.T, name string, row row) {
@@ -197,6 +199,10 @@ func (s *stage) decides(t *testing.T, name string, row row) {
 	s.setUser(t, look, of, row.user)
 	if row.policy != nil {
 		row.policy(&look.tenant.Spec)
+	}
+	if look.tenant.Spec.MissingCredentialPolicy == v1.MissingRotate { // It acts on what has been missing for a minute.
+		missing := &v1.Principal{MissingSince: &metav1.Time{Time: look.now.Add(-missingFor)}, MissingLooks: missesNeeded}
+		look.tenant.Status.Apps = []v1.AppStatus{{Name: "web", Database: missing, Cache: missing}}
 	}
 	if row.unread {
 		look.store.Store = countingStore{look.store.Store, &counts, errors.New("AccessDeniedException: not authorized")}
@@ -284,7 +290,7 @@ func (s *stage) setRecord(t *testing.T, name string, to state) {
 	}
 	for _, one := range []string{name, name + ".g1"} {
 		secret := &corev1.Secret{}
-		if err := s.Get(t.Context(), client.ObjectKey{Namespace: "credentials", Name: one}, secret); err != nil {
+		if err := s.Get(t.Context(), client.ObjectKey{Namespace: credentialsNamespace, Name: one}, secret); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Delete(t.Context(), secret); err != nil {

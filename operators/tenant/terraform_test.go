@@ -162,7 +162,7 @@ func (p terraformProject) apply(t *testing.T, did string, args ...string) {
 func (s *stage) versions(t *testing.T) map[string]string {
 	t.Helper()
 	var secrets corev1.SecretList
-	if err := s.List(t.Context(), &secrets, client.InNamespace("credentials")); err != nil {
+	if err := s.List(t.Context(), &secrets, client.InNamespace(credentialsNamespace)); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}

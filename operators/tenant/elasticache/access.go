@@ -37,7 +37,44 @@ const (
 )
 
 // granted is an access string, as it is sent.
-type granted struct{ keys, channels, commands []string }
+type granted struct {
+	keys, channels, commands []string
+	// given are the patterns that say which credential the user has. They are no part of the access: a rotation changes them.
+	given []string
+}
+
+// keeps returns an access string that says too which credential the user has.
+func (g granted) keeps(given ...string) granted {
+	g.given = given
+	return g
+}
+
+// givenPattern is the pattern for a record.
+func givenPattern(owner credential.Owner, record credential.Record) string {
+	given := credential.GivenOf(record)
+	return names.CacheGiven(owner.String(), given.Generation, given.Created)
+}
+
+// kept are the patterns of a user that say which credential it has.
+func kept(user *types.User) []string {
+	var found []string
+	for word := range strings.FieldsSeq(aws.ToString(user.AccessString)) {
+		if word = strings.TrimPrefix(word, "%RW"); names.IsCacheGiven(word) && !slices.Contains(found, word) {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+// givenTo is the credential that a user was given last, as its access string says; zero if it does not.
+func givenTo(user *types.User, owner credential.Owner) credential.Given {
+	for _, pattern := range kept(user) {
+		if generation, created, ok := names.ParseCacheGiven(owner.String(), pattern); ok {
+			return credential.Given{Username: aws.ToString(user.UserId), Generation: generation, Created: created}
+		}
+	}
+	return credential.Given{}
+}
 
 // grantOf is the access of an owner's user. AWS gives access strings back in words of its own, so another pattern carries a digest of what
 // was sent: that is what tells later whether it is still what is asked for (tenant-and-database.md §7.15).
@@ -53,7 +90,7 @@ func grantOf(access Access, owner credential.Owner) granted {
 
 // String is what is sent. AWS makes it the whole access of the user, whatever that was.
 func (g granted) String() string {
-	return strings.Join(slices.Concat([]string{"on"}, g.keys, g.channels, g.commands), " ")
+	return strings.Join(slices.Concat([]string{"on"}, g.keys, g.given, g.channels, g.commands), " ")
 }
 
 // is tells whether a user has this access, by what AWS gives back: exactly these keys, of which one tells of all the rest, and no other
@@ -65,6 +102,7 @@ func (g granted) is(user *types.User) bool {
 		switch {
 		case word == "on":
 			on = true
+		case names.IsCacheGiven(strings.TrimPrefix(word, "%RW")):
 		case word[0] == '~' || word[0] == '%' || word == "allkeys":
 			keys = append(keys, strings.TrimPrefix(word, "%RW"))
 		case word[0] == '&' || word == "allchannels":

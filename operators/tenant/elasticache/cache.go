@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // What holds if a Config says nothing else.
@@ -42,8 +43,8 @@ type Config struct {
 	// Client is that of the SDK, from its config.LoadDefaultConfig. What it is told to log of bodies, the Cache leaves out.
 	Client *sdk.Client
 	// Groups are the ids of user groups. Each has a user with the name default, and is attached to the cache of the Endpoint, else its users
-	// cannot log in. A user goes to the first that has room, and is found again in any. How many groups a cache takes is AWS's to say, and
-	// it may be one.
+	// cannot log in. AWS attaches one group to a cache, so there is one, unless AWS changes that. A user goes to the first that has room, and is
+	// found again in any.
 	Groups []string
 	// GroupLimit is how many users a group takes, the user default among them; 0 is DefaultGroupLimit.
 	GroupLimit int
@@ -146,6 +147,39 @@ func (c *Cache) user(ctx context.Context, username string) (*types.User, error) 
 		return nil, fmt.Errorf("ElastiCache tells of %d users with the id %s", len(found.Users), username)
 	}
 	return &found.Users[0], nil
+}
+
+// all asks for all users of the account, a page at a time.
+func (c *Cache) all(ctx context.Context) ([]types.User, error) {
+	var found []types.User
+	for pages := sdk.NewDescribeUsersPaginator(c.config.Client, &sdk.DescribeUsersInput{}); pages.HasMorePages(); {
+		if err := c.turn(ctx); err != nil {
+			return nil, err
+		}
+		page, err := pages.NextPage(ctx, quiet)
+		if err != nil {
+			return nil, told("list the users of ElastiCache", "", err)
+		}
+		found = append(found, page.Users...)
+	}
+	return found, nil
+}
+
+// Apps returns the names of the apps of a tenant that have users, sorted. A user counts if it carries the mark of the app's owner. Some ids
+// were cut, and the name of the app is not in those: such an app is found by its credential.
+func (c *Cache) Apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
+	users, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, user := range users {
+		if app, is := of.AppOfElastiCacheUser(aws.ToString(user.UserId)); is && whose(&user, owner(app)) == credential.Present {
+			found = append(found, app.Name)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
 }
 
 // claim asks for a user that must be active, and the owner's or in a state that is allowed too; nil if there is none.

@@ -16,7 +16,7 @@ import (
 var (
 	// ErrSettling: AWS is at it, or at something that has to end first. It passes by itself: see SettlingError.
 	ErrSettling = errors.New("it has not settled yet")
-	// ErrQuota: there are as many users as the account may have, or as all groups take. A person has to raise the quota, or add a group.
+	// ErrQuota: there are as many users as the account may have, or as all groups take. A person has to have the quota raised, or to use another cache.
 	ErrQuota = errors.New("there is no room for another user")
 	// ErrDuplicate: the group has another user of that name. A person has to remove it.
 	ErrDuplicate = errors.New("another user has that name")
@@ -90,7 +90,7 @@ func told(doing, username string, err error, passwords ...credential.Password) e
 	case codeUserState, codeGroupState:
 		return settling(username, "%s: AWS says %s", doing, code)
 	case codeUserQuota, codeGroupQuota:
-		err = fmt.Errorf("%w: %w; have the quota raised, or add a user group", ErrQuota, err)
+		err = fmt.Errorf("%w: %w; have the quota raised, or use another cache", ErrQuota, err)
 	case codeDuplicate:
 		err = fmt.Errorf("%w: %w; remove the other user from the group", ErrDuplicate, err)
 	case codeGroupNotFound:

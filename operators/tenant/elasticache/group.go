@@ -83,7 +83,7 @@ func (g *group) describe(ctx context.Context) (types.UserGroup, error) {
 func (g *group) attached(ctx context.Context) (types.UserGroup, error) {
 	is, err := g.describe(ctx)
 	if err == nil && len(is.ReplicationGroups)+len(is.ServerlessCaches) == 0 {
-		err = fmt.Errorf("the user group %s is attached to no cache: %w there; attach it, or name another", g.id, ErrNoGroup)
+		err = fmt.Errorf("the user group %s is attached to no cache: %w there; attach it, or name the one that is attached: AWS takes one for each cache", g.id, ErrNoGroup)
 	}
 	return is, err
 }
@@ -176,7 +176,7 @@ func (g *group) write(ctx context.Context, wants map[string]want) map[string]err
 	}
 	if room := max(0, g.cache.config.GroupLimit-len(is.UserIds)); len(come) > room {
 		for _, username := range come[room:] {
-			results[username] = fullError{fmt.Errorf("the user group %s has %d users: %w; have the quota raised, or add a user group", g.id, len(is.UserIds), ErrQuota)}
+			results[username] = fullError{fmt.Errorf("the user group %s has %d users: %w; have the quota raised, or use another cache", g.id, len(is.UserIds), ErrQuota)}
 		}
 		come = come[:room]
 	}

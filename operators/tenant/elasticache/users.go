@@ -94,7 +94,7 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	if err := u.Access.Check(); err != nil {
 		return err
 	}
-	return u.Cache.create(ctx, record, grantOf(u.Access, owner))
+	return u.Cache.create(ctx, record, grantOf(u.Access, owner).keeps(givenPattern(owner, record)))
 }
 
 // Set makes the password the one that the user accepts, with the mark and the access. To keep what it accepts, the Previous must be known:
@@ -115,17 +115,56 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	if change.Keep && previous.Username == change.Username && !previous.Password.IsZero() && previous.Password != change.Password {
 		accepted = []credential.Record{previous, change.Record}
 	}
-	access := grantOf(u.Access, owner)
+	access := grantOf(u.Access, owner).keeps(givenPattern(owner, change.Record))
 	return u.Cache.modify(ctx, change.Username, &access, accepted...)
 }
 
-// Superseded tells whether the user has two passwords, or lets in whoever comes. Others there are none: a user has two passwords here.
-func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (bool, error) {
+// Superseded returns whether the user has two passwords, or lets everyone in, and the credential that its access string names. Others there are
+// none: a user has two passwords here.
+func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (credential.Beside, error) {
 	is, err := u.Cache.claim(ctx, owner, current.Username)
 	if err != nil || is == nil {
-		return false, err
+		return credential.Beside{}, err
 	}
-	return !alone(is), nil
+	given := givenTo(is, owner)
+	return credential.Beside{Accepted: !alone(is), Latest: given, Current: given}, nil
+}
+
+// Keep writes into the access string of the user which credential it was given, and leaves the rest of it and the passwords alone. AWS takes its time
+// for that, as for every change.
+func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
+	is, err := u.Cache.claim(ctx, owner, current.Username)
+	if err != nil || is == nil || givenTo(is, owner) == credential.GivenOf(current) {
+		return err
+	}
+	access := grantOf(u.Access, owner)
+	if !access.is(is) {
+		return nil // ConvergeAccess puts that right first.
+	}
+	access = access.keeps(givenPattern(owner, current))
+	if u.Cache.wasAsked(is, access) {
+		return nil // AWS does not show it, and would be asked for ever.
+	}
+	if err := u.Cache.modify(ctx, current.Username, &access); err != nil {
+		return err
+	}
+	u.Cache.ask(is, access)
+	return nil
+}
+
+// wasAsked reports whether AWS was asked for an access of a user already, and still shows what it showed before.
+func (c *Cache) wasAsked(is *types.User, access granted) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, asked := c.asked[aws.ToString(is.UserId)+" "+access.String()]
+	return asked && before == aws.ToString(is.AccessString)
+}
+
+// ask notes that AWS was asked for an access of a user, and what it showed before.
+func (c *Cache) ask(is *types.User, access granted) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked[aws.ToString(is.UserId)+" "+access.String()] = aws.ToString(is.AccessString)
 }
 
 // alone tells whether a user has one password.
@@ -161,7 +200,7 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil || is == nil {
 		return false, err
 	}
-	access := grantOf(u.Access, owner)
+	access := grantOf(u.Access, owner).keeps(kept(is)...)
 	if !access.is(is) {
 		return u.Cache.grant(ctx, is, access)
 	}
@@ -174,22 +213,27 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 
 // grant gives a user another access, and not again while AWS shows what it showed before: it would be given for ever.
 func (c *Cache) grant(ctx context.Context, is *types.User, access granted) (bool, error) {
-	username, shows := aws.ToString(is.UserId), aws.ToString(is.AccessString)
-	key := username + " " + access.String()
-	c.mu.Lock()
-	before, again := c.asked[key]
-	c.mu.Unlock()
-	if again && before == shows {
+	username := aws.ToString(is.UserId)
+	if c.wasAsked(is, access) {
 		return false, fmt.Errorf("ElastiCache shows another access of the user %s than it was given, %q: %w; compare it with %q",
-			username, shows, credential.ErrUnproven, access)
+			username, aws.ToString(is.AccessString), credential.ErrUnproven, access)
 	}
 	if err := c.modify(ctx, username, &access); err != nil {
 		return false, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked[key] = shows
+	c.ask(is, access)
 	return true, settling(username, "the access of the user %s of ElastiCache changes", username)
+}
+
+// Scripting reports whether a user of the owner has the access with the right to run scripts. It is false if there is no such user.
+func (u Users) Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error) {
+	is, err := u.Cache.user(ctx, username)
+	if err != nil || is == nil {
+		return false, err
+	}
+	with := u.Access
+	with.Scripting = true
+	return grantOf(with, owner).is(is), nil
 }
 
 // shown notes that AWS shows the access of a user.

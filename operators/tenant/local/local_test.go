@@ -82,7 +82,10 @@ func newPlace(t *testing.T) place {
 		t.Fatal(err)
 	}
 	p := place{root: t.TempDir(), sources: sources}
-	for program, source := range map[string]string{"local": "./operators/tenant/local", "einmal": "./cmd/einmal"} {
+	// The operator too, although einmal dev builds it again: what is compiled here is not compiled while a run is waited for.
+	for program, source := range map[string]string{
+		"local": "./operators/tenant/local", "einmal": "./cmd/einmal", "operator": "./operators/tenant",
+	} {
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(p.root, "bin", program), source)
 		build.Dir = sources
 		if said, err := build.CombinedOutput(); err != nil {
@@ -153,24 +156,33 @@ func (p place) start(t *testing.T) *running {
 	return r
 }
 
+// silence is how long a run may print nothing while a text is awaited. A slow machine prints late, but a run that hangs prints nothing.
+const silence = 3 * time.Minute
+
 // await waits for a text behind what was awaited last, and returns what is between.
 func (r *running) await(t *testing.T, text string) string {
 	t.Helper()
-	deadline := time.After(3 * time.Minute) // The first build of the operator is among it.
+	deadline, printed := time.NewTimer(silence), 0
+	defer deadline.Stop()
 	for over := false; ; {
 		r.mu.Lock()
-		if before, _, found := strings.Cut(r.screen.String()[r.seen:], text); found {
+		screen := r.screen.String()
+		if before, _, found := strings.Cut(screen[r.seen:], text); found {
 			r.seen += len(before) + len(text)
 			r.mu.Unlock()
 			return before
 		}
 		r.mu.Unlock()
+		if len(screen) > printed {
+			printed = len(screen)
+			deadline.Reset(silence)
+		}
 		if over {
 			t.Fatalf("it ended without %q on the screen", text)
 		}
 		select {
-		case <-deadline:
-			t.Fatalf("no %q on the screen", text)
+		case <-deadline.C:
+			t.Fatalf("no %q on the screen, and nothing new on it for %s", text, silence)
 		case <-r.ended:
 			over = true
 		case <-time.After(50 * time.Millisecond):

@@ -79,6 +79,24 @@ func (a App) ElastiCacheUser() string {
 	return cut(body, maxElastiCacheUser-1-hashLength) + "-" + hash(a.Tenant, a.Name)
 }
 
+// AppOfRedisUser is the app of the tenant that a user in Redis is named after, and whether there is one: see App.RedisUser.
+func (t Tenant) AppOfRedisUser(username string) (App, bool) {
+	name, is := strings.CutPrefix(username, "t_"+t.Name+"_")
+	app := t.App(name)
+	return app, is && app.RedisUser() == username
+}
+
+// AppOfElastiCacheUser is the app of the tenant that a user of ElastiCache is named after, and whether that is known: the name of an app is
+// not in an id that was cut. See App.ElastiCacheUser.
+func (t Tenant) AppOfElastiCacheUser(id string) (App, bool) {
+	body, is := strings.CutPrefix(id, "t-"+t.Name+"-")
+	if !is || len(body) <= 1+hashLength {
+		return App{}, false
+	}
+	app := t.App(body[:len(body)-1-hashLength])
+	return app, app.ElastiCacheUser() == id
+}
+
 // KeyPrefix is what the app's keys in a cache begin with: the tenant, a colon, and the app's own prefix, which may be "". It is a text and not
 // a pattern: CheckKeyPrefix tells whether the app's prefix holds nothing that a pattern understands.
 func (a App) KeyPrefix(own string) string {

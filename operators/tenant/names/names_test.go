@@ -125,6 +125,31 @@ func TestNoTwoHaveANameInCommon(t *testing.T) {
 	}
 }
 
+// What a user of a cache is named after is found again, and no other: not by the tenant of a shorter name, and not in an id that was cut.
+func TestTheAppOfAUserIsFoundByItsName(t *testing.T) {
+	acme, corp := names.Tenant{Name: "acme"}, names.Tenant{Name: "acme-corp"}
+	long := acme.App("a-name-of-thirty-two-characters-")
+	for what, test := range map[string]struct {
+		find func(string) (names.App, bool)
+		name string
+		want names.App
+	}{
+		"a user":                         {acme.AppOfRedisUser, "t_acme_web-2", acme.App("web-2")},
+		"a user of another":              {acme.AppOfRedisUser, corp.App("web").RedisUser(), names.App{}},
+		"no user":                        {acme.AppOfRedisUser, "t_acme_", names.App{}},
+		"somebody else's":                {acme.AppOfRedisUser, "t_acme_Web", names.App{}},
+		"a user of ElastiCache":          {acme.AppOfElastiCacheUser, acme.App("web-2").ElastiCacheUser(), acme.App("web-2")},
+		"another's user of ElastiCache":  {acme.AppOfElastiCacheUser, corp.App("web").ElastiCacheUser(), names.App{}},
+		"no user of ElastiCache":         {acme.AppOfElastiCacheUser, "t-acme-", names.App{}},
+		"a hash that is not the app's":   {acme.AppOfElastiCacheUser, "t-acme-web-0123456789", names.App{}},
+		"an id that was cut has no name": {acme.AppOfElastiCacheUser, long.ElastiCacheUser(), names.App{}},
+	} {
+		if app, is := test.find(test.name); is != (test.want.Name != "") || is && app != test.want {
+			t.Errorf("%s: %s is %+v, %t", what, test.name, app, is)
+		}
+	}
+}
+
 // ownerOf tells what a name of namesOf is of: the first roles are the tenant's, and all its apps have them in common; so are its keys.
 func ownerOf(kind string, i int, app names.App) string {
 	if kind == "keys" || kind == "role" && i < 3 {

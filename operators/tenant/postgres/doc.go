@@ -17,7 +17,11 @@
 // or one of those that read and write. So what it makes belongs to the tenant and not to the login, which can be dropped.
 //
 // A tenant's database lets in nobody but its own roles. Databases that others made let in everybody unless their owners say otherwise: of
-// postgres and template1 run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser.
+// postgres and template1 run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser, and GRANT CONNECT to the admin.
+//
+// A tenant is not trusted. It owns its database, and can make functions, change settings and hold locks there, and change its own password. So each
+// connection has a search_path of its own, the proof of a login executes no statement, a revocation ends the sessions that stand in its way,
+// and what the owner of a database can hold up is ErrIncomplete, which stops no work on logins.
 //
 // From version 16 on the admin changes a role if it has the ADMIN option on it, as whoever makes a role has. In version 15 it gives itself
 // that option on all that it makes, which CREATEROLE lets it do there, and not after an upgrade.
@@ -25,6 +29,6 @@
 // No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
 // log, as an admin that is no superuser cannot turn logging off.
 //
-// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrVersion, ErrBusy, ErrDown and ErrDependent. None
-// of them says that something is absent; only the catalog does.
+// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrVersion, ErrInsecure, ErrLocked, ErrBusy, ErrDown
+// and ErrDependent. None of them says that something is absent; only the catalog does.
 package postgres

@@ -15,6 +15,14 @@ var (
 	ErrRights = errors.New("the admin lacks a right")
 	// ErrVersion: the server is older than the oldest that is supported. Nothing was asked of it; it stays until a person has upgraded it.
 	ErrVersion = errors.New("the server is too old")
+	// ErrInsecure: the server does not ask for the password by SCRAM-SHA-256, or asks for none. It got no password. It stays until a person
+	// has changed that.
+	ErrInsecure = errors.New("the server does not authenticate securely")
+	// ErrLocked: a session of somebody else holds a lock that is needed. Try again later; it can stay until a person ends that session.
+	ErrLocked = errors.New("another session holds a lock")
+	// ErrIncomplete: the tenant has its database and its roles, and something about the rights to the database, or in it, could not be put
+	// right. Logins can be converged.
+	ErrIncomplete = errors.New("the rights in the database are incomplete")
 	// ErrBusy: the server has no room or no time, or others hold what is needed. Try again later.
 	ErrBusy = errors.New("the server is busy")
 	// ErrDown: the server is not reached, starts, stops, or cannot write now. Try again later.
@@ -88,6 +96,9 @@ func explain(err error) error {
 		return err
 	case errors.As(err, &old):
 		return old
+	case !errors.As(err, &answer) && strings.Contains(err.Error(), "authentication method requirement"): // pgx has no type for it.
+		return fmt.Errorf("%w: set password_encryption and pg_hba.conf to scram-sha-256, and set the password again, or give the DSN "+
+			"sslmode=verify-full: %w", ErrInsecure, err)
 	case !errors.As(err, &answer):
 		return fmt.Errorf("%w: see that it runs, and is reached at the address of the DSN: %w", ErrDown, err)
 	}
@@ -114,7 +125,9 @@ func kindOf(code string) (string, error) {
 		return ": converge the tenant first, which makes the roles that logins work as", nil
 	case readOnly:
 		return "it is a standby or set to read only: let the DSN lead to the primary", ErrDown
-	case lockTimeout, inUse, canceled:
+	case lockTimeout:
+		return "it is tried again; if it stays, look for the session that holds it in pg_locks and pg_stat_activity, and end it", ErrLocked
+	case inUse, canceled:
 		return "it is tried again; if it stays, look for the session that holds it in pg_stat_activity", ErrBusy
 	}
 	switch {

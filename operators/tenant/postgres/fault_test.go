@@ -192,8 +192,8 @@ func (a app) decidesNothing(t *testing.T, when string, want error) {
 	_, converged := a.tenant.Converge(t.Context(), a.mark)
 	_, limited := a.logins.Converge(t.Context(), a.mark, record.Username)
 	is, superseded := a.logins.Superseded(t.Context(), a.mark, record, []string{a.names.Login(1)})
-	if state != "" || is {
-		t.Errorf("%s the login is %q, and superseded: %t", when, state, is)
+	if state != "" || is.Accepted {
+		t.Errorf("%s the login is %q, and superseded: %t", when, state, is.Accepted)
 	}
 	for what, err := range map[string]error{
 		"observe": err, "converge the tenant": converged, "converge": limited, "superseded": superseded,

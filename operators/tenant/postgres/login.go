@@ -43,7 +43,8 @@ type Logins struct {
 	// Access is what sessions may do; "" is AsOwner. Sessions that are open keep what they had: see EndSessions.
 	Access Access
 	Limits Limits
-	// Terminate ends the sessions of a login that is taken out of use, and does not only refuse new ones.
+	// Terminate ends the sessions of a login that is taken out of use, or whose password is set, and does not only refuse new ones with the
+	// password of before.
 	Terminate bool
 	// DropOwned lets Delete give what the login itself owns, which is nothing unless it went around its role (SET ROLE NONE), to
 	// the tenant's owner.
@@ -98,7 +99,7 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 	}
 	statements := []string{
 		"CREATE ROLE " + identifier(record.Username) + " LOGIN PASSWORD " + literal(hashed),
-		comment(record.Username, owner),
+		keep(owner, record),
 	}
 	statements = append(statements, l.plan(record.Username, loginSeen{inherits: true, administered: true, connections: unlimited})...)
 	err = settle(ctx, func(ctx context.Context) (bool, error) {
@@ -118,13 +119,16 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 }
 
 // Set gives a login the password, the right to log in, the owner's mark, access and limits. A role has one password, so the one before
-// is not accepted any more, whether it is to be kept or not: a rotation that keeps it goes to the app's other login. If the role
-// is another's it is credential.ErrConflict.
+// is not accepted any more, whether it is to be kept or not: a rotation that keeps it goes to the app's other login. Sessions are kept, unless
+// they hold the locks that this needs. If the role is another's it is credential.ErrConflict.
+//
+// With Terminate no session with the password of before is left. So that none comes back, the login may not log in for some seconds.
 func (l Logins) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
 	hashed, err := l.verifier(change.Password)
 	if err != nil {
 		return fmt.Errorf("set the password of the role %s: %w", change.Username, err)
 	}
+	var contest contest
 	err = settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, change.Username)
 		if err != nil {
@@ -136,12 +140,30 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 			return true, fmt.Errorf("it is not there: %w", credential.ErrUnproven)
 		case role.mark != nil && *role.mark != owner.String():
 			return true, foreign(change.Username, role.mark, owner)
+		case l.Terminate && role.canLogin:
+			contest.alone = false
+			return false, contest.shut(ctx, l, change.Username, role)
+		case l.Terminate && role.sessions > 0: // They could change it back.
+			contest.alone = false
+			return false, l.endSessions(ctx, change.Username, role)
 		}
-		statements := []string{
-			"ALTER ROLE " + identifier(change.Username) + " LOGIN PASSWORD " + literal(hashed) + " VALID UNTIL 'infinity'",
-			comment(change.Username, owner),
+		open, attribute := !l.Terminate || contest.alone, " NOLOGIN"
+		if open {
+			attribute = " LOGIN"
 		}
-		return true, transaction(ctx, l.Tenant.Server.pool, append(statements, l.plan(change.Username, role)...))
+		statements := append([]string{
+			"ALTER ROLE " + identifier(change.Username) + attribute + " PASSWORD " + literal(hashed) + " VALID UNTIL 'infinity'",
+			keep(owner, change.Record),
+		}, l.plan(change.Username, role)...)
+		set, err := contest.change(ctx, l, change.Username, role, statements)
+		switch {
+		case !set:
+			return false, err
+		case !open: // Logins that have begun before are refused at their end.
+			contest.alone = true
+			return false, wait(ctx, drainTime)
+		}
+		return contest.lasts(ctx, l, change.Record)
 	})
 	if err != nil {
 		return fmt.Errorf("set the password of the role %s: %w", change.Username, err)

@@ -26,8 +26,10 @@ const (
 
 // loginSeen is what a server has of a login.
 type loginSeen struct {
-	// mark is its comment; nil is none.
-	mark     *string
+	// mark is that of its owner, in its comment; nil is none.
+	mark *string
+	// given is the credential that its comment names; zero is none.
+	given    credential.Given
 	canLogin bool
 	// makes tells that it may make roles or databases, inherits that what it is a member of gives it rights by itself.
 	makes, inherits bool
@@ -102,6 +104,10 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 				&one.settings, &one.memberships, &one.sessions)
 			if err != nil {
 				return err
+			}
+			if one.mark != nil {
+				*one.mark, one.given = parseComment(*one.mark)
+				one.given = credential.Given{Username: name, Generation: one.given.Generation, Created: one.given.Created}
 			}
 			seen[name] = one
 		}

@@ -9,22 +9,32 @@ import (
 
 var _ credential.Rotator = Logins{}
 
-// Superseded tells whether one of the other logins, if it is the owner's, may log in. With Terminate it is also whether it has sessions.
-func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, others []string) (bool, error) {
-	seen, err := l.observe(ctx, others...)
+// Superseded returns whether one of the other logins, if it is the owner's, may log in, and which credentials the comments on the logins name. With
+// Terminate it counts also if one of the others has sessions.
+func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, others []string) (credential.Beside, error) {
+	seen, err := l.observe(ctx, append([]string{current.Username}, others...)...)
 	if err != nil {
-		return false, fmt.Errorf("look for the logins beside %s: %w", current.Username, err)
+		return credential.Beside{}, fmt.Errorf("look for the logins beside %s: %w", current.Username, err)
 	}
-	for _, role := range seen {
-		if role.isOf(owner) && (role.canLogin || l.Terminate && role.sessions > 0) {
-			return true, nil
+	var found credential.Beside
+	for username, role := range seen {
+		if !role.isOf(owner) {
+			continue
+		}
+		if username == current.Username {
+			found.Current = role.given
+		} else if role.canLogin || l.Terminate && role.sessions > 0 {
+			found.Accepted = true
+		}
+		if role.canLogin && role.given.After(found.Latest) {
+			found.Latest = role.given
 		}
 	}
-	return false, nil
+	return found, nil
 }
 
-// Retire takes the right to log in from the other logins, those that are the owner's. They keep their sessions, unless Terminate is set. It
-// is credential.ErrUnproven, and nothing is taken, if the current one may not log in.
+// Retire takes the right to log in from the other logins, those that are the owner's. They keep their sessions, unless Terminate is set or
+// they hold the locks that this needs. It is credential.ErrUnproven, and nothing is taken, if the current one may not log in.
 func (l Logins) Retire(ctx context.Context, owner credential.Owner, current credential.Record, others []string) error {
 	seen, err := l.observe(ctx, current.Username)
 	if err != nil {
@@ -45,6 +55,7 @@ func (l Logins) Retire(ctx context.Context, owner credential.Owner, current cred
 }
 
 func (l Logins) retire(ctx context.Context, owner credential.Owner, username string) error {
+	var contest contest
 	return settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
 		if err != nil {
@@ -55,9 +66,9 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 		case !role.isOf(owner):
 			return true, nil
 		case role.canLogin:
-			return false, transaction(ctx, l.Tenant.Server.pool, []string{"ALTER ROLE " + identifier(username) + " NOLOGIN"})
+			return false, contest.shut(ctx, l, username, role)
 		case l.Terminate && role.sessions > 0:
-			return true, l.endSessions(ctx, username, role)
+			return false, l.endSessions(ctx, username, role)
 		}
 		return true, nil
 	})
@@ -99,9 +110,7 @@ func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, usernam
 // endSessions ends the sessions of a role, and waits until they have ended, at most 5 seconds each. Only who has its rights may, so the admin has
 // them for as long as that takes.
 func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {
-	statements := []string{"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = " + literal(username)}
-	if !seen.usable {
-		statements = append(append(use(username), statements...), "REVOKE "+identifier(username)+" FROM CURRENT_USER")
-	}
-	return transaction(ctx, l.Tenant.Server.pool, statements)
+	const all = " FROM pg_stat_activity WHERE usename = "
+	return transaction(ctx, l.Tenant.Server.pool, asMember(username, seen, // All at once first, and then it waits for one after the other.
+		"SELECT pg_terminate_backend(pid)"+all+literal(username), "SELECT pg_terminate_backend(pid, 5000)"+all+literal(username)))
 }

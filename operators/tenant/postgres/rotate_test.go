@@ -72,7 +72,7 @@ func (a app) superseded(t *testing.T, current credential.Record, other string) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	return is
+	return is.Accepted
 }
 
 // A session that was left open when what had taken away the right to log in was broken off is ended by the next call. The login is dropped

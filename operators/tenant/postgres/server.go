@@ -5,16 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 )
 
 // The defaults of a Config, and what no Config changes.
@@ -25,9 +24,13 @@ const (
 	defaultTimeout     = 15 * time.Second
 )
 
-// provingMethods are the ways of logging in that prove a password (require_auth of libpq). A server that trusts whoever comes would make
-// each password right.
-const provingMethods = "scram-sha-256,md5,password"
+// Ways of logging in (require_auth of libpq).
+const (
+	// provingMethods prove a password. A server that trusts everyone would make each password right.
+	provingMethods = "scram-sha-256,md5,password"
+	// scramOnly is what is allowed where TLS does not verify the server: the others show the password to an impostor.
+	scramOnly = "scram-sha-256"
+)
 
 // Config tells how to reach a server.
 type Config struct {
@@ -52,6 +55,11 @@ type Server struct {
 	room chan struct{}
 	// timeout is how long it has for an answer.
 	timeout time.Duration
+	// unverified are the addresses at which TLS does not verify the server; verified tells that there are none.
+	unverified []string
+	verified   bool
+	// breaker opens when the admin's own sessions get no answer, which no tenant can bring about for the others.
+	breaker breaker.Breaker
 }
 
 // Open prepares connections to a server, and makes none yet: a server that is down, or too old (ErrVersion), is met by the calls that need
@@ -75,6 +83,10 @@ func Open(config Config) (*Server, error) {
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	settings.ConnConfig.ValidateConnect = newEnough(settings.ConnConfig.ValidateConnect)
+	unverified, err := protect(&settings.ConnConfig.Config)
+	if err != nil {
+		return nil, err
+	}
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -91,14 +103,51 @@ func Open(config Config) (*Server, error) {
 	}
 	// Literals are quoted for this.
 	settings.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
-	// A tenant owns its database: functions that it makes there must not be called with the admin's rights (CVE-2018-1058).
-	settings.ConnConfig.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+	settings.ConnConfig.RuntimeParams["search_path"] = safePath
 	pool, err := pgxpool.NewWithConfig(context.Background(), settings)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
 	}
-	return &Server{pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout}, nil
+	return &Server{
+		pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
+	}, nil
 }
+
+// protect keeps passwords from being sent in clear, or as MD5, where TLS does not verify the server, and returns the addresses where that is so.
+func protect(settings *pgconn.Config) ([]string, error) {
+	var unverified []string
+	for address, verified := range hosts(settings) {
+		if !verified {
+			unverified = append(unverified, address)
+		}
+	}
+	slices.Sort(unverified)
+	switch {
+	case len(unverified) == 0:
+	case settings.RequireAuth == "":
+		settings.RequireAuth = scramOnly
+	case sendsPassword(settings.RequireAuth):
+		return nil, fmt.Errorf("require_auth=%s in the DSN of the PostgreSQL server lets the password be sent to an impostor: "+
+			"leave out password and md5, or set sslmode=verify-full", settings.RequireAuth)
+	}
+	return unverified, nil
+}
+
+// sendsPassword reports whether a list of methods, as in require_auth, allows one that shows the password.
+func sendsPassword(methods string) bool {
+	var list []string
+	for method := range strings.SplitSeq(methods, ",") {
+		list = append(list, strings.TrimSpace(method))
+	}
+	if strings.HasPrefix(list[0], "!") {
+		return !slices.Contains(list, "!password") || !slices.Contains(list, "!md5")
+	}
+	return slices.Contains(list, "password") || slices.Contains(list, "md5")
+}
+
+// Unverified returns the addresses of the DSN, each host:port, at which TLS does not verify the server and its name. Only sslmode=verify-full
+// does. There, passwords are proven by SCRAM-SHA-256 alone, and all else can be read and changed on the way.
+func (s *Server) Unverified() []string { return slices.Clone(s.unverified) }
 
 // Close ends the connections.
 func (s *Server) Close() { s.pool.Close() }
@@ -127,9 +176,20 @@ func (s *Server) Check(ctx context.Context) error {
 // look calls a function with a connection of the pool and a context that leaves the server a moment for the answer: one that has fallen
 // silent does not hang up either.
 func (s *Server) look(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
+	return explain(s.breaker.Do(ctx, unanswered, func() error { return s.lookNow(ctx, do) }))
+}
+
+// unanswered reports whether an error means that the server gave no answer.
+func unanswered(err error) bool { return codeOf(err) == "" && errors.Is(explain(err), ErrDown) }
+
+func (s *Server) lookNow(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
 	connection, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return explain(err)
+		return err
+	}
+	if s.breaker.Open() { // It opened while others had the connections.
+		connection.Release()
+		return breaker.ErrOpen
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -139,76 +199,11 @@ func (s *Server) look(ctx context.Context, do func(context.Context, *pgxpool.Con
 	} else {
 		connection.Release()
 	}
-	return explain(err)
+	return err
 }
 
 // transaction executes statements all or nothing, in one message to the server: it makes a transaction of what one message holds.
 func transaction(ctx context.Context, on executor, statements []string) error {
 	_, err := on.Exec(ctx, strings.Join(statements, ";\n"))
 	return explain(err)
-}
-
-// within calls a function with a connection to another database of the server.
-func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
-	settings := s.pool.Config().ConnConfig
-	settings.Database = database
-	return s.beside(ctx, settings, func(connection *pgx.Conn, err error) error {
-		if err != nil {
-			return fmt.Errorf("connect to the database %s: %w", database, explain(err))
-		}
-		return do(connection)
-	})
-}
-
-// login tries whether a user can log in to a database with a password.
-func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
-	settings := s.pool.Config().ConnConfig
-	settings.User, settings.Password, settings.Database = username, password.Reveal(), database
-	settings.RequireAuth = provingMethods
-	for name := range settings.RuntimeParams {
-		if name != "application_name" {
-			delete(settings.RuntimeParams, name) // The user's own are tried as well.
-		}
-	}
-	return s.beside(ctx, settings, func(_ *pgx.Conn, err error) error {
-		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
-			return err // It is not the admin who lacks a right.
-		}
-		return explain(err)
-	})
-}
-
-// beside makes a connection beside those of the pool, waits for room for it if need be, and ends it when a function has been called with it,
-// or with the error.
-func (s *Server) beside(ctx context.Context, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
-	select {
-	case s.room <- struct{}{}:
-		defer func() { <-s.room }()
-	case <-ctx.Done():
-		return do(nil, context.Cause(ctx))
-	}
-	connection, err := pgx.ConnectConfig(ctx, settings)
-	if err != nil {
-		return do(nil, err)
-	}
-	err = do(connection, nil)
-	hangUp(ctx, connection)
-	return err
-}
-
-// hangUp ends a session, also when ctx is over, and waits until the server has ended it: until then it counts as one of the user's, whose
-// sessions can be limited. What was done is done, so that it does not fail.
-func hangUp(ctx context.Context, connection *pgx.Conn) {
-	wire, err := connection.PgConn().Hijack()
-	if err != nil { // It is broken.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-		defer cancel()
-		_ = connection.Close(ctx)
-		return
-	}
-	_ = wire.Conn.SetDeadline(time.Now().Add(connectTimeout))
-	wire.Frontend.Send(&pgproto3.Terminate{})
-	_ = wire.Frontend.Flush()
-	_, _ = io.Copy(io.Discard, wire.Conn)
-	_ = wire.Conn.Close()
 }

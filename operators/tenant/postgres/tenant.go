@@ -43,21 +43,32 @@ func (s *Server) Tenant(of names.Tenant) Tenant {
 
 // Converge makes the server have what the tenant has, marked as the owner's, and tells whether it wrote anything. Where all is as it should be
 // it writes nothing. Roles with the mark of another, or without one unless Adopt is set, and a database that is not the owner role's,
-// are credential.ErrConflict, and nothing is written then.
-func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, error) {
-	wrote := false
+// are credential.ErrConflict, and nothing is written then. What the owner of the database can hold up is ErrIncomplete: rights to it, and what is
+// in it.
+func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, error) { //nolint:gocognit // Two rounds, outside of the database and inside.
+	wrote, there := false, false
 	err := settle(ctx, func(ctx context.Context) (done bool, err error) {
 		seen, err := t.observe(ctx)
 		if err != nil {
 			return false, err
 		}
+		there = false
 		statements, err := t.plan(owner, seen)
-		if err != nil || len(statements) == 0 {
+		if err != nil {
 			return true, err
+		}
+		if there = len(statements) == 0; there {
+			if statements = t.planRights(*seen.Database); len(statements) == 0 {
+				return true, nil
+			}
+			statements = append([]string{lockWait}, statements...)
 		}
 		wrote = true
 		return false, transaction(ctx, t.Server.pool, statements)
 	})
+	if err != nil && there {
+		err = incomplete(err)
+	}
 	if err != nil {
 		return wrote, fmt.Errorf("converge the tenant's database %s: %w", t.Database, err)
 	}
@@ -69,14 +80,19 @@ func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, err
 				return err
 			}
 			wrote = true
-			return transaction(ctx, inside, statements)
+			return transaction(ctx, inside, append([]string{lockWait}, statements...))
 		})
 		return done, err
 	})
 	if err != nil {
-		return wrote, fmt.Errorf("converge what is in the tenant's database %s: %w", t.Database, err)
+		return wrote, fmt.Errorf("converge what is in the tenant's database %s: %w", t.Database, incomplete(err))
 	}
 	return wrote, nil
+}
+
+// incomplete returns ErrIncomplete with its cause. The tenant's roles and its database are there.
+func incomplete(err error) error {
+	return fmt.Errorf("%w: %w", ErrIncomplete, err)
 }
 
 // settle takes rounds of looking and doing until one is done. One that others were faster in is taken again.
@@ -123,6 +139,9 @@ type roleSeen struct {
 // databaseSeen is what a server has of a database.
 type databaseSeen struct {
 	Owner string `json:"owner"`
+	// Open and Limit tell whether it takes connections, and how many.
+	Open  bool `json:"open"`
+	Limit int  `json:"limit"`
 	// Valid is false after a DROP DATABASE that did not end.
 	Valid bool `json:"valid"`
 	// Rights to it: who has what.
@@ -142,7 +161,8 @@ func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
 				'mark', shobj_description(oid, 'pg_authid'), 'administered', `+administers+`, 'usable', `+uses+`))
 			FROM pg_roles WHERE rolname = ANY($1)),
-		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'valid', datconnlimit <> -2, 'rights', (
+		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'valid', datconnlimit <> -2, 'open', datallowconn,
+				'limit', datconnlimit, 'rights', (
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee))
 			FROM pg_database WHERE datname = $2))`, t.roles(), t.Database).Scan(&seen)

@@ -8,8 +8,8 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// plan returns the statements of the next transaction that is due, none if all is as it should be. After it one looks again: no
-// transaction can hold CREATE DATABASE, and what comes behind it depends on it.
+// plan returns the statements of the next transaction that is due until the roles and the database are there, none if they are. After it one
+// looks again: no transaction can hold CREATE DATABASE, and what comes behind it depends on it.
 func (t Tenant) plan(owner credential.Owner, seen tenantSeen) ([]string, error) {
 	if err := t.conflicts(owner, seen); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (t Tenant) plan(owner credential.Owner, seen tenantSeen) ([]string, error) 
 		// template0, as nobody can have changed that, or be connected to it.
 		return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0", identifier(t.Database), identifier(t.Owner))}, nil
 	}
-	return t.planRights(seen.Database.Rights), nil
+	return nil, nil
 }
 
 // conflicts finds what is not the owner's.
@@ -71,15 +71,26 @@ func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []st
 	return statements
 }
 
-// planRights closes the database to all but the tenant's roles.
-func (t Tenant) planRights(has []right) []string {
+// planRights closes the database to all but the tenant's roles, and keeps it open to those: its owner could close it to its own apps and to the
+// admin. Connections are limited by login.
+func (t Tenant) planRights(seen databaseSeen) []string {
 	var statements []string
 	on := " ON DATABASE " + identifier(t.Database)
-	if slices.ContainsFunc(has, func(one right) bool { return one.Who == "" }) {
+	if !seen.Open || seen.Limit != unlimited {
+		statements = append(statements, "ALTER DATABASE "+identifier(t.Database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1")
+	}
+	if slices.ContainsFunc(seen.Rights, func(one right) bool { return one.Who == "" }) {
 		statements = append(statements, "REVOKE ALL"+on+" FROM PUBLIC")
 	}
-	for _, want := range []right{{t.ReadWrite, "CONNECT"}, {t.ReadWrite, "TEMPORARY"}, {t.ReadOnly, "CONNECT"}} {
-		if !slices.Contains(has, want) {
+	for _, want := range []right{
+		{t.Owner, "CONNECT"},
+		{t.Owner, "CREATE"},
+		{t.Owner, "TEMPORARY"},
+		{t.ReadWrite, "CONNECT"},
+		{t.ReadWrite, "TEMPORARY"},
+		{t.ReadOnly, "CONNECT"},
+	} {
+		if !slices.Contains(seen.Rights, want) {
 			statements = append(statements, "GRANT "+want.What+on+" TO "+identifier(want.Who))
 		}
 	}

@@ -33,9 +33,9 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 	if wrote := writes(slices.Clone(steady)); len(wrote) > 0 {
 		t.Errorf("it wrote %q", wrote)
 	}
-	// One each looks at the tenant, inside of its database and, twice, at logins; two ask new connections whether they are to a standby.
-	if len(steady) != 3*6 {
-		t.Errorf("it said %d statements, want 6 a pass: %q", len(steady), steady)
+	// One each looks at the tenant, inside of its database and, twice, at logins; one asks a new connection whether it is to a standby.
+	if len(steady) != 3*5 {
+		t.Errorf("it said %d statements, want 5 a pass: %q", len(steady), steady)
 	}
 }
 

@@ -23,7 +23,7 @@ func (o oldServerError) Error() string {
 
 func (oldServerError) Unwrap() error { return ErrVersion }
 
-// newEnough looks at the version of a server that was connected to, before anything else that is to be looked at. A server tells it to
+// newEnough looks at the version of a server that was connected to, before anything else that is to be looked at, if there is anything. A server tells it to
 // whoever connects, such as "15.18 (Debian 15.18-0+deb12u1)" or "19devel" (server_version, documentation of PostgreSQL).
 func newEnough(then pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, connection *pgconn.PgConn) error {
@@ -31,6 +31,9 @@ func newEnough(then pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 		digits := strings.IndexFunc(told+".", func(r rune) bool { return r < '0' || r > '9' })
 		if major, err := strconv.Atoi(told[:digits]); err != nil || major < oldestVersion {
 			return oldServerError{connection.Conn().RemoteAddr().String(), told}
+		}
+		if then == nil {
+			return nil
 		}
 		return then(ctx, connection)
 	}

@@ -22,9 +22,11 @@ type wire struct {
 	mu sync.Mutex
 	// version is what the server is made to say of its own; "" is what it says.
 	version string
-	seen    int
-	cut     bool
-	open    []net.Conn
+	// hellos are the first messages of connections, with their startup parameters.
+	hellos []string
+	seen   int
+	cut    bool
+	open   []net.Conn
 }
 
 // newWire listens in front of the shared server, and returns the DSN of the admin by this way.
@@ -124,9 +126,13 @@ func (w *wire) forth(client io.Reader, server io.Writer, last chan struct{}) err
 		return err
 	}
 	rest := int64(binary.BigEndian.Uint32(length)) - 4
-	if _, err := io.Copy(server, io.MultiReader(strings.NewReader(string(length)), io.LimitReader(client, rest))); err != nil {
+	var hello strings.Builder
+	if _, err := io.Copy(server, io.MultiReader(strings.NewReader(string(length)), io.TeeReader(io.LimitReader(client, rest), &hello))); err != nil {
 		return err
 	}
+	w.mu.Lock()
+	w.hellos = append(w.hellos, hello.String())
+	w.mu.Unlock()
 	for {
 		kind, message, err := next(client)
 		if err != nil {

@@ -17,7 +17,7 @@ type Profile string
 
 // The profiles.
 const (
-	// ReadWrite may do all that is about keys, channels and scripts.
+	// ReadWrite may do all that is about keys and channels, and about scripts with Access.Scripting.
 	ReadWrite Profile = "readWrite"
 	// ReadOnly may read keys and listen to channels.
 	ReadOnly Profile = "readOnly"
@@ -28,6 +28,9 @@ type Access struct {
 	Profile Profile
 	// Prefix is what all keys and channels of the user begin with. It holds nothing that a pattern understands (names.CheckKeyPrefix).
 	Prefix string
+	// Scripting lets a ReadWrite user run scripts and functions. The default is false: a server runs one script at a time and nothing beside
+	// it, so a script without an end stops it for all tenants.
+	Scripting bool
 }
 
 // Check tells what is wrong with an access.
@@ -57,7 +60,10 @@ func (a Access) Commands() []string {
 	if a.Profile == ReadOnly {
 		return append([]string{"-@all", "+@read", "+@connection", "+@transaction", "+@pubsub", "-publish", "-spublish", "-@write"}, others...)
 	}
-	return append([]string{"+@all"}, others...)
+	if a.Scripting {
+		return append([]string{"+@all"}, others...)
+	}
+	return append([]string{"+@all", "-@scripting"}, others...)
 }
 
 func (a Access) keys(owner credential.Owner) []string {
@@ -66,9 +72,10 @@ func (a Access) keys(owner credential.Owner) []string {
 
 func (a Access) channels() []string { return []string{"&" + a.Prefix + "*"} }
 
-// rules are what makes the access of a user this one, whatever it was. They leave its passwords alone.
-func (a Access) rules(owner credential.Owner, is *account) []string {
-	rules := slices.Concat([]string{"resetkeys"}, a.keys(owner), []string{"resetchannels"}, a.channels(), a.Commands())
+// rules are what makes the access of a user this one, whatever it was. They leave its passwords alone. The given are the patterns that say
+// which credential it has.
+func (a Access) rules(owner credential.Owner, is *account, given []string) []string {
+	rules := slices.Concat([]string{"resetkeys"}, a.keys(owner), given, []string{"resetchannels"}, a.channels(), a.Commands())
 	if is != nil && is.selectors > 0 {
 		rules = append(rules, "clearselectors")
 	}
@@ -77,7 +84,7 @@ func (a Access) rules(owner credential.Owner, is *account) []string {
 
 // grants tells whether a user has an access already, and no more.
 func (n *node) grants(ctx context.Context, is *account, access Access, owner credential.Owner) (bool, error) {
-	if is.selectors > 0 || !sameWords(is.keys, access.keys(owner)) || !sameWords(is.channels, access.channels()) {
+	if is.selectors > 0 || !sameWords(is.keys, append(access.keys(owner), is.kept()...)) || !sameWords(is.channels, access.channels()) {
 		return false, nil
 	}
 	asked := strings.Join(access.Commands(), " ")
@@ -104,12 +111,21 @@ func sameWords(one, other []string) bool {
 // compares tells whether two lists of rules for commands allow the same. A server describes rules in words and an order of its own,
 // which differ from start to start (Redis 7.0), so it is asked for what its categories hold.
 func (n *node) compares(ctx context.Context, one, other string) (bool, error) {
+	known, err := n.catalog(ctx)
+	if err != nil {
+		return false, err
+	}
+	return maps.Equal(known.allowed(one), known.allowed(other)), nil
+}
+
+// catalog asks a server what its categories of commands hold.
+func (n *node) catalog(ctx context.Context) (catalog, error) {
 	const doing = "list the categories of commands"
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	categories, err := n.client.ACLCat(ctx).Result()
 	if err != nil {
-		return false, n.fault(doing, err)
+		return nil, n.fault(doing, err)
 	}
 	answers, err := n.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, category := range categories {
@@ -118,7 +134,7 @@ func (n *node) compares(ctx context.Context, one, other string) (bool, error) {
 		return nil
 	})
 	if err != nil {
-		return false, n.fault(doing, err)
+		return nil, n.fault(doing, err)
 	}
 	known := catalog{}
 	for i, answer := range answers {
@@ -126,7 +142,25 @@ func (n *node) compares(ctx context.Context, one, other string) (bool, error) {
 			known[categories[i]] = list.Val()
 		}
 	}
-	return maps.Equal(known.allowed(one), known.allowed(other)), nil
+	return known, nil
+}
+
+// Scripting reports whether a user of the owner may run scripts on any node. It is false if there is no such user.
+func (u Users) Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error) {
+	found, err := u.accounts(ctx, username)
+	if err != nil {
+		return false, err
+	}
+	for n, is := range found {
+		if is.whose(owner) != credential.Present {
+			continue
+		}
+		known, err := n.catalog(ctx)
+		if err != nil || known.allowed(is.commands)["eval"] {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // catalog has the commands of each category of a server. Commands that have subcommands are in it with them: "config|get".

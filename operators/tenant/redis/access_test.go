@@ -19,6 +19,7 @@ import (
 func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	f.users.Access.Scripting = true
 	must(t, f.users.Create(t.Context(), owner(), user()))
 	reader := f.users
 	reader.Access.Profile = redis.ReadOnly

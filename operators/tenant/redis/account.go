@@ -78,6 +78,33 @@ func isMark(pattern string) bool {
 	return strings.HasPrefix(pattern, sign+":")
 }
 
+// given is the credential that a user was given last, as its patterns of keys say; zero if they do not.
+func (a *account) given(owner credential.Owner, username string) credential.Given {
+	if a == nil || a.whose(owner) != credential.Present {
+		return credential.Given{}
+	}
+	for _, pattern := range a.keys {
+		if generation, created, ok := names.ParseCacheGiven(owner.String(), pattern); ok {
+			return credential.Given{Username: username, Generation: generation, Created: created}
+		}
+	}
+	return credential.Given{}
+}
+
+// kept are the patterns of a user that say which credential it was given.
+func (a *account) kept() []string {
+	if a == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(a.keys), func(pattern string) bool { return !names.IsCacheGiven(pattern) })
+}
+
+// givenPattern is the pattern for a record.
+func givenPattern(owner credential.Owner, record credential.Record) string {
+	given := credential.GivenOf(record)
+	return names.CacheGiven(owner.String(), given.Generation, given.Created)
+}
+
 // whose tells whether a user is there for an owner: Present, or Absent, Foreign or Unmarked.
 func (a *account) whose(owner credential.Owner) credential.State {
 	if a == nil {

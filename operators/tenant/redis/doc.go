@@ -5,6 +5,7 @@
 // Passwords are set and compared as SHA-256, which ACL SETUSER and ACL GETUSER speak: none goes over the wire or into a log of the
 // server, and whether one is right is known exactly, with no login.
 //
-// It needs Redis 7.0 or Valkey 7.2, or later, and was tried with Redis 7.0 and 8.0 and Valkey 8.0 and 8.1. It needs an administrator who may ACL GETUSER, SETUSER, DELUSER, SAVE and CAT, CLIENT KILL, MULTI and EXEC:
-// "+@connection +multi +exec +discard +acl|getuser +acl|setuser +acl|deluser +acl|save +acl|cat +client|kill" and no keys.
+// It needs Redis 7.0 or Valkey 7.2, or later, and was tried with Redis 7.0 and 8.0 and Valkey 8.0 and 8.1. It needs an administrator with
+// these rights, and no keys: "+@connection +multi +exec +discard +acl|getuser +acl|setuser +acl|deluser +acl|users +acl|save +acl|cat
+// +client|kill". Nodes.Check tries them. With "+script|kill" a person can end a script as the administrator; the package does not.
 package redis

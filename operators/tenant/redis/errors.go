@@ -21,6 +21,8 @@ var (
 	ErrUnsaved = errors.New("it cannot save its users")
 	// ErrVersion: the node is older than the oldest that is supported. Nothing was asked of it; it stays until a person has upgraded it.
 	ErrVersion = errors.New("it is too old")
+	// ErrOpen: the node lets everyone in as the user default, without a password.
+	ErrOpen = errors.New("its user default needs no password, so everyone reads and writes the keys of all tenants")
 	// ErrFailed: the node answered with another error.
 	ErrFailed = errors.New("it failed")
 )
@@ -66,7 +68,9 @@ func classify(err error) (remedy string, kind error) {
 	switch {
 	case code == wrongPassword, code == "NOAUTH", code == "NOPERM":
 		return "give the administrator the right password and the rights that the documentation of the operator lists", ErrDenied
-	case code == "LOADING", code == "BUSY", code == "MASTERDOWN", code == "CLUSTERDOWN", code == "TRYAGAIN", code == "OOM",
+	case code == "BUSY":
+		return "wait until the script has ended, or end it with SCRIPT KILL, which the administrator may run", ErrNotReady
+	case code == "LOADING", code == "MASTERDOWN", code == "CLUSTERDOWN", code == "TRYAGAIN", code == "OOM",
 		strings.HasPrefix(text, "max number of clients"):
 		return "wait, or look into its log", ErrNotReady
 	case strings.HasPrefix(text, "There was an error trying to save the ACLs"):

@@ -19,7 +19,7 @@ import (
 )
 
 // rights are those of the administrator, as the package asks for them.
-const rights = "+@connection +multi +exec +discard +acl|getuser +acl|setuser +acl|deluser +acl|save +acl|cat +client|kill"
+const rights = "+@connection +multi +exec +discard +acl|getuser +acl|setuser +acl|deluser +acl|users +acl|save +acl|cat +client|kill +script|kill"
 
 // fixture is a Redis of two nodes, the second of which forgets its users when it stops, and an operator of it.
 type fixture struct {

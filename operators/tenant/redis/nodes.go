@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 )
 
 // DefaultTimeout is how long a node has for an answer if nothing else is said.
@@ -97,6 +98,8 @@ type node struct {
 	mu sync.Mutex
 	// same are pairs of lists of rules for commands, ours and as the server describes it, that are known to mean the same.
 	same map[[2]string]bool
+	// saves reports that the node has saved its users to its aclfile.
+	saves bool
 }
 
 func newNode(address string, config Config) *node {
@@ -104,6 +107,7 @@ func newNode(address string, config Config) *node {
 	options := made.options(config.Username, config.Password)
 	options.PoolSize, options.MaxRetries, options.OnConnect = 2, 2, checkVersion
 	made.client = goredis.NewClient(options)
+	made.client.AddHook(guard{new(breaker.Breaker)})
 	return made
 }
 
@@ -164,7 +168,8 @@ func (n *node) change(ctx context.Context, doing string, commands ...[]any) erro
 		return nil
 	})
 	for i, answer := range answers {
-		if i == len(answers)-1 && withoutFile(answer.Err()) {
+		if last := i == len(answers)-1; last && withoutFile(answer.Err()) {
+			n.noteSaves(false)
 			return nil
 		}
 		if failed := answer.Err(); failed != nil {

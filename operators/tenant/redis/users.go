@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // maxPasswords is how many passwords a user has at most: the one before a rotation, and the one after it.
@@ -71,21 +72,21 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	if err != nil {
 		return err
 	}
-	passwords := []string{hash(record.Password)}
+	passwords, given := []string{hash(record.Password)}, []string{givenPattern(owner, record)}
 	for n, is := range found {
 		switch {
 		case is == nil:
 		case !is.accepts(record.Password):
 			return fmt.Errorf("redis node %s has the user %s already, with another password", n.address, record.Username)
 		case len(is.passwords) > len(passwords):
-			passwords = is.passwords
+			passwords, given = is.passwords, is.kept()
 		}
 	}
 	return u.Nodes.each(func(n *node) error {
 		if found[n] != nil {
 			return nil
 		}
-		return u.give(ctx, n, nil, grant{owner, record.Username, passwords})
+		return u.give(ctx, n, nil, grant{owner, record.Username, passwords, given})
 	})
 }
 
@@ -107,7 +108,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 		}
 	}
 	return u.Nodes.each(func(n *node) error {
-		return u.give(ctx, n, found[n], grant{owner, change.Username, wanted[n]})
+		return u.give(ctx, n, found[n], grant{owner, change.Username, wanted[n], []string{givenPattern(owner, change.Record)}})
 	})
 }
 
@@ -158,12 +159,14 @@ type grant struct {
 	owner     credential.Owner
 	username  string
 	passwords []string
+	// given are the patterns that say which credential it has.
+	given []string
 }
 
 // give makes a user of a node be as it should, in one command, and writes nothing if it is.
 func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 	secret := is != nil && !is.nopass && sameWords(is.passwords, to.passwords)
-	if secret && !is.off {
+	if secret && !is.off && sameWords(is.kept(), to.given) {
 		granted, err := n.grants(ctx, is, u.Access, to.owner)
 		if err != nil || granted {
 			return err
@@ -176,7 +179,7 @@ func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 			rules = append(rules, "#"+password)
 		}
 	}
-	return n.change(ctx, "set the user "+to.username, setUser(to.username, append(rules, u.Access.rules(to.owner, is)...)))
+	return n.change(ctx, "set the user "+to.username, setUser(to.username, append(rules, u.Access.rules(to.owner, is, to.given)...)))
 }
 
 // setUser is a command. The server does all of its rules or none.
@@ -200,22 +203,22 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil {
 		return false, err
 	}
-	changed, elsewhere := false, u.passwords(found)
+	changed, elsewhere := false, u.lettingIn(found)
 	err = u.Nodes.each(func(n *node) error {
 		is := found[n]
-		if is == nil && len(elsewhere) == 0 {
+		if is == nil && elsewhere == nil {
 			return nil
 		}
 		if is == nil {
 			changed = true
-			return u.give(ctx, n, nil, grant{owner, username, elsewhere})
+			return u.give(ctx, n, nil, grant{owner, username, elsewhere.passwords, elsewhere.kept()})
 		}
 		granted, err := n.grants(ctx, is, u.Access, owner)
 		if err != nil || granted {
 			return err
 		}
 		changed = true
-		if err := n.change(ctx, "set the access of the user "+username, setUser(username, u.Access.rules(owner, is))); err != nil {
+		if err := n.change(ctx, "set the access of the user "+username, setUser(username, u.Access.rules(owner, is, is.kept()))); err != nil {
 			return err
 		}
 		return u.shown(ctx, n, owner, username)
@@ -223,11 +226,11 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	return changed, err
 }
 
-// passwords are those of the user on the first node that lets it in.
-func (u Users) passwords(found map[*node]*account) []string {
+// lettingIn is the user on the first node that lets it in; nil if there is none.
+func (u Users) lettingIn(found map[*node]*account) *account {
 	for _, n := range u.Nodes.nodes {
 		if is := found[n]; is != nil && !is.off && !is.nopass && len(is.passwords) > 0 {
-			return is.passwords
+			return is
 		}
 	}
 	return nil
@@ -246,19 +249,47 @@ func (u Users) shown(ctx context.Context, n *node, owner credential.Owner, usern
 	return err
 }
 
-// Superseded tells whether any node accepts another password than the current one, or none at all. Others there are none: a user has two
-// passwords here.
-func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (bool, error) {
+// Superseded returns whether any node accepts another password than the current one, or none at all, and the credential that the nodes keep. Others
+// there are none: a user has two passwords here.
+func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (credential.Beside, error) {
 	found, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
-		return false, err
+		return credential.Beside{}, err
 	}
+	var beside credential.Beside
+	first := true
 	for _, is := range found {
-		if is != nil && !is.alone(current.Password) {
-			return true, nil
+		if is == nil {
+			continue
 		}
+		given := is.given(owner, current.Username)
+		if !is.off && given.After(beside.Latest) {
+			beside.Latest = given
+		}
+		if first || beside.Current.After(given) { // All nodes keep it, or it is not kept.
+			beside.Current, first = given, false
+		}
+		beside.Accepted = beside.Accepted || !is.off && !is.alone(current.Password)
 	}
-	return false, nil
+	return beside, nil
+}
+
+// Keep keeps with the user, on each node that has it, which credential it was given. It leaves its access and its passwords alone.
+func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
+	found, err := u.claim(ctx, owner, current.Username)
+	if err != nil {
+		return err
+	}
+	wanted := []string{givenPattern(owner, current)}
+	return u.Nodes.each(func(n *node) error {
+		is := found[n]
+		if is == nil || sameWords(is.kept(), wanted) {
+			return nil
+		}
+		keys := slices.DeleteFunc(slices.Clone(is.keys), names.IsCacheGiven)
+		rules := slices.Concat([]string{"resetkeys"}, keys, wanted)
+		return n.change(ctx, "keep the generation of the user "+current.Username, setUser(current.Username, rules))
+	})
 }
 
 // alone tells whether a user is let in with a password and with nothing else.

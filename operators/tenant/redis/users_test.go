@@ -158,8 +158,8 @@ func TestARotationHasTwoPasswordsAndThenOne(t *testing.T) {
 	}
 	superseded := func(want bool) {
 		t.Helper()
-		if got, err := f.users.Superseded(t.Context(), owner(), withPassword("second"), nil); err != nil || got != want {
-			t.Errorf("superseded is %t, %v, want %t", got, err, want)
+		if got, err := f.users.Superseded(t.Context(), owner(), withPassword("second"), nil); err != nil || got.Accepted != want {
+			t.Errorf("superseded is %t, %v, want %t", got.Accepted, err, want)
 		}
 	}
 	must(t, f.users.Create(t.Context(), owner(), user()))

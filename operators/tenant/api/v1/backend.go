@@ -90,6 +90,8 @@ type CacheBackend struct {
 }
 
 // Redis is a Redis or Valkey.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.caBundle) || has(self.tls) && self.tls",fieldPath=".caBundle",message="needs tls: true"
 type Redis struct {
 	// nodes are all nodes, as host:port: each has an ACL of its own.
 	// +kubebuilder:validation:MinItems=1
@@ -98,9 +100,13 @@ type Redis struct {
 	Nodes []string `json:"nodes"`
 	// adminSecretRef names the Secret with the username and the password of an admin, who may use the command ACL.
 	AdminSecretRef SecretRef `json:"adminSecretRef"`
-	// tls encrypts connections, and checks the certificate against the system's authorities.
+	// tls encrypts connections, and checks the certificate against caBundle, or the system's authorities.
 	// +optional
 	TLS bool `json:"tls,omitempty"`
+	// caBundle has the certificates of the authorities that may have signed those of the nodes, in PEM, in place of the system's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle string `json:"caBundle,omitempty"`
 }
 
 // ElastiCache is an ElastiCache with role-based access control.
@@ -118,7 +124,7 @@ type ElastiCache struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=260
 	Endpoint string `json:"endpoint"`
-	// userGroupIds are the user groups that users are put into, the first with room; one of them must be attached to the cache.
+	// userGroupIds is the user group that is attached to the cache: users are put into it. AWS attaches one group to a cache, so name one.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
@@ -172,12 +178,19 @@ type Limits struct {
 	IdleInTransactionTimeout *metav1.Duration `json:"idleInTransactionTimeout,omitempty"`
 }
 
+// ConditionConnectionSecure is a condition of a backend: TLS verifies each server that is not on the operator's own machine.
+const ConditionConnectionSecure = "ConnectionSecure"
+
+// ConditionUsersSaved is the condition of a TenantBackend that each node of a Redis keeps its users when it restarts.
+const ConditionUsersSaved = "UsersSaved"
+
 // TenantBackendStatus tells whether a backend can be reached.
 type TenantBackendStatus struct {
 	// observedGeneration is the generation of the spec that this is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions has Ready: whether everything can be reached with the rights that are needed.
+	// conditions has Ready: whether everything can be reached with the rights that are needed; ConnectionSecure: whether TLS verifies each
+	// server that is not on the operator's own machine; and of a Redis UsersSaved: whether each node saves its users.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

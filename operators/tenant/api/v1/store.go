@@ -52,6 +52,11 @@ type SSMStore struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	KMSKeyID string `json:"kmsKeyId,omitempty"`
+	// tier is that of new parameters. AWS allows 10,000 parameters of the tier Standard in an account and a region, and 100,000 of the tier
+	// Advanced, which it charges for. Without it, the account's settings say it.
+	// +optional
+	// +kubebuilder:validation:Enum=Standard;Advanced;Intelligent-Tiering
+	Tier string `json:"tier,omitempty"`
 	// tags are given to each parameter.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=20

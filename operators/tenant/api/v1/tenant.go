@@ -157,6 +157,8 @@ const (
 )
 
 // Cache is what an app has in the cache.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.scripting) || self.scripting != 'Allowed' || !has(self.profile) || self.profile != 'readOnly'",fieldPath=".scripting",message="must not be Allowed with the profile readOnly, which has no scripts"
 type Cache struct {
 	// enabled says whether the app has a user.
 	// +optional
@@ -172,7 +174,21 @@ type Cache struct {
 	// +kubebuilder:default=readWrite
 	// +kubebuilder:validation:Enum=readWrite;readOnly
 	Profile Access `json:"profile,omitempty"`
+	// scripting says whether the user may run scripts and functions. A script without an end stops the cache for all tenants. Without this field
+	// a user that has the right keeps it, and a user that is made now does not get it.
+	// +optional
+	// +kubebuilder:validation:Enum=Allowed;Denied
+	Scripting Scripting `json:"scripting,omitempty"`
 }
+
+// Scripting says whether a user of the cache may run scripts and functions.
+type Scripting string
+
+// Whether a user of the cache may run scripts and functions.
+const (
+	ScriptingAllowed Scripting = "Allowed"
+	ScriptingDenied  Scripting = "Denied"
+)
 
 // Credentials says how credentials are rotated and tried.
 type Credentials struct {
@@ -358,6 +374,15 @@ type Principal struct {
 	// waitsFor is a rotation that was asked for and begins when the one before has ended.
 	// +optional
 	WaitsFor string `json:"waitsFor,omitempty"`
+	// scripting says whether a user of the cache may run scripts and functions.
+	// +optional
+	Scripting Scripting `json:"scripting,omitempty"`
+	// missingSince is when the credential was not found for the first time, as long as it is not found.
+	// +optional
+	MissingSince *metav1.Time `json:"missingSince,omitempty"`
+	// missingLooks is how often it was not found since then; it stops at 3, which is enough to count as missing after a minute.
+	// +optional
+	MissingLooks int32 `json:"missingLooks,omitempty"`
 	// problem is what is wrong; "" for nothing.
 	// +optional
 	Problem string `json:"problem,omitempty"`
