@@ -10,7 +10,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "hidden-record",
-			changed: `hidden := p.hidesRecords && p.record == nil && !MUTATED`,
+			changed: `hidden := p.hidesRecords && p.record == nil && !MUTATED; doubted = doubted && !MUTATED`,
 			in:      ".", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{

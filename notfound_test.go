@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,13 +20,13 @@ import (
 
 // answerNotFound makes the API server answer the first n requests that match with 404. The answer names an object, as that of
 // a missing subresource does, or nothing, as that of a server without the API version.
-func answerNotFound(w *virtualWorld, n int, name string, matches func(*http.Request) bool) {
+func answerNotFound(w *virtualWorld, n int64, name string, matches func(*http.Request) bool) {
+	var answered atomic.Int64
 	w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
-		if n == 0 || !matches(r) {
+		if !matches(r) || answered.Add(1) > n {
 			next.ServeHTTP(answer, r)
 			return
 		}
-		n--
 		if name == "" {
 			http.Error(answer, "404 page not found", http.StatusNotFound)
 			return
@@ -66,7 +68,7 @@ func TestNotFoundForAnotherReasonDoesNotSilenceAnObject(t *testing.T) {
 		},
 		"for an hour": func(w *virtualWorld) {
 			end := time.Now().Add(time.Hour)
-			answerNotFound(w, -1, "one", func(r *http.Request) bool { return patchOfOne()(r) && time.Now().Before(end) })
+			answerNotFound(w, math.MaxInt64, "one", func(r *http.Request) bool { return patchOfOne()(r) && time.Now().Before(end) })
 		},
 		"a read claims that the object is gone": func(w *virtualWorld) {
 			answerNotFound(w, 1, "one", patchOfOne())

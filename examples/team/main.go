@@ -58,8 +58,9 @@ func operator(more ...einmal.Option) *einmal.Operator {
 func options() []einmal.Option {
 	return []einmal.Option{
 		einmal.Applies(&corev1.ConfigMap{}, &corev1.ServiceAccount{}), // what c.Apply is given
-		einmal.Access(&corev1.ConfigMap{}, "list", "delete"),          // what else c.Client is used for
+		einmal.Access(&corev1.ConfigMap{}, "delete"),                  // what else c.Client is used for
 		einmal.Access(&corev1.ServiceAccount{}, "delete"),
+		einmal.AccessIn(officeNamespace, &corev1.ConfigMap{}, "list"), // and what in one namespace only
 		einmal.Workers(4),                      // objects that are handled at the same time
 		einmal.Deadline(2 * time.Minute),       // the longest that an attempt may take
 		einmal.Grace(20 * time.Second),         // what running handlers have when the operator stops

@@ -25,10 +25,13 @@ func declareRetries(teams *einmal.Kind[team]) {
 	teams.OnDelete("tidy", tidy, einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
 }
 
+// officeNamespace is where the offices of all teams are.
+const officeNamespace = "default"
+
 // awaitOffice waits for something that somebody else makes: waiting is no failure, and is written down once.
 func awaitOffice(ctx context.Context, c *change) error {
 	var offices corev1.ConfigMapList
-	err := c.Client.List(ctx, &offices, client.InNamespace(c.Object.Namespace), client.MatchingLabels{"example.com/office": "open"})
+	err := c.Client.List(ctx, &offices, client.InNamespace(officeNamespace), client.MatchingLabels{"example.com/office": "open"})
 	if err != nil {
 		return err // It is tried again after a back-off.
 	}
