@@ -80,12 +80,13 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 	return essence
 }
 
-// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework.
+// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework. What stands in the place of our
+// own record is bookkeeping even where it is none: a text that somebody has written over the record is no change of the object.
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
-		asks := key == RecreateAnnotation(identity) || key == ReleaseAnnotation(identity) || strings.HasPrefix(key, identity+effectName)
-		if !asks && !isBookkeeping(key, value, annotations) {
+		ours := key == RecordAnnotation(identity) || key == RecreateAnnotation(identity) || key == ReleaseAnnotation(identity) || strings.HasPrefix(key, identity+effectName)
+		if !ours && !isBookkeeping(key, value, annotations) {
 			kept[key] = value
 		}
 	}
