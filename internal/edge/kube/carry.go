@@ -25,7 +25,7 @@ const carryTries = 5
 
 // Update replaces the object. One of a handled kind keeps the records that it has now, whatever the copy says of them.
 func (r Reading) Update(ctx context.Context, from client.Object, options ...client.UpdateOption) error {
-	return r.carrying(ctx, from, func(sent client.Object) error { return r.Client.Update(ctx, sent, options...) })
+	return r.carrying(ctx, from, func(sent client.Object) error { return notServed(r.Client.Update(ctx, sent, options...), from) })
 }
 
 // Patch changes the object. A merge patch leaves the records of a handled kind alone: one that was computed from copies
@@ -35,7 +35,7 @@ func (r Reading) Patch(ctx context.Context, target client.Object, patch client.P
 	if err != nil {
 		return err
 	}
-	return r.Client.Patch(ctx, target, spared, options...)
+	return notServed(r.Client.Patch(ctx, target, spared, options...), target)
 }
 
 // Status writes the status.
@@ -56,10 +56,12 @@ type subresource struct {
 func (s subresource) Update(ctx context.Context, from client.Object, options ...client.SubResourceUpdateOption) error {
 	settings := (&client.SubResourceUpdateOptions{}).ApplyOptions(options)
 	if settings.SubResourceBody == nil {
-		return s.parent.carrying(ctx, from, func(sent client.Object) error { return s.SubResourceClient.Update(ctx, sent, options...) })
+		return s.parent.carrying(ctx, from, func(sent client.Object) error {
+			return notServed(s.SubResourceClient.Update(ctx, sent, options...), from)
+		})
 	}
 	return s.parent.carrying(ctx, settings.SubResourceBody, func(sent client.Object) error {
-		return s.SubResourceClient.Update(ctx, from, append(slices.Clip(options), client.WithSubResourceBody(sent))...)
+		return notServed(s.SubResourceClient.Update(ctx, from, append(slices.Clip(options), client.WithSubResourceBody(sent))...), from)
 	})
 }
 
@@ -73,7 +75,7 @@ func (s subresource) Patch(ctx context.Context, target client.Object, patch clie
 	if err != nil {
 		return err
 	}
-	return s.SubResourceClient.Patch(ctx, target, spared, options...)
+	return notServed(s.SubResourceClient.Patch(ctx, target, spared, options...), target)
 }
 
 // carrying sends the object with the records that the API server has now, and fills it from the answer.
@@ -128,7 +130,7 @@ func (r Reading) now(ctx context.Context, kind schema.GroupVersionKind, of clien
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(kind)
 	key := client.ObjectKeyFromObject(of)
-	if err := r.Client.Get(ctx, key, found); client.IgnoreNotFound(err) != nil {
+	if err := notServed(r.Client.Get(ctx, key, found), of); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the record of %s %s, which a write must keep: %w", kind.Kind, key, err)
 	}
 	return found, nil

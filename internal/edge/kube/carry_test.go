@@ -161,6 +161,43 @@ func TestAFullUpdateOfAHandledObjectKeepsItsRecord(t *testing.T) {
 	}
 }
 
+// A 404 that is not about the object does not mean that the object is gone: a handler that ignores "not found" must not take it for that.
+func TestNotFoundOfAnotherCauseIsNotNotFoundForHandlers(t *testing.T) {
+	s := newShelf(t)
+	_, fresh := s.made(t, "Widget", record.Status)
+	requests := map[string]func() error{
+		"get": func() error { // Read live: in this form it is not cached.
+			metadata := &metav1.PartialObjectMetadata{}
+			metadata.SetGroupVersionKind(testKind("Widget"))
+			return s.handlers.Get(t.Context(), client.ObjectKeyFromObject(fresh), metadata)
+		},
+		"delete": func() error { return s.handlers.Delete(t.Context(), fresh.DeepCopy()) },
+		"update": func() error { return s.handlers.Update(t.Context(), fresh.DeepCopy()) },
+		"patch": func() error {
+			return s.handlers.Patch(t.Context(), fresh.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+		"update the status": func() error { return s.handlers.Status().Update(t.Context(), fresh.DeepCopy()) },
+		"patch the status": func() error {
+			return s.handlers.Status().Patch(t.Context(), fresh.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
+	}
+	remove := s.server.Intercept(func(answer http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		http.Error(answer, "404 page not found", http.StatusNotFound)
+	})
+	for name, request := range requests {
+		if err := request(); err == nil || apierrors.IsNotFound(err) || !apierrors.IsServiceUnavailable(err) {
+			t.Errorf("%s: got %v, want an error that says that the kind is not served", name, err)
+		}
+	}
+	remove()
+	must(t, s.user.Delete(t.Context(), fresh.DeepCopy()))
+	for name, request := range requests {
+		if err := request(); !apierrors.IsNotFound(err) {
+			t.Errorf("%s of an object that does not exist: got %v, want not found", name, err)
+		}
+	}
+}
+
 // A merge patch is the difference of two copies: with one that a handler was given, and one that it has read itself, it
 // would take the record away or roll it back.
 func TestAMergePatchFromCopiesKeepsTheRecord(t *testing.T) {

@@ -3,8 +3,11 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -126,5 +129,34 @@ func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 			return err //nolint:wrapcheck // It speaks for itself.
 		}
 	}
-	return r.Client.Get(ctx, key, into, options...)
+	return notServed(r.Client.Get(ctx, key, into, options...), into)
+}
+
+// Delete deletes one object.
+func (r Reading) Delete(ctx context.Context, one client.Object, options ...client.DeleteOption) error {
+	return notServed(r.Client.Delete(ctx, one, options...), one)
+}
+
+// notServed turns a 404 that is not about the object into an error that apierrors.IsNotFound does not match: a handler that ignores "not
+// found", as for what is already deleted, must not take it for that.
+func notServed(err error, of client.Object) error {
+	if !unserved(err) {
+		return err
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf(
+		"%s: the API server does not serve the kind, its version or the subresource; whether the object exists is not known: %v",
+		client.ObjectKeyFromObject(of), err))
+}
+
+// unserved reports whether an answer is a 404 that is not about an object, as of an API server that does not serve the API version, or of a proxy:
+// it names no object, or client-go has filled the name in beside the cause that the answer is unexpected.
+func unserved(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
 }

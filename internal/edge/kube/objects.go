@@ -97,20 +97,14 @@ func (o Objects) notFound(ctx context.Context, key types.NamespacedName, refused
 	return fmt.Errorf("patch %s %s: the object exists, but the API server does not find what is written: %w", o.Kind.Kind, key, refused)
 }
 
-// missing reports whether an answer says that the object does not exist. An API server that does not serve the API version answers
-// with 404, too: without the object's name, or with one that client-go fills in beside the cause that the answer is unexpected.
+// missing reports whether an answer says that the object of this name does not exist.
 func (o Objects) missing(err error, name string) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+	if !apierrors.IsNotFound(err) || unserved(err) || !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details
-	if details == nil || details.Name != name || details.Group != o.Kind.Group {
-		return false
-	}
-	return !slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Type == metav1.CauseTypeUnexpectedServerResponse
-	})
+	return details.Name == name && details.Group == o.Kind.Group
 }
 
 func (o Objects) empty(key types.NamespacedName) *unstructured.Unstructured {
