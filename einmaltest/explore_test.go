@@ -87,6 +87,7 @@ func TestDimensionsAreLeftOut(t *testing.T) {
 	scenario := func(w *einmaltest.World) {
 		times := 0 // Of this run alone: schedules are played at the same time.
 		configMaps(func(p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+			<-time.After(time.Second) // So that each of two replicas begins before the other has saved that it is done.
 			return p.Effect("number "+c.Object.Name, func() (any, error) {
 				times++
 				return times, nil
