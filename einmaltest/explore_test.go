@@ -35,7 +35,7 @@ func harmless(*einmaltest.Process, *einmal.Change[corev1.ConfigMap]) error { ret
 // What is not tried is not shown: a scenario whose points are never met again is reported.
 func TestAScenarioThatIsNeverTheSameIsReported(t *testing.T) {
 	finding := einmaltest.Search(t, configMaps(func(_ *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
-		for range 20 {
+		for range 8 {
 			key := client.ObjectKey{Namespace: "default", Name: strings.ToLower(rand.Text())}
 			if err := c.Client.Get(context.Background(), key, &corev1.Secret{}); client.IgnoreNotFound(err) != nil {
 				return err

@@ -46,6 +46,11 @@ func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 	t.Logf("the seed is %d: set %s for another", seed, seedVariable)
 	chance := rand.New(rand.NewPCG(seed, seed))
 	first := map[string]map[string]string{}
+	s.make(t, tenantOf(killed(0)))
+	running := s.start(t)
+	s.awaitPhase(t, killed(0), v1.Ready)
+	running.Kill()
+	watcher := s.witnessed(t, killed(0))
 	began, within := time.Now(), 0
 	for n := range kills {
 		s.disturb(t, n, chance)
@@ -60,6 +65,11 @@ func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 	}
 	t.Logf("%d kills in %s, %d of them while a tenant was worked on; %d records were seen on the way",
 		kills, time.Since(began).Round(time.Second), within, len(first))
+	if seen := watcher.Stop(); seen.Failures() > 0 || seen.Logins() < kills {
+		t.Errorf("while the operator was killed, logins failed, or were few:\n%s", seen)
+	} else {
+		t.Logf("the witness saw:\n%s", seen)
+	}
 	s.start(t)
 	for i := range kills / tenantEvery {
 		name := killed(i)
@@ -88,7 +98,7 @@ func killed(i int) string { return fmt.Sprintf("killed%d", i) }
 // disturb does what users do, between two lives of the operator.
 func (s *stage) disturb(t *testing.T, n int, chance *rand.Rand) {
 	t.Helper()
-	if n%tenantEvery == 0 {
+	if n > 0 && n%tenantEvery == 0 {
 		s.make(t, tenantOf(killed(n/tenantEvery)))
 		return
 	}

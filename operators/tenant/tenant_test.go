@@ -49,24 +49,12 @@ func (s *story) tell(t *testing.T) {
 	s.awaitPhase(t, "acme", v1.Ready)
 	s.works(t, "acme")
 	db, cache := s.credentials(t, "acme")
-	s.watcher = witness.Start(t.Context(),
-		witness.Postgres{Address: s.postgres.Address(), Database: names.Tenant{Name: "acme"}.Database(), Username: db.Username, Password: db.Password},
-		witness.Redis{Address: s.redis.Address(), Username: cache.Username, Password: cache.Password, Key: "acme:witness"})
-	for _, part := range []struct {
-		what string
-		do   func(*testing.T)
-	}{
-		{"ten applies", s.applies},
-		{"a replace, while it runs and while it is down", s.replaces},
-		{"a lost status and lost annotations", s.wipes},
-		{"restarts", s.restarts},
-		{"another plan", s.plans},
-		{"a deletion, and another of its name", s.recreates},
-	} {
+	s.watcher = s.witnessed(t, "acme")
+	for _, part := range s.parts() {
 		if !t.Run(part.what, part.do) {
 			return
 		}
-		if seen := s.watcher.Report(); seen.Failures() > 0 {
+		if seen := s.watcher.Report(); refused(seen) > 0 {
 			t.Fatalf("%s: somebody was locked out:\n%s", part.what, seen)
 		}
 	}
@@ -77,6 +65,29 @@ func (s *story) tell(t *testing.T) {
 	t.Run("a rotation", func(t *testing.T) { s.rotates(t, db, cache) })
 	s.end(t)
 	s.leaksNothing(t)
+}
+
+// part is something that happens to the tenant, after which its first credentials are those that count.
+type part struct {
+	what string
+	do   func(*testing.T)
+}
+
+func (s *story) parts() []part {
+	parts := []part{
+		{"ten applies", s.applies},
+		{"a replace, while it runs and while it is down", s.replaces},
+		{"a lost status and lost annotations", s.wipes},
+		{"restarts", s.restarts},
+		{"another plan", s.plans},
+		{"a deletion, and another of its name", s.recreates},
+		{"a crash of PostgreSQL", s.crashes},
+		{"two operators, of which one is killed", s.doubles},
+	}
+	if s.lab == nil {
+		parts = append(parts, part{"all Secrets are deleted, and restored", s.loses})
+	}
+	return parts
 }
 
 // moments lets some logins go by.
@@ -172,7 +183,7 @@ func (s *story) rotates(t *testing.T, db, cache credential.Record) {
 	})
 	s.works(t, "acme")
 	s.moments(t)
-	if seen := s.watcher.Stop(); seen.Failures() > 0 {
+	if seen := s.watcher.Stop(); refused(seen) > 0 {
 		t.Errorf("the rotation locks somebody out:\n%s", seen)
 	} else {
 		t.Logf("the witness saw:\n%s", seen)
