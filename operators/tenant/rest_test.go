@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+)
+
+// spent is what looks at tenants have cost so far.
+type spent struct {
+	looks int
+	// connections and statements are those of the operator in PostgreSQL, secretReads the GET and LIST requests for Secrets at the API server.
+	connections, statements, secretReads int
+	// cpu is the CPU time of the operator, memory its resident memory in bytes.
+	cpu    time.Duration
+	memory float64
+}
+
+// since returns what was spent between an earlier count and this one.
+func (s spent) since(earlier spent) spent {
+	return spent{
+		s.looks - earlier.looks, s.connections - earlier.connections, s.statements - earlier.statements, s.secretReads - earlier.secretReads,
+		s.cpu - earlier.cpu, s.memory,
+	}
+}
+
+// String is a row of figures, each for one look.
+func (s spent) String() string {
+	each := func(count int) float64 { return float64(count) / float64(s.looks) }
+	return fmt.Sprintf("%d looks; for each: %.2f connections, %.2f statements, %.2f Secret reads; CPU for 1,000 looks: %s; memory: %.0f MiB",
+		s.looks, each(s.connections), each(s.statements), each(s.secretReads), (s.cpu * 1000 / time.Duration(s.looks)).Round(time.Millisecond),
+		s.memory/(1<<20))
+}
+
+// meter counts what an operator spends. It reads the logs of PostgreSQL and of the operator only once.
+type meter struct {
+	*stage
+
+	running *einmaltest.Program
+	api     *http.Client
+	metrics string
+	read    int64
+	counted spent
+}
+
+// startMeter starts the operator, with connections logged by PostgreSQL.
+func startMeter(t *testing.T) *meter {
+	t.Helper()
+	m := &meter{stage: startStage(t), metrics: freeAddress(t)}
+	m.sql(t, "ALTER SYSTEM SET log_connections = on")
+	m.sql(t, "SELECT pg_reload_conf()")
+	m.program = quick(t)
+	m.running = m.Run(t, m.program, m.config, "-v", "--metrics-bind-address", m.metrics)
+	api, err := rest.HTTPClientFor(m.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.api = api
+	return m
+}
+
+// freeAddress is an address of this machine on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// count counts what was spent until now.
+func (m *meter) count(t *testing.T) spent {
+	t.Helper()
+	m.countStatements(t)
+	m.counted.looks = m.looks()
+	m.counted.secretReads = int(scrape(t, m.api, m.Config().Host+"/metrics", "apiserver_request_total{", `resource="secrets"`, `verb="GET"`)) +
+		int(scrape(t, m.api, m.Config().Host+"/metrics", "apiserver_request_total{", `resource="secrets"`, `verb="LIST"`))
+	m.counted.cpu = time.Duration(scrape(t, http.DefaultClient, "http://"+m.metrics+"/metrics", "process_cpu_seconds_total ") * float64(time.Second))
+	m.counted.memory = scrape(t, http.DefaultClient, "http://"+m.metrics+"/metrics", "process_resident_memory_bytes ")
+	return m.counted
+}
+
+// looks is how many looks at tenants have ended.
+func (m *meter) looks() int { return strings.Count(m.running.Log(), `waits" kind=Tenant `) }
+
+// countStatements reads on in the log of PostgreSQL.
+func (m *meter) countStatements(t *testing.T) {
+	t.Helper()
+	file, err := os.Open(m.postgres.Dir + "/postgres.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(m.read, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.read += int64(len(line))
+		switch {
+		case strings.Contains(line, "connection authorized:") && strings.Contains(line, "application_name=einmal-tenant"):
+			m.counted.connections++
+		case strings.Contains(line, " einmal-tenant: LOG:  statement: "), strings.Contains(line, " einmal-tenant: LOG:  execute "):
+			m.counted.statements++
+		}
+	}
+}
+
+// scrape adds up the metrics whose lines begin with a name and have some labels.
+func scrape(t *testing.T, with *http.Client, address, name string, labels ...string) float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := with.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	sum := 0.0
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+next:
+	for lines.Scan() {
+		if !strings.HasPrefix(lines.Text(), name) {
+			continue
+		}
+		for _, label := range labels {
+			if !strings.Contains(lines.Text(), label) {
+				continue next
+			}
+		}
+		value, err := strconv.ParseFloat(lines.Text()[strings.LastIndex(lines.Text(), " ")+1:], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		sum += value
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("read %s: %v", address, err)
+	}
+	return sum
+}
+
+// waitLooks waits until so many more looks have ended.
+func (m *meter) waitLooks(t *testing.T, more int) {
+	t.Helper()
+	until := m.looks() + more
+	for m.looks() < until {
+		letPass(t, 100*time.Millisecond)
+	}
+}
+
+// letPass lets time go by, until the test has no more.
+func letPass(t *testing.T, long time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+		t.Fatal("the test has no more time")
+	case <-time.After(long):
+	}
+}
+
+// manifestOfTwo is a tenant with two apps that is looked at in some interval.
+func (m *meter) manifestOfTwo(name, interval string) string {
+	return strings.Replace(m.manifest(name, ", credentials: {probeInterval: "+interval+"}"), "{name: web}", "{name: web}, {name: api}", 1)
+}
+
+// TestALookWhereNothingHasChangedCostsLittle counts what the operator asks of PostgreSQL and of the API server while nothing changes.
+func TestALookWhereNothingHasChangedCostsLittle(t *testing.T) {
+	t.Parallel()
+	m := startMeter(t)
+	const tenants, looks = 4, 32
+	for i := range tenants {
+		m.Kubectl(t, m.manifestOfTwo(fmt.Sprintf("rest%d", i), "10s"), "apply", "-f", "-")
+	}
+	for i := range tenants {
+		m.awaitPhase(t, fmt.Sprintf("rest%d", i), v1.Ready)
+	}
+	m.waitLooks(t, 2*tenants) // The first one after a change is a full look.
+	before := m.count(t)
+	m.waitLooks(t, looks)
+	cost := m.count(t).since(before)
+	t.Log(cost)
+	// The pool connects again from time to time, and looks overlap the counting.
+	if cost.connections > cost.looks+2 || cost.statements > 3*cost.looks+3 || cost.secretReads > cost.looks+2 {
+		t.Errorf("a look costs too much, want at most 1 connection, 3 statements and 1 Secret read: %s", cost)
+	}
+}
+
+// TestCostOfManyTenants measures what looks cost at rest. It is run by hand:
+//
+//	EINMAL_TENANTS=1000 go test -vet=off -timeout 60m -run TestCostOfManyTenants -v .
+func TestCostOfManyTenants(t *testing.T) {
+	tenants, err := strconv.Atoi(os.Getenv("EINMAL_TENANTS"))
+	if err != nil {
+		t.Skip("EINMAL_TENANTS does not say how many tenants to make")
+	}
+	m := startMeter(t)
+	began := time.Now()
+	for from := 0; from < tenants; from += 100 {
+		var manifests []string
+		for i := from; i < min(from+100, tenants); i++ {
+			manifests = append(manifests, m.manifestOfTwo(fmt.Sprintf("rest%d", i), "60s"))
+		}
+		m.Kubectl(t, strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
+	}
+	for m.ready(t) < tenants {
+		letPass(t, time.Second)
+	}
+	t.Logf("%d tenants of two apps are ready after %s", tenants, time.Since(began).Round(time.Second))
+	m.waitLooks(t, 2*tenants)
+	for range 3 {
+		before, began := m.count(t), time.Now()
+		m.waitLooks(t, 1000)
+		t.Logf("in %s: %s", time.Since(began).Round(time.Second), m.count(t).since(before))
+	}
+}
+
+// ready is how many tenants are ready.
+func (m *meter) ready(t *testing.T) int {
+	t.Helper()
+	var all v1.TenantList
+	if err := m.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	ready := 0
+	for _, one := range all.Items {
+		if one.Status.Phase == v1.Ready {
+			ready++
+		}
+	}
+	return ready
+}
