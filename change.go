@@ -83,7 +83,8 @@ type Change[T any] struct {
 	Started time.Time
 	// Client reads and writes other objects. Handled kinds, and those of Owns, Watches and Index, are read from the cache with Get, in the
 	// Go type that they were declared with; all else goes to the API server.
-	// Updates and merge patches of handled objects leave their records alone.
+	// Updates and merge patches of handled objects leave their records alone. It also implements client.WithWatch, for watches of your own: they
+	// go to the API server, and the handler's context ends them.
 	Client client.Client
 	// Log has the object, its generation, the handler, the reason and the attempt as attributes. What is recognised as secret does
 	// not get through: in texts, errors and other values, and what is given under a name that says so, such as password or

@@ -151,7 +151,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := client.New(mgr.GetConfig(), client.Options{
+	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {

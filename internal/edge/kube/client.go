@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -113,12 +114,26 @@ type Reading struct {
 	Cached *Forms
 }
 
+var _ client.WithWatch = Reading{}
+
 // Live is the client without its cache.
 func Live(c client.Client) client.Client {
 	if reading, is := c.(Reading); is {
 		return reading.Client
 	}
 	return c
+}
+
+// ownWatch is the key of contexts of watches that handlers begin.
+type ownWatch struct{}
+
+// Watch watches objects live, never through the cache. Streams leaves the watch out: the operator can do without it.
+func (r Reading) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	live, ok := r.Client.(client.WithWatch)
+	if !ok {
+		return nil, errors.New("watch: the client of the operator cannot watch")
+	}
+	return live.Watch(context.WithValue(ctx, ownWatch{}, true), list, options...)
 }
 
 // Get reads one object: from the cache if its kind is there, else live.

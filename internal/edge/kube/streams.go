@@ -64,6 +64,9 @@ type following struct {
 // RoundTrip sends a request.
 func (f following) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := f.next.RoundTrip(request)
+	if request.Context().Value(ownWatch{}) != nil {
+		return answer, err
+	}
 	collection, watch := collectionOf(request.URL.Path), request.URL.Query().Get("watch")
 	if watches := watch == "true" || watch == "1"; request.Method == http.MethodGet && collection != "" && (watches || f.streams.knows(collection)) {
 		f.streams.note(collection, complaint(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
