@@ -104,14 +104,35 @@ func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (
 		}
 		record, err := recordOf(secret)
 		if err != nil || record.Generation != generation {
-			return Found{}, fmt.Errorf("secret %s/%s does not have generation %d with %s, %s and %s: %w; it stays as it is",
-				s.Namespace, secret.Name, generation, UsernameKey, PasswordKey, CreatedKey, ErrInvalid)
+			return Found{}, s.malformed(secret.Name, generation)
 		}
 		found.Records = append(found.Records, record)
 		if record == published.Record && !published.since.IsZero() {
 			found.Published, found.Since = generation, published.since
 		}
 	}
+}
+
+// Generation reads one generation of a name, with one request. It is ErrInvalid if it is not there.
+func (s Secrets) Generation(ctx context.Context, name string, owner Owner, generation int) (Record, error) {
+	secret, err := s.owned(ctx, generationName(name, generation), owner)
+	if err != nil {
+		return Record{}, err
+	}
+	if secret == nil {
+		return Record{}, fmt.Errorf("secret %s/%s is not there: %w", s.Namespace, generationName(name, generation), ErrInvalid)
+	}
+	record, err := recordOf(secret)
+	if err != nil || record.Generation != generation {
+		return Record{}, s.malformed(secret.Name, generation)
+	}
+	return record, nil
+}
+
+// malformed is the error of a Secret that does not have its generation.
+func (s Secrets) malformed(name string, generation int) error {
+	return fmt.Errorf("secret %s/%s does not have generation %d with %s, %s and %s: %w; it stays as it is",
+		s.Namespace, name, generation, UsernameKey, PasswordKey, CreatedKey, ErrInvalid)
 }
 
 // published is the copy for readers.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/credential"
@@ -40,6 +42,10 @@ type store struct {
 	apps func(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error)
 	// prefix is what readers put in front of such a name.
 	prefix string
+	// generation reads one generation of a record, with one request, and watch knows the versions of the Secrets. Both are nil for a store that is
+	// not of Secrets.
+	generation func(ctx context.Context, record string, owner credential.Owner, generation int) (credential.Record, error)
+	watch      *secretWatch
 }
 
 // owner is the mark on what an app has, and with the app "" on what the tenant itself has. It names no uid, so that a Tenant which is deleted
@@ -66,6 +72,8 @@ func (b *backend) close() error {
 type backends struct {
 	// connect prepares the connections of one.
 	connect func(context.Context, declaration, client.Client) (*backend, error)
+	// watches are those that the stores of backends use; nil for none.
+	watches *secretWatches
 
 	mu   sync.Mutex
 	open map[string]*lease
@@ -79,10 +87,15 @@ type lease struct {
 	made  string
 	users int
 	old   bool
+	// uid and generation are those of the TenantBackend, and read is when it and the Secrets that it names were read last.
+	uid        types.UID
+	generation int64
+	read       time.Time
 }
 
 // use returns a backend, which is connected as its TenantBackend says now, and what to call when it is not in use any more.
 func (s *backends) use(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
+	began := time.Now()
 	declared, err := read(ctx, api, name)
 	if err != nil {
 		return nil, nil, err
@@ -103,10 +116,34 @@ func (s *backends) use(ctx context.Context, api client.Client, name string) (*ba
 			s.open = map[string]*lease{}
 		}
 		fresh.turns = &turns{}
-		held = &lease{backend: fresh, made: declared.fingerprint()}
+		held = &lease{backend: fresh, made: declared.fingerprint(), uid: declared.UID, generation: declared.Generation}
 		s.open[name] = held
 	}
 	held.users++
+	held.read = began
+	return held.backend, func() { s.release(held) }, nil
+}
+
+// secretsAge is how old what was read from the Secrets of a TenantBackend may be for a quick check.
+const secretsAge = time.Minute
+
+// useRecent is use without reading the Secrets of the TenantBackend, if they were read in the last minute and the TenantBackend has not changed
+// since. It is for what changes nothing.
+func (s *backends) useRecent(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
+	declared := &v1.TenantBackend{}
+	if err := api.Get(ctx, client.ObjectKey{Name: name}, declared); err != nil {
+		return nil, nil, fmt.Errorf("read TenantBackend %s: %w", name, err)
+	}
+	s.mu.Lock()
+	held := s.open[name]
+	recent := held != nil && held.uid == declared.UID && held.generation == declared.Generation && time.Since(held.read) < secretsAge
+	if recent {
+		held.users++
+	}
+	s.mu.Unlock()
+	if !recent {
+		return s.use(ctx, api, name)
+	}
 	return held.backend, func() { s.release(held) }, nil
 }
 
@@ -126,6 +163,7 @@ func (s *backends) closeUnused(held *lease) {
 
 // close closes all connections.
 func (s *backends) close() error {
+	s.watches.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var failed []error

@@ -49,6 +49,9 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 		return err
 	}
 	defer release()
+	if watched := backend.store.watch; watched != nil && watched.trouble() != nil {
+		c.Log.Warn("Secrets are not watched, so each look at a tenant is a full look", "error", watched.trouble())
+	}
 	if err := c.SetCondition(connectionSecure(backend.unverified)); err != nil {
 		return err
 	}

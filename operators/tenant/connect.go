@@ -31,6 +31,8 @@ type connector struct {
 	limits map[string]*ssm.Limits
 	// caches are those of AWS: all backends of a cache share one, so that its groups have one writer.
 	caches map[string]*elasticache.Cache
+	// watches are those of Secrets; nil for none.
+	watches *secretWatches
 }
 
 // connect prepares the connections that a backend declares. It makes none: what cannot be reached is told by who needs it.
@@ -65,9 +67,10 @@ func (c *connector) connect(ctx context.Context, d declaration, api client.Clien
 // stored is the store of credentials.
 func (c *connector) stored(ctx context.Context, d declaration, api client.Client) (store, error) {
 	if of := d.Spec.Store.Secret; of != nil {
+		secrets := credential.Secrets{Client: api, Namespace: of.Namespace}
 		return store{
-			Store:    credential.Secrets{Client: api, Namespace: of.Namespace},
-			database: names.App.DatabaseSecret, cache: names.App.CacheSecret, apps: secretApps(api, of.Namespace),
+			Store: secrets, database: names.App.DatabaseSecret, cache: names.App.CacheSecret, apps: secretApps(api, of.Namespace),
+			generation: secrets.Generation, watch: c.watches.in(ctx, api, of.Namespace),
 		}, nil
 	}
 	of := d.Spec.Store.SSM

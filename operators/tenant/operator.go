@@ -18,13 +18,16 @@ const identity = "tenants.einmal.dev"
 const credentialsNamespace = "tenant-credentials" //nolint:gosec // A name, not a credential.
 
 // operator declares what happens when.
-func operator() *einmal.Operator { return declare(&backends{connect: new(connector).connect}) }
+func operator() *einmal.Operator {
+	watches := &secretWatches{}
+	return declare(&backends{connect: (&connector{watches: watches}).connect, watches: watches})
+}
 
 // declare declares an operator whose backends are connected so.
 func declare(held *backends) *einmal.Operator {
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.Tenants, crd.TenantBackends), einmal.Workers(workers),
 		einmal.AccessIn("", &corev1.Secret{}, "get"), // of the admins
-		einmal.AccessIn(credentialsNamespace, &corev1.Secret{}, "get", "list", "create", "update", "delete"),
+		einmal.AccessIn(credentialsNamespace, &corev1.Secret{}, "get", "list", "watch", "create", "update", "delete"),
 		einmal.Access(&corev1.Namespace{}, "get"))
 	op.OnCleanup("close-backends", func(context.Context) error { return held.close() })
 

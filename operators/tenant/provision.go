@@ -24,19 +24,30 @@ type change = einmal.Change[v1.Tenant]
 // provision looks at all that a tenant asks for, in each system by itself, and does what is missing. It needs no memory: a run after whatever
 // was lost finds what is there. The status says what came of it, and is written in one place.
 func (p *provisioner) provision(ctx context.Context, c *change) error {
+	seen := einmal.Memo[observations](c)
 	if c.Object.Spec.Suspend {
+		seen.settled = nil
 		return tell(c, report{suspended: true})
 	}
+	if done, next := p.quick(ctx, c, seen); done {
+		return next
+	}
 	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
-	if full, is := errors.AsType[turnError](err); is {
-		return einmal.RetryAfter(full.wait, nil)
+	if wait, ok := turnOf(err); ok {
+		return einmal.RetryAfter(wait, nil)
 	}
 	if err != nil {
 		return tell(c, report{unusable: err})
 	}
 	defer release()
-	look := &pass{backend: held, tenant: c.Object, seen: einmal.Memo[observations](c), now: time.Now()}
-	return tell(c, look.run(ctx))
+	look := &pass{backend: held, tenant: c.Object, seen: seen, now: time.Now()}
+	versions, known := look.versions()
+	found := look.run(ctx)
+	next := tell(c, found)
+	if known {
+		seen.settled = look.settle(found, versions)
+	}
+	return next
 }
 
 // pass is one look at a tenant.
@@ -207,9 +218,11 @@ func (p *pass) converge(ctx context.Context, found finding, user credential.User
 }
 
 // observations are what is remembered of a tenant as long as the process runs. Nothing depends on it but how soon something is told or tried
-// again.
+// again, and how much a look costs.
 type observations struct {
 	proofs map[string]proof
+	// settled is what the last full look has left; nil if the next look is a full one.
+	settled *settled
 	// waits counts the looks in a row that had to wait until something settles.
 	waits int
 }

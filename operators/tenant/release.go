@@ -27,8 +27,8 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 		return nil
 	}
 	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
-	if full, is := errors.AsType[turnError](err); is {
-		return einmal.RetryAfter(full.wait, nil)
+	if wait, ok := turnOf(err); ok {
+		return einmal.RetryAfter(wait, nil)
 	}
 	if err == nil {
 		defer release()

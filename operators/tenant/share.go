@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -60,20 +61,31 @@ func (e turnError) Error() string {
 	return fmt.Sprintf("the backend has %d tenants at work already; it is the turn of this one in %s", share, e.wait)
 }
 
+// turnOf returns how long to wait if an error is a turnError.
+func turnOf(err error) (time.Duration, bool) {
+	full, ok := errors.AsType[turnError](err)
+	return full.wait, ok
+}
+
 // work is use for a look at a tenant. It is a turnError if the backend has all of its share of the workers.
 func (s *backends) work(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
 	held, release, err := s.use(ctx, api, name)
 	if err != nil {
 		return nil, nil, err
 	}
+	return held.work(release)
+}
+
+// work takes a worker for a backend that is in use, and gives it back with the use. It is a turnError if the backend has all of its share.
+func (b *backend) work(release func()) (*backend, func(), error) {
 	began := time.Now()
-	wait, ok := held.turns.take(began)
+	wait, ok := b.turns.take(began)
 	if !ok {
 		release()
 		return nil, nil, turnError{wait}
 	}
-	return held, func() {
-		held.turns.end(time.Since(began))
+	return b, func() {
+		b.turns.end(time.Since(began))
 		release()
 	}, nil
 }

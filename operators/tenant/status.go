@@ -245,13 +245,18 @@ func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observati
 	case worst == blocked:
 		return einmal.RetryAfter(min(blockedWait, probeInterval(of)), nil)
 	}
-	next := time.Duration(float64(probeInterval(of)) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // It spreads the load.
+	next := nextLook(of)
 	for _, found := range r.findings {
 		if until := found.outcome.Until; !until.IsZero() {
 			next = min(next, max(until.Sub(now), 0)+time.Second)
 		}
 	}
 	return einmal.RetryAfter(next, nil)
+}
+
+// nextLook is how long to wait until the next look at a tenant that is as it should be.
+func nextLook(of *v1.Tenant) time.Duration {
+	return time.Duration(float64(probeInterval(of)) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // It spreads the load.
 }
 
 // nextSettling is how long to wait until a look finds whether something has settled: longer each time, and spread, so that many tenants that wait

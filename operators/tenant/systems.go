@@ -65,6 +65,10 @@ func (s postgresServer) tenant(of names.Tenant, spec v1.TenantSpec) sharedDataba
 }
 
 func (s postgresServer) logins(of names.App, limits postgres.Limits, wants v1.App, spec v1.TenantSpec) logins {
+	return s.loginsOf(of, limits, wants, spec)
+}
+
+func (s postgresServer) loginsOf(of names.App, limits postgres.Limits, wants v1.App, spec v1.TenantSpec) postgres.Logins {
 	made := s.Logins(of)
 	made.Access, made.Limits = postgres.Access(wants.Database.Access), limits
 	made.Terminate, made.DropOwned = spec.Credentials.Rotation.TerminateSessions, spec.DropOwned

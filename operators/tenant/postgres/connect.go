@@ -31,9 +31,14 @@ func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
 
 // within calls a function with a connection to another database of the server.
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+	return s.withinAt(ctx, "", database, do)
+}
+
+// withinAt is within with the address of the server, "" for one that is not known yet.
+func (s *Server) withinAt(ctx context.Context, address, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
 	settings.Database = database
-	return s.beside(ctx, settings, func(connection *pgx.Conn, err error) error {
+	return s.beside(ctx, address, settings, func(connection *pgx.Conn, err error) error {
 		if err != nil {
 			return fmt.Errorf("connect to the database %s: %w", database, explain(err))
 		}
@@ -44,8 +49,13 @@ func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn)
 // login tries whether a user can log in to a database with a password. It executes no statement: the session has the rights of the user, and
 // the database belongs to a tenant.
 func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
+	return s.loginAt(ctx, "", database, credential.Record{Username: username, Password: password})
+}
+
+// loginAt is login with the address of the server, "" for one that is not known yet.
+func (s *Server) loginAt(ctx context.Context, address, database string, as credential.Record) error {
 	settings := s.pool.Config().ConnConfig
-	settings.User, settings.Password, settings.Database = username, password.Reveal(), database
+	settings.User, settings.Password, settings.Database = as.Username, as.Password.Reveal(), database
 	settings.RequireAuth = scramOnly
 	if s.verified {
 		settings.RequireAuth = provingMethods
@@ -54,7 +64,7 @@ func (s *Server) login(ctx context.Context, username, database string, password 
 	settings.RuntimeParams = map[string]string{ // The user's own settings are tried as well.
 		"application_name": settings.RuntimeParams["application_name"], "search_path": safePath,
 	}
-	return s.beside(ctx, settings, func(_ *pgx.Conn, err error) error {
+	return s.beside(ctx, address, settings, func(_ *pgx.Conn, err error) error {
 		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
 			return err // It is not the admin who lacks a right.
 		}
@@ -62,18 +72,20 @@ func (s *Server) login(ctx context.Context, username, database string, password 
 	})
 }
 
-// beside makes a connection beside those of the pool, to the server that these are connected to. It waits for room if need be, and ends the
+// beside makes a connection beside those of the pool, to the server that these are connected to, at an address, or where that is if it is "". It waits for room if need be, and ends the
 // connection when a function has been called with it, or with the error.
-func (s *Server) beside(ctx context.Context, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
+func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
 	select {
 	case s.room <- struct{}{}:
 		defer func() { <-s.room }()
 	case <-ctx.Done():
 		return do(nil, context.Cause(ctx))
 	}
-	address, err := s.address(ctx)
-	if err != nil {
-		return do(nil, adminError{err})
+	if address == "" {
+		var err error
+		if address, err = s.address(ctx); err != nil {
+			return do(nil, adminError{err})
+		}
 	}
 	// A standby of a DSN of several hosts may not have the database yet, and pgx asks no other host after that answer.
 	there, elsewhere, dial := false, false, settings.DialFunc
@@ -101,11 +113,14 @@ func (s *Server) beside(ctx context.Context, settings *pgx.ConnConfig, do func(*
 func (s *Server) address(ctx context.Context) (string, error) {
 	var address string
 	err := s.look(ctx, func(_ context.Context, on *pgxpool.Conn) error {
-		address = on.Conn().PgConn().Conn().RemoteAddr().String()
+		address = addressOf(on)
 		return nil
 	})
 	return address, err
 }
+
+// addressOf is where a connection leads to.
+func addressOf(on *pgxpool.Conn) string { return on.Conn().PgConn().Conn().RemoteAddr().String() }
 
 // hangUp ends a session, also when ctx is over, and waits until the server has ended it: until then it counts as one of the user's, whose
 // sessions can be limited. What was done is done, so that it does not fail.

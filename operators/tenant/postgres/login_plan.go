@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/einmal-operators/einmal/credential"
@@ -81,39 +82,50 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 	return fmt.Errorf("the role %s has the comment %q, not %q: %w; it stays as it is", name, *mark, owner, credential.ErrConflict)
 }
 
-// observe looks at logins, in one statement. Those that are not there are not in the answer.
-func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
-	seen := map[string]loginSeen{}
-	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, `SELECT rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
-				`+administers+`, `+uses+`, rolconnlimit, coalesce(rolconfig, '{}'),
-				(SELECT coalesce(json_agg(CASE WHEN `+since16+` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
+// loginColumns are a loginSeen as columns of pg_roles, the name first.
+const loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
+				` + administers + `, ` + uses + `, rolconnlimit, coalesce(rolconfig, '{}'),
+				(SELECT coalesce(json_agg(CASE WHEN ` + since16 + ` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
 					FROM pg_auth_members WHERE member = pg_roles.oid),
-				(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)
-			FROM pg_roles WHERE rolname = ANY($1)`, usernames)
+				(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)`
+
+// observe looks at logins, in one statement. Those that are not there are not in the answer.
+func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
+	var seen map[string]loginSeen
+	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+" FROM pg_roles WHERE rolname = ANY($1)", usernames)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var name string
-			var one loginSeen
-			err := rows.Scan(&name, &one.mark, &one.canLogin, &one.makes, &one.inherits, &one.administered, &one.usable, &one.connections,
-				&one.settings, &one.memberships, &one.sessions)
-			if err != nil {
-				return err
-			}
-			if one.mark != nil {
-				*one.mark, one.given = parseComment(*one.mark)
-				one.given = credential.Given{Username: name, Generation: one.given.Generation, Created: one.given.Created}
-			}
-			seen[name] = one
-		}
-		return rows.Err()
+		seen, err = scanLogins(rows)
+		return err
 	})
 	return seen, err
+}
+
+// scanLogins reads logins from rows of the loginColumns, and more columns behind these into other variables.
+func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
+	defer rows.Close()
+	seen := map[string]loginSeen{}
+	for rows.Next() {
+		var name string
+		var one loginSeen
+		err := rows.Scan(append([]any{
+			&name, &one.mark, &one.canLogin, &one.makes, &one.inherits, &one.administered, &one.usable, &one.connections,
+			&one.settings, &one.memberships, &one.sessions,
+		}, more...)...)
+		if err != nil {
+			return nil, err
+		}
+		if one.mark != nil {
+			*one.mark, one.given = parseComment(*one.mark)
+			one.given = credential.Given{Username: name, Generation: one.given.Generation, Created: one.given.Created}
+		}
+		seen[name] = one
+	}
+	return seen, rows.Err()
 }
 
 // plan returns the statements that give a login its access and limits; none if it has them.

@@ -154,18 +154,21 @@ type right struct {
 	What string `json:"what"`
 }
 
-// observe looks at the roles and the database, in one statement.
-func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
-	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		return on.QueryRow(ctx, `SELECT json_build_object(
+// tenantJSON is a tenantSeen as an expression: $1 are the names of the roles, $2 is that of the database.
+const tenantJSON = `json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
-				'mark', shobj_description(oid, 'pg_authid'), 'administered', `+administers+`, 'usable', `+uses+`))
+				'mark', shobj_description(oid, 'pg_authid'), 'administered', ` + administers + `, 'usable', ` + uses + `))
 			FROM pg_roles WHERE rolname = ANY($1)),
 		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'valid', datconnlimit <> -2, 'open', datallowconn,
 				'limit', datconnlimit, 'rights', (
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee))
-			FROM pg_database WHERE datname = $2))`, t.roles(), t.Database).Scan(&seen)
+			FROM pg_database WHERE datname = $2))`
+
+// observe looks at the roles and the database, in one statement.
+func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
+	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		return on.QueryRow(ctx, "SELECT "+tenantJSON, t.roles(), t.Database).Scan(&seen)
 	})
 	return seen, err
 }

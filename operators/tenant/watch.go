@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// secretWatches are the watches of the metadata of Secrets, one for each namespace with credentials. They last until stop.
+type secretWatches struct {
+	mu    sync.Mutex
+	begun map[string]*secretWatch
+	// ended is true after stop.
+	ended bool
+}
+
+// in returns the watch of a namespace, and begins it if need be. It returns nil if the client cannot watch.
+func (s *secretWatches) in(ctx context.Context, api client.Client, namespace string) *secretWatch {
+	watching, ok := api.(client.WithWatch)
+	if s == nil || !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.begun[namespace]; known != nil || s.ended {
+		return known
+	}
+	made := newSecretWatch(watching, namespace)
+	ctx, made.end = context.WithCancel(context.WithoutCancel(ctx)) // It outlives the handler.
+	made.done.Go(func() { made.informer.RunWithContext(ctx) })
+	if s.begun == nil {
+		s.begun = map[string]*secretWatch{}
+	}
+	s.begun[namespace] = made
+	return made
+}
+
+// stop ends all watches, and waits for that.
+func (s *secretWatches) stop() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, one := range s.begun {
+		one.end()
+		one.done.Wait()
+	}
+}
+
+// secretWatch watches the metadata of the Secrets in a namespace. It keeps their names, UIDs and resource versions, and nothing that they hold.
+type secretWatch struct {
+	api       client.WithWatch
+	namespace string
+	informer  toolscache.SharedIndexInformer
+	end       context.CancelFunc
+	done      sync.WaitGroup
+
+	mu sync.Mutex
+	// current is the watch that delivers now; nil for none. failure is why there is none.
+	current *watch.ProxyWatcher
+	failure error
+}
+
+// byRecord is the index by the record that a Secret belongs to.
+const byRecord = "record"
+
+func newSecretWatch(api client.WithWatch, namespace string) *secretWatch {
+	w := &secretWatch{api: api, namespace: namespace, failure: errors.New("it has not begun")}
+	generation := regexp.MustCompile(`\.g\d+$`)
+	w.informer = toolscache.NewSharedIndexInformer(
+		&toolscache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}, &metav1.PartialObjectMetadata{}, 0,
+		toolscache.Indexers{byRecord: func(object any) ([]string, error) {
+			secret, ok := object.(*metav1.PartialObjectMetadata)
+			if !ok {
+				return nil, nil
+			}
+			return []string{generation.ReplaceAllString(secret.Name, "")}, nil
+		}})
+	_ = w.informer.SetTransform(slim) // It fails only for an informer that runs.
+	_ = w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *toolscache.Reflector, err error) { w.fail(err) })
+	return w
+}
+
+// slim leaves of a Secret's metadata what versions needs.
+func slim(object any) (any, error) {
+	secret, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
+	}}, nil
+}
+
+func newSecretList() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	return list
+}
+
+// list lists the Secrets for the informer.
+func (w *secretWatch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	found := newSecretList()
+	if err := w.api.List(ctx, found, &client.ListOptions{Namespace: w.namespace, Raw: &options}); err != nil {
+		return nil, err //nolint:wrapcheck // client-go compares some by identity.
+	}
+	return found, nil
+}
+
+// watch watches the Secrets for the informer, and notes as long as the watch delivers. A watch that lists first does so when that list has ended.
+func (w *secretWatch) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	inner, err := w.api.Watch(ctx, newSecretList(), &client.ListOptions{Namespace: w.namespace, Raw: &options})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // client-go compares some by identity.
+	}
+	events := make(chan watch.Event)
+	outer := watch.NewProxyWatcher(events)
+	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
+	if !lists {
+		w.delivers(outer)
+	}
+	w.done.Go(func() {
+		defer close(events)
+		defer w.ended(outer)
+		defer drain(inner)
+		for {
+			select {
+			case <-outer.StopChan():
+				return
+			case event, more := <-inner.ResultChan():
+				if !more || !forward(event, events, outer) {
+					return
+				}
+				if lists && event.Type == watch.Bookmark {
+					w.delivers(outer)
+				}
+			}
+		}
+	})
+	return outer, nil
+}
+
+// forward hands an event on. It returns false if the reader has stopped the watch.
+func forward(event watch.Event, to chan<- watch.Event, reader *watch.ProxyWatcher) bool {
+	select {
+	case to <- event:
+		return true
+	case <-reader.StopChan():
+		return false
+	}
+}
+
+// drain stops a watch and takes the rest of its events, so that it leaves no goroutine behind.
+func drain(of watch.Interface) {
+	of.Stop()
+	for range of.ResultChan() {
+		continue
+	}
+}
+
+func (w *secretWatch) delivers(current *watch.ProxyWatcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current, w.failure = current, nil
+}
+
+func (w *secretWatch) ended(last *watch.ProxyWatcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current == last {
+		w.current, w.failure = nil, errors.New("it begins again")
+	}
+}
+
+func (w *secretWatch) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current, w.failure = nil, err
+}
+
+// trouble returns why it is not known which versions the Secrets have; nil if it is known.
+func (w *secretWatch) trouble() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.failure != nil:
+		return fmt.Errorf("watch Secrets in namespace %s: %w", w.namespace, w.failure)
+	case !w.informer.HasSynced():
+		return fmt.Errorf("watch Secrets in namespace %s: the list has not arrived", w.namespace)
+	}
+	return nil
+}
+
+// versions returns the UIDs and resource versions of all Secrets of records, by their names, with the copies for readers and all generations. It
+// returns false if that is not known now. A version that is returned is not newer than what a read after the call returns.
+func (w *secretWatch) versions(records []string) (map[string]string, bool) {
+	if w == nil || w.trouble() != nil {
+		return nil, false
+	}
+	found := map[string]string{}
+	for _, record := range records {
+		secrets, err := w.informer.GetIndexer().ByIndex(byRecord, record)
+		if err != nil {
+			return nil, false
+		}
+		for _, one := range secrets {
+			if secret, ok := one.(*metav1.PartialObjectMetadata); ok {
+				found[secret.Name] = string(secret.UID) + "/" + secret.ResourceVersion
+			}
+		}
+	}
+	return found, true
+}
