@@ -31,14 +31,9 @@ func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
 
 // within calls a function with a connection to another database of the server.
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
-	return s.withinAt(ctx, "", database, do)
-}
-
-// withinAt is within with the address of the server, "" for one that is not known yet.
-func (s *Server) withinAt(ctx context.Context, address, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
 	settings.Database = database
-	return s.beside(ctx, address, settings, func(connection *pgx.Conn, err error) error {
+	return s.beside(ctx, "", settings, func(connection *pgx.Conn, err error) error {
 		if err != nil {
 			return fmt.Errorf("connect to the database %s: %w", database, explain(err))
 		}

@@ -112,7 +112,13 @@ func (e Expected) compare(logins map[string]loginSeen) string {
 // checkInside looks inside the database.
 func (q QuickCheck) checkInside(ctx context.Context, address string) (string, error) {
 	var statements []string
-	err := q.Tenant.Server.withinAt(ctx, address, q.Tenant.Database, func(inside *pgx.Conn) (err error) {
+	settings := q.Tenant.Server.pool.Config().ConnConfig
+	settings.Database = q.Tenant.Database
+	settings.ValidateConnect = newEnough(nil) // The pool has seen that the server is a primary, and nothing is written.
+	err := q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
+		if err != nil {
+			return explain(err)
+		}
 		statements, err = q.Tenant.inside(ctx, inside)
 		return err
 	})
