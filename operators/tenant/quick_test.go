@@ -43,6 +43,9 @@ func TestATenantAtRestIsPutRight(t *testing.T) {
 	maps.Copy(before, m.records(t))
 	for name, one := range all {
 		looks := m.looksOf(name)
+		if looks < 2 {
+			t.Fatalf("%s: only %d looks are logged", name, looks)
+		}
 		one.do(t, name)
 		einmaltest.Eventually(t, name+" is put right", func(context.Context) error { return one.right(t, name) })
 		if took := m.looksOf(name) - looks; took > one.looks+1 {
@@ -58,7 +61,7 @@ func TestATenantAtRestIsPutRight(t *testing.T) {
 
 // looksOf is how many looks at a tenant have ended.
 func (m *meter) looksOf(tenant string) int {
-	return strings.Count(m.running.Log(), `waits" kind=Tenant name=`+tenant+" ")
+	return strings.Count(m.running.Log(), `waits" kind=Tenant object=`+tenant+" ")
 }
 
 // drifts are what happens to tenants, by their names. Each tenant has two apps: what takes a connection of its own has its turn in three looks.

@@ -10,12 +10,18 @@ import (
 
 // What the admin may do with the role of a row of pg_roles, as expressions. Since version 16 CREATEROLE alone lets nobody change a role, and
 // a membership has three options, each by itself: ADMIN, INHERIT and SET (release notes of PostgreSQL 16, "Privileges").
+//
+// For an admin that is a member of n roles, pg_has_role takes a time that grows with the square of n in version 15, and the server keeps the result
+// only until it is asked about another role. So these expressions first look for what was granted to the admin itself. The answer is the same.
 const (
 	// administers: change, comment on, grant and drop it. Since version 16 whoever makes a role may. Before, CREATEROLE is enough; but who
 	// has nothing else may not any more after an upgrade to 16.
-	administers = "pg_has_role(oid, 'MEMBER WITH ADMIN OPTION')"
+	administers = "CASE WHEN EXISTS (" + ownMembership + " AND own.admin_option) THEN true ELSE pg_has_role(oid, 'MEMBER WITH ADMIN OPTION') END"
 	// uses: have all of its rights, and make it the owner of a database.
-	uses = "(pg_has_role(oid, 'USAGE') AND CASE WHEN " + since16 + " THEN pg_has_role(oid, 'SET') ELSE true END)"
+	uses = "CASE WHEN " + since16 + " THEN pg_has_role(oid, 'USAGE') AND pg_has_role(oid, 'SET') " +
+		"WHEN EXISTS (" + ownMembership + " AND me.rolinherit) THEN true ELSE pg_has_role(oid, 'USAGE') END"
+	// ownMembership is a query for what the admin was granted itself of the role.
+	ownMembership = "SELECT FROM pg_auth_members own JOIN pg_roles me ON me.oid = own.member WHERE own.roleid = pg_roles.oid AND me.rolname = current_user"
 	// since16 tells whether the server keeps the options apart. Servers before that do not know the word SET.
 	since16 = "current_setting('server_version_num')::int >= 160000"
 )
