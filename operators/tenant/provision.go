@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,11 +42,11 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	}
 	defer release()
 	look := &pass{backend: held, tenant: c.Object, seen: seen, now: time.Now()}
-	versions, known := look.versions()
+	before, known := look.versions()
 	found := look.run(ctx)
 	next := tell(c, found)
-	if known {
-		seen.settled = look.settle(found, versions)
+	if after, still := look.versions(); known && still && maps.Equal(before, after) {
+		seen.settled = look.settle(found, before)
 	}
 	return next
 }

@@ -61,7 +61,7 @@ func TestATenantAtRestIsPutRight(t *testing.T) {
 
 // looksOf is how many looks at a tenant have ended.
 func (m *meter) looksOf(tenant string) int {
-	return strings.Count(m.running.Log(), `waits" kind=Tenant object=`+tenant+" ")
+	return strings.Count(m.running.Log(), `waits" kind=Tenant object=/`+tenant+" ")
 }
 
 // drifts are what happens to tenants, by their names. Each tenant has two apps: what takes a connection of its own has its turn in three looks.
