@@ -82,20 +82,24 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 	return fmt.Errorf("the role %s has the comment %q, not %q: %w; it stays as it is", name, *mark, owner, credential.ErrConflict)
 }
 
-// loginColumns are a loginSeen as columns of pg_roles, the name first.
-const loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
+const (
+	// loginColumns are a loginSeen as columns of pg_roles, the name first. The number of its sessions comes behind.
+	loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
 				` + administers + `, ` + uses + `, rolconnlimit, coalesce(rolconfig, '{}'),
 				(SELECT coalesce(json_agg(CASE WHEN ` + since16 + ` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
-					FROM pg_auth_members WHERE member = pg_roles.oid),
-				(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)`
+					FROM pg_auth_members WHERE member = pg_roles.oid), `
+	// countSessions counts the sessions of a role, the last of the loginColumns. For each session the server looks whether the admin is a member of its
+	// role.
+	countSessions = "(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)"
+)
 
 // observe looks at logins, in one statement. Those that are not there are not in the answer.
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
 	var seen map[string]loginSeen
 	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, "SELECT "+loginColumns+" FROM pg_roles WHERE rolname = ANY($1)", usernames)
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+countSessions+" FROM pg_roles WHERE rolname = ANY($1)", usernames)
 		if err != nil {
 			return err
 		}
@@ -105,7 +109,7 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 	return seen, err
 }
 
-// scanLogins reads logins from rows of the loginColumns, and more columns behind these into other variables.
+// scanLogins reads logins from rows of the loginColumns and their sessions, and more columns behind these into other variables.
 func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 	defer rows.Close()
 	seen := map[string]loginSeen{}

@@ -38,8 +38,12 @@ func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 	var shared tenantSeen
 	var logins map[string]loginSeen
 	var address string
+	sessions := "0"
+	if slices.ContainsFunc(q.Apps, func(app Expected) bool { return app.Logins.Terminate }) {
+		sessions = countSessions
+	}
 	err := server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, "SELECT "+loginColumns+", (SELECT "+tenantJSON+") FROM pg_roles WHERE rolname = ANY($3)",
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+sessions+", (SELECT "+tenantJSON+") FROM pg_roles WHERE rolname = ANY($3)",
 			q.Tenant.roles(), q.Tenant.Database, q.usernames())
 		if err != nil {
 			return err
