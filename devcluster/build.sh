@@ -1,15 +1,25 @@
 #!/bin/sh
 # Builds devcluster: devcluster/build.sh OUTPUT
 #
+# With --compiler-flags instead, it prints the flags that it compiles with: other
+# commands that use the same ones need not compile all of it once more.
+#
 # Does nothing when OUTPUT is newer than every source. The first build compiles
 # all of Kubernetes and takes some minutes; it shows how far it is.
 set -eu
 
 if [ $# -ne 1 ]; then
-	echo "usage: $0 OUTPUT" >&2
+	echo "usage: $0 OUTPUT | --compiler-flags" >&2
 	exit 2
 fi
+# The binary has no debugging information (-s -w), so the compiler need not write any; that of the standard library stays,
+# since other builds on this machine share it.
+compiler_flags="-gcflags=all=-dwarf=false -gcflags=std="
 case $1 in
+--compiler-flags)
+	echo "$compiler_flags"
+	exit
+	;;
 /*) output=$1 ;;
 *) output=$PWD/$1 ;;
 esac
@@ -121,8 +131,7 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	flags="$flags -X $package.buildDate=${built:-1970-01-01T00:00:00Z}"
 done
 
-# The binary has no debugging information (-s -w), so the compiler need not write any; that of the standard library stays,
-# since other builds on this machine share it. Compilers that collect garbage less often take less CPU and more memory.
+# Compilers that collect garbage less often take less CPU and more memory.
 export GOGC="${GOGC:-400}"
 
 # Compile and link. go build -v names each package that it compiles.
@@ -133,7 +142,7 @@ compiling() {
 : >"$work/build"
 # Next to an up-to-date binary, go build does not link again.
 if [ -x "$output" ]; then cp "$output" "$new"; fi
-go build -v -gcflags=all=-dwarf=false -gcflags=std= -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
+go build -v $compiler_flags -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
 child=$!
 if ! follow compiling; then
 	# Everything but the names of packages.

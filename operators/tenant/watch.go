@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache" //nolint:depguard // The library's watches wake handlers; this one only remembers versions.
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -126,29 +126,34 @@ func (w *secretWatch) watch(ctx context.Context, options metav1.ListOptions) (wa
 	}
 	events := make(chan watch.Event)
 	outer := watch.NewProxyWatcher(events)
-	lists := options.SendInitialEvents != nil && *options.SendInitialEvents
-	if !lists {
+	if lists := options.SendInitialEvents != nil && *options.SendInitialEvents; !lists {
 		w.delivers(outer)
 	}
 	w.done.Go(func() {
 		defer close(events)
 		defer w.ended(outer)
 		defer drain(inner)
-		for {
-			select {
-			case <-outer.StopChan():
-				return
-			case event, more := <-inner.ResultChan():
-				if !more || !forward(event, events, outer) {
-					return
-				}
-				if lists && event.Type == watch.Bookmark {
-					w.delivers(outer)
-				}
-			}
-		}
+		w.pump(inner, events, outer)
 	})
 	return outer, nil
+}
+
+// pump hands events on until the watch ends or its reader stops it. A bookmark shows that it delivers: one that lists first ends its list
+// with a bookmark.
+func (w *secretWatch) pump(from watch.Interface, to chan<- watch.Event, reader *watch.ProxyWatcher) {
+	for {
+		select {
+		case <-reader.StopChan():
+			return
+		case event, more := <-from.ResultChan():
+			if !more || !forward(event, to, reader) {
+				return
+			}
+			if event.Type == watch.Bookmark {
+				w.delivers(reader)
+			}
+		}
+	}
 }
 
 // forward hands an event on. It returns false if the reader has stopped the watch.
