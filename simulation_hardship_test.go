@@ -1,0 +1,104 @@
+package einmal_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// Principle 9 where there are more objects than workers and handlers take long: objects that wait in the queue for minutes are handled once,
+// whatever goes wrong meanwhile.
+func TestWhateverGoesWrongALongQueueEndsTheSame(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		outside := &registry{}
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"), einmal.Workers(1))
+			gadgets, of := declareGadgets(op)
+			register := func(wanted bool) einmal.HandlerFunc[unstructured.Unstructured] {
+				return func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+					if err := pause(ctx, 45*time.Second); err != nil {
+						return err
+					}
+					return outside.set(p, of.name(c.Object), wanted)
+				}
+			}
+			gadgets.OnCreate("register", register(true))
+			gadgets.OnDelete("unregister", register(false))
+			return op
+		})
+		w.Advance(2 * time.Minute)
+		for _, name := range []string{"one", "two", "three"} {
+			gadget := newGadget()
+			gadget.SetName(name)
+			w.Create(gadget)
+		}
+		w.Advance(20 * time.Minute)
+		gadget := newGadget()
+		gadget.SetName("two")
+		w.Delete(gadget)
+		w.Advance(10 * time.Minute)
+		w.Outcome("registered", outside.left())
+	}, einmaltest.Without(einmaltest.Wipes)) // What is lost while no process runs is shown as a condition, and stays so.
+}
+
+// Principle 9 for a release that keeps the record elsewhere than the one before: what is done is not done again.
+func TestWhateverGoesWrongARecordMovesToItsNewPlace(t *testing.T) {
+	for _, move := range carrierMoves() {
+		t.Run(move.name, func(t *testing.T) {
+			einmaltest.Explore(t, func(w *einmaltest.World) {
+				var updated atomic.Bool
+				w.Start(func(*einmaltest.Process) *einmal.Operator {
+					op, carrier := newTestOperator(w), move.from
+					if updated.Load() {
+						carrier = move.to
+					}
+					declareTenantRelease(op, carrier, &journal{})
+					return op
+				})
+				one := tenantOf("one")
+				w.Create(one)
+				w.Advance(10 * time.Minute)
+				updated.Store(true)
+				w.Restart()
+				w.Advance(10 * time.Minute)
+				w.Patch(one, `{"spec":{"limit":2}}`)
+				w.Advance(10 * time.Minute)
+				w.Restart()
+				w.Advance(10 * time.Minute)
+			}, einmaltest.Without(einmaltest.Wipes))
+		})
+	}
+}
+
+// Principle 9 for a handler whose crashes count as attempts: what it begins outside is begun once.
+func TestWhateverGoesWrongACountedAttemptMakesItsEffectOnce(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) { countedAccount(w, newWidget()) })
+}
+
+func countedAccount(w *einmaltest.World, one client.Object) {
+	outside := &bank{}
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := newTestOperator(w)
+		widgets, of := declareWidgets(op)
+		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			if _, err := einmal.Effect(ctx, c, "account", recoveries(outside, p)["keyed"]); err != nil {
+				return err
+			}
+			of.setPhase(c.Object, "has an account")
+			return pause(ctx, 2*time.Second)
+		}, einmal.CountCrashes(), einmal.MaxAttempts(10))
+		return op
+	})
+	w.Create(one)
+	w.Advance(20 * time.Minute)
+	open, _ := outside.accounts()
+	w.Outcome("accounts", open)
+	w.Outcome("phase", phaseOf(w, one))
+}
