@@ -13,8 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// Principle 9 where there are more objects than workers and handlers take long: objects that wait in the queue for minutes are handled once,
-// whatever goes wrong meanwhile.
+// With more objects than workers and slow handlers, objects wait in the queue for minutes. Each is still handled once, whatever fails meanwhile.
 func TestWhateverGoesWrongALongQueueEndsTheSame(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		outside := &registry{}
@@ -47,11 +46,11 @@ func TestWhateverGoesWrongALongQueueEndsTheSame(t *testing.T) {
 		w.Delete(gadget)
 		w.Advance(30 * time.Minute)
 		w.Outcome("registered", outside.left())
-		// What is lost while no process runs is shown as a condition, and stays so. Clocks may differ by seconds only.
+		// Records that are lost while no process runs leave a condition. The margin allows clocks to differ by seconds only.
 	}, einmaltest.Without(einmaltest.Wipes, einmaltest.Clocks))
 }
 
-// Principle 9 for a release that keeps the record elsewhere than the one before: what is done is not done again.
+// A release that stores the record in another place than the release before repeats no handler.
 func TestWhateverGoesWrongARecordMovesToItsNewPlace(t *testing.T) {
 	for _, move := range carrierMoves() {
 		t.Run(move.name, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestWhateverGoesWrongARecordMovesToItsNewPlace(t *testing.T) {
 	}
 }
 
-// Principle 9 for a handler whose crashes count as attempts: what it begins outside is begun once.
+// A handler whose crashes count as attempts makes its effect once.
 func TestWhateverGoesWrongACountedAttemptMakesItsEffectOnce(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) { countedAccount(w, newWidget()) })
 }

@@ -80,8 +80,8 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 	return essence
 }
 
-// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework. What stands in the place of our
-// own record is bookkeeping even where it is none: a text that somebody has written over the record is no change of the object.
+// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework. The annotation
+// of our own record is always bookkeeping: other text in its place is not a change of the object.
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {

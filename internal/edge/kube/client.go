@@ -152,8 +152,8 @@ func (r Reading) Delete(ctx context.Context, one client.Object, options ...clien
 	return notServed(r.Client.Delete(ctx, one, options...), one)
 }
 
-// notServed turns a 404 that is not about the object into an error that apierrors.IsNotFound does not match: a handler that ignores "not
-// found", as for what is already deleted, must not take it for that.
+// notServed turns a 404 that is not about the object into an error that apierrors.IsNotFound does not match. A handler that ignores "not found"
+// when it deletes an object must not take such an answer for a finished deletion.
 func notServed(err error, of client.Object) error {
 	if !unserved(err) {
 		return err
