@@ -118,8 +118,10 @@ type Witness struct {
 func Start(ctx context.Context, targets ...Target) *Witness {
 	ctx, cancel := context.WithCancel(ctx)
 	started := &Witness{cancel: cancel}
-	for i, target := range targets {
+	for _, target := range targets {
 		started.tallies = append(started.tallies, Tally{Target: target.String(), Failed: map[Reason]int{}})
+	}
+	for i, target := range targets {
 		started.running.Go(func() { started.watch(ctx, i, target, intervalOf(len(targets))) })
 	}
 	return started
