@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,8 +50,10 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 		return err
 	}
 	defer release()
-	if watched := backend.store.watch; watched != nil && watched.trouble() != nil {
-		c.Log.Warn("Secrets are not watched, so each look at a tenant is a full look", "error", watched.trouble())
+	if watched := backend.store.watch; watched != nil {
+		if err := watched.trouble(); err != nil && !errors.Is(err, errWatchStarts) {
+			c.Log.Warn("Secrets are not watched, so each look at a tenant is a full look", "error", err)
+		}
 	}
 	if err := c.SetCondition(connectionSecure(backend.unverified)); err != nil {
 		return err

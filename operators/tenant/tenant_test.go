@@ -55,7 +55,7 @@ func (s *story) tell(t *testing.T) {
 			return
 		}
 		if seen := s.watcher.Report(); refused(seen) > 0 {
-			t.Fatalf("%s: somebody was locked out:\n%s", part.what, seen)
+			t.Fatalf("%s: logins were refused:\n%s", part.what, seen)
 		}
 	}
 	again, twice := s.credentials(t, "acme")
@@ -65,6 +65,9 @@ func (s *story) tell(t *testing.T) {
 	t.Run("a rotation", func(t *testing.T) { s.rotates(t, db, cache) })
 	s.end(t)
 	s.leaksNothing(t)
+	if strings.Contains(s.logs.String(), "Secrets are not watched") {
+		t.Error("the operator may watch Secrets, and warns that it does not")
+	}
 }
 
 // part is something that happens to the tenant, after which its first credentials are those that count.
@@ -184,7 +187,7 @@ func (s *story) rotates(t *testing.T, db, cache credential.Record) {
 	s.works(t, "acme")
 	s.moments(t)
 	if seen := s.watcher.Stop(); refused(seen) > 0 {
-		t.Errorf("the rotation locks somebody out:\n%s", seen)
+		t.Errorf("logins were refused during the rotation:\n%s", seen)
 	} else {
 		t.Logf("the witness saw:\n%s", seen)
 	}

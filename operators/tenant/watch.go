@@ -58,6 +58,9 @@ func (s *secretWatches) stop() {
 	}
 }
 
+// errWatchStarts is the state of a watch before its first list has arrived, and between the end of one watch and the next. It is not a fault.
+var errWatchStarts = errors.New("the watch is starting")
+
 // secretWatch watches the metadata of the Secrets in a namespace. It keeps their names, UIDs and resource versions, and nothing that they hold.
 type secretWatch struct {
 	api       client.WithWatch
@@ -76,7 +79,7 @@ type secretWatch struct {
 const byRecord = "record"
 
 func newSecretWatch(api client.WithWatch, namespace string) *secretWatch {
-	w := &secretWatch{api: api, namespace: namespace, failure: errors.New("it has not begun")}
+	w := &secretWatch{api: api, namespace: namespace, failure: errWatchStarts}
 	generation := regexp.MustCompile(`\.g\d+$`)
 	w.informer = toolscache.NewSharedIndexInformer(
 		&toolscache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}, &metav1.PartialObjectMetadata{}, 0,
@@ -184,7 +187,7 @@ func (w *secretWatch) ended(last *watch.ProxyWatcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current == last {
-		w.current, w.failure = nil, errors.New("it begins again")
+		w.current, w.failure = nil, errWatchStarts
 	}
 }
 
@@ -202,7 +205,7 @@ func (w *secretWatch) trouble() error {
 	case w.failure != nil:
 		return fmt.Errorf("watch Secrets in namespace %s: %w", w.namespace, w.failure)
 	case !w.informer.HasSynced():
-		return fmt.Errorf("watch Secrets in namespace %s: the list has not arrived", w.namespace)
+		return fmt.Errorf("watch Secrets in namespace %s: %w", w.namespace, errWatchStarts)
 	}
 	return nil
 }
