@@ -19,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// foreignFinalizer is one that nobody removes in these tests.
+// foreignFinalizer is a finalizer that stays in these tests.
 const foreignFinalizer = "others.example.com/hold"
 
 // finalizerPatches notes the finalizer requests of the operator, each as the operation and the answer's code. Before is called
@@ -140,8 +140,8 @@ func TestAFinalizerIsNotRemovedFromAnObjectThatMatchesAgain(t *testing.T) {
 	})
 }
 
-// The record says that the deletion is done before the finalizer goes: after a crash between the two, or after both, and while a
-// finalizer of somebody else keeps the object, no delete handler is called again.
+// The operator records that the deletion is done before it removes the finalizer. No delete handler runs again after a crash between the two or
+// after both, and none while another finalizer keeps the object.
 func TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler(t *testing.T) {
 	status, annotation := carriers()[0], carriers()[1]
 	for _, test := range []struct {

@@ -302,7 +302,7 @@ func (u User) unfinished(stored stored, is seen) bool {
 	}
 }
 
-// create makes the user, with both of its credentials where somebody may still have the one before.
+// create makes the user. If apps may still use the credential before this one, the user gets both.
 func (u User) create(ctx context.Context, both Assignment) error {
 	if !both.Keep || both.Previous.Generation == 0 {
 		return u.System.Create(ctx, u.Owner, both.Record)

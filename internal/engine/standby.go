@@ -202,7 +202,7 @@ func (e Election) before(ctx context.Context) (context.Context, context.CancelFu
 // lost tells whether this replica was elected and may not act any more, or cannot know.
 func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
 
-// doubtful tells whether the cache may not show yet what the replica before this one has written. In a manager of somebody else,
+// doubtful tells whether the cache may not show yet what the replica before this one has written. In a manager of the caller,
 // which may elect, that is not known, so it is doubted.
 func (k *keeper) doubtful() bool {
 	return !k.election.Alone && time.Since(k.begun) < takeoverDoubt // mutant: no-read-in-foreign-manager

@@ -33,7 +33,7 @@ const (
 )
 
 // Contest detects writes to one object that go on and on: two clients that change a field in turn, and handlers of one operator that
-// undo each other. It is told of our writes. The zero value is ready.
+// undo each other. The caller reports the operator's writes. The zero value is ready.
 type Contest struct {
 	turns, fights, edits bucket
 	// wrote is what our last write has left in each field, nil for nothing. It is kept once there were some turns.
@@ -69,7 +69,7 @@ func (c *Contest) Turn(base object.Body, edits []Edit, now time.Time) (fields []
 	return fields, c.brake(fields, now)
 }
 
-// Chain is told that handlers are about to write because of our own last write. It returns the handlers that do so again and again, if
+// Chain notes that handlers are about to write because of the operator's own last write. It returns the handlers that do so again and again, if
 // that has to be slowed down. News is true once for each conflict.
 func (c *Contest) Chain(handlers []string, edits []Edit, now time.Time) (conflicting []string, news bool) {
 	c.chain = append(slices.DeleteFunc(c.chain, func(at time.Time) bool { return now.Sub(at) >= chainWindow }), now)

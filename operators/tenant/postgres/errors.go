@@ -18,7 +18,7 @@ var (
 	// ErrInsecure: the server does not ask for the password by SCRAM-SHA-256, or asks for none. It got no password. It stays until a person
 	// has changed that.
 	ErrInsecure = errors.New("the server does not authenticate securely")
-	// ErrLocked: a session of somebody else holds a lock that is needed. Try again later; it can stay until a person ends that session.
+	// ErrLocked: another session holds a lock that is needed. Try again later; the lock can stay until an administrator ends that session.
 	ErrLocked = errors.New("another session holds a lock")
 	// ErrIncomplete: the tenant has its database and its roles, and something about the rights to the database, or in it, could not be put
 	// right. Logins can be converged.

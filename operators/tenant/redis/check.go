@@ -31,7 +31,7 @@ func (n *Nodes) Check(ctx context.Context) error {
 }
 
 // WithoutFile returns the addresses of the nodes that have no aclfile: they forget their users when they restart. A node that is not known
-// to have one is told to save its users, which changes none of them.
+// to have one gets a request to save its users, which changes none of them.
 func (n *Nodes) WithoutFile(ctx context.Context) ([]string, error) {
 	var without []string
 	err := n.each(func(one *node) error {
