@@ -76,6 +76,7 @@ var errNotUninstalled = errors.New("not all marks are taken out; run it again")
 func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags uninstallFlags, out io.Writer) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
+	op.deadlines.Apply(config)
 	live, err := client.New(config, client.Options{Scheme: op.scheme})
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)

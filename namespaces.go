@@ -16,7 +16,17 @@ import (
 // NewCache makes the cache of a manager of your own that serves the namespaces of the option Namespaces: give it to the manager's
 // options as NewCache, beside CacheOptions. It is needed for patterns, and lets a namespace that may not be watched be in
 // nobody's way; with all namespaces it is controller-runtime's own. Other controllers of the manager see these namespaces only.
+//
+// The lists of the cache have the deadline of the option RequestTimeout. A watch whose connection is dead is opened again within three minutes.
 func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	if options.HTTPClient == nil {
+		through, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("make the client of the cache: %w", err)
+		}
+		options.HTTPClient = through
+	}
+	options.HTTPClient = op.deadlines.Client(options.HTTPClient)
 	if op.settings.Namespaces.All() {
 		made, err := cache.New(config, options)
 		if err != nil {

@@ -35,6 +35,8 @@ const (
 	defaultDeadline = 10 * time.Minute
 	defaultMargin   = 10 * time.Minute
 	flushWindow     = 500 * time.Millisecond
+	// managerMargin lets the engine end by itself when its last save hangs. Else the manager would report a failure.
+	managerMargin = time.Second
 )
 
 // Operator is a set of handlers with one identity.
@@ -55,6 +57,8 @@ type Operator struct {
 	mistakes   []error
 	// ownsProcess: the operator is the program, so that the libraries' process-wide logs are its own.
 	ownsProcess bool
+	// deadlines bounds how long requests to the API server can hang.
+	deadlines kube.Deadlines
 	// client is what handlers get; it is there from SetupWithManager on.
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by somebody else's manager.
@@ -70,7 +74,8 @@ type Operator struct {
 // Mistakes are reported by Run, SetupWithManager and Main, all at once.
 func New(identity string, options ...Option) *Operator {
 	op := &Operator{
-		scheme: runtime.NewScheme(),
+		scheme:    runtime.NewScheme(),
+		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultGrace, Deadline: defaultDeadline,
 			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(), Log: slog.Default(),
@@ -124,7 +129,8 @@ func podNamespace() string {
 // SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
 // manager and follows its leader election. Build the manager with CacheOptions; its scheme must hold the handled
 // types. The operator's readiness is added to the manager's, and its probes to the manager's health. Give the manager a GracefulShutdownTimeout at
-// least three seconds above the option Grace. All registration mistakes come back as one joined error.
+// least four seconds above the option Grace. RequestTimeout holds for what the operator sends, and for the manager's cache if that is
+// made with NewCache. It does not hold for the manager's own client, its REST mapper and its events. All registration mistakes come back as one joined error.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	driver, err := op.setUp(mgr)
 	if err != nil {
@@ -151,13 +157,14 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	through := op.deadlines.Client(mgr.GetHTTPClient())
 	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
+		HTTPClient: through, Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
-	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), through)
 	if err != nil {
 		return nil, fmt.Errorf("make the discovery client: %w", err)
 	}
@@ -236,10 +243,11 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	if config.QPS == 0 {
 		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
 	}
+	op.deadlines.Apply(config) // Before all else, so that the others see its errors.
 	if err := op.follow(config); err != nil {
 		return nil, err
 	}
-	stop := op.settings.Grace + engine.StopMargin
+	stop := op.settings.Grace + engine.StopMargin + managerMargin
 	managed := ctrl.Options{
 		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: op.libraryLog(),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},

@@ -143,6 +143,21 @@ func Deadline(d time.Duration) Option {
 	}}
 }
 
+// RequestTimeout sets how long the API server may take to answer a request completely. It is an option of New. After that the request fails
+// with an error for which apierrors.IsServiceUnavailable reports true, and is retried like other failures. The request may have been carried
+// out. The default is 70 seconds, just above the 60 seconds after which an API server ends a request itself. The minimum is one second.
+//
+// Watches, exec, port-forward and logs have no deadline. A watch that delivers nothing for three minutes, not even a bookmark, is opened again.
+func RequestTimeout(d time.Duration) Option {
+	return Option{name: "RequestTimeout", operator: func(op *Operator) error {
+		if d < time.Second {
+			return fmt.Errorf("option RequestTimeout: must be at least 1s, got %s", d)
+		}
+		op.deadlines.Request = d
+		return nil
+	}}
+}
+
 // Logger is an option of New: where the operator logs. The default is slog's default logger; Main sets one by its
 // flags.
 func Logger(log *slog.Logger) Option {

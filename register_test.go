@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ func nothing[T any](context.Context, *einmal.Change[T]) error { return nil }
 // this test does not exist.
 func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 	op := einmal.New("no domain", einmal.Scheme(addTestKinds), einmal.Workers(0), einmal.Grace(-1), einmal.Deadline(0),
+		einmal.RequestTimeout(999*time.Millisecond),
 		einmal.Logger(nil), einmal.Field("spec"))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("twice", nothing[Widget])
@@ -42,7 +44,7 @@ func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`identity "no domain"`, "option Workers: 0", "option Grace", "option Deadline", "option Logger",
+		`identity "no domain"`, "option Workers: 0", "option Grace", "option Deadline", "option Logger", "option RequestTimeout: must be at least 1s, got 999ms",
 		"option Field does not belong to New", `handler "twice" of Widget is declared twice`, `handler "bad id!"`,
 		`handler "no-function" of Widget has no function`, "spec.sise", "WidgetSpec has no field sise",
 		"spec.size.x: int is a int, which has no field x", "spec..size", "metadata.generation is not looked at",

@@ -63,6 +63,7 @@ func options() []einmal.Option {
 		einmal.AccessIn(officeNamespace, &corev1.ConfigMap{}, "list"), // and what in one namespace only
 		einmal.Workers(4),                      // objects that are handled at the same time
 		einmal.Deadline(2 * time.Minute),       // the longest that an attempt may take
+		einmal.RequestTimeout(time.Minute),     // the longest that the API server may take to answer a request
 		einmal.Grace(20 * time.Second),         // what running handlers have when the operator stops
 		einmal.ClockMargin(10 * time.Second),   // how far clocks of the cluster may be apart
 		einmal.Logger(slog.Default()),          // where the operator and its handlers log

@@ -56,7 +56,7 @@ func (o *Operator) awaitVanishing(ctx context.Context, kind Kind) bool {
 			return false
 		case <-heard:
 		}
-		if err := kube.Served(o.Discovery, kind.GVK); errors.Is(err, kube.ErrNotServed) {
+		if err := kube.Served(ctx, o.Discovery, kind.GVK); errors.Is(err, kube.ErrNotServed) {
 			return true
 		}
 	}

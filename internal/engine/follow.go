@@ -130,7 +130,7 @@ func (f *follower) begin(ctx context.Context) bool {
 }
 
 func (f *follower) register(ctx context.Context) error {
-	if err := kube.Served(f.operator.Discovery, f.GVK); err != nil {
+	if err := kube.Served(ctx, f.operator.Discovery, f.GVK); err != nil {
 		return err
 	}
 	f.operator.report(f.place(), "its objects are not listed yet")

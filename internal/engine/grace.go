@@ -9,8 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// StopMargin is what a manager gets beyond the grace period of handlers, to stop its own parts. In it the engine still saves what
-// handlers return.
+// StopMargin is how long after the grace period of handlers the engine still saves what they return. A manager must wait longer.
 const StopMargin = 3 * time.Second
 
 // errGraceOver is why the contexts of handlers end when the operator stops.

@@ -118,17 +118,17 @@ func (o *Operator) followSchemas(ctx context.Context) {
 		if soon--; soon == 0 {
 			ticker.Reset(schemaEvery)
 		}
-		o.refresh()
+		o.refresh(ctx)
 	}
 }
 
 // refresh reads anew the schemas that have changed. What is in the way is tried again the next time.
-func (o *Operator) refresh() {
+func (o *Operator) refresh(ctx context.Context) {
 	kept := o.schemas.kept()
 	if len(kept) == 0 {
 		return
 	}
-	published, err := kube.Schemas(o.Discovery)
+	published, err := kube.Schemas(ctx, o.Discovery)
 	if err != nil {
 		o.Settings.Log.Debug("the schemas cannot be listed", "error", err)
 		return
@@ -138,7 +138,7 @@ func (o *Operator) refresh() {
 		if !found || at == k.shapes.now().description.Schema {
 			continue
 		}
-		described, err := kube.Describe(o.Discovery, k.kind.GVK)
+		described, err := kube.DescribeContext(ctx, o.Discovery, k.kind.GVK)
 		if err != nil {
 			k.log.Debug("the schema cannot be read anew", "error", err)
 			continue

@@ -54,8 +54,6 @@ func (c *Catalogue) Read(ctx context.Context) (served []selection.Resource, unkn
 }
 
 func (c *Catalogue) read(ctx context.Context, path string, last *document) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	asked, err := c.ask(ctx, path, last.tag)
 	if err != nil {
 		return err

@@ -1,12 +1,14 @@
 package kube
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -42,10 +44,15 @@ type Description struct {
 	Carrier record.Carrier
 }
 
-// Describe asks the API server about a kind. ErrNotServed when it is not known, ErrNoSchema when it is known for too
-// short a time.
+// Describe calls DescribeContext with a context that does not end.
 func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
-	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	return DescribeContext(context.Background(), api, kind)
+}
+
+// DescribeContext asks the API server about a kind. It returns ErrNotServed if the API server does not know the kind, and ErrNoSchema if
+// it has known the kind for too short a time.
+func DescribeContext(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
+	resources, err := resourcesIn(ctx, api, kind.GroupVersion())
 	if apierrors.IsNotFound(err) {
 		return Description{}, ErrNotServed
 	}
@@ -70,7 +77,7 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 	if scheme.Scheme.Recognizes(kind) {
 		return found, nil // Built-in kinds have no room in their status.
 	}
-	described, at, err := published(api, kind)
+	described, at, err := published(ctx, api, kind)
 	if err != nil {
 		return Description{}, err
 	}
@@ -85,8 +92,8 @@ func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (D
 }
 
 // Served tells whether the API server knows the kind: ErrNotServed when it does not.
-func Served(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) error {
-	resources, err := api.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+func Served(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) error {
+	resources, err := resourcesIn(ctx, api, kind.GroupVersion())
 	if apierrors.IsNotFound(err) {
 		return ErrNotServed
 	}
@@ -99,6 +106,10 @@ func Served(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) erro
 		}
 	}
 	return ErrNotServed
+}
+
+func resourcesIn(ctx context.Context, api discovery.DiscoveryInterface, version schema.GroupVersion) (*metav1.APIResourceList, error) {
+	return discovery.ToDiscoveryInterfaceWithContext(api).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 }
 
 // property is the part of an OpenAPI schema that tells what an object can hold, and how.
@@ -118,8 +129,8 @@ type property struct {
 }
 
 // Schemas tells where the schemas of each group and version are published: the place has a hash of them. It is one request.
-func Schemas(api discovery.DiscoveryInterface) (map[schema.GroupVersion]string, error) {
-	paths, err := api.OpenAPIV3().Paths()
+func Schemas(ctx context.Context, api discovery.DiscoveryInterface) (map[schema.GroupVersion]string, error) {
+	paths, err := discovery.ToDiscoveryInterfaceWithContext(api).OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the published schemas: %w", err)
 	}
@@ -134,8 +145,8 @@ func Schemas(api discovery.DiscoveryInterface) (map[schema.GroupVersion]string, 
 }
 
 // published reads the kind's schema from that of its one group and version, never the whole cluster's, and tells where it is.
-func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (described property, at string, err error) {
-	paths, err := api.OpenAPIV3().Paths()
+func published(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (described property, at string, err error) {
+	paths, err := discovery.ToDiscoveryInterfaceWithContext(api).OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
 	if err != nil {
 		return property{}, "", fmt.Errorf("list the published schemas: %w", err)
 	}
@@ -143,7 +154,7 @@ func published(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (
 	if !found {
 		return property{}, "", ErrNoSchema
 	}
-	text, err := group.Schema("application/json")
+	text, err := group.SchemaWithContext(ctx, "application/json")
 	if err != nil {
 		return property{}, "", fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
 	}

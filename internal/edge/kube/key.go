@@ -33,8 +33,6 @@ type DigestKey struct {
 // Load reads the key, and makes one where there is none. It is created once and never written again, so that processes
 // which start at the same time end up with the same key.
 func (d DigestKey) Load(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	key, err := d.read(ctx)
 	if !apierrors.IsNotFound(err) {
 		return key, d.explain("read", err)

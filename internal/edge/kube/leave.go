@@ -43,15 +43,11 @@ func (o Objects) Pages(ctx context.Context, namespace string, use func([]object.
 }
 
 func (o Objects) page(ctx context.Context, into client.ObjectList, namespace, next string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	return o.Client.List(ctx, into, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 }
 
 // Drop deletes an object of the operator's own. It is false if there is none. With keep it only looks.
 func Drop(ctx context.Context, api client.Client, own client.Object, keep bool) (bool, error) { //nolint:revive // A dry run goes the same way.
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	err := api.Get(ctx, client.ObjectKeyFromObject(own), own)
 	if err == nil && !keep {
 		uid := own.GetUID()

@@ -27,8 +27,6 @@ func (l Ledger) Kept() bool { return l.Place.Namespace != "" }
 
 // Read returns the watermarks of a resource, by namespace; that of "" is of all namespaces.
 func (l Ledger) Read(ctx context.Context, resource string) (map[string]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	found := &corev1.ConfigMap{}
 	if err := l.Client.Get(ctx, l.Place, found); apierrors.IsNotFound(err) {
 		return nil, nil
@@ -72,8 +70,6 @@ func (l Ledger) Remove(ctx context.Context, resource, namespace string) error {
 
 // merge changes keys of the ConfigMap, and makes it if need be; nil removes a key.
 func (l Ledger) merge(ctx context.Context, data map[string]any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.Place.Namespace, Name: l.Place.Name}}
 	merge, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,9 +29,6 @@ var ErrGone = errors.New("the object does not exist any more")
 // invalid: the API server answers both alike. A live read tells them apart.
 var ErrConflict = errors.New("the object has changed meanwhile, or what was written is not valid")
 
-// requestTimeout is how long the API server may take for one answer, so that no pass waits for ever.
-const requestTimeout = 30 * time.Second
-
 // Objects reads and patches the objects of one kind, never through a cache.
 type Objects struct {
 	Client client.Client
@@ -43,8 +39,6 @@ type Objects struct {
 
 // Get reads the object live. ErrGone when there is none. A 404 that does not name the object is another failure.
 func (o Objects) Get(ctx context.Context, key types.NamespacedName) (object.Body, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	found := o.empty(key)
 	if err := o.Client.Get(ctx, key, found); err != nil {
 		if o.missing(err, key.Name) { // mutant: any-404-is-gone
@@ -62,9 +56,6 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch of %s %s: %w", o.Kind.Kind, key, err)
 	}
-	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	target, request := o.empty(key), client.RawPatch(types.JSONPatchType, data)
 	if subresource == "" {
 		err = o.Client.Patch(ctx, target, request, client.FieldOwner(o.Owner))
@@ -76,7 +67,7 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	case err == nil:
 		return target.Object, nil
 	case apierrors.IsNotFound(err):
-		return nil, o.notFound(caller, key, err) // mutant: 404-not-confirmed
+		return nil, o.notFound(ctx, key, err) // mutant: 404-not-confirmed
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
 		return nil, fmt.Errorf("patch %s %s: %w: %w", o.Kind.Kind, key, ErrConflict, err)
 	default:
