@@ -3,9 +3,18 @@ package einmal
 import (
 	"context"
 	"io"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
+
+// WatchSilence sets how long a watch may deliver nothing before it is opened again. It is an option of New.
+func WatchSilence(d time.Duration) Option {
+	return Option{name: "WatchSilence", operator: func(op *Operator) error {
+		op.deadlines.Silence = d
+		return nil
+	}}
+}
 
 // UninstallFrom does what the verb uninstall does, on an API server that no kubeconfig names.
 func (op *Operator) UninstallFrom(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {

@@ -40,6 +40,7 @@ type valve struct {
 	listener net.Listener
 	mu       sync.Mutex
 	closed   chan struct{}
+	accepted int
 }
 
 func newValve(t *testing.T, target string) *valve {
@@ -63,7 +64,7 @@ func newValve(t *testing.T, target string) *valve {
 				_ = from.Close()
 				continue
 			}
-			closed := v.now()
+			closed := v.accept()
 			go v.pass(from, to, closed)
 			go v.pass(to, from, closed)
 		}
@@ -71,10 +72,19 @@ func newValve(t *testing.T, target string) *valve {
 	return v
 }
 
-func (v *valve) now() <-chan struct{} {
+// accept counts a new connection, and returns what closes it.
+func (v *valve) accept() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.accepted++
 	return v.closed
+}
+
+// connections is how many have been accepted.
+func (v *valve) connections() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.accepted
 }
 
 // close closes the connections that there are.
@@ -82,6 +92,20 @@ func (v *valve) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.closed)
+	v.closed = make(chan struct{})
+}
+
+// shut closes all connections, also those that are made before open is called.
+func (v *valve) shut() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.closed)
+}
+
+// open lets new connections through again after shut.
+func (v *valve) open() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.closed = make(chan struct{})
 }
 
