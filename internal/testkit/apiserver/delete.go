@@ -197,20 +197,25 @@ func (s *Server) deleteCollection(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	listed, err := optionsOf(q.query)
+	selecting, err := optionsOf(q.query)
 	if err != nil {
 		return err
 	}
-	chosen, err := selectionOf(q, listed)
+	chosen, err := selectionOf(q, selecting)
 	if err != nil {
 		return err
 	}
-	var deleted []*unstructured.Unstructured
-	var revision int64
+	asked, err := pageOf(selecting, q.namespace)
+	if err != nil {
+		return err
+	}
+	var deleted listed
 	err = s.store.Do(func(tx *store.Tx) error {
 		writing := s.writing(tx, q)
-		deleted, revision = chosen.list(tx), tx.Revision()
-		for _, object := range deleted {
+		if deleted, err = asked.list(tx, chosen, selecting); err != nil {
+			return err
+		}
+		for _, object := range deleted.objects {
 			if _, _, err := writing.delete(writing.key(object.GetNamespace(), object.GetName()), options.DeepCopy()); err != nil {
 				return err
 			}
@@ -220,6 +225,6 @@ func (s *Server) deleteCollection(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	respond(w, http.StatusOK, q.form.list(q.kind.List, q.kind.GroupVersion().String(), fmt.Sprint(revision), deleted))
+	respond(w, http.StatusOK, q.form.list(q.kind, deleted))
 	return nil
 }

@@ -129,27 +129,19 @@ func (s *Server) list(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	revision, err := revisionOf(options.ResourceVersion)
+	asked, err := pageOf(options, q.namespace)
 	if err != nil {
 		return err
 	}
-	var found []*unstructured.Unstructured
-	var current int64
+	var found listed
 	err = s.store.Do(func(tx *store.Tx) error {
-		current = tx.Revision()
-		if err := notAhead(revision, current); err != nil {
-			return err
-		}
-		if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact && revision < current {
-			return apierrors.NewResourceExpired("The provided resource version is too old: only the present is kept")
-		}
-		found = chosen.list(tx)
-		return nil
+		found, err = asked.list(tx, chosen, options)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	respond(w, http.StatusOK, q.form.list(q.kind.List, q.kind.GroupVersion().String(), strconv.FormatInt(current, 10), found))
+	respond(w, http.StatusOK, q.form.list(q.kind, found))
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
 )
 
 // respond writes an object.
@@ -92,15 +94,14 @@ func (f form) apply(object *unstructured.Unstructured) any {
 }
 
 // list shows a list of objects in the form.
-func (f form) list(kind, version, revision string, objects []*unstructured.Unstructured) any {
-	items := make([]any, len(objects))
-	for i, object := range objects {
+func (f form) list(of *kind.Kind, found listed) any {
+	items := make([]any, len(found.objects))
+	for i, object := range found.objects {
 		items[i] = f.apply(object)
 	}
+	listKind, version := of.List, of.GroupVersion().String()
 	if f.metadataOnly {
-		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
+		listKind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
-	return map[string]any{
-		"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": revision}, "items": items,
-	}
+	return map[string]any{"apiVersion": version, "kind": listKind, "metadata": found.metadata(), "items": items}
 }

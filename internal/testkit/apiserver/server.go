@@ -147,7 +147,8 @@ func (s *Server) SeverWatches() {
 	}
 }
 
-// ExpireWatches forgets all changes so far: open watches end with 410 Gone, and so do new ones from older versions.
+// ExpireWatches forgets all changes so far: open watches end with 410 Gone, and so do new ones from older versions and
+// continue tokens of older lists.
 func (s *Server) ExpireWatches() { s.store.Compact() }
 
 // ServeHTTP answers one request.

@@ -94,6 +94,9 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 		return object, nil
 	}
 	stored := w.kind.Stored(object)
+	if err := fits(w.kind, stored); err != nil {
+		return nil, err
+	}
 	w.tx.Put(key, stored)
 	return view(w.kind, stored), w.server.written(w.tx, key, stored, nil)
 }
@@ -162,6 +165,9 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 	kept := w.kind.Stored(object)
 	if w.dryRun || reflect.DeepEqual(kept.Object, stored.Object) {
 		return object, false, nil
+	}
+	if err := fits(w.kind, kept); err != nil {
+		return nil, false, err
 	}
 	kept = kept.DeepCopy()
 	w.tx.Put(key, kept)

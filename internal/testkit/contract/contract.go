@@ -70,7 +70,7 @@ func behaviours() []behaviour {
 	return slices.Concat(
 		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingElsewhere(), applyingConflicts(), managing(),
-		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
+		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), paging(), pagingMore(), sizing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(),
 	)

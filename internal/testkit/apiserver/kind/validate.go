@@ -49,8 +49,26 @@ func frozen(was, is *bool, same map[string]bool) field.ErrorList {
 	return refused
 }
 
+// validateSize checks that the values are not longer than a ConfigMap or Secret may be.
+func validateSize(path *field.Path, values ...int) field.ErrorList {
+	size := 0
+	for _, value := range values {
+		size += value
+	}
+	return refuse(size > corev1.MaxSecretSize, field.TooLong(path, "", corev1.MaxSecretSize))
+}
+
+func lengths[V string | []byte](data map[string]V) []int {
+	var found []int
+	for _, value := range data {
+		found = append(found, len(value))
+	}
+	return found
+}
+
 func validateConfigMap(object, old *corev1.ConfigMap) field.ErrorList {
 	refused := append(validateKeys(object.Data, field.NewPath("data")), validateKeys(object.BinaryData, field.NewPath("binaryData"))...)
+	refused = append(refused, validateSize(field.NewPath(""), append(lengths(object.Data), lengths(object.BinaryData)...)...)...)
 	if old == nil {
 		return refused
 	}
@@ -61,7 +79,7 @@ func validateConfigMap(object, old *corev1.ConfigMap) field.ErrorList {
 }
 
 func validateSecret(object, old *corev1.Secret) field.ErrorList {
-	refused := validateKeys(object.Data, field.NewPath("data"))
+	refused := append(validateKeys(object.Data, field.NewPath("data")), validateSize(field.NewPath("data"), lengths(object.Data)...)...)
 	if old == nil {
 		return refused
 	}

@@ -96,20 +96,52 @@ func (t *Tx) Revision() int64 { return t.store.revision }
 // Get returns the object, or nil. It is shared: copy it before changing it.
 func (t *Tx) Get(key Key) *unstructured.Unstructured { return t.store.objects[key.Resource][key] }
 
-// List returns the objects of a resource in the order of their names; of all namespaces if none is given.
+// List returns the objects of a resource in the order of their keys; of all namespaces if none is given.
 func (t *Tx) List(resource, namespace string) []*unstructured.Unstructured {
-	keys := make([]Key, 0, len(t.store.objects[resource]))
-	for key := range t.store.objects[resource] {
+	return inOrder(t.store.objects[resource], namespace)
+}
+
+// ListAt lists what there was at a revision. It fails with ErrTooOld if the changes since then are no longer known.
+func (t *Tx) ListAt(resource, namespace string, revision int64) ([]*unstructured.Unstructured, error) {
+	s := t.store
+	if revision < s.compacted {
+		return nil, ErrTooOld
+	}
+	objects := maps.Clone(s.objects[resource])
+	if objects == nil {
+		objects = map[Key]*unstructured.Unstructured{}
+	}
+	for _, change := range slices.Backward(s.history) {
+		switch {
+		case change.Revision <= revision:
+			return inOrder(objects, namespace), nil
+		case change.Key.Resource != resource:
+		case change.Before == nil:
+			delete(objects, change.Key)
+		default:
+			objects[change.Key] = change.Before
+		}
+	}
+	return inOrder(objects, namespace), nil
+}
+
+// inOrder sorts objects as etcd does, by namespace and name with a slash between them.
+func inOrder(objects map[Key]*unstructured.Unstructured, namespace string) []*unstructured.Unstructured {
+	keys := make([]Key, 0, len(objects))
+	for key := range objects {
 		if namespace == "" || key.Namespace == namespace {
 			keys = append(keys, key)
 		}
 	}
 	slices.SortFunc(keys, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		if a.Namespace == b.Namespace {
+			return cmp.Compare(a.Name, b.Name)
+		}
+		return cmp.Compare(a.Namespace+"/", b.Namespace+"/")
 	})
 	found := make([]*unstructured.Unstructured, len(keys))
 	for i, key := range keys {
-		found[i] = t.store.objects[resource][key]
+		found[i] = objects[key]
 	}
 	return found
 }
