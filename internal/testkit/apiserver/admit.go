@@ -19,6 +19,9 @@ import (
 const (
 	namespaces  = "namespaces"
 	pods        = "pods"
+	claims      = "persistentvolumeclaims"
+	configMaps  = "configmaps"
+	accounts    = "serviceaccounts"
 	definitions = "customresourcedefinitions.apiextensions.k8s.io"
 )
 
@@ -106,8 +109,10 @@ func (s *Server) makeNamespace(name string) error {
 		if _, err := k.Shape(object); err != nil {
 			return err
 		}
-		_, err := (&write{server: s, tx: tx, kind: k, manager: "kube-apiserver"}).create(object)
-		return err
+		if _, err := (&write{server: s, tx: tx, kind: k, manager: "kube-apiserver"}).create(object); err != nil {
+			return err
+		}
+		return s.furnish(tx, name)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,22 +23,27 @@ type collector struct {
 	server *Server
 	wake   chan struct{}
 
-	mu       sync.Mutex
-	due      map[store.Key]struct{}
+	mu  sync.Mutex
+	due map[store.Key]struct{}
+	// later is when to look at objects again.
+	later map[store.Key]time.Time
+	// begun is when the deletion of a namespace or a pod was requested.
+	begun    map[store.Key]time.Time
 	children map[types.UID]map[store.Key]struct{}
 }
 
 func newCollector(s *Server) *collector {
 	return &collector{
 		server: s, wake: make(chan struct{}, 1),
-		due: map[store.Key]struct{}{}, children: map[types.UID]map[store.Key]struct{}{},
+		due: map[store.Key]struct{}{}, later: map[store.Key]time.Time{}, begun: map[store.Key]time.Time{},
+		children: map[types.UID]map[store.Key]struct{}{},
 	}
 }
 
 // noticed is told of each write.
 func (c *collector) noticed(key store.Key, object *unstructured.Unstructured) {
 	owners := object.GetOwnerReferences()
-	if len(owners) == 0 && object.GetDeletionTimestamp() == nil {
+	if len(owners) == 0 && key.Resource != namespaces && object.GetDeletionTimestamp() == nil {
 		return
 	}
 	c.mu.Lock()
@@ -48,7 +54,29 @@ func (c *collector) noticed(key store.Key, object *unstructured.Unstructured) {
 		}
 		c.children[owner.UID][key] = struct{}{}
 	}
-	c.demand(key)
+	if _, known := c.begun[key]; !known && object.GetDeletionTimestamp() != nil {
+		c.begun[key] = time.Now()
+	}
+	c.demandAfter(key, c.wait(key, object))
+}
+
+// wait is how long an object that is being deleted is left alone.
+func (c *collector) wait(key store.Key, object *unstructured.Unstructured) time.Duration {
+	begun, deleting := c.begun[key]
+	switch {
+	case deleting && key.Resource == namespaces:
+		return time.Until(begun.Add(namespaceGrace))
+	case deleting && key.Resource == pods:
+		return time.Until(begun.Add(time.Duration(grace(object)) * time.Second))
+	}
+	return 0
+}
+
+// early reports whether it is too early to look at an object; the collector looks again when it is not.
+func (c *collector) early(key store.Key, object *unstructured.Unstructured) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wait(key, object) > 0
 }
 
 // gone is told of each deletion.
@@ -59,12 +87,17 @@ func (c *collector) gone(key store.Key, last *unstructured.Unstructured) {
 		c.demand(child)
 	}
 	delete(c.children, last.GetUID())
+	delete(c.later, key)
+	delete(c.begun, key)
 	for _, owner := range last.GetOwnerReferences() {
 		c.drop(owner.UID, key)
 		c.demandOwner(owner, key)
 	}
-	if key.Namespace != "" {
+	if furniture(key) {
 		c.demand(store.Key{Resource: namespaces, Name: key.Namespace})
+	}
+	for _, claim := range claimsOf(key, last) {
+		c.demand(claim)
 	}
 	c.demand(store.Key{Resource: definitions, Name: key.Resource})
 }
@@ -94,6 +127,20 @@ func ownerKey(k *kind.Kind, owner metav1.OwnerReference, namespace string) store
 
 func (c *collector) demand(key store.Key) {
 	c.due[key] = struct{}{}
+	c.signal()
+}
+
+// demandAfter looks at an object again after a while.
+func (c *collector) demandAfter(key store.Key, delay time.Duration) {
+	if delay <= 0 {
+		c.demand(key)
+		return
+	}
+	c.later[key] = time.Now().Add(delay)
+	c.signal()
+}
+
+func (c *collector) signal() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -101,20 +148,39 @@ func (c *collector) demand(key store.Key) {
 }
 
 func (c *collector) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-timer.C:
 		case <-c.wake:
 		}
-		c.mu.Lock()
-		due := c.due
-		c.due = map[store.Key]struct{}{}
-		c.mu.Unlock()
-		for _, key := range slices.SortedFunc(maps.Keys(due), compareKeys) {
+		due, next := c.take(time.Now())
+		timer.Reset(next)
+		for _, key := range due {
 			c.look(key)
 		}
 	}
+}
+
+// take returns what is due now, and how long the collector may sleep.
+func (c *collector) take(now time.Time) (due []store.Key, next time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next = time.Hour
+	for key, at := range c.later {
+		if left := at.Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		delete(c.later, key)
+		c.due[key] = struct{}{}
+	}
+	due = slices.SortedFunc(maps.Keys(c.due), compareKeys)
+	c.due = map[store.Key]struct{}{}
+	return due, next
 }
 
 // look does what is due for one object.
@@ -122,12 +188,15 @@ func (c *collector) look(key store.Key) {
 	_ = c.server.store.Do(func(tx *store.Tx) error { // What cannot be done now is looked at again with the next change.
 		object := tx.Get(key)
 		k := c.server.kinds.ofResource(key.Resource)
-		if object == nil || k == nil {
+		if object == nil || k == nil || c.early(key, object) {
 			return nil
 		}
 		w := &write{server: c.server, tx: tx, kind: k, manager: "kube-controller-manager"}
 		if object.GetDeletionTimestamp() != nil {
 			return c.finish(w, key, object)
+		}
+		if key.Resource == namespaces {
+			return c.server.furnish(tx, key.Name)
 		}
 		return c.collect(w, key, object)
 	})
@@ -197,9 +266,16 @@ func (c *collector) childrenOf(uid types.UID) []store.Key {
 func (c *collector) finish(w *write, key store.Key, object *unstructured.Unstructured) error {
 	switch {
 	case key.Resource == namespaces:
-		return c.empty(w, key, func(child store.Key) bool { return child.Namespace == key.Name }, "")
+		return c.emptyNamespace(w, key)
+	case key.Resource == claims && slices.Contains(object.GetFinalizers(), claimFinalizer):
+		return c.release(w, key)
+	case key.Resource == pods && grace(object) > 0:
+		return w.stop(key)
 	case key.Resource == definitions && slices.Contains(object.GetFinalizers(), apiextensionsv1.CustomResourceCleanupFinalizer):
-		return c.empty(w, key, func(child store.Key) bool { return child.Resource == key.Name }, apiextensionsv1.CustomResourceCleanupFinalizer)
+		if len(c.empty(w, func(child store.Key) bool { return child.Resource == key.Name })) > 0 {
+			return nil
+		}
+		return c.unblock(w, key, apiextensionsv1.CustomResourceCleanupFinalizer)
 	case slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents):
 		return c.orphan(w, key, object)
 	case slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents):

@@ -31,9 +31,9 @@ func (c *collector) unblock(w *write, key store.Key, finalizer string) error {
 	return c.server.written(w.tx, key, changed, object)
 }
 
-// empty deletes what is in a namespace, or what is of a kind; when nothing is left, the namespace or definition goes.
-func (c *collector) empty(w *write, key store.Key, within func(store.Key) bool, finalizer string) error {
-	left := false
+// empty deletes what is in a namespace, or what is of a kind, and returns what is left.
+func (c *collector) empty(w *write, within func(store.Key) bool) []*unstructured.Unstructured {
+	var left []*unstructured.Unstructured
 	for _, resource := range w.tx.Resources() {
 		k := c.server.kinds.ofResource(resource)
 		if k == nil {
@@ -43,14 +43,11 @@ func (c *collector) empty(w *write, key store.Key, within func(store.Key) bool, 
 		for _, object := range w.tx.List(resource, "") {
 			child := store.Key{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
 			if within(child) && !deleting.goes(child, object) {
-				left = true
+				left = append(left, w.tx.Get(child))
 			}
 		}
 	}
-	if left {
-		return nil
-	}
-	return c.unblock(w, key, finalizer)
+	return left
 }
 
 // goes deletes an object that is not being deleted yet, and tells whether it is gone at once.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -99,16 +100,20 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 	if len(finalizers) == 0 {
 		object.SetFinalizers(nil)
 	}
-	grace := gracePeriod(key, object, options)
-	if len(finalizers) == 0 && key.Resource != namespaces && grace == 0 {
+	seconds := gracePeriod(key, object, options)
+	w.markDeleting(key, object, seconds)
+	if len(finalizers) == 0 && key.Resource != namespaces && seconds == 0 {
 		if w.dryRun {
 			return view(w.kind, object), true, nil
 		}
 		last := w.tx.Delete(key)
+		if key.Resource == pods {
+			last.SetDeletionTimestamp(object.GetDeletionTimestamp())
+			last.SetDeletionGracePeriodSeconds(&seconds)
+		}
 		return view(w.kind, last), true, w.server.deleted(w.tx, key, last)
 	}
-	w.markDeleting(key, object, grace)
-	if w.dryRun || slices.Equal(finalizers, stored.GetFinalizers()) && stored.GetDeletionTimestamp() != nil {
+	if w.dryRun || reflect.DeepEqual(object.Object, stored.Object) {
 		return view(w.kind, object), false, nil
 	}
 	w.tx.Put(key, object)
@@ -160,19 +165,27 @@ func finalizersFor(object *unstructured.Unstructured, options *metav1.DeleteOpti
 	return kept
 }
 
-// markDeleting marks an object as being deleted.
-func (w *write) markDeleting(key store.Key, object *unstructured.Unstructured, grace int64) {
-	if object.GetDeletionTimestamp() == nil {
-		if object.GetGeneration() > 0 {
-			object.SetGeneration(object.GetGeneration() + 1)
-		}
-		now := metav1.NewTime(w.server.now().Add(time.Duration(grace) * time.Second))
-		object.SetDeletionTimestamp(&now)
-		terminating(key, object)
+// markDeleting marks an object as being deleted, after so many seconds of grace. A later deletion can shorten them.
+func (w *write) markDeleting(key store.Key, object *unstructured.Unstructured, seconds int64) {
+	since := object.GetDeletionTimestamp()
+	requested := w.server.now().Time
+	if since != nil {
+		requested = since.Add(-time.Duration(grace(object)) * time.Second)
+	}
+	if since == nil || seconds != grace(object) {
+		at := metav1.NewTime(requested.Add(time.Duration(seconds) * time.Second))
+		object.SetDeletionTimestamp(&at)
 	}
 	if key.Resource != namespaces {
-		object.SetDeletionGracePeriodSeconds(&grace)
+		object.SetDeletionGracePeriodSeconds(&seconds)
 	}
+	if since != nil {
+		return
+	}
+	if object.GetGeneration() > 0 {
+		object.SetGeneration(object.GetGeneration() + 1)
+	}
+	terminating(key, object)
 }
 
 // gracePeriod returns how many seconds a pod that runs on a node exists after its deletion was requested. Everything else has none.
@@ -180,15 +193,17 @@ func gracePeriod(key store.Key, object *unstructured.Unstructured, options *meta
 	node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName")
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
-	switch running := object.GetDeletionGracePeriodSeconds(); {
-	case key.Resource != pods || node == "" || ended:
+	if key.Resource != pods || node == "" || ended {
 		return 0
-	case options.GracePeriodSeconds != nil:
-		return *options.GracePeriodSeconds
-	case running != nil:
-		return *running
 	}
 	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "terminationGracePeriodSeconds")
+	running := object.GetDeletionGracePeriodSeconds()
+	if running != nil {
+		seconds = *running
+	}
+	if asked := options.GracePeriodSeconds; asked != nil && (running == nil || *asked < seconds) {
+		return *asked
+	}
 	return seconds
 }
 

@@ -11,6 +11,6 @@
 // SeverWatches and ExpireWatches disturb what is open.
 //
 // What a real cluster has and this one has not: authentication and authorization, admission, conversion by webhook,
-// protobuf, tables, and every controller but the garbage collector and those of namespaces and
-// definitions. Pods do not run and are deleted at once; claims are not protected from deletion.
+// protobuf, tables, and every controller but the garbage collector and those of namespaces, claims and
+// definitions. Pods do not run. One that is on a node ends when its grace period does.
 package apiserver

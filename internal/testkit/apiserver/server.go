@@ -26,6 +26,8 @@ type Server struct {
 	kinds    *registry
 	bookmark time.Duration
 	history  int
+	// furnished tells that namespaces get what a controller manager creates in them.
+	furnished bool
 	// clock is what objects are stamped with; nil is the clock of the process.
 	clock func() time.Time
 	// definitions are what is served from the start; definitions made later are compiled with them.

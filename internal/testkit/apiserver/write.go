@@ -154,8 +154,7 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 		return nil, false, err
 	}
 	keepTimestamps(object, live)
-	grace := live.GetDeletionGracePeriodSeconds()
-	if done := live.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0); done {
+	if live.GetDeletionTimestamp() != nil && grace(live) == 0 && !held(key, object) {
 		if w.dryRun {
 			return object, false, nil
 		}
@@ -172,6 +171,15 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 	kept = kept.DeepCopy()
 	w.tx.Put(key, kept)
 	return view(w.kind, kept), false, w.server.written(w.tx, key, kept, stored)
+}
+
+// held reports whether an object that is being deleted has finalizers left.
+func held(key store.Key, object *unstructured.Unstructured) bool {
+	if key.Resource == namespaces {
+		own, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "finalizers")
+		return len(own)+len(object.GetFinalizers()) > 0
+	}
+	return len(object.GetFinalizers()) > 0
 }
 
 func (w *write) updateMissing(c change) (*unstructured.Unstructured, bool, error) {

@@ -43,13 +43,13 @@ func coreKinds() []behaviour {
 func coreMore() []behaviour {
 	return []behaviour{
 		{"core: a claim for a volume begins as pending", func(w *world) {
-			made := w.claims().post(w.claim("a", "1Gi")).is(http.StatusCreated)
+			made := w.claims().post(w.claim()).is(http.StatusCreated)
 			w.want(made, "spec.volumeMode", "Filesystem")
 			w.want(made, "status.phase", "Pending")
 			w.want(made, "spec.resources.requests.storage", "1Gi")
 		}},
 		{"core: a claim for a volume cannot be changed", func(w *world) {
-			w.claims().post(w.claim("a", "1Gi")).ok()
+			w.claims().post(w.claim()).ok()
 			w.claims().merge("a", object{"spec": object{"accessModes": []string{"ReadWriteMany"}}}).refused(http.StatusUnprocessableEntity, "Invalid",
 				"spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")
 		}},
@@ -68,7 +68,7 @@ func coreMore() []behaviour {
 			}
 		}},
 		{"core: the status of a built-in kind through its subresource", func(w *world) {
-			w.claims().post(w.claim("a", "1Gi")).ok()
+			w.claims().post(w.claim()).ok()
 			changed := w.claims().merge("a/status", object{"status": object{"phase": "Lost"}}).ok()
 			w.want(changed, "status.phase", "Lost")
 			w.want(w.claims().merge("a", object{"status": object{"phase": "Bound"}}).ok(), "status.phase", "Lost")
@@ -78,10 +78,10 @@ func coreMore() []behaviour {
 
 func (w *world) claims() target { return w.in("v1", "persistentvolumeclaims", "PersistentVolumeClaim") }
 
-// claim is a claim for a volume that nobody provides.
-func (w *world) claim(name, size string) object {
-	return w.claims().new(name, object{
-		"spec.accessModes": []string{"ReadWriteOnce"}, "spec.resources": object{"requests": object{"storage": size}},
+// claim is a claim named a for a volume that nobody provides.
+func (w *world) claim() object {
+	return w.claims().new("a", object{
+		"spec.accessModes": []string{"ReadWriteOnce"}, "spec.resources": object{"requests": object{"storage": "1Gi"}},
 		"spec.storageClassName": "nobody",
 	})
 }

@@ -11,7 +11,7 @@ import (
 func TestContract(t *testing.T) {
 	contract.Run(t, func(t *testing.T) contract.Server {
 		t.Helper()
-		server, err := apiserver.New()
+		server, err := apiserver.New(apiserver.WithNamespaceContent())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,10 @@ func spaces() []behaviour {
 		{"namespace: nothing is created in one that is being deleted", func(w *world) {
 			w.widgets().create("a", object{"metadata.finalizers": []string{hold}})
 			w.want(spaces(w).delete(w.namespace).ok(), "status.phase", "Terminating")
-			w.widgets().post(w.widgets().new("b")).refused(http.StatusForbidden, "Forbidden", "because it is being terminated")
+			refused := w.widgets().post(w.widgets().new("b")).refused(http.StatusForbidden, "Forbidden", "because it is being terminated")
+			w.want(refused, "details.causes.0", object{
+				"reason": "NamespaceTerminating", "field": "metadata.namespace", "message": "namespace " + w.namespace + " is being terminated",
+			})
 			w.eventually("its objects are being deleted", func() bool {
 				return w.widgets().get("a").text("metadata.deletionTimestamp") != ""
 			})

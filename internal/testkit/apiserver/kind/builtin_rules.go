@@ -3,6 +3,7 @@ package kind
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
@@ -14,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
+
+// ClaimFinalizer keeps a PersistentVolumeClaim while a pod uses it. Admission adds it to each new claim.
+const ClaimFinalizer = "kubernetes.io/pvc-protection"
 
 // goRules are the rules of a built-in kind, whose form is a Go type.
 type goRules struct {
@@ -115,7 +119,12 @@ func (r *goRules) prepareNew(object *unstructured.Unstructured) {
 		object.SetLabels(defaulted)
 		_ = unstructured.SetNestedStringSlice(object.Object, []string{"kubernetes"}, "spec", "finalizers")
 		_ = unstructured.SetNestedField(object.Object, "Active", "status", "phase")
-	case "PersistentVolumeClaim", "Pod":
+	case "PersistentVolumeClaim":
+		if finalizers := object.GetFinalizers(); !slices.Contains(finalizers, ClaimFinalizer) {
+			object.SetFinalizers(append(finalizers, ClaimFinalizer))
+		}
+		_ = unstructured.SetNestedField(object.Object, "Pending", "status", "phase")
+	case "Pod":
 		_ = unstructured.SetNestedField(object.Object, "Pending", "status", "phase")
 	case "Service":
 		_ = unstructured.SetNestedMap(object.Object, map[string]any{}, "status", "loadBalancer")
