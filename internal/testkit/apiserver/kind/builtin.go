@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
 // builtin describes a built-in kind.
@@ -55,10 +57,10 @@ func (c *Compiler) table() []builtin {
 			version: core, example: &corev1.Namespace{}, names: names("namespaces", "Namespace", "ns"), cluster: true, status: true,
 			name: metavalidation.ValidateNamespaceName, defaults: only(defaultNamespace), selectable: []string{"status.phase"},
 		},
-		{version: core, example: &corev1.ConfigMap{}, names: names("configmaps", "ConfigMap", "cm"), validate: both(validateConfigMap)},
+		{version: core, example: &corev1.ConfigMap{}, names: names("configmaps", "ConfigMap", "cm"), validate: both(validate.ConfigMap)},
 		{
 			version: core, example: &corev1.Secret{}, names: names("secrets", "Secret"), defaults: only(defaultSecret),
-			validate: both(validateSecret), selectable: []string{"type"},
+			validate: both(validate.Secret), selectable: []string{"type"},
 		},
 		{version: core, example: &corev1.ServiceAccount{}, names: names("serviceaccounts", "ServiceAccount", "sa")},
 		{

@@ -11,11 +11,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-const immutable = "field is immutable when `immutable` is set"
 
 // refuse adds a problem if there is one.
 func refuse(when bool, problem *field.Error) field.ErrorList { //nolint:revive // It keeps lists of checks readable.
@@ -23,70 +20,6 @@ func refuse(when bool, problem *field.Error) field.ErrorList { //nolint:revive /
 		return field.ErrorList{problem}
 	}
 	return nil
-}
-
-func validateKeys[V any](data map[string]V, path *field.Path) field.ErrorList {
-	var refused field.ErrorList
-	for key := range data {
-		for _, problem := range validation.IsConfigMapKey(key) {
-			refused = append(refused, field.Invalid(path.Key(key), key, problem))
-		}
-	}
-	return refused
-}
-
-// frozen checks that what is immutable stays so.
-func frozen(was, is *bool, same map[string]bool) field.ErrorList {
-	if was == nil || !*was {
-		return nil
-	}
-	refused := refuse(is == nil || !*is, field.Forbidden(field.NewPath("immutable"), immutable))
-	for _, name := range []string{"data", "binaryData"} {
-		if unchanged, known := same[name]; known && !unchanged {
-			refused = append(refused, field.Forbidden(field.NewPath(name), immutable))
-		}
-	}
-	return refused
-}
-
-// validateSize checks that the values are not longer than a ConfigMap or Secret may be.
-func validateSize(path *field.Path, values ...int) field.ErrorList {
-	size := 0
-	for _, value := range values {
-		size += value
-	}
-	return refuse(size > corev1.MaxSecretSize, field.TooLong(path, "", corev1.MaxSecretSize))
-}
-
-func lengths[V string | []byte](data map[string]V) []int {
-	var found []int
-	for _, value := range data {
-		found = append(found, len(value))
-	}
-	return found
-}
-
-func validateConfigMap(object, old *corev1.ConfigMap) field.ErrorList {
-	refused := append(validateKeys(object.Data, field.NewPath("data")), validateKeys(object.BinaryData, field.NewPath("binaryData"))...)
-	refused = append(refused, validateSize(field.NewPath(""), append(lengths(object.Data), lengths(object.BinaryData)...)...)...)
-	if old == nil {
-		return refused
-	}
-	return append(refused, frozen(old.Immutable, object.Immutable, map[string]bool{
-		"data":       equality.Semantic.DeepEqual(old.Data, object.Data),
-		"binaryData": equality.Semantic.DeepEqual(old.BinaryData, object.BinaryData),
-	})...)
-}
-
-func validateSecret(object, old *corev1.Secret) field.ErrorList {
-	refused := append(validateKeys(object.Data, field.NewPath("data")), validateSize(field.NewPath("data"), lengths(object.Data)...)...)
-	if old == nil {
-		return refused
-	}
-	refused = append(refused, metavalidation.ValidateImmutableField(object.Type, old.Type, field.NewPath("type"))...)
-	return append(refused, frozen(old.Immutable, object.Immutable, map[string]bool{
-		"data": equality.Semantic.DeepEqual(old.Data, object.Data),
-	})...)
 }
 
 func validateClaim(object, old *corev1.PersistentVolumeClaim) field.ErrorList {
