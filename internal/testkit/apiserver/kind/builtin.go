@@ -65,15 +65,15 @@ func (c *Compiler) table() []builtin {
 		{version: core, example: &corev1.ServiceAccount{}, names: names("serviceaccounts", "ServiceAccount", "sa")},
 		{
 			version: core, example: &corev1.PersistentVolumeClaim{}, names: names("persistentvolumeclaims", "PersistentVolumeClaim", "pvc"),
-			status: true, defaults: only(defaultClaim), validate: both(validateClaim),
+			status: true, defaults: only(defaultClaim), validate: both(validate.Claim),
 		},
 		{
 			version: core, example: &corev1.Pod{}, names: inAll(names("pods", "Pod", "po")), status: true, generation: true,
-			defaults: only(defaultPod), validate: both(validatePod), selectable: []string{"spec.nodeName", "status.phase"},
+			defaults: only(defaultPod), validate: both(validate.Pod), selectable: []string{"spec.nodeName", "status.phase"},
 		},
 		{
 			version: core, example: &corev1.Service{}, names: inAll(names("services", "Service", "svc")), status: true, putCreates: true,
-			name: metavalidation.NameIsDNS1035Label, defaults: only(defaultService), validate: both(validateService),
+			name: metavalidation.NameIsDNS1035Label, defaults: only(defaultService), validate: both(validate.Service),
 		},
 		{
 			version: core, example: &corev1.Event{}, names: names("events", "Event", "ev"), putCreates: true,
@@ -89,11 +89,11 @@ func (c *Compiler) table() []builtin {
 		},
 		{
 			version: apps, example: &appsv1.Deployment{}, names: inAll(names("deployments", "Deployment", "deploy")), status: true,
-			generation: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validateDeployment),
+			generation: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment),
 		},
 		{
 			version: apps, example: &appsv1.StatefulSet{}, names: inAll(names("statefulsets", "StatefulSet", "sts")), status: true,
-			generation: true, defaults: only(defaultStatefulSet), validate: both(validateStatefulSet),
+			generation: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet),
 		},
 		c.definitionKind(),
 	}

@@ -82,6 +82,9 @@ func (r *goRules) Prepare(object, old *unstructured.Unstructured, subresource st
 		keepStatus(object, old)
 		r.keepStored(object)
 	}
+	if r.kind.Kind == "Service" {
+		allocate(object, old)
+	}
 	if r.generation && !equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
@@ -128,6 +131,7 @@ func (r *goRules) prepareNew(object *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(object.Object, "Pending", "status", "phase")
 	case "Service":
 		_ = unstructured.SetNestedMap(object.Object, map[string]any{}, "status", "loadBalancer")
+		allocate(object, nil)
 	case "Deployment":
 		object.Object["status"] = map[string]any{}
 	case "StatefulSet":
@@ -159,24 +163,26 @@ type validator func(object, old *unstructured.Unstructured) field.ErrorList
 
 // both makes a validator of a function over the Go type; old is nil for a new object.
 func both[T any](check func(object, old *T) field.ErrorList) validator {
-	decode := func(from *unstructured.Unstructured) (*T, error) {
-		into := new(T)
-		return into, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into)
-	}
 	return func(object, old *unstructured.Unstructured) field.ErrorList {
-		typed, err := decode(object)
+		typed, err := decodeAs[T](object)
 		if err != nil {
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 		if old == nil {
 			return check(typed, nil)
 		}
-		before, err := decode(old)
+		before, err := decodeAs[T](old)
 		if err != nil {
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 		return check(typed, before)
 	}
+}
+
+// decodeAs makes the Go value of an object.
+func decodeAs[T any](from *unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	return into, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into)
 }
 
 // only makes a function that sets defaults of one over the Go type.

@@ -1,8 +1,6 @@
 package kind
 
 import (
-	"fmt"
-	"hash/fnv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -134,18 +132,17 @@ func defaultService(s *corev1.Service) {
 		return
 	}
 	point(&s.Spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
-	point(&s.Spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
-	if len(s.Spec.IPFamilies) == 0 {
-		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		point(&s.Spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		point(&s.Spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		point(&s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
 	}
-	if s.Spec.ClusterIP == "" && s.Name != "" {
-		sum := fnv.New32a()
-		_, _ = sum.Write([]byte(s.Namespace + "/" + s.Name))
-		number := sum.Sum32()
-		s.Spec.ClusterIP = fmt.Sprintf("10.96.%d.%d", number>>8&0xff, number&0xff)
-	}
-	if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP != "" {
-		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+	switch s.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer:
+		point(&s.Spec.AllocateLoadBalancerNodePorts, true)
+		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	case corev1.ServiceTypeNodePort:
+		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 }
 

@@ -1,0 +1,101 @@
+package kind
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
+)
+
+// allocate gives a Service what the server chooses: addresses and ports of nodes. No field manager owns them. An update
+// that leaves them out keeps them.
+func allocate(object, old *unstructured.Unstructured) {
+	service, err := decodeAs[corev1.Service](object)
+	if err != nil {
+		return // Validate reports it.
+	}
+	before := &corev1.Service{}
+	if old != nil {
+		if before, err = decodeAs[corev1.Service](old); err != nil {
+			return
+		}
+	}
+	name := object.GetNamespace() + "/" + object.GetName()
+	allocateAddresses(&service.Spec, &before.Spec, name)
+	allocatePorts(&service.Spec, &before.Spec, name)
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&service.Spec)
+	if err != nil {
+		return
+	}
+	object.Object = maps.Clone(object.Object)
+	object.Object["spec"] = spec
+}
+
+func allocateAddresses(spec, old *corev1.ServiceSpec, name string) {
+	if spec.Type == corev1.ServiceTypeExternalName {
+		if old.Type != spec.Type && spec.ClusterIP == old.ClusterIP {
+			spec.ClusterIP, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy = "", nil, nil, nil
+		}
+		return
+	}
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 && len(old.ClusterIPs) == 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
+	}
+	set(&spec.ClusterIP, old.ClusterIP)
+	number := hashed(name)
+	set(&spec.ClusterIP, fmt.Sprintf("10.96.%d.%d", number>>8&0xff, number&0xff))
+	if len(spec.ClusterIPs) == 0 {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	families, policy := []corev1.IPFamily{corev1.IPv4Protocol}, corev1.IPFamilyPolicySingleStack
+	if old.IPFamilyPolicy != nil {
+		families, policy = old.IPFamilies, *old.IPFamilyPolicy
+	} else if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
+		families, policy = append(families, corev1.IPv6Protocol), corev1.IPFamilyPolicyRequireDualStack
+	}
+	point(&spec.IPFamilyPolicy, policy)
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = families
+	}
+}
+
+func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
+	wanted := spec.Type == corev1.ServiceTypeNodePort ||
+		spec.Type == corev1.ServiceTypeLoadBalancer && (spec.AllocateLoadBalancerNodePorts == nil || *spec.AllocateLoadBalancerNodePorts)
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		var was int32
+		for _, other := range old.Ports {
+			if other.Port == port.Port && other.Protocol == port.Protocol {
+				was = other.NodePort
+			}
+		}
+		switch {
+		case wanted:
+			set(&port.NodePort, was)
+			set(&port.NodePort, portOf(fmt.Sprint(name, port.Protocol, port.Port)))
+		case spec.Type == corev1.ServiceTypeClusterIP && old.Type != spec.Type && port.NodePort == was:
+			port.NodePort = 0
+		}
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		set(&spec.HealthCheckNodePort, old.HealthCheckNodePort)
+		set(&spec.HealthCheckNodePort, portOf(name))
+	}
+}
+
+// portOf chooses a port of nodes. Two Services rarely get the same one.
+func portOf(name string) int32 {
+	return validate.FirstNodePort + int32(hashed(name)%(validate.LastNodePort-validate.FirstNodePort+1)) //nolint:gosec // It is small.
+}
+
+func hashed(name string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name))
+	return sum.Sum32()
+}
