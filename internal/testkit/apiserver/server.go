@@ -28,6 +28,8 @@ type Server struct {
 	history  int
 	// furnished tells that namespaces get what a controller manager creates in them.
 	furnished bool
+	// unchecked are the paths of fields that are accepted without being checked.
+	unchecked []string
 	// clock is what objects are stamped with; nil is the clock of the process.
 	clock func() time.Time
 	// definitions are what is served from the start; definitions made later are compiled with them.
@@ -91,6 +93,9 @@ func New(options ...Option) (*Server, error) {
 	builtins, err := s.definitions.compiler.Builtins()
 	if err != nil {
 		return nil, err
+	}
+	if err := s.knowUnchecked(builtins); err != nil {
+		return nil, fmt.Errorf("start the API server: %w", err)
 	}
 	s.kinds.add(builtins)
 	s.store = store.New(s.history)

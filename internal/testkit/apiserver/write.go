@@ -79,6 +79,9 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 	if len(refused) > 0 {
 		return nil, apierrors.NewInvalid(w.kind.GroupKind(), object.GetName(), refused)
 	}
+	if err := w.checked(object); err != nil {
+		return nil, err
+	}
 	if object.GetResourceVersion() != "" {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
@@ -249,7 +252,7 @@ func (w *write) settle(object, live *unstructured.Unstructured) error {
 	if len(refused) > 0 {
 		return apierrors.NewInvalid(w.kind.GroupKind(), object.GetName(), refused)
 	}
-	return nil
+	return w.checked(object)
 }
 
 // keepTimestamps makes a write that changes nothing but the times of managed fields one that changes nothing.

@@ -72,7 +72,7 @@ func behaviours() []behaviour {
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingElsewhere(), applyingConflicts(), managing(),
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), paging(), pagingMore(), sizing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
-		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(), spacesMore(), stopping(), claiming(), secretTypes(), servicePorts(), serviceAddresses(),
+		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(), spacesMore(), stopping(), claiming(), secretTypes(), servicePorts(), serviceAddresses(), serviceNodePorts(), refusingUnchecked(),
 		podTemplates(), workloadSpecs(),
 	)
 }

@@ -54,10 +54,22 @@ func serviceAddresses() []behaviour {
 			w.services().invalid(w.service(object{"spec.clusterIP": "192.0.2.1"}),
 				"spec.clusterIPs: Invalid value", "failed to allocate IP 192.0.2.1: the provided network does not match the current range")
 		}},
+		{"service: a second family of addresses is 422", func(w *world) {
+			w.services().invalid(w.service(object{"spec.ipFamilyPolicy": "RequireDualStack"}), "spec.ipFamilyPolicy: Invalid value", "not configured for dual-stack")
+			w.services().invalid(w.service(object{"spec.ipFamilies": []string{"IPv6"}}), "spec.ipFamilies[0]: Invalid value", "not configured on this cluster")
+			made := w.services().create("a", object{"spec.clusterIP": "None", "spec.ports": []object{{"port": 80}}})
+			w.want(made, "spec.ipFamilyPolicy", "RequireDualStack")
+			w.want(made, "spec.ipFamilies", []string{"IPv4", "IPv6"})
+		}},
 		{"service: ClientIP affinity has a timeout", func(w *world) {
 			made := w.services().post(w.service(object{"spec.sessionAffinity": "ClientIP"})).is(http.StatusCreated)
 			w.want(made, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", 10800)
 		}},
+	}
+}
+
+func serviceNodePorts() []behaviour {
+	return []behaviour{
 		{"service: a NodePort Service gets ports of nodes and keeps them", func(w *world) {
 			made := w.services().post(w.service(object{"spec.type": "NodePort"})).is(http.StatusCreated)
 			port, _ := made.at("spec.ports.0.nodePort").(int64)

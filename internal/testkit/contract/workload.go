@@ -14,27 +14,40 @@ func containerWith(fields object) object {
 	return object{"spec.template.spec.containers": []object{one}}
 }
 
-// podTemplates are cases of templates that are refused, with what the refusal says.
-func podTemplates() []behaviour {
+// badTemplate is a template that is refused, with what the refusal says.
+type badTemplate struct {
+	name  string
+	spec  object
+	texts []string
+}
+
+func badTemplates() []badTemplate {
 	in := "spec.template.spec."
-	cases := []struct {
-		name  string
-		spec  object
-		texts []string
-	}{
-		{"a mount of an unknown volume", containerWith(object{"volumeMounts": []object{{"name": "data", "mountPath": "/data"}}}),
-			[]string{in + `containers[0].volumeMounts[0].name: Not found: "data"`}},
+	return []badTemplate{
+		{
+			"a mount of an unknown volume", containerWith(object{"volumeMounts": []object{{"name": "data", "mountPath": "/data"}}}),
+			[]string{in + `containers[0].volumeMounts[0].name: Not found: "data"`},
+		},
 		{"a bad name of a container", containerWith(object{"name": "Main_1"}), []string{in + `containers[0].name: Invalid value: "Main_1"`}},
 		{"a container without an image", containerWith(object{"image": nil}), []string{in + "containers[0].image: Required value"}},
-		{"two containers of one name", object{in + "containers": []object{{"name": "a", "image": "a"}, {"name": "a", "image": "a"}}},
-			[]string{in + `containers[1].name: Duplicate value: "a"`}},
+		{
+			"two containers of one name",
+			object{in + "containers": []object{{"name": "a", "image": "a"}, {"name": "a", "image": "a"}}},
+			[]string{in + `containers[1].name: Duplicate value: "a"`},
+		},
 		{"no container", object{in + "containers": []object{}}, []string{in + "containers: Required value"}},
-		{"a request over the limit", containerWith(object{"resources": object{"requests": object{"cpu": "2"}, "limits": object{"cpu": "1"}}}),
-			[]string{in + `containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`}},
-		{"a negative request", containerWith(object{"resources": object{"requests": object{"memory": "-1"}}}),
-			[]string{in + `containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0`}},
-		{"an unknown resource", containerWith(object{"resources": object{"limits": object{"disk": "1"}}}),
-			[]string{in + `containers[0].resources.limits[disk]: Invalid value: "disk"`}},
+		{
+			"a request over the limit", containerWith(object{"resources": object{"requests": object{"cpu": "2"}, "limits": object{"cpu": "1"}}}),
+			[]string{in + `containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`},
+		},
+		{
+			"a negative request", containerWith(object{"resources": object{"requests": object{"memory": "-1"}}}),
+			[]string{in + `containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0`},
+		},
+		{
+			"an unknown resource", containerWith(object{"resources": object{"limits": object{"disk": "1"}}}),
+			[]string{in + `containers[0].resources.limits[disk]: Invalid value: "disk"`},
+		},
 		{"a bad name of a variable", containerWith(object{"env": []object{{"name": "a=b", "value": "c"}}}), []string{in + `containers[0].env[0].name: Invalid value: "a=b"`}},
 		{"a variable with a value and a source", containerWith(object{"env": []object{
 			{"name": "A", "value": "c", "valueFrom": object{"secretKeyRef": object{"name": "s", "key": "k"}}},
@@ -45,18 +58,27 @@ func podTemplates() []behaviour {
 		{"a probe without a handler", containerWith(object{"livenessProbe": object{"periodSeconds": 5}}), []string{in + "containers[0].livenessProbe: Required value: must specify a handler type"}},
 		{"a probe of port 0", containerWith(object{"readinessProbe": object{"httpGet": object{"port": 0}}}), []string{in + "containers[0].readinessProbe.httpGet.port: Invalid value: 0"}},
 		{"a user below 0", containerWith(object{"securityContext": object{"runAsUser": -1}}), []string{in + "containers[0].securityContext.runAsUser: Invalid value: -1"}},
-		{"a volume of two sources", object{in + "volumes": []object{{"name": "a", "secret": object{"secretName": "a"}, "configMap": object{"name": "a"}}}},
-			[]string{in + "volumes[0].configMap: Forbidden: may not specify more than 1 volume type"}},
+		{
+			"a volume of two sources",
+			object{in + "volumes": []object{{"name": "a", "secret": object{"secretName": "a"}, "configMap": object{"name": "a"}}}},
+			[]string{in + "volumes[0].configMap: Forbidden: may not specify more than 1 volume type"},
+		},
 		{"two volumes of one name", object{in + "volumes": []object{{"name": "a"}, {"name": "a"}}}, []string{in + `volumes[1].name: Duplicate value: "a"`}},
-		{"a volume of no claim", object{in + "volumes": []object{{"name": "a", "persistentVolumeClaim": object{}}}},
-			[]string{in + "volumes[0].persistentVolumeClaim.claimName: Required value"}},
+		{
+			"a volume of no claim",
+			object{in + "volumes": []object{{"name": "a", "persistentVolumeClaim": object{}}}},
+			[]string{in + "volumes[0].persistentVolumeClaim.claimName: Required value"},
+		},
 		{"a bad node selector", object{in + "nodeSelector": object{"a": "b c"}}, []string{in + "nodeSelector: Invalid value"}},
 		{"a bad DNS policy", object{in + "dnsPolicy": "Some"}, []string{in + `dnsPolicy: Unsupported value: "Some"`}},
 		{"a restart policy of Never", object{in + "restartPolicy": "Never"}, []string{in + `restartPolicy: Unsupported value: "Never"`}},
 		{"a deadline of pods", object{in + "activeDeadlineSeconds": 5}, []string{in + "activeDeadlineSeconds: Forbidden"}},
 	}
+}
+
+func podTemplates() []behaviour {
 	var behaviours []behaviour
-	for _, c := range cases {
+	for _, c := range badTemplates() {
 		behaviours = append(behaviours, behaviour{"template: " + c.name + " is 422", func(w *world) {
 			w.deployments().invalid(w.deployments().new("a", workload(), c.spec), c.texts...)
 			w.statefulSets().invalid(w.statefulSets().new("a", workload(), object{"spec.serviceName": "a"}, c.spec), c.texts...)

@@ -91,7 +91,7 @@ func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
 
 // portOf chooses a port of nodes. Two Services rarely get the same one.
 func portOf(name string) int32 {
-	return validate.FirstNodePort + int32(hashed(name)%(validate.LastNodePort-validate.FirstNodePort+1)) //nolint:gosec // It is small.
+	return validate.FirstNodePort + int32(hashed(name)%(validate.LastNodePort-validate.FirstNodePort+1))
 }
 
 func hashed(name string) uint32 {

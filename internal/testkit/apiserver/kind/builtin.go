@@ -39,6 +39,8 @@ type builtin struct {
 	name       metavalidation.ValidateNameFunc
 	defaults   func(runtime.Object)
 	validate   validator
+	// checked are the fields that validate checks, if they are not all.
+	checked []string
 }
 
 func names(plural, kind string, more ...string) Names {
@@ -65,15 +67,15 @@ func (c *Compiler) table() []builtin {
 		{version: core, example: &corev1.ServiceAccount{}, names: names("serviceaccounts", "ServiceAccount", "sa")},
 		{
 			version: core, example: &corev1.PersistentVolumeClaim{}, names: names("persistentvolumeclaims", "PersistentVolumeClaim", "pvc"),
-			status: true, defaults: only(defaultClaim), validate: both(validate.Claim),
+			status: true, defaults: only(defaultClaim), validate: both(validate.Claim), checked: validate.ClaimFields(),
 		},
 		{
 			version: core, example: &corev1.Pod{}, names: inAll(names("pods", "Pod", "po")), status: true, generation: true,
-			defaults: only(defaultPod), validate: both(validate.Pod), selectable: []string{"spec.nodeName", "status.phase"},
+			defaults: only(defaultPod), validate: both(validate.Pod), checked: validate.PodFields(), selectable: []string{"spec.nodeName", "status.phase"},
 		},
 		{
 			version: core, example: &corev1.Service{}, names: inAll(names("services", "Service", "svc")), status: true, putCreates: true,
-			name: metavalidation.NameIsDNS1035Label, defaults: only(defaultService), validate: both(validate.Service),
+			name: metavalidation.NameIsDNS1035Label, defaults: only(defaultService), validate: both(validate.Service), checked: validate.ServiceFields(),
 		},
 		{
 			version: core, example: &corev1.Event{}, names: names("events", "Event", "ev"), putCreates: true,
@@ -89,11 +91,11 @@ func (c *Compiler) table() []builtin {
 		},
 		{
 			version: apps, example: &appsv1.Deployment{}, names: inAll(names("deployments", "Deployment", "deploy")), status: true,
-			generation: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment),
+			generation: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment), checked: validate.DeploymentFields(),
 		},
 		{
 			version: apps, example: &appsv1.StatefulSet{}, names: inAll(names("statefulsets", "StatefulSet", "sts")), status: true,
-			generation: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet),
+			generation: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet), checked: validate.StatefulSetFields(),
 		},
 		c.definitionKind(),
 	}
@@ -139,6 +141,10 @@ func (b builtin) kind() *Kind {
 	if hub.Empty() {
 		hub = b.version
 	}
+	var checked validate.Checked
+	if len(b.checked) > 0 {
+		checked = validate.NewChecked(b.checked...)
+	}
 	return &Kind{
 		GroupVersionKind: b.version.WithKind(strings.TrimSuffix(b.names.List, "List")),
 		Names:            b.names,
@@ -147,6 +153,7 @@ func (b builtin) kind() *Kind {
 		CreateOnUpdate:   b.putCreates,
 		Unconditional:    !b.putChecks,
 		Example:          b.example,
+		Checked:          checked,
 		hub:              hub,
 		convert:          convertEvent,
 		selectable:       b.selectable,

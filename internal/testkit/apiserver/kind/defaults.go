@@ -143,6 +143,7 @@ func defaultService(s *corev1.Service) {
 		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	case corev1.ServiceTypeNodePort:
 		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	default:
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
 // Status is the name of the one subresource that is served.
@@ -47,6 +49,8 @@ type Kind struct {
 	Unconditional bool
 	// Example is an empty Go value of a built-in kind; nil for a custom one.
 	Example runtime.Object
+	// Checked are the fields of a built-in kind that are checked; nil if all are.
+	Checked validate.Checked
 	// Schema is what is published of a custom kind; nil for a built-in one.
 	Schema *spec.Schema
 	// Since is the revision at which the schema became this one.

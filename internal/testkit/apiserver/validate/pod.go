@@ -52,6 +52,10 @@ func podSpec(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		optionalName(at.Child("hostname"), spec.Hostname, validation.IsDNS1123Label),
 		optionalName(at.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label),
 	)
+	for i, container := range spec.InitContainers {
+		refused = append(refused, optionalOneOf(at.Child("initContainers").Index(i).Child("restartPolicy"), container.RestartPolicy,
+			corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
+	}
 	if seconds := spec.ActiveDeadlineSeconds; seconds != nil && (*seconds < 1 || *seconds > math.MaxInt32) {
 		refused = append(refused, field.Invalid(at.Child("activeDeadlineSeconds"), *seconds, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}

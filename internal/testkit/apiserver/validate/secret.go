@@ -53,8 +53,9 @@ func content(data *field.Path, object *corev1.Secret) field.ErrorList {
 			when(!has(corev1.TLSCertKey), field.Required(data.Key(corev1.TLSCertKey), "")),
 			when(!has(corev1.TLSPrivateKeyKey), field.Required(data.Key(corev1.TLSPrivateKeyKey), "")),
 		)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // jsonKey checks a key whose value must be a JSON object.

@@ -48,6 +48,7 @@ func Service(object, old *corev1.Service) field.ErrorList {
 		return append(refused, externalName(at, spec)...)
 	}
 	refused = append(refused, clusterIPs(at, spec)...)
+	refused = append(refused, families(at, spec)...)
 	if old != nil && old.Spec.Type == spec.Type && old.Spec.ClusterIP != "" && old.Spec.ClusterIP != spec.ClusterIP {
 		refused = append(refused, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set"))
 	}
@@ -57,6 +58,22 @@ func Service(object, old *corev1.Service) field.ErrorList {
 // nodePorts reports whether a Service has ports on nodes.
 func nodePorts(spec *corev1.ServiceSpec) bool {
 	return spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// families refuses a second family of addresses, which the range of Services has not.
+func families(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
+	refused := optionalOneOf(at.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
+		corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)
+	withoutPods := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && !withoutPods {
+		refused = append(refused, field.Invalid(at.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
+	}
+	for i, family := range spec.IPFamilies {
+		here := at.Child("ipFamilies").Index(i)
+		refused = append(refused, oneOf(here, family, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		refused = append(refused, when(family == corev1.IPv6Protocol && !withoutPods, field.Invalid(here, family, "not configured on this cluster"))...)
+	}
+	return refused
 }
 
 func externalName(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList {

@@ -86,10 +86,6 @@ func optionalAtLeast0[T ~int32 | ~int64](path *field.Path, value *T) field.Error
 	return atLeast0(path, int64(*value))
 }
 
-func above0(path *field.Path, value int64) field.ErrorList {
-	return when(value <= 0, field.Invalid(path, value, greaterThan0))
-}
-
 func portNumber(path *field.Path, port int32) field.ErrorList {
 	return invalid(path, port, validation.IsValidPortNum(int(port))...)
 }
