@@ -32,6 +32,9 @@ func (w *write) admitNew(object *unstructured.Unstructured) error {
 			return err
 		}
 	}
+	if w.kind.Resource() == pods {
+		return w.admitPod(object)
+	}
 	if !w.kind.Custom() {
 		return nil
 	}

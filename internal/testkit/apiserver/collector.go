@@ -243,8 +243,11 @@ const (
 
 func (c *collector) owner(tx *store.Tx, reference metav1.OwnerReference, namespace string) ownerState {
 	k := c.server.kinds.byKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
-	if k == nil || k.Namespaced && namespace == "" {
-		return ownerSolid // Nobody knows.
+	switch {
+	case k == nil && namespace != "" && servedElsewhere(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)):
+		return ownerAbsent
+	case k == nil || k.Namespaced && namespace == "":
+		return ownerSolid // A real collector keeps what it cannot look up.
 	}
 	owner := tx.Get(ownerKey(k, reference, namespace))
 	switch {

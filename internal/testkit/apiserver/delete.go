@@ -92,7 +92,7 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 		return nil, false, apierrors.NewForbidden(corev1.Resource(namespaces), key.Name, errors.New("this namespace may not be deleted"))
 	}
 	object := stored.DeepCopy()
-	finalizers := finalizersFor(object, options)
+	finalizers := w.finalizersFor(object, options)
 	if key.Resource == definitions && object.GetDeletionTimestamp() == nil && !slices.Contains(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		finalizers = append(finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 	}
@@ -139,8 +139,11 @@ func (w *write) preconditions(stored *unstructured.Unstructured, wanted *metav1.
 }
 
 // finalizersFor are the object's finalizers, with those that the propagation asks for.
-func finalizersFor(object *unstructured.Unstructured, options *metav1.DeleteOptions) []string {
+func (w *write) finalizersFor(object *unstructured.Unstructured, options *metav1.DeleteOptions) []string {
 	wanted := ""
+	if w.kind.Orphans {
+		wanted = metav1.FinalizerOrphanDependents
+	}
 	for _, finalizer := range object.GetFinalizers() {
 		if finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents {
 			wanted = finalizer

@@ -128,6 +128,12 @@ func (s *Server) discoverVersion(w http.ResponseWriter, asked schema.GroupVersio
 				Name: k.Plural + "/" + kind.Status, Namespaced: k.Namespaced, Kind: k.Kind, Verbs: statusVerbs(),
 			})
 		}
+		if k.HasScale {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: k.Plural + "/" + kind.Scale, Namespaced: k.Namespaced, Group: scaleKind().Group, Version: scaleKind().Version, Kind: scaleKind().Kind,
+				Verbs: statusVerbs(),
+			})
+		}
 	}
 	respond(w, http.StatusOK, list)
 }
@@ -167,6 +173,12 @@ func (s *Server) aggregateVersion(served schema.GroupVersion) apidiscoveryv2.API
 			resource.Subresources = []apidiscoveryv2.APISubresourceDiscovery{
 				{Subresource: kind.Status, ResponseKind: kindOf, Verbs: statusVerbs()},
 			}
+		}
+		if k.HasScale {
+			resource.Subresources = append(resource.Subresources, apidiscoveryv2.APISubresourceDiscovery{
+				Subresource: kind.Scale, ResponseKind: &metav1.GroupVersionKind{Group: scaleKind().Group, Version: scaleKind().Version, Kind: scaleKind().Kind},
+				Verbs: statusVerbs(),
+			})
 		}
 		described.Resources = append(described.Resources, resource)
 	}

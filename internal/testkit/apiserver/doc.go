@@ -10,7 +10,11 @@
 // A server used in a bubble must be made in that bubble, and closed before it ends. An Interceptor disturbs requests;
 // SeverWatches and ExpireWatches disturb what is open.
 //
-// What a real cluster has and this one has not: authentication and authorization, admission, conversion by webhook,
-// protobuf, tables, and every controller but the garbage collector and those of namespaces, claims and
-// definitions. Pods do not run. One that is on a node ends when its grace period does.
+// What a real cluster has and this one has not: authentication and authorization, admission by webhooks and policies,
+// conversion by webhook, protobuf, tables, and every controller but the garbage collector and those of namespaces, claims
+// and definitions. Pods do not run. One that is on a node ends when its grace period does.
+//
+// Objects of built-in kinds are validated as far as operators usually write them. A field that is not validated here is
+// refused with 501 and the reason NotChecked, unless WithUnchecked allows it. Subresources that only a real server has,
+// such as eviction, are refused with 501 and the reason NotServed. See docs/decisions/0017.
 package apiserver

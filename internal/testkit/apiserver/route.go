@@ -71,7 +71,11 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version sc
 	if len(parts) > 2 {
 		q.subresource = parts[2]
 	}
-	known := q.kind != nil && len(parts) <= 3 && (q.subresource == "" || q.subresource == kind.Status && q.kind.HasStatus)
+	if err := unserved(q.kind, q.subresource); err != nil {
+		refuse(w, err)
+		return
+	}
+	known := q.kind != nil && len(parts) <= 3 && (q.subresource == "" || q.kind.Serves(q.subresource))
 	if !known || q.namespace != "" && !q.kind.Namespaced || q.namespace == "" && q.kind.Namespaced && q.name != "" {
 		refuse(w, errNoPath())
 		return
@@ -88,6 +92,8 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version sc
 // dispatch does what the method asks for.
 func (s *Server) dispatch(w http.ResponseWriter, q *request) error {
 	switch {
+	case q.subresource == kind.Scale:
+		return s.scale(w, q)
 	case q.name == "" && isWatch(q.Request):
 		return s.watch(w, q)
 	case q.name == "" && q.Method == http.MethodGet:

@@ -73,6 +73,7 @@ func behaviours() []behaviour {
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), paging(), pagingMore(), sizing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(), spacesMore(), stopping(), claiming(), secretTypes(), servicePorts(), serviceAddresses(), serviceNodePorts(), refusingUnchecked(),
+		jobs(), scaling(), accessRules(), clusterObjects(), admittingPods(), ownedByUnknown(),
 		podTemplates(), workloadSpecs(),
 	)
 }

@@ -3,6 +3,7 @@ package contract
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,7 +100,10 @@ type target struct {
 }
 
 func (w *world) in(version, plural, kind string) target {
-	cluster := plural == "namespaces" || plural == "gadgets" || plural == "customresourcedefinitions"
+	cluster := slices.Contains([]string{
+		"namespaces", "gadgets", "customresourcedefinitions", "nodes", "persistentvolumes", "storageclasses", "priorityclasses",
+		"clusterroles", "clusterrolebindings",
+	}, plural)
 	return target{w: w, version: version, plural: plural, kind: kind, cluster: cluster}
 }
 

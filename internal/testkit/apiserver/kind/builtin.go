@@ -2,6 +2,7 @@ package kind
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,10 +29,13 @@ type builtin struct {
 	names   Names
 	cluster bool
 	status  bool
+	scale   bool
 	// generation tells that changes of the spec are counted.
 	generation bool
 	// putCreates and putChecks differ from most kinds: a PUT creates, a PUT must name the version it replaces.
 	putCreates, putChecks bool
+	// orphans tells that what an object owns stays when it is deleted, unless the deletion says otherwise.
+	orphans bool
 	// keepLabels tells that writes of the status do not change labels.
 	keepLabels bool
 	hub        schema.GroupVersion
@@ -52,7 +56,12 @@ func inAll(n Names) Names {
 	return n
 }
 
+// table lists the built-in kinds that are served.
 func (c *Compiler) table() []builtin {
+	return slices.Concat(coreKinds(), jobKinds(), accessKinds(), clusterKinds(), []builtin{c.definitionKind()})
+}
+
+func coreKinds() []builtin {
 	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
 	return []builtin{
 		{
@@ -91,13 +100,12 @@ func (c *Compiler) table() []builtin {
 		},
 		{
 			version: apps, example: &appsv1.Deployment{}, names: inAll(names("deployments", "Deployment", "deploy")), status: true,
-			generation: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment), checked: validate.DeploymentFields(),
+			generation: true, scale: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment), checked: validate.DeploymentFields(),
 		},
 		{
 			version: apps, example: &appsv1.StatefulSet{}, names: inAll(names("statefulsets", "StatefulSet", "sts")), status: true,
-			generation: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet), checked: validate.StatefulSetFields(),
+			generation: true, scale: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet), checked: validate.StatefulSetFields(),
 		},
-		c.definitionKind(),
 	}
 }
 
@@ -150,10 +158,12 @@ func (b builtin) kind() *Kind {
 		Names:            b.names,
 		Namespaced:       !b.cluster,
 		HasStatus:        b.status,
+		HasScale:         b.scale,
 		CreateOnUpdate:   b.putCreates,
 		Unconditional:    !b.putChecks,
 		Example:          b.example,
 		Checked:          checked,
+		Orphans:          b.orphans,
 		hub:              hub,
 		convert:          convertEvent,
 		selectable:       b.selectable,
@@ -166,6 +176,9 @@ func builtinManagers(k *Kind, types managedfields.TypeConverter, use converter) 
 	if k.HasStatus {
 		reset[""] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 		reset[Status] = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+	}
+	if k.HasScale {
+		reset[Scale] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}
 	managers := map[string]*managedfields.FieldManager{}
 	for subresource, fields := range reset {

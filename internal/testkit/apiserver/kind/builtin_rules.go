@@ -82,8 +82,11 @@ func (r *goRules) Prepare(object, old *unstructured.Unstructured, subresource st
 		keepStatus(object, old)
 		r.keepStored(object)
 	}
-	if r.kind.Kind == "Service" {
+	switch r.kind.Kind {
+	case "Service":
 		allocate(object, old)
+	case "Pod":
+		keepPriority(object, old)
 	}
 	if r.generation && !equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) {
 		object.SetGeneration(old.GetGeneration() + 1)
@@ -132,6 +135,17 @@ func (r *goRules) prepareNew(object *unstructured.Unstructured) {
 	case "Service":
 		_ = unstructured.SetNestedMap(object.Object, map[string]any{}, "status", "loadBalancer")
 		allocate(object, nil)
+	case "Job":
+		object.Object["status"] = map[string]any{}
+		selectOwn(object)
+	case "CronJob", "Node":
+		object.Object["status"] = map[string]any{}
+	case "PodDisruptionBudget":
+		object.Object["status"] = map[string]any{"disruptionsAllowed": int64(0), "currentHealthy": int64(0), "desiredHealthy": int64(0), "expectedPods": int64(0)}
+	case "Ingress":
+		object.Object["status"] = map[string]any{"loadBalancer": map[string]any{}}
+	case "PersistentVolume":
+		object.Object["status"] = map[string]any{"phase": "Pending"}
 	case "Deployment":
 		object.Object["status"] = map[string]any{}
 	case "StatefulSet":

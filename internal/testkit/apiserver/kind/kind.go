@@ -16,8 +16,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
-// Status is the name of the one subresource that is served.
-const Status = "status"
+// The subresources that are served.
+const (
+	Status = "status"
+	Scale  = "scale"
+)
 
 // Rules is what differs from kind to kind when an object is written.
 type Rules interface {
@@ -43,12 +46,16 @@ type Kind struct {
 	Namespaced bool
 	// HasStatus tells of a status subresource.
 	HasStatus bool
+	// HasScale tells of a scale subresource.
+	HasScale bool
 	// CreateOnUpdate makes a PUT of a missing object create it.
 	CreateOnUpdate bool
 	// Unconditional allows a PUT without a resource version.
 	Unconditional bool
 	// Example is an empty Go value of a built-in kind; nil for a custom one.
 	Example runtime.Object
+	// Orphans makes a deletion that does not say what becomes of owned objects leave them.
+	Orphans bool
 	// Checked are the fields of a built-in kind that are checked; nil if all are.
 	Checked validate.Checked
 	// Schema is what is published of a custom kind; nil for a built-in one.
@@ -77,6 +84,11 @@ func (k *Kind) Resource() string {
 // GroupResource is the resource as errors name it.
 func (k *Kind) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Plural}
+}
+
+// Serves reports whether the kind has the subresource.
+func (k *Kind) Serves(subresource string) bool {
+	return subresource == Status && k.HasStatus || subresource == Scale && k.HasScale
 }
 
 // Custom tells whether the kind comes from a CustomResourceDefinition.

@@ -15,7 +15,7 @@ const immutable = "field is immutable when `immutable` is set"
 // Secret checks a Secret, and that its type has the keys that it needs.
 func Secret(object, old *corev1.Secret) field.ErrorList {
 	data := field.NewPath("data")
-	refused := join(keys(data, object.Data), size(data, lengths(object.Data)), content(data, object))
+	refused := join(keys(data, object.Data), size(data, lengths(object.Data)), typed(data, object))
 	if old == nil {
 		return refused
 	}
@@ -25,8 +25,8 @@ func Secret(object, old *corev1.Secret) field.ErrorList {
 	})...)
 }
 
-// content checks the keys of the types that Kubernetes knows.
-func content(data *field.Path, object *corev1.Secret) field.ErrorList {
+// typed checks the keys of the types that Kubernetes knows.
+func typed(data *field.Path, object *corev1.Secret) field.ErrorList {
 	has := func(key string) bool {
 		_, found := object.Data[key]
 		return found

@@ -1,0 +1,176 @@
+package contract
+
+import "net/http"
+
+func accessRules() []behaviour {
+	const version = "rbac.authorization.k8s.io/v1"
+	roles := func(w *world) target { return w.in(version, "roles", "Role") }
+	bindings := func(w *world) target { return w.in(version, "rolebindings", "RoleBinding") }
+	ref := func(name string) object { return object{"kind": "Role", "name": name} }
+	return []behaviour{
+		{"rbac: a Role and a RoleBinding are created", func(w *world) {
+			rule := object{"apiGroups": []string{""}, "resources": []string{"pods"}, "verbs": []string{"get"}}
+			roles(w).create("a:b", object{"rules": []object{rule}})
+			made := bindings(w).create("a", object{"roleRef": ref("a:b"), "subjects": []object{{"kind": "User", "name": "someone"}}})
+			w.want(made, "roleRef.apiGroup", "rbac.authorization.k8s.io")
+			w.want(made, "subjects.0.apiGroup", "rbac.authorization.k8s.io")
+		}},
+		{"rbac: a rule without verbs or resources is 422", func(w *world) {
+			roles(w).invalid(roles(w).new("a", object{"rules": []object{{"apiGroups": []string{""}}}}), "rules[0].verbs: Required value", "rules[0].resources: Required value")
+		}},
+		{"rbac: a bad subject is 422", func(w *world) {
+			bindings(w).invalid(bindings(w).new("a", object{"roleRef": ref("a"), "subjects": []object{{"kind": "Robot", "name": "a"}}}), "subjects[0].kind: Unsupported value")
+		}},
+		{"rbac: the role of a binding cannot be changed", func(w *world) {
+			bindings(w).create("a", object{"roleRef": ref("a")})
+			bindings(w).merge("a", object{"roleRef": ref("b")}).refused(http.StatusUnprocessableEntity, "Invalid", "roleRef: Invalid value", "cannot change roleRef")
+		}},
+		{"rbac: a ClusterRole and its binding are created and deleted", func(w *world) {
+			all := w.in(version, "clusterroles", "ClusterRole")
+			all.create(w.namespace, object{"rules": []object{{"nonResourceURLs": []string{"/metrics"}, "verbs": []string{"get"}}}})
+			all.delete(w.namespace).ok()
+			bound := w.in(version, "clusterrolebindings", "ClusterRoleBinding")
+			subject := object{"kind": "ServiceAccount", "name": "a"}
+			bound.invalid(bound.new(w.namespace, object{"roleRef": ref("a"), "subjects": []object{subject}}),
+				"roleRef.kind: Unsupported value", "subjects[0].namespace: Required value")
+		}},
+	}
+}
+
+func clusterObjects() []behaviour {
+	budgets := func(w *world) target { return w.in("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget") }
+	ingresses := func(w *world) target { return w.in("networking.k8s.io/v1", "ingresses", "Ingress") }
+	backend := object{"service": object{"name": "a", "port": object{"number": 80}}}
+	route := func(path object) object {
+		return object{"spec.rules": []object{{"host": "example.org", "http": object{"paths": []object{path}}}}}
+	}
+	return []behaviour{
+		{"budget: a PodDisruptionBudget is created", func(w *world) {
+			budgets(w).create("a", object{"spec.minAvailable": 1, "spec.selector": object{"matchLabels": object{"app": "a"}}})
+		}},
+		{"budget: one with both limits or a bad percentage is 422", func(w *world) {
+			budgets(w).invalid(budgets(w).new("a", object{"spec.minAvailable": 1, "spec.maxUnavailable": 1}), "minAvailable and maxUnavailable cannot be both set")
+			budgets(w).invalid(budgets(w).new("a", object{"spec.minAvailable": "half"}), "spec.minAvailable: Invalid value")
+		}},
+		{"ingress: one is created", func(w *world) {
+			made := ingresses(w).create("a", route(object{"path": "/", "pathType": "Prefix", "backend": backend}),
+				object{"spec.ingressClassName": "a", "spec.tls": []object{{"hosts": []string{"example.org"}, "secretName": "a"}}})
+			w.want(made, "metadata.generation", 1)
+			w.want(made, "status", object{"loadBalancer": object{}})
+		}},
+		{"ingress: a bad rule is 422", func(w *world) {
+			ingresses(w).invalid(ingresses(w).new("a", route(object{"path": "/", "backend": backend})), "spec.rules[0].http.paths[0].pathType: Required value")
+			ingresses(w).invalid(ingresses(w).new("a", route(object{"path": "a", "pathType": "Exact", "backend": object{}})),
+				"spec.rules[0].http.paths[0].path: Invalid value", "spec.rules[0].http.paths[0].backend: Invalid value")
+			ingresses(w).invalid(ingresses(w).new("a", object{"spec.rules": []object{{"host": "192.0.2.1"}}}), "must be a DNS name, not an IP address")
+			ingresses(w).invalid(ingresses(w).new("a"), "either `defaultBackend` or `rules` must be specified")
+		}},
+		{"cluster: a Node is created and deleted", func(w *world) {
+			nodes := w.in("v1", "nodes", "Node")
+			nodes.create(w.namespace, object{"spec.unschedulable": true})
+			nodes.delete(w.namespace).ok()
+			nodes.unsound(nodes.new(w.namespace, object{"spec.taints": []object{{"key": "a b", "effect": "Some"}}}), "spec.taints")
+		}},
+		{"cluster: a PersistentVolume gets defaults", func(w *world) {
+			volumes := w.in("v1", "persistentvolumes", "PersistentVolume")
+			spec := object{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}
+			made := volumes.create(w.namespace, spec, object{"spec.hostPath": object{"path": "/a"}})
+			w.want(made, "spec.persistentVolumeReclaimPolicy", "Retain")
+			w.want(made, "spec.volumeMode", "Filesystem")
+			w.want(made, "status.phase", "Pending")
+			volumes.delete(w.namespace).ok()
+			volumes.invalid(volumes.new("b", spec), "spec: Required value: must specify a volume type")
+		}},
+		{"cluster: a StorageClass gets defaults and keeps its parameters", func(w *world) {
+			classes := w.in("storage.k8s.io/v1", "storageclasses", "StorageClass")
+			made := classes.create(w.namespace, object{"provisioner": "example.org/disk"})
+			w.want(made, "reclaimPolicy", "Delete")
+			w.want(made, "volumeBindingMode", "Immediate")
+			for field, value := range map[string]any{"parameters": object{"a": "b"}, "provisioner": "example.org/other", "reclaimPolicy": "Retain"} {
+				classes.merge(w.namespace, object{field: value}).refused(http.StatusUnprocessableEntity, "Invalid", field+": Invalid value", "field is immutable")
+			}
+			classes.delete(w.namespace).ok()
+			classes.invalid(classes.new(w.namespace), "provisioner: Required value")
+		}},
+	}
+}
+
+func admittingPods() []behaviour {
+	return []behaviour{
+		{"pod: one whose account is missing is 403", func(w *world) {
+			w.pods().post(w.pod(object{"spec.serviceAccountName": "missing"})).refused(http.StatusForbidden, "Forbidden",
+				`pods "a" is forbidden: error looking up service account `+w.namespace+`/missing: serviceaccount "missing" not found`)
+		}},
+		{"pod: one whose priority class is missing is 403", func(w *world) {
+			w.pods().post(w.pod(object{"spec.priorityClassName": "missing"})).refused(http.StatusForbidden, "Forbidden",
+				`pods "a" is forbidden: no PriorityClass with name missing was found`)
+		}},
+		{"pod: gets an account and a priority that its creator does not own", func(w *world) {
+			made := w.pods().post(w.pod()).is(http.StatusCreated)
+			w.want(made, "spec.serviceAccountName", "default")
+			w.want(made, "spec.priority", 0)
+			w.want(made, "spec.preemptionPolicy", "PreemptLowerPriority")
+			w.want(made, "metadata.managedFields.0.fieldsV1.f:spec.f:priority", nil)
+		}},
+		{"pod: gets the priority of its class", func(w *world) {
+			classes := w.in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass")
+			classes.create(w.namespace, object{"value": 7, "preemptionPolicy": "Never"})
+			w.eventually("the class is known", func() bool {
+				return w.pods().post(w.pod(object{"spec.priorityClassName": w.namespace})).code == http.StatusCreated
+			})
+			w.want(w.pods().get("a"), "spec.priority", 7)
+			w.want(w.pods().get("a"), "spec.preemptionPolicy", "Never")
+			classes.delete(w.namespace).ok()
+		}},
+		{"pod: a bad one is 422", func(w *world) {
+			bad := []object{{"name": "main", "image": "a", "volumeMounts": []object{{"name": "none", "mountPath": "/a"}}}}
+			w.pods().invalid(w.pod(object{"spec.containers": bad, "spec.restartPolicy": "Maybe"}),
+				`spec.containers[0].volumeMounts[0].name: Not found: "none"`, `spec.restartPolicy: Unsupported value: "Maybe"`)
+		}},
+		{"pod: its eviction is served or refused loudly", func(w *world) {
+			w.pods().post(w.pod()).is(http.StatusCreated)
+			evicted := w.send(call{method: http.MethodPost, path: w.pods().path("a/eviction"), body: object{
+				"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": "a", "namespace": w.namespace},
+			}})
+			evicted.servedOr501(http.StatusCreated, "pods/eviction is not served here")
+		}},
+		{"account: a token is served or refused loudly", func(w *world) {
+			w.in("v1", "serviceaccounts", "ServiceAccount").create("a")
+			asked := w.send(call{method: http.MethodPost, path: w.in("v1", "serviceaccounts", "ServiceAccount").path("a/token"), body: object{
+				"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": object{"audiences": []string{}},
+			}})
+			asked.servedOr501(http.StatusCreated, "serviceaccounts/token is not served here")
+		}},
+	}
+}
+
+// servedOr501 checks an answer of a server that has a subresource, or the refusal of one that has not.
+func (a answer) servedOr501(code int, text string) {
+	a.w.Helper()
+	if a.code == http.StatusNotImplemented {
+		a.refused(http.StatusNotImplemented, "NotServed", text)
+		return
+	}
+	a.is(code)
+}
+
+// ownedByUnknown are owners of kinds that are served nowhere, or by a real server only.
+func ownedByUnknown() []behaviour {
+	absent := func(version, kind string) object {
+		return object{"apiVersion": version, "kind": kind, "metadata": object{"name": "absent", "uid": "00000000-0000-0000-0000-000000000000"}}
+	}
+	return []behaviour{
+		{"garbage: what an absent owner of any built-in kind owned goes", func(w *world) {
+			for version, kind := range map[string]string{"apps/v1": "DaemonSet", "batch/v1": "Job", "networking.k8s.io/v1": "NetworkPolicy"} {
+				w.configMaps().create("child", owned(absent(version, kind)))
+				w.eventually("the child of a "+kind+" is gone", func() bool { return w.configMaps().gone("child") })
+			}
+		}},
+		{"garbage: an owner of an unknown kind keeps what it owns", func(w *world) {
+			w.configMaps().create("kept", owned(absent("unknown.example/v1", "Unknown")))
+			w.configMaps().create("child", owned(absent("v1", "ConfigMap")))
+			w.eventually("the other child is gone", func() bool { return w.configMaps().gone("child") })
+			w.configMaps().get("kept")
+		}},
+	}
+}
