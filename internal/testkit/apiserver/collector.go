@@ -148,7 +148,7 @@ func (c *collector) signal() {
 }
 
 func (c *collector) run(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
@@ -158,21 +158,25 @@ func (c *collector) run(ctx context.Context) {
 		case <-c.wake:
 		}
 		due, next := c.take(time.Now())
-		timer.Reset(next)
+		timer.Stop()
+		if next > 0 { // An idle server has no timer, so that synctest notices a deadlock.
+			timer.Reset(next)
+		}
 		for _, key := range due {
 			c.look(key)
 		}
 	}
 }
 
-// take returns what is due now, and how long the collector may sleep.
+// take returns what is due now, and when the collector has to look again; 0 is not before the next change.
 func (c *collector) take(now time.Time) (due []store.Key, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next = time.Hour
 	for key, at := range c.later {
 		if left := at.Sub(now); left > 0 {
-			next = min(next, left)
+			if next == 0 || left < next {
+				next = left
+			}
 			continue
 		}
 		delete(c.later, key)
