@@ -48,6 +48,11 @@ func (w *write) prioritize(pod *unstructured.Unstructured) error {
 		return apierrors.NewForbidden(w.kind.GroupResource(), pod.GetName(), fmt.Errorf("the integer value of priority (%d) must not be provided "+
 			"in pod spec; priority admission controller computed %d from the given PriorityClass name", asked, value))
 	}
+	preemption, given, _ := unstructured.NestedString(pod.Object, "spec", "preemptionPolicy")
+	if given && preemption != policy {
+		return apierrors.NewForbidden(w.kind.GroupResource(), pod.GetName(), fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided "+
+			"in pod spec; priority admission controller computed %s from the given PriorityClass name", preemption, policy))
+	}
 	_ = unstructured.SetNestedField(pod.Object, value, "spec", "priority")
 	return unstructured.SetNestedField(pod.Object, policy, "spec", "preemptionPolicy")
 }

@@ -74,7 +74,7 @@ func behaviours() []behaviour {
 		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(), spacesMore(), stopping(), claiming(), secretTypes(), servicePorts(), serviceAddresses(), serviceNodePorts(), refusingUnchecked(),
 		jobs(), scaling(), accessRules(), clusterObjects(), admittingPods(), ownedByUnknown(),
-		podTemplates(), workloadSpecs(),
+		podTemplates(), workloadSpecs(), refusingBadFields(), acceptingOddFields(),
 	)
 }
 

@@ -38,32 +38,30 @@ func accessRules() []behaviour {
 }
 
 func clusterObjects() []behaviour {
-	budgets := func(w *world) target { return w.in("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget") }
-	ingresses := func(w *world) target { return w.in("networking.k8s.io/v1", "ingresses", "Ingress") }
 	backend := object{"service": object{"name": "a", "port": object{"number": 80}}}
 	route := func(path object) object {
 		return object{"spec.rules": []object{{"host": "example.org", "http": object{"paths": []object{path}}}}}
 	}
 	return []behaviour{
 		{"budget: a PodDisruptionBudget is created", func(w *world) {
-			budgets(w).create("a", object{"spec.minAvailable": 1, "spec.selector": object{"matchLabels": object{"app": "a"}}})
+			w.budgets().create("a", object{"spec.minAvailable": 1, "spec.selector": object{"matchLabels": object{"app": "a"}}})
 		}},
 		{"budget: one with both limits or a bad percentage is 422", func(w *world) {
-			budgets(w).invalid(budgets(w).new("a", object{"spec.minAvailable": 1, "spec.maxUnavailable": 1}), "minAvailable and maxUnavailable cannot be both set")
-			budgets(w).invalid(budgets(w).new("a", object{"spec.minAvailable": "half"}), "spec.minAvailable: Invalid value")
+			w.budgets().invalid(w.budgets().new("a", object{"spec.minAvailable": 1, "spec.maxUnavailable": 1}), "minAvailable and maxUnavailable cannot be both set")
+			w.budgets().invalid(w.budgets().new("a", object{"spec.minAvailable": "half"}), "spec.minAvailable: Invalid value")
 		}},
 		{"ingress: one is created", func(w *world) {
-			made := ingresses(w).create("a", route(object{"path": "/", "pathType": "Prefix", "backend": backend}),
+			made := w.ingresses().create("a", route(object{"path": "/", "pathType": "Prefix", "backend": backend}),
 				object{"spec.ingressClassName": "a", "spec.tls": []object{{"hosts": []string{"example.org"}, "secretName": "a"}}})
 			w.want(made, "metadata.generation", 1)
 			w.want(made, "status", object{"loadBalancer": object{}})
 		}},
 		{"ingress: a bad rule is 422", func(w *world) {
-			ingresses(w).invalid(ingresses(w).new("a", route(object{"path": "/", "backend": backend})), "spec.rules[0].http.paths[0].pathType: Required value")
-			ingresses(w).invalid(ingresses(w).new("a", route(object{"path": "a", "pathType": "Exact", "backend": object{}})),
+			w.ingresses().invalid(w.ingresses().new("a", route(object{"path": "/", "backend": backend})), "spec.rules[0].http.paths[0].pathType: Required value")
+			w.ingresses().invalid(w.ingresses().new("a", route(object{"path": "a", "pathType": "Exact", "backend": object{}})),
 				"spec.rules[0].http.paths[0].path: Invalid value", "spec.rules[0].http.paths[0].backend: Invalid value")
-			ingresses(w).invalid(ingresses(w).new("a", object{"spec.rules": []object{{"host": "192.0.2.1"}}}), "must be a DNS name, not an IP address")
-			ingresses(w).invalid(ingresses(w).new("a"), "either `defaultBackend` or `rules` must be specified")
+			w.ingresses().invalid(w.ingresses().new("a", object{"spec.rules": []object{{"host": "192.0.2.1"}}}), "must be a DNS name, not an IP address")
+			w.ingresses().invalid(w.ingresses().new("a"), "either `defaultBackend` or `rules` must be specified")
 		}},
 		{"cluster: a Node is created and deleted", func(w *world) {
 			nodes := w.in("v1", "nodes", "Node")
@@ -72,7 +70,7 @@ func clusterObjects() []behaviour {
 			nodes.unsound(nodes.new(w.namespace, object{"spec.taints": []object{{"key": "a b", "effect": "Some"}}}), "spec.taints")
 		}},
 		{"cluster: a PersistentVolume gets defaults", func(w *world) {
-			volumes := w.in("v1", "persistentvolumes", "PersistentVolume")
+			volumes := w.volumes()
 			spec := object{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}
 			made := volumes.create(w.namespace, spec, object{"spec.hostPath": object{"path": "/a"}})
 			w.want(made, "spec.persistentVolumeReclaimPolicy", "Retain")
@@ -82,7 +80,7 @@ func clusterObjects() []behaviour {
 			volumes.invalid(volumes.new("b", spec), "spec: Required value: must specify a volume type")
 		}},
 		{"cluster: a StorageClass gets defaults and keeps its parameters", func(w *world) {
-			classes := w.in("storage.k8s.io/v1", "storageclasses", "StorageClass")
+			classes := w.storageClasses()
 			made := classes.create(w.namespace, object{"provisioner": "example.org/disk"})
 			w.want(made, "reclaimPolicy", "Delete")
 			w.want(made, "volumeBindingMode", "Immediate")

@@ -26,6 +26,7 @@ func allocate(object, old *unstructured.Unstructured) {
 		}
 	}
 	name := object.GetNamespace() + "/" + object.GetName()
+	dropUnused(&service.Spec, &before.Spec)
 	allocateAddresses(&service.Spec, &before.Spec, name)
 	allocatePorts(&service.Spec, &before.Spec, name)
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&service.Spec)
@@ -34,6 +35,27 @@ func allocate(object, old *unstructured.Unstructured) {
 	}
 	object.Object = maps.Clone(object.Object)
 	object.Object["spec"] = spec
+}
+
+// dropUnused removes fields that the type of a Service no longer has, unless the update changes them too.
+func dropUnused(spec, old *corev1.ServiceSpec) {
+	const balanced = corev1.ServiceTypeLoadBalancer
+	reachable := func(of *corev1.ServiceSpec) bool {
+		return of.Type == balanced || of.Type == corev1.ServiceTypeNodePort || of.Type == corev1.ServiceTypeClusterIP && len(of.ExternalIPs) > 0
+	}
+	local := func(of *corev1.ServiceSpec) bool {
+		return of.Type == balanced && of.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	}
+	if local(old) && !local(spec) && spec.HealthCheckNodePort == old.HealthCheckNodePort {
+		spec.HealthCheckNodePort = 0
+	}
+	is, was := spec.AllocateLoadBalancerNodePorts, old.AllocateLoadBalancerNodePorts
+	if old.Type == balanced && spec.Type != balanced && is != nil && was != nil && *is == *was {
+		spec.AllocateLoadBalancerNodePorts = nil
+	}
+	if reachable(old) && !reachable(spec) && spec.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
+		spec.ExternalTrafficPolicy = ""
+	}
 }
 
 func allocateAddresses(spec, old *corev1.ServiceSpec, name string) {

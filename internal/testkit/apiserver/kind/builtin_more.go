@@ -27,7 +27,7 @@ func jobKinds() []builtin {
 		},
 		{
 			version: policyv1.SchemeGroupVersion, example: &policyv1.PodDisruptionBudget{},
-			names: names("poddisruptionbudgets", "PodDisruptionBudget", "pdb"), status: true, generation: true,
+			names: names("poddisruptionbudgets", "PodDisruptionBudget", "pdb"), status: true, generation: true, putChecks: true,
 			validate: both(validate.DisruptionBudget), checked: validate.DisruptionBudgetFields(),
 		},
 		{

@@ -108,6 +108,14 @@ func defaultContainer(c *corev1.Container) {
 			defaultProbe(probe)
 		}
 	}
+	if c.Lifecycle == nil {
+		return
+	}
+	for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+		if handler != nil {
+			defaultHTTPGet(handler.HTTPGet)
+		}
+	}
 }
 
 func defaultProbe(p *corev1.Probe) {
@@ -115,9 +123,13 @@ func defaultProbe(p *corev1.Probe) {
 	set(&p.PeriodSeconds, 10)
 	set(&p.SuccessThreshold, 1)
 	set(&p.FailureThreshold, 3)
-	if p.HTTPGet != nil {
-		set(&p.HTTPGet.Path, "/")
-		set(&p.HTTPGet.Scheme, corev1.URISchemeHTTP)
+	defaultHTTPGet(p.HTTPGet)
+}
+
+func defaultHTTPGet(get *corev1.HTTPGetAction) {
+	if get != nil {
+		set(&get.Path, "/")
+		set(&get.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
@@ -126,6 +138,9 @@ func defaultService(s *corev1.Service) {
 	set(&s.Spec.Type, corev1.ServiceTypeClusterIP)
 	for i := range s.Spec.Ports {
 		set(&s.Spec.Ports[i].Protocol, corev1.ProtocolTCP)
+		if target := &s.Spec.Ports[i].TargetPort; *target == intstr.FromString("") {
+			*target = intstr.FromInt32(s.Spec.Ports[i].Port)
+		}
 		set(&s.Spec.Ports[i].TargetPort, intstr.FromInt32(s.Spec.Ports[i].Port))
 	}
 	if s.Spec.Type == corev1.ServiceTypeExternalName {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// maxDriverName is the longest name of a driver of volumes.
+const maxDriverName = 63
 
 // Ingress checks an Ingress.
 func Ingress(object, _ *networkingv1.Ingress) field.ErrorList {
@@ -39,7 +43,7 @@ func Ingress(object, _ *networkingv1.Ingress) field.ErrorList {
 	for i, tls := range spec.TLS {
 		here := at.Child("tls").Index(i)
 		for j, name := range tls.Hosts {
-			refused = append(refused, host(here.Child("hosts").Index(j), name)...)
+			refused = append(refused, hostName(here.Child("hosts").Index(j), name)...)
 		}
 		refused = append(refused, optionalName(here.Child("secretName"), tls.SecretName, subdomain)...)
 	}
@@ -53,6 +57,11 @@ func host(at *field.Path, name string) field.ErrorList {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return field.ErrorList{field.Invalid(at, name, "must be a DNS name, not an IP address")}
 	}
+	return hostName(at, name)
+}
+
+// hostName checks a host that may begin with a wildcard. An IP address has the form of one.
+func hostName(at *field.Path, name string) field.ErrorList {
 	if strings.Contains(name, "*") {
 		return invalid(at, name, validation.IsWildcardDNS1123Subdomain(name)...)
 	}
@@ -110,7 +119,7 @@ func Volume(object, old *corev1.PersistentVolume) field.ErrorList {
 	none := corev1.PersistentVolumeSource{}
 	refused := join(
 		accessModes(at.Child("accessModes"), spec.AccessModes),
-		when(!has, field.NotSupported(at.Child("capacity"), spec.Capacity, []corev1.ResourceName{corev1.ResourceStorage})),
+		when(!has || len(spec.Capacity) > 1, field.NotSupported(at.Child("capacity"), spec.Capacity, []corev1.ResourceName{corev1.ResourceStorage})),
 		when(has && storage.Sign() <= 0, field.Invalid(at.Child("capacity").Key("storage"), storage.String(), greaterThan0)),
 		oneOf(at.Child("persistentVolumeReclaimPolicy"), spec.PersistentVolumeReclaimPolicy,
 			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain),
@@ -119,10 +128,10 @@ func Volume(object, old *corev1.PersistentVolume) field.ErrorList {
 		when(spec.PersistentVolumeSource == none, field.Required(at, "must specify a volume type")),
 	)
 	if spec.HostPath != nil {
-		refused = append(refused, required(at.Child("hostPath", "path"), spec.HostPath.Path)...)
+		refused = append(refused, hostPath(at.Child("hostPath"), spec.HostPath)...)
 	}
 	if spec.CSI != nil {
-		refused = append(refused, required(at.Child("csi", "driver"), spec.CSI.Driver)...)
+		refused = append(refused, driver(at.Child("csi", "driver"), spec.CSI.Driver)...)
 		refused = append(refused, required(at.Child("csi", "volumeHandle"), spec.CSI.VolumeHandle)...)
 	}
 	if old == nil {
@@ -130,6 +139,23 @@ func Volume(object, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	return append(refused, when(!equality.Semantic.DeepEqual(spec.PersistentVolumeSource, old.Spec.PersistentVolumeSource),
 		field.Forbidden(at.Child("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))...)
+}
+
+func hostPath(at *field.Path, of *corev1.HostPathVolumeSource) field.ErrorList {
+	if of.Path == "" {
+		return field.ErrorList{field.Required(at.Child("path"), "")}
+	}
+	return join(
+		when(slices.Contains(strings.Split(of.Path, "/"), ".."), field.Invalid(at.Child("path"), of.Path, "must not contain '..'")),
+		optionalOneOf(at.Child("type"), of.Type, corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
+			corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket),
+	)
+}
+
+// driver checks the name of a driver of volumes.
+func driver(at *field.Path, name string) field.ErrorList {
+	caseless := func(name string) []string { return subdomain(strings.ToLower(name)) }
+	return append(named(at, name, caseless), when(len(name) > maxDriverName, field.TooLong(at, "", maxDriverName))...)
 }
 
 // VolumeFields are the fields of a PersistentVolume that are checked.
@@ -142,18 +168,20 @@ func VolumeFields() []string {
 
 // StorageClass checks a StorageClass; of an existing one little may change.
 func StorageClass(object, old *storagev1.StorageClass) field.ErrorList {
-	reclaim, binding := field.NewPath("reclaimPolicy"), field.NewPath("volumeBindingMode")
+	reclaim, binding, parameters := field.NewPath("reclaimPolicy"), field.NewPath("volumeBindingMode"), field.NewPath("parameters")
+	_, unnamed := object.Parameters[""]
 	provisioner := func(name string) []string { return validation.IsQualifiedName(strings.ToLower(name)) }
 	refused := join(
 		named(field.NewPath("provisioner"), object.Provisioner, provisioner),
-		optionalOneOf(reclaim, object.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain),
+		when(unnamed, field.Invalid(parameters, "", "field can not be empty.")),
+		optionalOneOf(reclaim, object.ReclaimPolicy, "", corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain),
 		optionalOneOf(binding, object.VolumeBindingMode, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer),
 	)
 	if old == nil {
 		return refused
 	}
 	return join(refused,
-		metavalidation.ValidateImmutableField(object.Parameters, old.Parameters, field.NewPath("parameters")),
+		metavalidation.ValidateImmutableField(object.Parameters, old.Parameters, parameters),
 		metavalidation.ValidateImmutableField(object.Provisioner, old.Provisioner, field.NewPath("provisioner")),
 		metavalidation.ValidateImmutableField(object.ReclaimPolicy, old.ReclaimPolicy, reclaim),
 		metavalidation.ValidateImmutableField(object.VolumeBindingMode, old.VolumeBindingMode, binding),
@@ -169,6 +197,9 @@ func PriorityClass(object, old *schedulingv1.PriorityClass) field.ErrorList {
 		when(old != nil && old.Value != object.Value, field.Forbidden(field.NewPath("value"), "may not be changed in an update.")),
 		optionalOneOf(field.NewPath("preemptionPolicy"), object.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever),
 	)
+	if old != nil {
+		refused = append(refused, metavalidation.ValidateImmutableField(object.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+	}
 	return append(refused, when(old == nil && system, field.Forbidden(field.NewPath("metadata", "name"),
 		"priority class names with 'system-' prefix are reserved for system use only"))...)
 }

@@ -152,12 +152,15 @@ func valueFrom(at *field.Path, variable corev1.EnvVar) field.ErrorList {
 }
 
 func keyReference(at *field.Path, name, key string) field.ErrorList {
-	return join(required(at.Child("name"), name), named(at.Child("key"), key, validation.IsConfigMapKey))
+	return join(named(at.Child("name"), name, subdomain), named(at.Child("key"), key, validation.IsConfigMapKey))
 }
 
 func fieldReference(at *field.Path, ref *corev1.ObjectFieldSelector) field.ErrorList {
-	if ref.FieldPath == "" {
+	switch {
+	case ref.FieldPath == "":
 		return field.ErrorList{field.Required(at.Child("fieldPath"), "")}
+	case ref.APIVersion != "v1":
+		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
 	}
 	if strings.HasPrefix(ref.FieldPath, "metadata.annotations['") || strings.HasPrefix(ref.FieldPath, "metadata.labels['") {
 		return nil
@@ -180,9 +183,9 @@ func environmentFrom(at *field.Path, sources []corev1.EnvFromSource) field.Error
 		case source.ConfigMapRef != nil && source.SecretRef != nil:
 			refused = append(refused, field.Invalid(here, "", "may not have more than one field specified at a time"))
 		case source.ConfigMapRef != nil:
-			refused = append(refused, required(here.Child("configMapRef", "name"), source.ConfigMapRef.Name)...)
+			refused = append(refused, named(here.Child("configMapRef", "name"), source.ConfigMapRef.Name, subdomain)...)
 		case source.SecretRef != nil:
-			refused = append(refused, required(here.Child("secretRef", "name"), source.SecretRef.Name)...)
+			refused = append(refused, named(here.Child("secretRef", "name"), source.SecretRef.Name, subdomain)...)
 		default:
 			refused = append(refused, field.Invalid(here, "", "must specify one of: `configMapRef` or `secretRef`"))
 		}

@@ -20,6 +20,7 @@ func Pod(object, old *corev1.Pod) field.ErrorList {
 	if old == nil {
 		return podSpec(spec, &object.Spec)
 	}
+	refused := append(podSpec(spec, &object.Spec), deadline(spec.Child("activeDeadlineSeconds"), &object.Spec, &old.Spec)...)
 	compared := object.Spec.DeepCopy()
 	for i := range compared.Containers {
 		if i < len(old.Spec.Containers) {
@@ -30,10 +31,22 @@ func Pod(object, old *corev1.Pod) field.ErrorList {
 	if old.Spec.NodeName == "" {
 		compared.NodeName = ""
 	}
-	return when(!equality.Semantic.DeepEqual(*compared, old.Spec), field.Forbidden(spec,
+	return append(refused, when(!equality.Semantic.DeepEqual(*compared, old.Spec), field.Forbidden(spec,
 		"pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))...)
+}
+
+// deadline checks that the time that a pod may run does not become longer.
+func deadline(at *field.Path, spec, old *corev1.PodSpec) field.ErrorList {
+	is, was := spec.ActiveDeadlineSeconds, old.ActiveDeadlineSeconds
+	switch {
+	case was == nil:
+		return nil
+	case is == nil:
+		return field.ErrorList{field.Invalid(at, is, "must not update from a positive integer to nil value")}
+	}
+	return when(*is > *was, field.Invalid(at, *is, "must be less than or equal to previous value"))
 }
 
 // podSpec checks the fields of a pod that CheckedPaths lists.

@@ -150,12 +150,15 @@ func seccomp(at *field.Path, s *corev1.SeccompProfile) field.ErrorList {
 		return nil
 	}
 	local := s.Type == corev1.SeccompProfileTypeLocalhost
-	given := s.LocalhostProfile != nil && *s.LocalhostProfile != ""
-	return join(
+	refused := join(
 		oneOf(at.Child("type"), s.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined),
-		when(local && !given, field.Required(at.Child("localhostProfile"), "must be set when seccomp type is Localhost")),
+		when(local && s.LocalhostProfile == nil, field.Required(at.Child("localhostProfile"), "must be set when seccomp type is Localhost")),
 		when(!local && s.LocalhostProfile != nil, field.Invalid(at.Child("localhostProfile"), s.LocalhostProfile, "can only be set when seccomp type is Localhost")),
 	)
+	if local && s.LocalhostProfile != nil {
+		refused = append(refused, descending(at.Child("localhostProfile"), *s.LocalhostProfile)...)
+	}
+	return refused
 }
 
 func podSecurityContext(at *field.Path, s *corev1.PodSecurityContext) field.ErrorList {

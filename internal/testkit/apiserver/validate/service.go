@@ -45,14 +45,36 @@ func Service(object, old *corev1.Service) field.ErrorList {
 			fmt.Sprintf("must be greater than 0 and less than %d", maxAffinity)))...)
 	}
 	if external {
-		return append(refused, externalName(at, spec)...)
+		return join(refused, externalName(at, spec), externalTraffic(at, spec))
 	}
+	refused = append(refused, externalTraffic(at, spec)...)
 	refused = append(refused, clusterIPs(at, spec)...)
 	refused = append(refused, families(at, spec)...)
 	if old != nil && old.Spec.Type == spec.Type && old.Spec.ClusterIP != "" && old.Spec.ClusterIP != spec.ClusterIP {
 		refused = append(refused, field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set"))
 	}
 	return refused
+}
+
+// externalTraffic checks the fields of a Service that clients outside of the cluster reach.
+func externalTraffic(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
+	policy, allocates, health := at.Child("externalTrafficPolicy"), at.Child("allocateLoadBalancerNodePorts"), at.Child("healthCheckNodePort")
+	balanced := spec.Type == corev1.ServiceTypeLoadBalancer
+	refused := join(
+		when(balanced && spec.AllocateLoadBalancerNodePorts == nil, field.Required(allocates, "")),
+		when(!balanced && spec.AllocateLoadBalancerNodePorts != nil, field.Forbidden(allocates, "may only be used when `type` is 'LoadBalancer'")),
+	)
+	switch {
+	case nodePorts(spec):
+		refused = append(refused, oneOf(policy, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	case spec.ExternalTrafficPolicy != "" && len(spec.ExternalIPs) == 0:
+		refused = append(refused, field.Invalid(policy, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	}
+	if balanced && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		return append(refused, portNumber(health, spec.HealthCheckNodePort)...)
+	}
+	return append(refused, when(spec.HealthCheckNodePort != 0, field.Invalid(health, spec.HealthCheckNodePort,
+		"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))...)
 }
 
 // nodePorts reports whether a Service has ports on nodes.
@@ -68,8 +90,10 @@ func families(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && !withoutPods {
 		refused = append(refused, field.Invalid(at.Child("ipFamilyPolicy"), *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
 	}
+	known := unique{}
 	for i, family := range spec.IPFamilies {
 		here := at.Child("ipFamilies").Index(i)
+		refused = append(refused, known.add(here, family, string(family))...)
 		refused = append(refused, oneOf(here, family, corev1.IPv4Protocol, corev1.IPv6Protocol)...)
 		refused = append(refused, when(family == corev1.IPv6Protocol && !withoutPods, field.Invalid(here, family, "not configured on this cluster"))...)
 	}

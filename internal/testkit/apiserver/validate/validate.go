@@ -4,6 +4,8 @@ package validate
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,6 +109,15 @@ func numberOrPercent(path *field.Path, value *intstr.IntOrString) field.ErrorLis
 		return atLeast0(path, int64(value.IntVal))
 	}
 	return invalid(path, value, validation.IsValidPercent(value.StrVal)...)
+}
+
+// atMost100Percent checks a part of all pods that cannot be more than all of them.
+func atMost100Percent(path *field.Path, value *intstr.IntOrString) field.ErrorList {
+	if value == nil || value.Type == intstr.Int || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return nil
+	}
+	percent, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	return when(err != nil || percent > 100, field.Invalid(path, value, "must not be greater than 100%"))
 }
 
 func isZero(value *intstr.IntOrString) bool {

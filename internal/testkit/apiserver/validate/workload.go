@@ -44,6 +44,7 @@ func deploymentStrategy(at *field.Path, strategy *appsv1.DeploymentStrategy) fie
 	default:
 		return join(
 			numberOrPercent(rolling.Child("maxUnavailable"), update.MaxUnavailable),
+			atMost100Percent(rolling.Child("maxUnavailable"), update.MaxUnavailable),
 			numberOrPercent(rolling.Child("maxSurge"), update.MaxSurge),
 			when(isZero(update.MaxUnavailable) && isZero(update.MaxSurge),
 				field.Invalid(rolling.Child("maxUnavailable"), update.MaxUnavailable, "may not be 0 when `maxSurge` is 0")),
@@ -138,6 +139,9 @@ func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	changed.Spec.Volumes = nil
 	claimed := map[string]bool{}
 	for _, claim := range spec.VolumeClaimTemplates {
+		if claimed[claim.Name] {
+			continue // A real server accepts two of one name.
+		}
 		claimed[claim.Name] = true
 		changed.Spec.Volumes = append(changed.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
