@@ -26,7 +26,11 @@ func unserved(k *kind.Kind, subresource string) error {
 		"nodes":    {"proxy"},
 		"services": {"proxy"},
 	}
-	if k == nil || !slices.Contains(has[k.Resource()], subresource) {
+	if k == nil {
+		return nil
+	}
+	lacking := subresource == kind.Scale && k.LacksScale
+	if !lacking && !slices.Contains(has[k.Resource()], subresource) {
 		return nil
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

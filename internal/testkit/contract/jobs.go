@@ -90,6 +90,11 @@ func scaling() []behaviour {
 			put(shown.with("spec.replicas", 1)).refused(http.StatusConflict, "Conflict")
 			w.want(put(shown.with("spec.replicas", 1).with("metadata.resourceVersion", nil)).ok(), "spec.replicas", 1)
 		}},
+		{"scale: that of a custom kind is served or refused loudly", func(w *world) {
+			w.gadgets().create(w.namespace, object{"spec.size": 3})
+			w.gadgets().read(w.namespace+"/scale").servedOr501(http.StatusOK, "gadgets/scale is not served here")
+			w.gadgets().delete(w.namespace).ok()
+		}},
 		{"scale: fewer than 0 are 422", func(w *world) {
 			w.deployments().create("a", workload())
 			w.deployments().merge("a/scale", object{"spec": object{"replicas": -1}}).refused(http.StatusUnprocessableEntity, "Invalid", "spec.replicas: Invalid value: -1")

@@ -48,6 +48,7 @@ func Compile(definition *apiextensionsv1.CustomResourceDefinition) ([]*Kind, err
 			Names:            namesOf(definition.Spec.Names),
 			Namespaced:       served.namespaced,
 			HasStatus:        served.hasStatus,
+			LacksScale:       version.Subresources != nil && version.Subresources.Scale != nil,
 			Schema:           published[version.Name],
 			Rules:            served,
 			hub:              storage,

@@ -48,6 +48,8 @@ type Kind struct {
 	HasStatus bool
 	// HasScale tells of a scale subresource.
 	HasScale bool
+	// LacksScale tells of a scale subresource of a custom kind, which only a real server serves.
+	LacksScale bool
 	// CreateOnUpdate makes a PUT of a missing object create it.
 	CreateOnUpdate bool
 	// Unconditional allows a PUT without a resource version.
