@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 )
 
@@ -10,8 +9,9 @@ import (
 type badField struct {
 	name string
 	kind func(*world) target
-	spec object
-	text string
+	// parts are applied in order, as a path can be below another one.
+	parts []object
+	text  string
 }
 
 func (w *world) volumes() target { return w.in("v1", "persistentvolumes", "PersistentVolume") }
@@ -24,39 +24,29 @@ func (w *world) storageClasses() target {
 }
 
 // volumeOf is the spec of a PersistentVolume.
-func volumeOf(source object) object {
-	return object{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}.and(source)
-}
-
-// indexedJob is the spec of a Job whose pods have an index.
-func indexedJob(parts object) object {
-	return object{"spec": work().with("completionMode", "Indexed").with("completions", 2)}.and(parts)
-}
-
-// and adds values to those of a part of an object.
-func (o object) and(more object) object {
-	joined := maps.Clone(o)
-	maps.Copy(joined, more)
-	return joined
+func volumeOf(source object) []object {
+	return []object{{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}, source}
 }
 
 func badFields() []badField {
-	port := object{"spec.ports": []object{{"port": 80}}}
-	env := func(source object) object {
-		return workload().and(containerWith(object{"env": []object{{"name": "A", "valueFrom": source}}}))
+	service := func(part object) []object { return []object{{"spec.ports": []object{{"port": 80}}}, part} }
+	deployment := func(part object) []object { return []object{workload(), part} }
+	one := func(part object) []object { return []object{part} }
+	env := func(source object) []object {
+		return deployment(containerWith(object{"env": []object{{"name": "A", "valueFrom": source}}}))
 	}
-	from := func(source object) object { return workload().and(containerWith(object{"envFrom": []object{source}})) }
-	seccomp := func(profile string) object {
-		return workload().and(containerWith(object{"securityContext": object{"seccompProfile": object{"type": "Localhost", "localhostProfile": profile}}}))
+	from := func(source object) []object { return deployment(containerWith(object{"envFrom": []object{source}})) }
+	seccomp := func(profile string) []object {
+		return deployment(containerWith(object{"securityContext": object{"seccompProfile": object{"type": "Localhost", "localhostProfile": profile}}}))
 	}
 	return []badField{
-		{"an unknown externalTrafficPolicy of a Service", (*world).services, port.and(object{"spec.type": "NodePort", "spec.externalTrafficPolicy": "Far"}), "spec.externalTrafficPolicy: Unsupported value"},
-		{"an externalTrafficPolicy of a Service inside of the cluster", (*world).services, port.and(object{"spec.externalTrafficPolicy": "Local"}), "spec.externalTrafficPolicy: Invalid value"},
-		{"allocateLoadBalancerNodePorts without a load balancer", (*world).services, port.and(object{"spec.allocateLoadBalancerNodePorts": true}), "spec.allocateLoadBalancerNodePorts: Forbidden"},
-		{"a healthCheckNodePort without a load balancer", (*world).services, port.and(object{"spec.healthCheckNodePort": 30000}), "spec.healthCheckNodePort: Invalid value"},
-		{"an address family that is named twice", (*world).services, port.and(object{"spec.ipFamilies": []string{"IPv4", "IPv4"}}), "spec.ipFamilies[1]: Duplicate value"},
-		{"a maxUnavailable of 101%", (*world).deployments, workload().and(object{"spec.strategy": object{"rollingUpdate": object{"maxUnavailable": "101%"}}}), "maxUnavailable: Invalid value"},
-		{"a minAvailable of 101%", (*world).budgets, object{"spec.minAvailable": "101%"}, "spec.minAvailable: Invalid value"},
+		{"an unknown externalTrafficPolicy of a Service", (*world).services, service(object{"spec.type": "NodePort", "spec.externalTrafficPolicy": "Far"}), "spec.externalTrafficPolicy: Unsupported value"},
+		{"an externalTrafficPolicy of a Service inside of the cluster", (*world).services, service(object{"spec.externalTrafficPolicy": "Local"}), "spec.externalTrafficPolicy: Invalid value"},
+		{"allocateLoadBalancerNodePorts without a load balancer", (*world).services, service(object{"spec.allocateLoadBalancerNodePorts": true}), "spec.allocateLoadBalancerNodePorts: Forbidden"},
+		{"a healthCheckNodePort without a load balancer", (*world).services, service(object{"spec.healthCheckNodePort": 30000}), "spec.healthCheckNodePort: Invalid value"},
+		{"an address family that is named twice", (*world).services, service(object{"spec.ipFamilies": []string{"IPv4", "IPv4"}}), "spec.ipFamilies[1]: Duplicate value"},
+		{"a maxUnavailable of 101%", (*world).deployments, deployment(object{"spec.strategy": object{"rollingUpdate": object{"maxUnavailable": "101%"}}}), "maxUnavailable: Invalid value"},
+		{"a minAvailable of 101%", (*world).budgets, one(object{"spec.minAvailable": "101%"}), "spec.minAvailable: Invalid value"},
 		{"a bad name of a Secret for a variable", (*world).deployments, env(object{"secretKeyRef": object{"name": "A_B", "key": "k"}}), "secretKeyRef.name: Invalid value"},
 		{"a bad name of a ConfigMap for a variable", (*world).deployments, env(object{"configMapKeyRef": object{"name": "A_B", "key": "k"}}), "configMapKeyRef.name: Invalid value"},
 		{"a bad name of a Secret for all variables", (*world).deployments, from(object{"secretRef": object{"name": "A_B"}}), "secretRef.name: Invalid value"},
@@ -64,15 +54,15 @@ func badFields() []badField {
 		{"a field of another version of pods", (*world).deployments, env(object{"fieldRef": object{"fieldPath": "metadata.name", "apiVersion": "v2"}}), "unsupported pod version: v2"},
 		{"an absolute seccomp profile", (*world).deployments, seccomp("/a"), "localhostProfile: Invalid value"},
 		{"a seccomp profile outside of its directory", (*world).deployments, seccomp("a/../b"), "localhostProfile: Invalid value"},
-		{"too many parallel pods with an index", (*world).jobs, indexedJob(object{"spec.parallelism": 100001}), "spec.parallelism: Invalid value"},
-		{"a selector of a Job that has none of its own", (*world).jobs, object{"spec": work().with("selector", object{"matchLabels": object{"app": "a"}}).with("template.metadata.labels", object{"app": "a"})}, "`selector` not auto-generated"},
-		{"a label of a Job that the server sets", (*world).jobs, object{"spec": work().with("template.metadata.labels", object{"job-name": "b"})}, "must be 'a'"},
-		{"an empty TLS host of an Ingress", (*world).ingresses, object{"spec.rules": []object{{"host": "example.org"}}, "spec.tls": []object{{"hosts": []string{""}}}}, "spec.tls[0].hosts[0]: Invalid value"},
+		{"too many parallel pods with an index", (*world).jobs, one(object{"spec": work().with("completionMode", "Indexed").with("completions", 2).with("parallelism", 100001)}), "spec.parallelism: Invalid value"},
+		{"a selector of a Job that has none of its own", (*world).jobs, one(object{"spec": work().with("selector", object{"matchLabels": object{"app": "a"}}).with("template.metadata.labels", object{"app": "a"})}), "`selector` not auto-generated"},
+		{"a label of a Job that the server sets", (*world).jobs, one(object{"spec": work().with("template.metadata.labels", object{"job-name": "b"})}), "must be 'a'"},
+		{"an empty TLS host of an Ingress", (*world).ingresses, one(object{"spec.rules": []object{{"host": "example.org"}}, "spec.tls": []object{{"hosts": []string{""}}}}), "spec.tls[0].hosts[0]: Invalid value"},
 		{"a capacity of more than storage", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a"}, "spec.capacity": object{"storage": "1Gi", "cpu": "1"}}), "spec.capacity: Unsupported value"},
 		{"a hostPath that goes up", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a/../b"}}), "spec.hostPath.path: Invalid value"},
 		{"an unknown type of a hostPath", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a", "type": "Disk"}}), "spec.hostPath.type: Unsupported value"},
 		{"a bad name of a CSI driver", (*world).volumes, volumeOf(object{"spec.csi": object{"driver": "a b", "volumeHandle": "a"}}), "spec.csi.driver: Invalid value"},
-		{"a parameter of a StorageClass without a name", (*world).storageClasses, object{"provisioner": "example.org/a", "parameters": object{"": "a"}}, "parameters: Invalid value"},
+		{"a parameter of a StorageClass without a name", (*world).storageClasses, one(object{"provisioner": "example.org/a", "parameters": object{"": "a"}}), "parameters: Invalid value"},
 	}
 }
 
@@ -81,7 +71,7 @@ func refusingBadFields() []behaviour {
 	for _, bad := range badFields() {
 		behaviours = append(behaviours, behaviour{"checked: " + bad.name + " is 422", func(w *world) {
 			kind := bad.kind(w)
-			kind.invalid(kind.new("a", bad.spec), bad.text)
+			kind.invalid(kind.new("a", bad.parts...), bad.text)
 		}})
 	}
 	return behaviours

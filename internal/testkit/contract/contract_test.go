@@ -9,6 +9,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	contract.Run(t, func(t *testing.T) contract.Server {
 		t.Helper()
 		server, err := apiserver.New(apiserver.WithNamespaceContent())
@@ -21,6 +22,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractOfTheRealServer(t *testing.T) {
+	t.Parallel()
 	contract.Run(t, func(t *testing.T) contract.Server {
 		t.Helper()
 		return contract.Server{Config: cluster.Start(t).Config}
