@@ -154,3 +154,36 @@ func TestAForbiddenCarrierDoesNotRemoveTheOther(t *testing.T) {
 		})
 	}
 }
+
+// A record that cannot be removed from the former carrier is removed later, although nothing else is written.
+func TestARecordThatCannotBeRemovedIsRemovedLater(t *testing.T) {
+	for _, move := range carrierMoves() {
+		t.Run(move.name, func(t *testing.T) {
+			j, carrier, log := &journal{}, move.from, testLog(t)
+			virtually(t, log, func(op *einmal.Operator) { declareTenantRelease(op, carrier, j) }, func(t *testing.T, w *virtualWorld) {
+				one := tenantOf("one")
+				must(t, w.User.Create(t.Context(), one))
+				w.Pass(time.Minute)
+				allow := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+					status := strings.HasSuffix(r.URL.Path, "/status")
+					if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/tenants/") && status == (move.from == record.Status) {
+						refuse(answer, http.StatusInternalServerError, "InternalError")
+						return
+					}
+					next.ServeHTTP(answer, r)
+				})
+				w.restart(func() { carrier = move.to })
+				w.Pass(5 * time.Second)
+				allow()
+				w.Pass(time.Minute)
+				must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(one), one))
+				if text, _, _ := unstructured.NestedString(one.Object, move.from.Path(testIdentity)...); text != "" {
+					t.Errorf("the record is in both carriers: the %s holds %q", move.from, text)
+				}
+				if diff := cmp.Diff([]string{"make"}, j.of("one")); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -10,8 +10,13 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "hidden-record",
-			changed: `hidden := p.hidesRecords && p.record == nil && !MUTATED; doubted = doubted && !MUTATED`,
+			changed: `hidden := p.hidesRecords && (p.record == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      ".", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
+		},
+		{
+			name:    "former-left",
+			changed: `if !MUTATED { LINE }`,
+			in:      ".", test: "TestARecordThatCannotBeRemovedIsRemovedLater", says: "the record is in both carriers",
 		},
 		{
 			name: "keeps-overwritten-record",

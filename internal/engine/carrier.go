@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -12,6 +13,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
+
+// removalRetry is when a pass tries again to remove a record from the other carrier.
+const removalRetry = 10 * time.Second
 
 // resourceOf is the subresource through which a carrier is written; "" is the object itself.
 func (p *pass) resourceOf(carrier record.Carrier) string {
@@ -41,8 +45,11 @@ func (p *pass) composeRecord(w *work, text string, carrier *request) {
 
 // removeFormer removes the record that an earlier release kept in the other carrier, in a request of its own, once the API server
 // is known to hold the newer one: a crash or a refusal in between leaves both. A failure is no failure of the work, since
-// the newer record is read first: the next pass tries again.
+// the newer record is read first: another pass tries again.
 func (p *pass) removeFormer(ctx context.Context, w *work) {
+	if p.removes(time.Now()) {
+		p.memory.removal = time.Time{}
+	}
 	former, found := p.description.Carrier.Other()
 	if !found || p.memory.over || p.plan.Cause == cause.Free {
 		return
@@ -65,7 +72,21 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone) && !errors.Is(err, kube.ErrConflict):
 		p.log.Warn("the record of an earlier release cannot be removed; will retry", "carrier", string(former), "error", p.scrubbed(err, p.body))
+		p.memory.removal = time.Now().Add(removalRetry) // mutant: former-left
 	}
+}
+
+// removes reports whether it is time to try again to remove the record in the other carrier.
+func (p *pass) removes(now time.Time) bool {
+	return !p.memory.removal.IsZero() && !now.Before(p.memory.removal)
+}
+
+// withRemoval returns when to look again, given when there is something else to do.
+func (p *pass) withRemoval(wake time.Time) time.Time {
+	if due := p.memory.removal; !due.IsZero() && (wake.IsZero() || due.Before(wake)) {
+		return due
+	}
+	return wake
 }
 
 // concede makes the work smaller after the API server has refused its content: the record, where the object would be too

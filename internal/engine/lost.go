@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -37,7 +38,7 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
 	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
-	hidden := p.hidesRecords && p.record == nil // mutant: hidden-record
+	hidden := p.hidesRecords && (p.record == nil || p.removes(time.Now())) // mutant: hidden-record
 	if p.exact || !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {
 		return nil
 	}

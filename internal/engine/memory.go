@@ -54,6 +54,8 @@ type memory struct {
 	// releases objects of which was told that it names nobody.
 	deletionTold bool
 	releaseTold  string
+	// removal is when to try again to remove the record that an earlier release has kept in the other carrier; zero for not at all.
+	removal time.Time
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }

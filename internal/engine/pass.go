@@ -142,7 +142,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 	}
 	p.notePending(done)
 	p.startDaemons() //nolint:contextcheck // They live longer than the pass.
-	return p.next(done), nil
+	return p.withRemoval(p.next(done)), nil
 }
 
 // decide plans what to do. The error says that a filter could not be asked.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -72,7 +74,8 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if object.Text(newest, "metadata", "uid") != p.memory.uid {
 		return kube.ErrGone
 	}
-	conflict := errors.Is(refusal, kube.ErrConflict) && !kube.TooLarge(refusal) && (!p.exact || version(newest) != p.composed)
+	changed := !p.exact || version(newest) != p.composed || apierrors.IsConflict(refusal) // 409 never says that the content is wrong.
+	conflict := errors.Is(refusal, kube.ErrConflict) && !kube.TooLarge(refusal) && changed
 	if !conflict && !p.concede(w, refusal) {
 		w.reduction = handler.Complete // Another time there may be room for all of it.
 		return w.unfit(refusal)
