@@ -5,10 +5,15 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // shortestRetry is the least time between two attempts of a handler that names the time itself.
 const shortestRetry = 100 * time.Millisecond
+
+// ErrObjectDeleted is the cause of a daemon's context when its object is being deleted, or is gone:
+// errors.Is(context.Cause(ctx), einmal.ErrObjectDeleted).
+var ErrObjectDeleted = engine.ErrObjectDeleted
 
 // RetryAfter asks for another attempt after d. With an err the attempt has failed and is counted; with nil the handler
 // only waits: no attempt is counted, and however often it waits it is written once. An edit of the object does not

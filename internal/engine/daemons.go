@@ -19,14 +19,25 @@ import (
 // finalTries is how often an object is looked at for what its daemons have left when the operator stops.
 const finalTries = 10
 
-// Why daemons are stopped.
+// ErrObjectDeleted is why a daemon is stopped whose object is being deleted.
+var ErrObjectDeleted = errors.New("the object is being deleted")
+
+// Why daemons are stopped otherwise.
 var (
-	errObjectGone    = errors.New("the object is gone")
-	errObjectDeleted = errors.New("the object is being deleted")
+	errObjectGone    = objectGoneError{}
 	errNotForIt      = errors.New("the object is not one that the daemon is for any more")
 	errOperatorStops = errors.New("the operator stops")
 	errKindRests     = errors.New("the kind is not served any more, or not as it was")
 )
+
+// objectGoneError is why a daemon is stopped whose object does not exist any more.
+type objectGoneError struct{}
+
+// Error says so.
+func (objectGoneError) Error() string { return "the object is gone" }
+
+// Is makes it an ErrObjectDeleted, too.
+func (objectGoneError) Is(target error) bool { return target == ErrObjectDeleted }
 
 // daemons are the daemons of all objects of one kind. Passes start and stop them, and endDaemons ends them all: nobody else
 // does.
@@ -86,7 +97,7 @@ func (p *pass) stopDaemons() {
 		case d.uid != p.memory.uid:
 			return errObjectGone
 		case deleting:
-			return errObjectDeleted
+			return ErrObjectDeleted
 		case !wanted:
 			return errNotForIt
 		default:
