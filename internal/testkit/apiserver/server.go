@@ -158,6 +158,9 @@ func (s *Server) SeverWatches() {
 // continue tokens of older lists.
 func (s *Server) ExpireWatches() { s.store.Compact() }
 
+// ResetVersions gives all objects lower resource versions in the same order, and expires all watches.
+func (s *Server) ResetVersions() { s.store.Renumber() }
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()

@@ -17,7 +17,7 @@ func (t target) unsound(body object, path string) {
 	field := path[strings.LastIndex(path, ".")+1:]
 	switch message := a.content.text("message"); {
 	case a.code == http.StatusNotImplemented && a.content.text("reason") == reasonNotChecked:
-		if text := path + " is not checked here"; !strings.Contains(message, text) || !strings.Contains(message, `allow it with Unchecked("`+t.kind+"."+path+`")`) {
+		if text := path + " is not checked here"; !strings.Contains(message, text) || !strings.Contains(message, `allow it with World.AllowUnchecked("`+t.kind+"."+path+`")`) {
 			t.w.Errorf("the refusal says\n\t%s\nwant in it\n\t%s", message, text)
 		}
 	case a.code != http.StatusUnprocessableEntity || !strings.Contains(message, field):
