@@ -41,6 +41,7 @@ func TestACrashInACountedAttemptRepeatsNoCall(t *testing.T) {
 }
 
 func (b billing) play(w *einmaltest.World) {
+	w.AllowUnfinished("bill")
 	ran, hangs := &trail{}, false
 	bill := func(ctx context.Context, c *einmal.Change[Widget]) error {
 		if hangs {

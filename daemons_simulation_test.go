@@ -2,6 +2,7 @@ package einmal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -23,7 +24,7 @@ type guards struct {
 }
 
 func (g *guards) set(p *einmaltest.Process, name string, size int64) error {
-	return p.Effect("guard "+name, func() (any, error) {
+	return p.IdempotentEffect("guard "+name, func() (any, error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.sizes[name] = size; size == 0 {
@@ -45,6 +46,7 @@ func (g *guards) left() string {
 func guarded[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process, outside *guards) {
 	kind.Daemon("guard", func(ctx context.Context, c *einmal.Change[T]) error {
 		guarded := int64(0)
+		defer dismiss(ctx, func() { _ = outside.set(p, of.name(c.Object), 0) })
 		for {
 			if size := of.size(c.Object); size != guarded {
 				if err := outside.set(p, of.name(c.Object), size); err != nil {
@@ -63,6 +65,13 @@ func guarded[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process, ou
 	}, einmal.Backoff(time.Second, 10*time.Second))
 	kind.OnUpdate("follow", nothing[T])
 	kind.OnDelete("dismiss", func(_ context.Context, c *einmal.Change[T]) error { return outside.set(p, of.name(c.Object), 0) })
+}
+
+// dismiss takes the guard of a deleted object away: the delete handler may have been faster than the last call of the daemon.
+func dismiss(ctx context.Context, guard func()) {
+	if errors.Is(context.Cause(ctx), einmal.ErrObjectDeleted) {
+		guard()
+	}
 }
 
 // guardedLife creates a guarded object, changes it and may delete it.

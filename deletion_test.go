@@ -59,6 +59,7 @@ func TestADeleteHandlerThatIsDoneIsNotCalledAgain(t *testing.T) {
 // asked in vain more than once, and nothing is left to do (scenario 19).
 func TestAnObjectThatGoesWhileItsHandlerRunsIsForgotten(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("slow")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			widgets := einmal.For[Widget](op)
@@ -89,6 +90,7 @@ func TestAnObjectThatGoesWhileItsHandlerRunsIsForgotten(t *testing.T) {
 func TestFinalizersOfOthersAreNotLost(t *testing.T) {
 	const theirs, another = "others.example.com/hold", "another.example.com/hold"
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowDeleting()
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			einmal.For[Widget](op).OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error {

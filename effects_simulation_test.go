@@ -28,17 +28,19 @@ type bank struct {
 
 // open opens an account.
 func (b *bank) open(p *einmaltest.Process, mark string) (opened Account, err error) {
-	return b.openUnless(p, mark, func() int { return 0 })
+	return b.openUnless(p.Effect, mark, func() int { return 0 })
 }
 
 // openOnce opens an account if there is none with this mark.
 func (b *bank) openOnce(p *einmaltest.Process, mark string) (opened Account, err error) {
-	return b.openUnless(p, mark, func() int { return slices.Index(b.marks, mark) + 1 })
+	return b.openUnless(p.IdempotentEffect, mark, func() int { return slices.Index(b.marks, mark) + 1 })
 }
 
 // openUnless opens an account if there is none that is the one.
-func (b *bank) openUnless(p *einmaltest.Process, mark string, one func() int) (opened Account, err error) {
-	err = p.Effect("open an account", func() (any, error) {
+func (b *bank) openUnless(
+	effect func(string, func() (any, error)) error, mark string, one func() int,
+) (opened Account, err error) {
+	err = effect("open an account", func() (any, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.calls++
@@ -106,7 +108,7 @@ func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kin
 	w.Advance(time.Minute) // What is there at the start may have been handled before, and a person is asked.
 	w.Create(one)
 	again := 0
-	for range 3 {
+	for range 5 {
 		w.Advance(6 * time.Minute)
 		again += tend(w, one, outside)
 	}

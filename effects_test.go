@@ -28,6 +28,7 @@ func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {
 			einmaltest.Run(t, func(w *einmaltest.World) {
+				w.AllowUnfinished("make")
 				var during, token string
 				one := &unstructured.Unstructured{}
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
@@ -265,6 +266,7 @@ func TestAWordThatMeansNothingIsToldOf(t *testing.T) {
 		return err
 	}
 	stepping(t, make, func(w *einmaltest.World, ran *trail) {
+		w.AllowUnfinished("make")
 		sayInTurn(w, []string{"yes"})
 		w.Advance(2 * time.Minute)
 		expectRan(w, ran, "open")
@@ -315,6 +317,7 @@ func TestAnotherClassDoesNotRepeatACall(t *testing.T) {
 				return err
 			}
 			stepping(t, make, func(w *einmaltest.World, ran *trail) {
+				w.AllowUnfinished("make")
 				w.Advance(10 * time.Minute)
 				expectRan(w, ran, "open")
 				if asked := askedBy(w, newWidget()) != ""; asked != test.asks {

@@ -113,6 +113,7 @@ func TestAnObjectHasNoEndlessEvents(t *testing.T) {
 		}
 		return einmal.RetryAfter(time.Hour, nil)
 	}, func(w *einmaltest.World) {
+		w.AllowUnfinished("make")
 		if found := eventsOf(w); len(found) != 25 {
 			w.Errorf("%d events, want a burst of 25:\n%s", len(found), strings.Join(found, "\n"))
 		}
@@ -132,6 +133,7 @@ func TestAnObjectHasNoEndlessEvents(t *testing.T) {
 // Scenario 106: there are no events about events.
 func TestThereAreNoEventsAboutEvents(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("watch")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := einmal.New(testIdentity, einmal.EventsFromLogs(slog.LevelInfo))
 			einmal.For[eventsv1.Event](op).OnEvent("watch", func(_ context.Context, c *einmal.Change[eventsv1.Event]) error {
@@ -159,6 +161,7 @@ func TestAFailureForGoodIsAnEvent(t *testing.T) {
 	speaking(t, func(context.Context, *einmal.Change[Widget]) error {
 		return einmal.Permanent(errors.New("no room for password=" + planted))
 	}, func(w *einmaltest.World) {
+		w.AllowUnfinished("make")
 		expectEvents(w, "Warning HandlerFailed Widget default/one by make: the handler make has failed for good, and runs again "+
 			"when what it looks at changes: no room for password=***")
 	})

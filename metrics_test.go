@@ -67,6 +67,7 @@ func declareMetered(op *einmal.Operator) {
 // Design §3, issue "Everything a handler can say": runs, failures, duration, retries, pending, by handler.
 func TestHandlersAreCounted(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("fail", "wait")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := einmal.New(metered, einmal.StateNamespace("default"), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)))
 			declareMetered(op)

@@ -19,6 +19,8 @@ import (
 func TestWhatTheRolesDoNotGiveIsRefused(t *testing.T) {
 	asking := func(options ...einmal.Option) (said string) {
 		einmaltest.Run(t, func(w *einmaltest.World) {
+			w.AllowForbidden()
+			w.AllowUnfinished("ask")
 			w.Start(func(*einmaltest.Process) *einmal.Operator {
 				op := einmal.New("asks.example.com", options...)
 				einmal.For[corev1.ConfigMap](op).OnCreate("ask", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {

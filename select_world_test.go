@@ -108,7 +108,9 @@ func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selecting
 		}
 		defer w.End()
 		started := &virtualWorld{World: w}
-		started.start = func() { w.Start(func(*simulation.Process) simulation.Operator { return made() }) }
+		started.start = func() {
+			w.Start(simulation.Versions{Current: func(*simulation.Process) simulation.Operator { return made() }})
+		}
 		started.start()
 		use(&selectingWorld{virtualWorld: started, t: t, ready: ready, log: log})
 	})

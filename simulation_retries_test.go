@@ -21,7 +21,7 @@ func hardLuck(widgets *einmal.Kind[Widget], p *einmaltest.Process, outside *regi
 	}
 	widgets.OnCreate("register", func(_ context.Context, c *einmal.Change[Widget]) error {
 		return errors.Join(outside.set(p, c.Object.Name, true), noLuck)
-	}, einmal.Field("metadata.labels"), einmal.MaxAttempts(3), einmal.Backoff(time.Second, time.Second))
+	}, einmal.Field("metadata.labels"), einmal.MaxAttempts(4), einmal.Backoff(time.Second, time.Second))
 	widgets.OnCreate("lenient", fails(noLuck), einmal.OnError(einmal.Ignore))
 	widgets.OnUpdate("resize", fails(einmal.RetryAfter(10*time.Second, noLuck)), einmal.Field("spec.size"), einmal.Timeout(35*time.Second))
 	widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -40,6 +40,7 @@ func hardLuck(widgets *einmal.Kind[Widget], p *einmaltest.Process, outside *regi
 // lifeOfHardLuck is a life in which most goes wrong by itself: attempts and time run out, a deletion is blocked, and a
 // person lets the object go.
 func lifeOfHardLuck(w *einmaltest.World) {
+	w.AllowUnfinished() // Failures for good are what it is about.
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		op := newTestOperator(w)
@@ -73,7 +74,7 @@ func TestALifeOfHardLuck(t *testing.T) {
 		for _, call := range w.Calls() {
 			calls[call.Name] = append(calls[call.Name], call.Handler+" "+call.Outcome)
 		}
-		begun := []string{"register retry", "lenient done", "register retry", "register failed"}
+		begun := []string{"register retry", "lenient done", "register retry", "register retry", "register failed"}
 		want := map[string][]string{
 			"kept": slices.Concat(begun, []string{"resize retry", "paint done", "resize retry", "resize retry", "resize failed"}),
 			"held": slices.Concat(begun, []string{"unregister failed", "hold failed"}),

@@ -32,7 +32,7 @@ type Account struct {
 }
 
 func (a *accounts) open(p *einmaltest.Process, name string) (opened Account, err error) {
-	err = p.Effect("open the account of "+name, func() (any, error) {
+	err = p.IdempotentEffect("open the account of "+name, func() (any, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.numbers[name] == 0 {
@@ -45,7 +45,7 @@ func (a *accounts) open(p *einmaltest.Process, name string) (opened Account, err
 }
 
 func (a *accounts) add(p *einmaltest.Process, member string) error {
-	return p.Effect("add "+member, func() (any, error) {
+	return p.IdempotentEffect("add "+member, func() (any, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.members[member] = true
@@ -54,7 +54,7 @@ func (a *accounts) add(p *einmaltest.Process, member string) error {
 }
 
 func (a *accounts) close(p *einmaltest.Process, name string) error {
-	return p.Effect("close the account of "+name, func() (any, error) {
+	return p.IdempotentEffect("close the account of "+name, func() (any, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.numbers, name)

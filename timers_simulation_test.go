@@ -21,14 +21,14 @@ func onTime[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process) {
 	kind.Timer("tell", func(_ context.Context, c *einmal.Change[T]) error {
 		name, size := of.name(c.Object), of.size(c.Object)
 		told := einmal.Memo[told](c)
-		if told.size == size {
-			return nil
+		if told.size != size {
+			err := p.IdempotentEffect("tell the size of "+name, func() (any, error) { return size, nil })
+			if err != nil {
+				return err
+			}
+			told.size = size
 		}
-		err := p.Effect("tell the size of "+name, func() (any, error) { return size, nil })
-		if err != nil {
-			return err
-		}
-		told.size = size
+		// Also where it was told before: the API server may have refused this change of the status then.
 		of.setPhase(c.Object, fmt.Sprintf("told %v", size))
 		return nil
 	}, einmal.Interval(time.Minute), einmal.Sharp(), einmal.Idle(10*time.Second))

@@ -22,6 +22,7 @@ func timed(t *testing.T, takes time.Duration, options []einmal.Option, then func
 	t.Helper()
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("tick") // Slow ones are under way at the end.
 		var created time.Time
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
@@ -166,6 +167,7 @@ func TestTimersBelongToAProcess(t *testing.T) {
 // Ticks do not wait for what other handlers are not done with, and cost no write beside them.
 func TestATimerRunsBesideOtherHandlers(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("make")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))

@@ -179,6 +179,7 @@ func TestAMemoBelongsToOneObject(t *testing.T) {
 // Principle 6: ten starts of operators that look at states and events write nothing.
 func TestLevelsAndEventsAreQuiet(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.AllowUnfinished("sync")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			widgets := einmal.For[Widget](op)

@@ -62,7 +62,9 @@ func virtuallyMade(t *testing.T, log io.Writer, made func() simulation.Operator,
 		}
 		defer w.End()
 		started := &virtualWorld{World: w}
-		started.start = func() { w.Start(func(*simulation.Process) simulation.Operator { return made() }) }
+		started.start = func() {
+			w.Start(simulation.Versions{Current: func(*simulation.Process) simulation.Operator { return made() }})
+		}
 		started.start()
 		use(t, started)
 	})

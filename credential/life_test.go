@@ -31,7 +31,7 @@ func begun(w *einmaltest.World, declare func(*einmal.Operator, credential.System
 	known := &credentialtest.Users{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-		declare(op, credentialtest.Session{Users: known, Effect: p.Effect})
+		declare(op, credentialtest.Session{Users: known, Effect: p.IdempotentEffect})
 		return op
 	})
 	return known

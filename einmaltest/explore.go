@@ -2,12 +2,9 @@ package einmaltest
 
 import (
 	"fmt"
-	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
@@ -31,164 +28,69 @@ func (f *Finding) String() string {
 	return "when this goes wrong: " + f.Schedule + "\n- " + strings.Join(f.Broken, "\n- ") + "\n"
 }
 
-// Explore plays a scenario once with nothing that goes wrong, and then again for each single thing that can go wrong at
-// each point where the operator asks something of the world: each request to the API server but the lists and watches of
-// its cache, and each Effect. With the option Schedules it goes on with pairs. It fails the test when in any of them
+// Explore plays a scenario twice without faults, and then again for each single fault of each Dimension at each point. Points are the
+// requests of the operator to the API server, but the lists and watches of its cache, and each effect of a Process. Cached reads are no
+// points, since they do not fail: StaleCache lets them be old.
 //
-//   - the scenario's own expectations fail, or the operator cannot run;
-//   - other objects are left than in the run in which nothing goes wrong, or an Outcome is another; times, uids and the
-//     values of Secrets are not compared;
-//   - an Effect, or a value in a Secret that the operator wrote, changes more often than in that run: something was
-//     generated twice;
-//   - a handler succeeds more often for an object than in that run, beyond the once that a crash can repeat, or than two
-//     replicas do; or fails more often, where nothing that goes wrong can be the reason;
-//   - what another writer wrote into the metadata or the status of a handled object is lost;
-//   - the operator writes the objects that it handles more often than in that run, beyond what the fault costs.
+// Of the faults that newer dimensions add, and of the second faults of Recovery, Explore plays a budget that depends on the size of the
+// scenario, spread evenly over the points. The environment variable EINMALTEST_ALL lifts the budget. With the option Schedules it goes on
+// with pairs. It fails the test when
 //
-// It also fails when less than half of the points are met again: then names are made by chance, in the scenario or in a
-// handler, and little was tried.
+//   - the run without faults is not clean: a handler does not succeed, a right is missing, something is unfinished at the end (see
+//     World.AllowUnfinished, AllowForbidden and AllowDeleting), or a second such run ends otherwise;
+//   - in any run the scenario's own expectations fail, a right is missing, or the operator cannot run;
+//   - other objects are left than without faults, of whatever kind, or an Outcome is another; World.LeftOut lists what is not compared;
+//   - an effect of Process.Effect happens more often than without faults, whatever its value; or the value of an idempotent effect, or
+//     of a key in a Secret that the operator wrote, changes more often: something was generated twice;
+//   - a handler succeeds more often for an object than without faults, beyond the once that a crash can repeat, or than two
+//     replicas do; or fails more often, where no fault can be the reason;
+//   - what another writer wrote into the metadata or the status of a handled object, or the metadata of a child, is lost;
+//   - the operator writes the objects that it handles more often than without faults, beyond what the fault costs.
 //
-// It changes how the test process collects garbage: less often, unless the environment variable GOGC says how often.
+// It also fails when less than half of the points are met again: then names are random, in the scenario or in a handler, and little was
+// tried. And it fails when the deadline of the test comes before all schedules are played: it says how many it has played.
+//
+// Explore says beforehand how many schedules it plays, and shows its progress with -v. It changes how the test process collects garbage: less
+// often, unless the environment variable GOGC says how often.
 //
 // A goroutine of the operator that outlives it ends the test process with a stack: the testing/synctest package says so.
 // The report has the shortest schedule found and a command that plays just that one.
 func Explore(t *testing.T, scenario Scenario, options ...Option) {
 	t.Helper()
 	if text := os.Getenv(ReplayVariable); text != "" {
-		replay(t, scenario, text)
+		replay(t, scenario, text, options)
 		return
 	}
-	finding, played := search(t, scenario, options)
+	finding, played, leftOut := search(t, scenario, options)
+	if len(leftOut) > 0 {
+		t.Logf("not compared:\n- %s", strings.Join(leftOut, "\n- "))
+	}
 	if finding == nil {
-		t.Logf("%s: each ends as when nothing goes wrong", played)
+		t.Logf("%s; each run ended as without faults", played)
 		return
 	}
 	quoted := strings.ReplaceAll(finding.Schedule, "'", `'\''`)
 	t.Errorf("%splay it again: %s='%s' go test -run '^%s$' .", finding, ReplayVariable, quoted, t.Name())
 }
 
-// Search is Explore for what is meant to break: it returns what Explore would fail with, or nil.
+// Search is Explore for what is meant to break: it returns the Finding that Explore would fail with, or nil.
 func Search(t *testing.T, scenario Scenario, options ...Option) *Finding {
 	t.Helper()
-	finding, _ := search(t, scenario, options)
+	finding, _, _ := search(t, scenario, options)
 	return finding
 }
 
-// explorer plays the schedules of one scenario.
-type explorer struct {
-	scenario    Scenario
-	settings    settings
-	definitions simulation.Definitions
-	clean       result
-
-	mu sync.Mutex
-	// found is the finding that comes first, at is its place among the schedules.
-	found *Finding
-	at    int
-	// used are the rights that were used in any schedule.
-	used map[string]bool
-	// played counts the schedules, met those of which every point was reached.
-	played, met int
-}
-
-// search returns what it has found, and says how much was played.
-func search(t *testing.T, scenario Scenario, options []Option) (*Finding, string) {
-	t.Helper()
-	e := &explorer{scenario: scenario, settings: newSettings(options), used: map[string]bool{}}
-	e.clean = play(t, scenario, e.setup(nil))
-	e.use(e.clean.rights)
-	if len(e.clean.failures) > 0 {
-		return &Finding{Schedule: simulation.Schedule{}.String(), Broken: e.clean.failures}, "1 schedule played"
-	}
-	singles := e.settings.singles(e.clean)
-	e.playAll(t, "one fault", singles)
-	if e.found == nil && 2*e.met < len(singles) {
-		e.found = &Finding{Schedule: simulation.Schedule{}.String(), Broken: []string{fmt.Sprintf(
-			"only %d of %d points were met again: a scenario does the same each time, and names nothing by chance", e.met, len(singles))}}
-	}
-	if e.found == nil {
-		e.playAll(t, "two faults", e.settings.pairs(singles))
-	}
-	if e.found == nil && e.settings.noSpareRights {
-		e.found = e.spareRights()
-	}
-	if e.found != nil {
-		e.found.Schedules = e.played
-	}
-	return e.found, fmt.Sprintf("%d schedules played, %d of them met", e.played, e.met)
-}
-
-// use notes the rights that a run used.
-func (e *explorer) use(rights map[string]bool) {
-	for right, used := range rights {
-		if used {
-			e.used[right] = true
-		}
-	}
-}
-
-// spareRights complains about rights that nothing needs.
-func (e *explorer) spareRights() *Finding {
-	var spare []string
-	for _, right := range slices.Sorted(maps.Keys(e.clean.rights)) {
-		if !e.used[right] {
-			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Access or einmal.Applies, or play what needs it")
-		}
-	}
-	if len(spare) == 0 {
-		return nil
-	}
-	return &Finding{Schedule: simulation.Schedule{}.String(), Broken: spare}
-}
-
-func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
-	return simulation.Setup{Schedule: schedule, Definitions: &e.definitions, Log: slog.New(slog.DiscardHandler)}
-}
-
-// playAll plays schedules, several at a time, and keeps the first finding.
-func (e *explorer) playAll(t *testing.T, title string, schedules []simulation.Schedule) {
-	t.Helper()
-	t.Run(title, func(t *testing.T) {
-		for i, schedule := range schedules {
-			t.Run(schedule.String(), func(t *testing.T) {
-				t.Parallel()
-				e.playOne(t, i, schedule)
-			})
-		}
-	})
-}
-
-func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
-	t.Helper()
-	e.mu.Lock()
-	late := e.found != nil && e.at < i
-	e.mu.Unlock()
-	if late {
-		return // One finding at a time.
-	}
-	found := play(t, e.scenario, e.setup(schedule))
-	broken := judge(e.clean, found, schedule)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.use(found.rights)
-	e.played++
-	if len(found.missed(schedule)) == 0 {
-		e.met++
-	}
-	if len(broken) > 0 && (e.found == nil || i < e.at) {
-		e.found, e.at = &Finding{Schedule: schedule.String(), Broken: broken}, i
-	}
-}
-
-// replay plays one schedule and tells all about it.
-func replay(t *testing.T, scenario Scenario, text string) {
+// replay plays one schedule and logs all about it.
+func replay(t *testing.T, scenario Scenario, text string, options []Option) {
 	t.Helper()
 	schedule, err := simulation.ParseSchedule(text)
 	if err != nil {
 		t.Fatalf("%s: %v", ReplayVariable, err)
 	}
-	e := &explorer{scenario: scenario}
-	e.clean = play(t, scenario, e.setup(nil))
+	e := newExplorer(scenario, options)
+	if faulty := e.playClean(t); faulty != nil && len(schedule) > 0 {
+		t.Fatal(faulty)
+	}
 	setup := e.setup(schedule)
 	setup.Log = logTo(t)
 	found := play(t, scenario, setup)
@@ -198,7 +100,7 @@ func replay(t *testing.T, scenario Scenario, text string) {
 	for _, at := range found.missed(schedule) {
 		t.Logf("this run did not come to %s", at)
 	}
-	broken := judge(e.clean, found, schedule)
+	broken := e.judge(t, found, schedule)
 	if len(broken) == 0 {
 		t.Logf("it ends as when nothing goes wrong: %s", schedule)
 		return

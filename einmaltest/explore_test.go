@@ -3,6 +3,10 @@ package einmaltest_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,22 +98,53 @@ func TestDimensionsAreLeftOut(t *testing.T) {
 			})
 		})(w)
 	}
-	everything := []einmaltest.Dimension{
-		einmaltest.Crashes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.StaleCache,
-		einmaltest.OtherWriters, einmaltest.Wipes, einmaltest.Replicas, einmaltest.Standby, einmaltest.Clocks,
-	}
-	if finding := einmaltest.Search(t, scenario, einmaltest.Without(everything...)); finding != nil {
+	if finding := einmaltest.Search(t, scenario, einmaltest.Without(dimensionsBut()...)); finding != nil {
 		t.Errorf("without any dimension this is found: %v", finding)
 	}
 	for _, d := range []einmaltest.Dimension{einmaltest.Crashes, einmaltest.Answers, einmaltest.Replicas} {
-		var others []einmaltest.Dimension
-		for _, other := range everything {
-			if other != d {
-				others = append(others, other)
-			}
-		}
-		if finding := einmaltest.Search(t, scenario, einmaltest.Without(others...)); finding == nil {
+		if finding := einmaltest.Search(t, scenario, einmaltest.Without(dimensionsBut(d)...)); finding == nil {
 			t.Errorf("with %s nothing is found", d)
+		}
+	}
+}
+
+// dimensionsBut lists the dimensions that Explore tries by itself, without some.
+func dimensionsBut(some ...einmaltest.Dimension) []einmaltest.Dimension {
+	all := []einmaltest.Dimension{
+		einmaltest.Crashes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.StaleCache,
+		einmaltest.OtherWriters, einmaltest.Wipes, einmaltest.Replicas, einmaltest.Standby, einmaltest.Clocks,
+		einmaltest.Refusals, einmaltest.Hangs, einmaltest.Children, einmaltest.Users, einmaltest.SlowCalls,
+		einmaltest.Updates, einmaltest.Operators, einmaltest.Recovery, einmaltest.Restores,
+	}
+	return slices.DeleteFunc(all, func(d einmaltest.Dimension) bool { return slices.Contains(some, d) })
+}
+
+// shortVariable makes TestExploreStopsBeforeTheDeadlineOfTheTest explore.
+const shortVariable = "EINMALTEST_SHORT"
+
+// Before the test binary is ended for its -timeout, Explore reports how far it has come. It has said before how many schedules there are.
+func TestExploreStopsBeforeTheDeadlineOfTheTest(t *testing.T) {
+	if os.Getenv(shortVariable) != "" {
+		einmaltest.Explore(t, configMaps(func(p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+			for i := range 60 {
+				set := func() (any, error) { return nil, nil }
+				if err := p.IdempotentEffect(fmt.Sprintf("set %d of %s", i, c.Object.Name), set); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		return
+	}
+	run := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=21s")
+	run.Env = append(os.Environ(), shortVariable+"=1")
+	printed, err := run.CombinedOutput()
+	if err == nil {
+		t.Error("it passes")
+	}
+	for _, part := range []string{"playing ", " schedules: ", "when this goes wrong: the deadline of the test", "schedules were played and broke nothing", "raise -timeout"} {
+		if !strings.Contains(string(printed), part) {
+			t.Errorf("it does not say %q", part)
 		}
 	}
 }

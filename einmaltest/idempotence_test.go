@@ -83,7 +83,7 @@ type system struct {
 
 // setPassword makes a user of the database, or gives it another password.
 func (s system) setPassword(tenant, password string) error {
-	return s.process.Effect("set the database password of "+tenant, func() (any, error) {
+	return s.process.IdempotentEffect("set the database password of "+tenant, func() (any, error) {
 		s.database[tenant] = password
 		return password, nil
 	})
@@ -91,7 +91,7 @@ func (s system) setPassword(tenant, password string) error {
 
 // put stores a password, over the one that was there.
 func (s system) put(tenant, password string) error {
-	return s.process.Effect("store the password of "+tenant, func() (any, error) {
+	return s.process.IdempotentEffect("store the password of "+tenant, func() (any, error) {
 		s.store[tenant] = password
 		return password, nil
 	})
@@ -99,7 +99,7 @@ func (s system) put(tenant, password string) error {
 
 // putOnce stores a password if there is none yet, and returns the one that is stored.
 func (s system) putOnce(tenant, password string) (stored string, err error) {
-	err = s.process.Effect("store the password of "+tenant, func() (any, error) {
+	err = s.process.IdempotentEffect("store the password of "+tenant, func() (any, error) {
 		if _, there := s.store[tenant]; !there {
 			s.store[tenant] = password
 		}

@@ -5,40 +5,38 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// What one thing that goes wrong may cost: so many more writes of each name, and where bookkeeping was wiped while the
-// operator was down, a creation that is done again from its beginning. An attempt that was cut short costs its own outcome,
-// and the next one up to two: with SaveFirst it is announced, too. Of two replicas that are not elected, each may answer what
-// the other has written.
+// What one fault may cost: so many more writes of each name, and where bookkeeping was wiped while the operator was down, a creation that
+// starts again from its beginning. An attempt that was cut short costs its own outcome, and the next one up to two: with SaveFirst it is
+// announced, too. Of two replicas without leader election, each may answer what the other has written.
 const (
 	writesOfAFault = 3
 	writesOfAWipe  = 4
 	// writesByChance is what may be one write or two in any run: the end of a daemon, and of the handlers beside it.
 	writesByChance = 1
+	// slowWrites is how many writes there may be for one: where handlers take time, what one write could hold takes several.
+	slowWrites = 2
 )
 
-// judge compares a run with the one in which nothing went wrong, and returns what does not hold.
+// judge compares a run with the one without faults, and returns what does not hold.
 func judge(clean, found result, schedule simulation.Schedule) []string {
 	broken := slices.Clone(found.failures)
-	replicas := 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas })
-	repeats := schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() })
+	for _, request := range found.forbidden {
+		broken = append(broken, missingRight(request))
+	}
+	replicas := 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas || kind.Replaces() })
+	repeats := schedule.Count(func(kind simulation.Kind) bool {
+		// A process that stops while a write hangs cannot save what it has done.
+		return kind.Repeats() || kind.Hangs() && clean.processes > 1
+	})
 	wiped := schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.CrashThenWiped })
-	left, expected := found.objects, clean.objects
-	if schedule.Count(simulation.Kind.Wipe) > 0 {
-		left, expected = found.unmarked, clean.unmarked
-	}
-	broken = append(broken, differences("what is left", expected, left)...)
-	broken = append(broken, differences("the outcome", clean.outcomes, found.outcomes)...)
-	for name, n := range counted(found.values) {
-		if most := clean.values[name]; n > most {
-			broken = append(broken, fmt.Sprintf("%s: it has had %d values one after the other, and %d when nothing goes wrong: what was generated or set is not to be replaced", name, n, most))
-		}
-	}
+	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
 		if most := clean.successes[name]*replicas + repeats + wiped; n > most {
 			broken = append(broken, fmt.Sprintf("%s: the handler succeeded %d times, want at most %d: what is done is not to be done again", name, n, most))
@@ -49,12 +47,80 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 			broken = append(broken, fmt.Sprintf("%s: the handler failed %d times, want at most %d: attempts that are recorded count, also after a crash", name, n, most))
 		}
 	}
+	slow := 1
+	if schedule.Has(simulation.SlowCalls) {
+		slow = slowWrites
+	}
 	for name, n := range counted(found.writes) {
-		if most := clean.writes[name]*replicas*replicas + writesOfAFault*len(schedule) + writesOfAWipe*wiped + writesByChance; n > most {
+		if most := clean.writes[name]*replicas*replicas*slow + writesOfAFault*faults(schedule) + writesOfAWipe*wiped + writesByChance; n > most {
 			broken = append(broken, fmt.Sprintf("%s: written %d times, want at most %d", name, n, most))
 		}
 	}
 	return broken
+}
+
+// faults counts the faults of a schedule; some are several.
+func faults(schedule simulation.Schedule) int {
+	n := len(schedule)
+	for _, fault := range schedule {
+		switch fault.Kind { //nolint:exhaustive // The others happen once.
+		case simulation.RefusedThrice, simulation.RollBack, simulation.Overloaded:
+			n += 2
+		}
+	}
+	return n
+}
+
+// compareEnds compares what two runs have left, and how often each effect happened.
+func compareEnds(clean, found result, schedule simulation.Schedule) []string {
+	left, expected := found.objects, clean.objects
+	if schedule.Count(simulation.Kind.Wipe) > 0 {
+		left, expected = found.unmarked, clean.unmarked
+	}
+	broken := differences("what is left", expected, left)
+	broken = append(broken, differences("the outcome", clean.outcomes, found.outcomes)...)
+	for _, name := range slices.Sorted(maps.Keys(clean.steady)) {
+		if value, there := found.secrets[name]; there && value != clean.steady[name] {
+			broken = append(broken, name+": it holds another value than without faults")
+		}
+	}
+	for name, n := range counted(found.effects) {
+		if most := clean.effects[name]; n > most {
+			broken = append(broken, fmt.Sprintf("%s: it happened %s, and %s without faults: "+
+				"make it once, or declare with Process.IdempotentEffect that a repetition does no harm", name, times(n), times(most)))
+		}
+	}
+	for name, n := range counted(found.values) {
+		if most := clean.values[name]; n > most && !schedule.Has(simulation.UserDeletes) { // What was under way may be taken back.
+			broken = append(broken, fmt.Sprintf("%s: it has had %d values one after the other, and %d when nothing goes wrong: what was generated or set is not to be replaced", name, n, most))
+		}
+	}
+	return append(broken, compareTimes(clean.times, found.times)...)
+}
+
+// compareTimes returns the times that are further from those of the run without faults than their rules allow.
+func compareTimes(clean, found map[string]limitedTime) []string {
+	var broken []string
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		expected, is := clean[name]
+		if off := found[name].at.Sub(expected.at).Abs(); is && off > expected.within {
+			broken = append(broken, fmt.Sprintf("%s: it is %s, and %s without faults: want at most %s between them",
+				name, found[name].at.Format(time.RFC3339), expected.at.Format(time.RFC3339), expected.within))
+		}
+	}
+	return broken
+}
+
+// times says a number of times.
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	default:
+		return fmt.Sprintf("%d times", n)
+	}
 }
 
 // counted goes through counts in the order of their names.
@@ -68,7 +134,7 @@ func counted(counts map[string]int) func(func(string, int) bool) {
 	}
 }
 
-// differences tells what is there in one run and another, or not at all, in the other.
+// differences returns what differs between two runs, or exists in one of them only.
 func differences(what string, clean, found map[string]string) []string {
 	names := map[string]bool{}
 	for _, all := range []map[string]string{clean, found} {

@@ -9,34 +9,58 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// Dimension is a kind of thing that goes wrong.
+// Dimension is a group of faults. Without leaves one out.
 type Dimension string
 
-// What goes wrong, each at every point. Points are the requests and the effects of the operator.
+// The dimensions. Explore tries all of them but Late. A point is a request or an effect of the operator: see Explore. A fault at a point happens once.
 const (
-	// Crashes: the process ends before a request or effect, or after it with the answer lost. Another one starts at once,
-	// or five minutes later.
+	// Crashes end the process before a point, or after it with the answer lost. Another process starts at once, or five minutes later.
 	Crashes Dimension = "crashes"
-	// Answers: a request is refused (500, 403, or 404 for a reason that is not the object's), or its answer is lost, and the process
-	// goes on.
+	// Answers refuse a point (500, 403, or 404 because the kind is not served), or lose its answer. The process goes on.
 	Answers Dimension = "answers"
-	// Outages: nothing reaches the API server for two minutes, and watches break.
+	// Refusals answer a request as a real API server does that is busy or restricted: 429 with Retry-After, 503 for all requests during 20
+	// seconds, 403 of a webhook or of a quota, and 409 on an update. Or they refuse a point three times in a row with 500.
+	Refusals Dimension = "refusals"
+	// Hangs leave a point without an answer until its deadline: it is carried out, or not.
+	Hangs Dimension = "hangs"
+	// Late carries a point out two minutes after it was sent, when the operator has given up waiting and has tried again. Only the
+	// other system can prevent harm then, by refusing what is old. So Late is tried with the option With alone.
+	Late Dimension = "late"
+	// Outages let nothing reach the API server for two minutes, and break watches.
 	Outages Dimension = "outages"
-	// Events: one that a watch tells comes twice, after the next one, or is lost with the watch.
+	// Events deliver a watch event twice, after the next one, or lose it with the watch.
 	Events Dimension = "events"
-	// StaleCache: all that watches tell comes a second late.
+	// StaleCache delivers all watch events one second late, or 30 seconds late.
 	StaleCache Dimension = "stale cache"
-	// OtherWriters: somebody else writes the object just before the operator does.
+	// OtherWriters write into the metadata and the status of a handled object just before the operator writes.
 	OtherWriters Dimension = "other writers"
-	// Wipes: annotations, finalizers and records of the operator are taken away, while it runs and while it is down; or the records are
-	// replaced by other text while it runs.
+	// Children are edited, replaced or deleted by another writer just before a handler writes them. Secrets, and what the scenario has
+	// written into, are not deleted: they may hold what cannot be made again.
+	Children Dimension = "children"
+	// Users edit or delete the handled object in the middle of a handler, if it is clear which one it is. The end is compared with that of a run in which they do the
+	// same 3 seconds later.
+	Users Dimension = "users"
+	// SlowCalls lets each request and effect of handlers take a second, so that handlers of different objects overlap.
+	SlowCalls Dimension = "slow calls"
+	// Wipes remove annotations, finalizers and records of the operator, while it runs and while it is down, or replace the records by
+	// other text while it runs.
 	Wipes Dimension = "wipes"
-	// Replicas: a second replica of the operator runs beside the first.
+	// Replicas runs a second replica of the operator beside the first, without leader election.
 	Replicas Dimension = "replicas"
-	// Standby: replicas are elected, and a second one stands by. When the first crashes or stops, it takes over.
+	// Standby runs a second replica with leader election. When the first crashes or stops, the second takes over. In some of these
+	// runs the clocks of the replicas differ by three minutes.
 	Standby Dimension = "standby"
-	// Clocks: the API server's clock jumps by five minutes.
+	// Updates replace the operator by a rolling update with leader election, with and without the way back. World.UpgradeFrom says what
+	// the previous version is; without it the version is updated to itself.
+	Updates Dimension = "updates"
+	// Restores end the process, and restore the cluster while it is down: all resource versions are lower then. What the objects hold is the same.
+	Restores Dimension = "restores"
+	// Operators runs another operator that handles the same objects.
+	Operators Dimension = "operators"
+	// Clocks moves the API server's clock by five minutes.
 	Clocks Dimension = "clocks"
+	// Recovery plays a second fault at points that exist only after a first one.
+	Recovery Dimension = "recovery"
 )
 
 // trouble is a kind of fault and the dimension that it belongs to.
@@ -45,12 +69,19 @@ type trouble struct {
 	kind simulation.Kind
 }
 
-// allTheTime lists what is wrong all the time.
+// allTheTime lists the faults that last for the whole run.
 func allTheTime() []trouble {
-	return []trouble{{StaleCache, simulation.StaleCache}, {Replicas, simulation.TwoReplicas}, {Standby, simulation.Standby}}
+	return []trouble{
+		{StaleCache, simulation.StaleCache},
+		{Replicas, simulation.TwoReplicas},
+		{Standby, simulation.Standby},
+		{StaleCache, simulation.OldCache},
+		{SlowCalls, simulation.SlowCalls},
+		{Operators, simulation.TwoOperators},
+	}
 }
 
-// atPoints lists what goes wrong at points, in the order in which it is tried.
+// atPoints lists the faults that are tried at every point, in this order.
 func atPoints() []trouble {
 	return []trouble{
 		{Crashes, simulation.CrashBefore},
@@ -70,46 +101,30 @@ func atPoints() []trouble {
 	}
 }
 
-// settings are what the options of Explore say.
-type settings struct {
-	schedules int
-	seed      uint64
-	without   []Dimension
-
-	noSpareRights bool
-}
-
-// Option changes what Explore tries.
-type Option func(*settings)
-
-// Schedules makes Explore go on with pairs of things that go wrong, chosen by the seed, until it has played so many
-// schedules. The default is to try each single one only.
-func Schedules(n int) Option { return func(s *settings) { s.schedules = n } }
-
-// Seed chooses other pairs. The default is 1.
-func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
-
-// Without leaves out what the operator is not made for: such as Replicas, when it is never run in two.
-func Without(dimensions ...Dimension) Option {
-	return func(s *settings) { s.without = append(s.without, dimensions...) }
-}
-
-// NoSpareRights makes Explore fail when a right that einmal.Access or einmal.Applies asks for was not used in any schedule.
-// Whether one is missing is shown anyway: the API server refuses what the roles do not give that the operator's verb rbac
-// prints.
-func NoSpareRights() Option { return func(s *settings) { s.noSpareRights = true } }
-
-func newSettings(options []Option) settings {
-	s := settings{seed: 1}
-	for _, option := range options {
-		option(&s)
+// atSomePoints lists the faults of which Explore tries as many as its budget allows, spread evenly over the points.
+func atSomePoints() []trouble {
+	return []trouble{
+		{Refusals, simulation.RefusedThrice},
+		{Refusals, simulation.Throttled},
+		{Refusals, simulation.Overloaded},
+		{Refusals, simulation.DeniedByWebhook},
+		{Refusals, simulation.OverQuota},
+		{Refusals, simulation.Conflict},
+		{Hangs, simulation.Hung},
+		{Hangs, simulation.HungAfter},
+		{Late, simulation.CarriedOutLate},
+		{Children, simulation.ChildEdited},
+		{Children, simulation.ChildReplaced},
+		{Children, simulation.ChildDeleted},
+		{Users, simulation.UserEdits},
+		{Users, simulation.UserDeletes},
+		{Updates, simulation.RollingUpdate},
+		{Updates, simulation.RollBack},
+		{Restores, simulation.CrashThenReset},
 	}
-	return s
 }
 
-func (s settings) wants(d Dimension) bool { return !slices.Contains(s.without, d) }
-
-// singles lists each single thing that can go wrong, given a run in which nothing did.
+// singles lists the faults that are tried one at a time everywhere, given a run without faults.
 func (s settings) singles(clean result) []simulation.Schedule {
 	var all []simulation.Schedule
 	add := func(fault trouble, at simulation.Point) {
@@ -128,7 +143,7 @@ func (s settings) singles(clean result) []simulation.Schedule {
 		add(fault, simulation.Point{})
 	}
 	all = append(all, s.takeovers(clean)...)
-	for _, at := range clean.told() {
+	for _, at := range clean.delivered() {
 		for _, kind := range []simulation.Kind{simulation.EventDoubled, simulation.EventLost, simulation.EventsSwapped} {
 			add(trouble{Events, kind}, at)
 		}
@@ -136,19 +151,72 @@ func (s settings) singles(clean result) []simulation.Schedule {
 	return all
 }
 
-// happensAt reports whether the fault means something at a point. What others write matters before a write, and an effect outside of the
-// cluster is answered by no API server.
+// sampled lists the faults of which only some are tried, by kind.
+func (s settings) sampled(clean result) [][]simulation.Schedule {
+	var all [][]simulation.Schedule
+	for _, fault := range atSomePoints() {
+		var found []simulation.Schedule
+		for i, at := range clean.points {
+			if s.wants(fault.of) && fault.happensAt(at) && fault.hasObject(clean, i) {
+				found = append(found, simulation.Schedule{{Kind: fault.kind, At: at}})
+			}
+		}
+		all = append(all, found)
+	}
+	var skewed []simulation.Schedule
+	for _, takeover := range s.takeovers(clean) {
+		skewed = append(skewed, append(simulation.Schedule{{Kind: simulation.SkewedClocks}}, takeover...))
+	}
+	return append(all, skewed)
+}
+
+// happensAt reports whether the fault makes a difference at a point.
 func (t trouble) happensAt(at simulation.Point) bool {
+	verb, rest, _ := strings.Cut(at.What, " ")
+	effect, reads := verb == "effect", verb == "get" || verb == "list"
+	byHandler := strings.Contains(at.What, " by ")
 	switch t.kind {
 	case simulation.AnotherWriter:
-		return !strings.HasPrefix(at.What, "get ")
+		return !reads
 	case simulation.RecordReplaced:
-		return strings.HasPrefix(at.What, "patch ")
-	case simulation.Forbidden, simulation.NotServed:
-		return !strings.HasPrefix(at.What, "effect ")
+		return verb == "patch"
+	case simulation.Forbidden, simulation.NotServed, simulation.Throttled, simulation.Overloaded:
+		return !effect
+	case simulation.DeniedByWebhook:
+		return !effect && !reads
+	case simulation.OverQuota:
+		return verb == "create" || verb == "apply"
+	case simulation.Conflict:
+		return verb == "update" || verb == "patch" || verb == "apply"
+	case simulation.ChildEdited:
+		return byHandler && !effect && !reads
+	case simulation.ChildReplaced:
+		return byHandler && !effect && !reads && verb != "delete" // The new one is not what the handler wants to delete.
+	case simulation.ChildDeleted:
+		return byHandler && !effect && !reads && !strings.HasPrefix(rest, "secrets ")
+	case simulation.UserEdits, simulation.UserDeletes:
+		return byHandler || effect
 	default:
 		return true
 	}
+}
+
+// hasObject reports whether there is an object for a fault that needs one: whether an earlier point wrote it.
+func (t trouble) hasObject(clean result, at int) bool {
+	switch t.kind {
+	case simulation.ChildEdited, simulation.ChildReplaced, simulation.ChildDeleted:
+		return slices.ContainsFunc(clean.points[:at], func(earlier simulation.Point) bool {
+			return about(earlier) == about(clean.points[at]) && !strings.HasPrefix(earlier.What, "get ")
+		})
+	default:
+		return true
+	}
+}
+
+// about is the resource and the object of a point.
+func about(at simulation.Point) string {
+	words := strings.Fields(at.What)
+	return strings.Join(words[min(1, len(words)):min(3, len(words))], " ") //nolint:mnd // After the verb.
 }
 
 // takeovers lists the crashes after which a second replica takes over.
@@ -168,8 +236,8 @@ func withoutStandby(schedules []simulation.Schedule) []simulation.Schedule {
 	return slices.DeleteFunc(slices.Clone(schedules), func(s simulation.Schedule) bool { return s.Has(simulation.Standby) })
 }
 
-// told lists the events that watches told.
-func (r result) told() []simulation.Point {
+// delivered lists the events that watches delivered.
+func (r result) delivered() []simulation.Point {
 	var all []simulation.Point
 	for _, resource := range slices.Sorted(maps.Keys(r.events)) {
 		for n := range r.events[resource] {
@@ -181,6 +249,9 @@ func (r result) told() []simulation.Point {
 
 // pairs draws pairs of single things until there are as many schedules as were asked for.
 func (s settings) pairs(singles []simulation.Schedule) []simulation.Schedule {
+	if s.schedules == 0 {
+		return nil
+	}
 	drawn := map[string]bool{}
 	var pairs []simulation.Schedule
 	chance := rand.New(rand.NewPCG(s.seed, s.seed)) //nolint:gosec // The same pairs each time, not secrets.

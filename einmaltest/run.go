@@ -12,16 +12,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// Run plays a scenario once, with nothing that goes wrong. What the operator logs goes to the log of the test.
+// Run plays a scenario once, without faults. The log of the operator goes to the log of the test. Run fails when the scenario does, when a
+// handler does not succeed, when a right is missing, and when something is unfinished at the end: see World.AllowUnfinished,
+// World.AllowForbidden and World.AllowDeleting.
 func Run(t *testing.T, scenario Scenario) {
 	t.Helper()
 	found := play(t, scenario, simulation.Setup{Definitions: &simulation.Definitions{}, Log: logTo(t)})
-	for _, failure := range found.failures {
+	for _, failure := range found.complaints() {
 		t.Error(failure)
 	}
 }
 
-// settling is how much time goes by after a scenario: what went wrong in its last step is to be over.
+// settling is how much time goes by after a scenario, so that a fault of its last step is over.
 const settling = 10 * time.Minute
 
 // result is how a run has ended.
@@ -34,10 +36,19 @@ type result struct {
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
 	// that a new process may repeat are left out.
 	successes, retries map[string]int
-	// writes counts the operator's own writes of each name, values those that effects and Secrets have had.
-	writes, values map[string]int
-	// rights tells of each right that handlers asked for whether it was used.
-	rights    map[string]bool
+	// writes counts the operator's own writes of each name, values those that idempotent effects and Secrets have had, effects how often the others
+	// happened.
+	writes, values, effects map[string]int
+	// secrets are digests of the values in Secrets, steady those that are the same in two runs without faults.
+	secrets, steady map[string]string
+	// times are those that rules limit.
+	times map[string]limitedTime
+	// rights says of each right that handlers asked for whether it was used. forbidden are requests without a right that the
+	// scenario does not allow, unfinished is what it does not allow at the end.
+	rights                map[string]bool
+	forbidden, unfinished []string
+	// leftOut is what is not compared.
+	leftOut   []string
 	points    []simulation.Point
 	events    map[string]int
 	processes int
@@ -86,14 +97,34 @@ func (w *World) end() result {
 			w.fail(err.Error())
 		}
 	}
+	if found.secrets, err = w.sim.SecretValues(); err != nil {
+		w.fail(err.Error())
+	}
+	calls := w.sim.Calls()
 	w.stop()
 	w.sim.Stop()
-	found.points, found.events, found.values = w.sim.Points(), w.sim.Events(), w.sim.Values()
-	found.processes, found.rights = w.sim.Processes(), w.sim.Rights()
+	if len(w.setup.Schedule) == 0 {
+		found.unfinished = w.unfinished(calls, w.sim.Calls()[len(calls):])
+	}
+	if !w.allowed.forbidden {
+		found.forbidden = w.sim.Refused()
+	}
+	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
+	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
+	w.count(&found)
+	found.times = w.limitedTimes()
+	w.sim.End()
+	w.reacting.Wait()
+	found.failures = w.failed()
+	return found
+}
+
+// count counts attempts and writes.
+func (w *World) count(found *result) {
 	for _, call := range w.Calls() {
 		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
 		switch {
-		case !call.counts():
+		case !call.counts() || call.Name == simulation.Another:
 		case call.Outcome == string(record.Done):
 			found.successes[name]++
 		case call.Outcome == string(record.Retry):
@@ -105,9 +136,29 @@ func (w *World) end() result {
 			found.writes[made.String()]++
 		}
 	}
-	w.sim.End()
-	w.reacting.Wait()
-	found.failures = w.failed()
+}
+
+// limitedTime is a time, and how far from it that of another run may be.
+type limitedTime struct {
+	at     time.Time
+	within time.Duration
+}
+
+// limitedTimes are the times of fields with the rule Within.
+func (w *World) limitedTimes() map[string]limitedTime {
+	found := map[string]limitedTime{}
+	for _, field := range w.setup.Times {
+		if field.Once {
+			continue
+		}
+		for name, text := range w.sim.Field(field) {
+			if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+				found[name] = limitedTime{at, field.Within}
+			} else {
+				w.fail(fmt.Sprintf("option CompareTime: %s: %q is not a time in the form of RFC 3339", name, text))
+			}
+		}
+	}
 	return found
 }
 

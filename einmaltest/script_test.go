@@ -239,6 +239,6 @@ func TestMistakesInScriptsAreToldWithTheirLineAndTheRemedy(t *testing.T) {
 }
 
 // Design §10, Explore: a script is a scenario like others; what it expects of one run is not expected of all.
-func TestAScriptIsExplored(t *testing.T) {
+func TestWhateverGoesWrongAScriptIsExplored(t *testing.T) {
 	ExploreScripts(t, writeScript(t, strings.ReplaceAll(greeted, "attempt 1", "attempt 9")), subjectsOfTests(), Without(Outages, Wipes, Clocks, Events))
 }

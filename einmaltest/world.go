@@ -24,8 +24,8 @@ import (
 // when it is down for five minutes. After it ten more minutes go by before the ends are compared.
 type Scenario func(w *World)
 
-// World is a cluster without nodes and without the controllers of Kubernetes, but with its garbage collector, in virtual
-// time: time goes by only where the scenario lets it. It is the testing.TB of one run of the scenario: what fails there
+// World is a cluster in virtual time, without nodes and without the controllers of Kubernetes, but with its garbage collector and its namespace
+// controller: time goes by only where the scenario lets it. It is the testing.TB of one run of the scenario: what fails there
 // belongs to that run. Its methods are for the scenario's own goroutine.
 type World struct {
 	testing.TB
@@ -37,6 +37,8 @@ type World struct {
 	reacting sync.WaitGroup
 	outcomes map[string]string
 	quiet    bool
+	allowed  allowed
+	previous func(*simulation.Process) simulation.Operator
 
 	mu       sync.Mutex
 	failures []string
@@ -50,7 +52,36 @@ func (w *World) Start(make func(p *Process) *einmal.Operator) {
 	if w.sim.Running() {
 		w.Fatal("the operator runs already: Stop it first")
 	}
-	w.sim.Start(w.make)
+	w.sim.Start(w.versions())
+}
+
+// UpgradeFrom says what the operator's previous version is. The faults of the dimension Updates begin with it, where Start comes later,
+// and replace it by the version of Start. In other runs it never runs.
+func (w *World) UpgradeFrom(make func(p *Process) *einmal.Operator) {
+	w.previous = func(p *simulation.Process) simulation.Operator { return make(&Process{process: p}) }
+}
+
+// versions are the operators that Start starts.
+func (w *World) versions() simulation.Versions {
+	return simulation.Versions{Current: w.make, Previous: w.previous, Other: w.other()}
+}
+
+// other is another operator that handles the same objects: it has its own records and finalizers there.
+func (w *World) other() func(*simulation.Process) simulation.Operator {
+	if !w.setup.Schedule.Has(simulation.TwoOperators) || len(w.sim.Kinds()) == 0 {
+		return nil
+	}
+	return func(*simulation.Process) simulation.Operator {
+		op := einmal.New(simulation.Another, einmal.StateNamespace("default"))
+		nothing := func(context.Context, *einmal.Change[unstructured.Unstructured]) error { return nil }
+		for _, kind := range w.sim.Kinds() {
+			handled := einmal.For[unstructured.Unstructured](op, einmal.GVK(kind.Group, kind.Version, kind.Kind))
+			handled.OnCreate("created", nothing)
+			handled.OnUpdate("updated", nothing)
+			handled.OnDelete("deleted", nothing)
+		}
+		return op
+	}
 }
 
 // Install gives the world the kinds of the operator without starting it, so that there can be objects before. Start with
@@ -84,7 +115,7 @@ func (w *World) Kill() {
 func (w *World) Restart() {
 	w.Helper()
 	w.begun().Stop()
-	w.sim.Start(w.make)
+	w.sim.Start(w.versions())
 }
 
 // begun is the world after its beginning.
@@ -175,18 +206,30 @@ func (w *World) Outcome(name string, value any) { w.outcomes[name] = fmt.Sprint(
 // that has crashed does nothing more.
 type Process struct{ process *simulation.Process }
 
-// Effect does something outside of the cluster. The fake of an outside system calls it around each of its effects, so that
-// Explore can crash the process before and after: then do is not called, or its answer is lost, and the error must go
-// back to the handler, like any other failure of the system.
+// Effect does something outside of the cluster that must not happen twice, such as a payment or a mail. The fake of an outside system
+// calls it around each such effect, so that Explore can crash the process before and after: then do is not called, or its answer is lost, and
+// the error must go back to the handler, like any other failure of the system. Work outside of the cluster that goes through neither
+// Effect nor IdempotentEffect is invisible to Explore: it is not disturbed, and not counted.
 //
-// The name says what is done to what, such as "set the password of acme", the same in each run. What do returns is the
-// value that it has now: Explore expects that it changes no more often than in a run in which nothing goes wrong. The
-// value is not kept, and not shown; return nil where there is none. Effects happen one at a time, so that do needs no lock.
+// The name says what is done to what, such as "charge acme", the same in each run; with an idempotency token in it, each token counts
+// on its own. Explore expects no more successful calls than in a run without faults, whatever they return. The value is not used.
+// Effects happen one at a time, so that do needs no lock.
 func (p *Process) Effect(name string, do func() (value any, err error)) error {
+	return p.effect(name, false, do)
+}
+
+// IdempotentEffect does something outside of the cluster that may be repeated, such as setting a password to a given value. It is as
+// Effect but for what Explore expects: that the value which do returns, what the outside system holds afterwards, changes no more often than in a run
+// without faults. The value is not kept, and not shown; return nil where there is none.
+func (p *Process) IdempotentEffect(name string, do func() (value any, err error)) error {
+	return p.effect(name, true, do)
+}
+
+func (p *Process) effect(name string, idempotent bool, do func() (value any, err error)) error {
 	if p.process == nil {
 		return errors.New("an effect of no process: effects are for handlers, not for the making of the operator")
 	}
-	if err := p.process.Effect(name, do); err != nil {
+	if err := p.process.Effect(name, idempotent, do); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

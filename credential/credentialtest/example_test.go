@@ -70,7 +70,7 @@ func aRotation(inPlace bool) einmaltest.Scenario {
 		users := &credentialtest.Users{Room: 2}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
 			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
-			declareApps(op, credentialtest.Session{Users: users, Effect: p.Effect}, inPlace)
+			declareApps(op, credentialtest.Session{Users: users, Effect: p.IdempotentEffect}, inPlace)
 			return op
 		})
 		one := &app{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}

@@ -15,7 +15,7 @@ import (
 type Session struct {
 	*Users
 
-	// Effect does a write. In a simulated world it is the Effect of the einmaltest.Process that the session belongs to; nil does it and
+	// Effect does a write. In a simulated world it is the IdempotentEffect of the einmaltest.Process that the session belongs to; nil does it and
 	// no more, for tests in which nothing goes wrong.
 	Effect func(name string, do func() (value any, err error)) error
 	// Grants is what users are to have beside their credential: a text that stands for their limits, rights or keys. Those that Create makes

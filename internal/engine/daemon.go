@@ -81,6 +81,7 @@ func (d *daemon) attempt() (time.Duration, bool) {
 	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) { return d.sync(ctx, p, call, left) }
 	p.equip(call, p.log)
 	p.tellInvoked(d.run, nil)
+	p.witness(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })
 	left, err := p.accepted(call, err)
@@ -90,7 +91,7 @@ func (d *daemon) attempt() (time.Duration, bool) {
 	result := d.result(p, run, err)
 	d.tellEnd(p, result, err, took)
 	p.count(run, result.Outcome, took)
-	p.witness(run, result)
+	p.witness(run, result.Outcome)
 	next, again := run.After(result)
 	d.run = next
 	return result.Delay, again

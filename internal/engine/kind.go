@@ -130,7 +130,8 @@ type Settings struct {
 	Log        *slog.Logger
 	// LogEvents is the level from which on what handlers log is an event too; nil for never.
 	LogEvents *slog.Level
-	// Witness is told of each attempt that has ended; nil for nobody. It is for tests.
+	// Witness is told of each attempt when it begins, without an Outcome, and when it has ended, unless its object is gone by then; nil
+	// for nobody. It is for tests.
 	Witness func(Attempt)
 }
 

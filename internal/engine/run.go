@@ -139,6 +139,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	}
 	delete(p.memory.unbegun, run.ID)
 	p.tellInvoked(run, call.WokenBy)
+	p.witness(run, "")
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
 	if p.memory == nil {
@@ -156,7 +157,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	took := time.Since(begun)
 	p.tellOutcome(run, result, err, took)
 	p.count(run, result.Outcome, took)
-	p.witness(run, result)
+	p.witness(run, result.Outcome)
 	w.current, w.attempted = p.essence(left), true
 	p.remember(run, result, w.current)
 	p.note(w, outcome{run: run, result: result, seen: w.current, at: time.Now(), steps: call.Steps}, p.unsent(call, reached))

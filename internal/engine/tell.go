@@ -97,10 +97,10 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 	}
 }
 
-func (p *pass) witness(run handler.Run, result handler.Result) {
+func (p *pass) witness(run handler.Run, outcome record.Outcome) {
 	if p.settings.Witness != nil {
 		p.settings.Witness(Attempt{
-			Kind: p.kind.GVK, Object: p.key, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: result.Outcome,
+			Kind: p.kind.GVK, Object: p.key, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome,
 		})
 	}
 }

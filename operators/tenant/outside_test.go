@@ -61,12 +61,12 @@ type session struct {
 
 // of are the users in one of the systems, with the limits or the access that they are to have.
 func (s session) of(in system, wanted string) credentialtest.Session {
-	return credentialtest.Session{Users: s.users[in], Effect: s.process.Effect, Grants: wanted}
+	return credentialtest.Session{Users: s.users[in], Effect: s.process.IdempotentEffect, Grants: wanted}
 }
 
 // write makes a change of what apps share.
 func (s session) write(name string, change func() error) error {
-	return s.process.Effect(name, func() (any, error) {
+	return s.process.IdempotentEffect(name, func() (any, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return nil, change()

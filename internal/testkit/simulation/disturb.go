@@ -19,21 +19,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// another is an operator that has nothing to do with this one: another writer touches its records, so that no handler is
-// concerned.
-const another = "another-operator.example.com"
+// Another is the name of another operator. Other writers write its records, so that no handler is concerned.
+const Another = "another-operator.example.com"
 
-// disturb does what goes wrong around a process, while it goes on.
+// disturb does what a fault does around a process, while the process goes on.
 func (w *World) disturb(fault Fault) {
 	switch fault.Kind { //nolint:exhaustive // The others happen to the process itself.
 	case Unreachable:
+		w.cut()
+	case Overloaded:
 		w.mu.Lock()
-		w.cutUntil = time.Now().Add(unreachableFor)
-		processes := w.processes
+		w.busyUntil = time.Now().Add(overloadedFor)
 		w.mu.Unlock()
-		for _, p := range processes {
-			p.breakWatches()
-		}
 	case ClockForward:
 		w.jump(clockJump)
 	case ClockBack:
@@ -44,6 +41,32 @@ func (w *World) disturb(fault Fault) {
 		w.replaceRecords(fault.At.N)
 	case AnotherWriter:
 		w.writeAnother(fault.At.N)
+	case ChildEdited, ChildReplaced, ChildDeleted:
+		w.disturbChild(fault)
+	case RollingUpdate, RollBack:
+		w.roll(fault.Kind)
+	}
+}
+
+func (w *World) roll(kind Kind) {
+	w.mu.Lock()
+	running := w.rollout
+	w.mu.Unlock()
+	if kind == RollBack {
+		running.rollBack()
+		return
+	}
+	running.update()
+}
+
+// cut lets nothing reach the API server for a while.
+func (w *World) cut() {
+	w.mu.Lock()
+	w.cutUntil = time.Now().Add(unreachableFor)
+	processes := w.processes
+	w.mu.Unlock()
+	for _, p := range processes {
+		p.breakWatches()
 	}
 }
 
@@ -53,14 +76,21 @@ func (w *World) jump(by time.Duration) {
 	w.clock += by
 }
 
-// unreachable tells whether no request arrives now.
+// overloaded reports whether the API server refuses every request now.
+func (w *World) overloaded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.busyUntil)
+}
+
+// unreachable reports whether no request arrives now.
 func (w *World) unreachable() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Before(w.cutUntil)
 }
 
-// handled lists the objects of the kinds that the operator handles.
+// handled lists the objects of the kinds that the operator handles, but Events.
 func (w *World) handled() []unstructured.Unstructured {
 	var all []unstructured.Unstructured
 	chosen, err := w.declared.Chosen(context.Background(), discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
@@ -68,7 +98,7 @@ func (w *World) handled() []unstructured.Unstructured {
 		w.setup.Failed(fmt.Errorf("find out which kinds are chosen: %w", err))
 	}
 	for _, kind := range slices.Concat(w.declared.Kinds, chosen) {
-		if said(kind.Kind) {
+		if isEvent(kind.GroupKind()) {
 			continue
 		}
 		list := &unstructured.UnstructuredList{}
@@ -81,8 +111,7 @@ func (w *World) handled() []unstructured.Unstructured {
 	return all
 }
 
-// writeAnother writes what is no business of the operator, in the metadata and the status of every object that it
-// handles. It is to stay there.
+// writeAnother writes into the metadata and the status of every object that the operator handles. What it writes has to stay there.
 func (w *World) writeAnother(n int) {
 	for _, one := range w.handled() {
 		for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
@@ -94,7 +123,7 @@ func (w *World) writeAnother(n int) {
 }
 
 func (w *World) writeRecord(one unstructured.Unstructured, carrier record.Carrier, text string) error {
-	at := carrier.Path(another)
+	at := carrier.Path(Another)
 	err := w.writeText(&one, carrier, at, text)
 	if err == nil && object.Text(one.Object, at...) == text { // A schema may have no room for it.
 		w.history.expect(string(one.GetUID())+strings.Join(at, "."), text)
@@ -117,10 +146,17 @@ func (w *World) writeText(one *unstructured.Unstructured, carrier record.Carrier
 
 // keptAnother complains where the operator has overwritten what another writer wrote.
 func (w *World) keptAnother(one unstructured.Unstructured) {
+	twoOperators := w.setup.Schedule.Has(TwoOperators)
+	if twoOperators {
+		left := slices.DeleteFunc(one.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, Another+"/") })
+		if one.SetFinalizers(left); len(left) == 0 {
+			unstructured.RemoveNestedField(one.Object, "metadata", "finalizers")
+		}
+	}
 	for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
-		at := carrier.Path(another)
+		at := carrier.Path(Another)
 		want := w.history.expected(string(one.GetUID()) + strings.Join(at, "."))
-		if got := object.Text(one.Object, at...); got != want {
+		if got := object.Text(one.Object, at...); got != want && !twoOperators {
 			w.setup.Failed(fmt.Errorf("%s %s: another writer wrote %s into %s, and now it holds %q: what others write is to stay",
 				one.GetKind(), one.GetName(), want, at, got))
 		}
@@ -131,8 +167,8 @@ func (w *World) keptAnother(one unstructured.Unstructured) {
 	}
 }
 
-// replaceRecords writes other text over the operator's record of every object that has one, as a manifest does that was exported from
-// another cluster, and as a person does who breaks it by hand.
+// replaceRecords writes other text over the operator's record of every object that has one. A manifest that was exported from another
+// cluster does so, and so does an edit by hand.
 func (w *World) replaceRecords(n int) {
 	foreign := `{"v":1,"uid":"another-object","apiVersion":"v1","base":"another-digest"}`
 	if n%2 == 0 {
@@ -152,7 +188,7 @@ func (w *World) replaceRecords(n int) {
 }
 
 // wipe takes all bookkeeping of the operator from every object, as kubectl replace does with annotations and finalizers,
-// and as a tool does that writes the whole status. Objects that are being deleted are left alone: nobody replaces them.
+// and as a tool does that writes the whole status. Objects that are being deleted are left alone.
 func (w *World) wipe() {
 	for _, one := range w.handled() {
 		if one.GetDeletionTimestamp() != nil {

@@ -11,43 +11,78 @@ import (
 // Kind is what goes wrong.
 type Kind string
 
-// What goes wrong at a point: a request or an effect, by its name.
+// Faults at a point: a request or an effect, by its name.
 const (
 	CrashBefore      Kind = "crash before"
 	CrashAfter       Kind = "crash after, its answer lost"
 	CrashThenDown    Kind = "crash before, down 5m"
 	CrashThenWiped   Kind = "crash before, bookkeeping wiped while down"
+	CrashThenReset   Kind = "crash before, resource versions reset while down"
 	AnswerLost       Kind = "answer lost"
 	Refused          Kind = "refused"
+	RefusedThrice    Kind = "refused 3 times in a row"
 	Forbidden        Kind = "forbidden"
 	NotServed        Kind = "answered that the kind is not served"
+	Throttled        Kind = "throttled, retry after 2s"
+	Overloaded       Kind = "API server overloaded for 20s from"
+	DeniedByWebhook  Kind = "denied by a webhook"
+	OverQuota        Kind = "over quota"
+	Conflict         Kind = "conflict"
+	Hung             Kind = "no answer, not carried out"
+	HungAfter        Kind = "no answer, carried out"
+	CarriedOutLate   Kind = "no answer, carried out 2m later"
 	Unreachable      Kind = "API server unreachable for 2m before"
 	AnotherWriter    Kind = "another writer before"
+	ChildEdited      Kind = "child edited by another writer before"
+	ChildReplaced    Kind = "child replaced by another writer before"
+	ChildDeleted     Kind = "child deleted by another writer before"
+	UserEdits        Kind = "user edits the object during"
+	UserDeletes      Kind = "user deletes the object during"
+	RollingUpdate    Kind = "rolling update before"
+	RollBack         Kind = "update before, rolled back 1m later"
 	BookkeepingWiped Kind = "bookkeeping wiped before"
 	RecordReplaced   Kind = "record replaced by other text before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
 )
 
-// What goes wrong with the nth event that a watch tells of a resource.
+// What UserEdits and UserDeletes are compared with: the user does the same 3 seconds later, when the handler is done.
+const (
+	UserEditsLater   Kind = "user edits the object 3s after"
+	UserDeletesLater Kind = "user deletes the object 3s after"
+)
+
+// Faults of the nth watch event of a resource.
 const (
 	EventDoubled  Kind = "event doubled"
 	EventLost     Kind = "event lost, watch expired"
 	EventsSwapped Kind = "event told after the next one"
 )
 
-// What is wrong all the time.
+// Faults that last for the whole run.
 const (
-	StaleCache  Kind = "cache stale by 1s"
-	TwoReplicas Kind = "two replicas"
-	Standby     Kind = "a second replica stands by"
+	StaleCache   Kind = "cache stale by 1s"
+	OldCache     Kind = "cache stale by 30s"
+	SlowCalls    Kind = "requests and effects of handlers take 1s"
+	TwoReplicas  Kind = "two replicas"
+	Standby      Kind = "a second replica stands by"
+	SkewedClocks Kind = "the clocks of replicas differ by 3m"
+	TwoOperators Kind = "another operator handles the same objects"
 )
 
-// How long what goes wrong lasts.
+// How long faults last.
 const (
 	downFor        = 5 * time.Minute
 	unreachableFor = 2 * time.Minute
+	overloadedFor  = 20 * time.Second
+	throttledFor   = 2 * time.Second
+	lateBy         = 2 * time.Minute
 	staleBy        = time.Second
+	oldBy          = 30 * time.Second
+	slowBy         = time.Second
+	userLater      = 3 * time.Second
+	rolloutTakes   = time.Minute
+	clockSkew      = 3 * time.Minute
 	clockJump      = 5 * time.Minute
 	swapPatience   = 5 * time.Second
 )
@@ -56,20 +91,39 @@ const (
 func kinds() map[Kind]bool {
 	return map[Kind]bool{
 		CrashBefore: true, CrashAfter: true, CrashThenDown: true, CrashThenWiped: true, AnswerLost: true, Refused: true,
-		Forbidden: true, NotServed: true, RecordReplaced: true,
+		RefusedThrice: true, Forbidden: true, NotServed: true, RecordReplaced: true, Throttled: true, Overloaded: true,
+		DeniedByWebhook: true, OverQuota: true, Conflict: true, Hung: true, HungAfter: true, CarriedOutLate: true,
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
+		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
+		UserEditsLater: true, UserDeletesLater: true, RollingUpdate: true, RollBack: true, CrashThenReset: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
-		StaleCache: false, TwoReplicas: false, Standby: false,
+		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,
+		SkewedClocks: false, TwoOperators: false,
 	}
 }
 
-// Crash tells whether the process ends.
+// Crash reports whether the process ends.
 func (k Kind) Crash() bool {
-	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped
+	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped || k == CrashThenReset
 }
 
-// Wipe tells whether bookkeeping is lost.
+// Wipe reports whether bookkeeping is lost.
 func (k Kind) Wipe() bool { return k == CrashThenWiped || k == BookkeepingWiped || k == RecordReplaced }
+
+// Repeats reports whether a handler that has succeeded may run once more: its process ends before the success is saved, or what it
+// changes in its object is denied, so that the attempt has failed.
+func (k Kind) Repeats() bool { return k.Crash() || k.Replaces() || k == DeniedByWebhook }
+
+// Hangs reports whether a point gets no answer until its deadline.
+func (k Kind) Hangs() bool { return k == Hung || k == HungAfter || k == CarriedOutLate }
+
+// Replaces reports whether another process of the operator takes over while the first one runs or after it was stopped in order.
+func (k Kind) Replaces() bool { return k == RollingUpdate || k == RollBack }
+
+// byUser reports whether a user acts.
+func (k Kind) byUser() bool {
+	return k == UserEdits || k == UserDeletes || k == UserEditsLater || k == UserDeletesLater
+}
 
 // Fault is one thing that goes wrong, once: what, and where.
 type Fault struct {
@@ -104,12 +158,12 @@ func (s Schedule) String() string {
 	return strings.Join(names, separator)
 }
 
-// Has tells whether a fault of this kind is in the schedule.
+// Has reports whether a fault of this kind is in the schedule.
 func (s Schedule) Has(kind Kind) bool {
 	return slices.ContainsFunc(s, func(f Fault) bool { return f.Kind == kind })
 }
 
-// Count tells how many faults are of such a kind.
+// Count returns how many faults are of such a kind.
 func (s Schedule) Count(such func(Kind) bool) int {
 	n := 0
 	for _, fault := range s {
@@ -120,10 +174,49 @@ func (s Schedule) Count(such func(Kind) bool) int {
 	return n
 }
 
-// Disturbs tells whether an attempt of a handler can fail because of the schedule, other than by the end of the process.
+// Disturbs reports whether an attempt of a handler can fail because of the schedule, other than by the end of the process.
 func (s Schedule) Disturbs() bool {
-	return s.Has(AnswerLost) || s.Has(Refused) || s.Has(Forbidden) || s.Has(NotServed) || s.Has(Unreachable) || s.Has(AnotherWriter) || s.Has(TwoReplicas)
+	return s.Count(func(k Kind) bool {
+		switch k {
+		case CrashBefore, CrashAfter, CrashThenDown, CrashThenWiped, CrashThenReset, BookkeepingWiped, RecordReplaced, ClockForward, ClockBack,
+			EventDoubled, EventLost, EventsSwapped, StaleCache, Standby:
+			return false
+		default:
+			return true
+		}
+	}) > 0
 }
+
+// Later returns the schedule that one with a fault of users is compared with: they do the same later. It is nil for other schedules.
+func (s Schedule) Later() Schedule {
+	var later Schedule
+	for i, fault := range s {
+		kind := map[Kind]Kind{UserEdits: UserEditsLater, UserDeletes: UserDeletesLater}[fault.Kind]
+		if kind == "" {
+			continue
+		}
+		if later == nil {
+			later = slices.Clone(s)
+		}
+		later[i].Kind = kind
+	}
+	return later
+}
+
+// staleBy returns how late watches deliver.
+func (s Schedule) staleBy() time.Duration {
+	switch {
+	case s.Has(OldCache):
+		return oldBy
+	case s.Has(StaleCache):
+		return staleBy
+	default:
+		return 0
+	}
+}
+
+// elects reports whether the processes elect a leader.
+func (s Schedule) elects() bool { return s.Has(Standby) || s.Has(RollingUpdate) || s.Has(RollBack) }
 
 // ParseSchedule reads what String wrote.
 func ParseSchedule(text string) (Schedule, error) {
@@ -150,6 +243,6 @@ func ParseSchedule(text string) (Schedule, error) {
 }
 
 var (
-	errUnknownFault = errors.New("no such fault is known: copy the schedule from the report of a failure")
-	errPoint        = errors.New("a fault at a point is written as KIND: POINT, one that is there all the time without a point")
+	errUnknownFault = errors.New("unknown fault: copy the schedule from the report of a failure")
+	errPoint        = errors.New("a fault at a point is written as KIND: POINT, one that lasts for the whole run without a point")
 )

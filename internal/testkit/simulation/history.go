@@ -17,8 +17,11 @@ type history struct {
 	calls  []engine.Attempt
 	writes []Request
 	values map[string][]digest
-	// rights are those that were used.
-	rights map[string]bool
+	// effects counts the successful calls of effects that are not idempotent.
+	effects map[string]int
+	// rights are those that were used, refused the requests for which one was missing.
+	rights  map[string]bool
+	refused []string
 	// others is what another writer has written, by object and field.
 	others map[string]string
 }
@@ -53,7 +56,7 @@ func (h *history) wrote(request Request, answer []byte) {
 	h.mu.Lock()
 	h.writes = append(h.writes, request)
 	h.mu.Unlock()
-	if request.Resource != "secrets" || request.Verb == verbDelete {
+	if request.Resource != "secrets" || request.Verb == verbDelete || request.Verb == verbDeleteAll {
 		return
 	}
 	var secret struct{ Data map[string][]byte }
@@ -63,6 +66,16 @@ func (h *history) wrote(request Request, answer []byte) {
 	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
 		h.set("Secret "+request.Object+", "+key, string(secret.Data[key]))
 	}
+}
+
+// effect counts an effect that has succeeded.
+func (h *history) effect(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.effects == nil {
+		h.effects = map[string]int{}
+	}
+	h.effects[name]++
 }
 
 // set notes that something has this value now.
@@ -96,7 +109,14 @@ func (w *World) Writes() []Request {
 	return slices.Clone(w.history.writes)
 }
 
-// Values tells for each effect, and for each key of each Secret that the operator wrote, how many values it has had one
+// Effects returns how often each effect succeeded that is not idempotent, by name.
+func (w *World) Effects() map[string]int {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return maps.Clone(w.history.effects)
+}
+
+// Values returns how many values each idempotent effect, and each key of each Secret that the operator wrote, has had one
 // after the other.
 func (w *World) Values() map[string]int {
 	w.history.mu.Lock()

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,12 @@ const (
 	verbPatch  = "patch"
 	verbApply  = "apply"
 	verbDelete = "delete"
+	// verbDeleteAll is the right that the deletion of a collection needs.
+	verbDeleteAll = "deletecollection"
 )
+
+// byHandler stands before the name of the handler that asks.
+const byHandler = " by "
 
 // effectVerb begins the names of effects outside of the cluster.
 const effectVerb = "effect"
@@ -66,6 +72,8 @@ type Request struct {
 	Subresource string
 	// Handler is the one that asks; "" for the operator's own bookkeeping.
 	Handler string
+	// creates is set for a PUT of an object that does not exist.
+	creates bool
 }
 
 // String names the request as Point.What does.
@@ -75,24 +83,50 @@ func (r Request) String() string {
 		text += " " + r.Subresource
 	}
 	if r.Handler != "" {
-		text += " by " + r.Handler
+		text += byHandler + r.Handler
 	}
 	return text
 }
 
-// write tells whether the request changes something.
+// write reports whether the request changes something.
 func (r Request) write() bool {
 	return r.Verb != verbGet && r.Verb != verbList && r.Verb != verbWatch
 }
 
-// point tells whether a process can be stopped at the request. Lists and watches are the business of the cache, and
-// events and leases have no part in what is true.
+// point reports whether the request is a point. Watches, and lists of the cache, are not: what goes wrong with them is the business
+// of Events and StaleCache. Nor are events, and the leases of elections.
 func (r Request) point() bool {
 	switch r.Resource {
-	case "events", "events.events.k8s.io", "leases.coordination.k8s.io":
+	case "events", "events.events.k8s.io":
 		return false
+	case "leases.coordination.k8s.io":
+		return r.Handler != "" && r.Verb != verbWatch
 	default:
-		return r.Verb != verbList && r.Verb != verbWatch
+		return r.Verb != verbWatch && (r.Verb != verbList || r.Handler != "")
+	}
+}
+
+// ofHandler reports whether a handler asks for what a point names.
+func ofHandler(what string) bool { return isEffect(what) || strings.Contains(what, byHandler) }
+
+// isEffect reports whether a point is an effect outside of the cluster.
+func isEffect(what string) bool { return strings.HasPrefix(what, effectVerb+" ") }
+
+// lateRequest returns what carries a request out after its caller has given up.
+func lateRequest(r *http.Request, next http.RoundTripper) func() {
+	late := r.Clone(context.Background())
+	return func() {
+		if r.GetBody != nil {
+			body, err := r.GetBody()
+			if err != nil {
+				return
+			}
+			late.Body = body
+		}
+		answer, err := next.RoundTrip(late)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
 	}
 }
 
@@ -136,6 +170,9 @@ func verbOf(r *http.Request, name string) string {
 	case http.MethodPut:
 		return verbUpdate
 	case http.MethodDelete:
+		if name == "" {
+			return verbDeleteAll
+		}
 		return verbDelete
 	case http.MethodPatch:
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,28 +31,37 @@ var ErrCrashed = errors.New("the process has crashed")
 // ErrRefused is what an effect gets that the outside system refuses.
 var ErrRefused = errors.New("refused for now")
 
-// What a request gets that the API server answers with 403 or 404 for a reason that is not the object's.
-var (
-	errForbidden = errors.New("forbidden for now")
-	errNotServed = errors.New("the kind is not served for now")
-)
+// errTimedOut is what an effect gets that the outside system does not answer in time.
+var errTimedOut = errors.New("no answer in time")
+
+// answeredError is the failure of a point at which the API server answers with a fault instead of doing what is asked.
+type answeredError struct{ with Kind }
+
+// Error names the fault.
+func (e *answeredError) Error() string { return string(e.with) }
 
 // Process is one process of an operator, between its start and its stop or crash.
 type Process struct {
 	world *World
 	died  chan struct{}
+	// skew is how far its clock is ahead of the others.
+	skew time.Duration
+	// apart is set for the operator of a schedule with TwoOperators: it is neither observed nor disturbed.
+	apart bool
 
 	mu     sync.Mutex
 	end    Kind // how it crashed; "" while it has not
 	lines  map[*stream]struct{}
 	joined sync.WaitGroup
+	// running are the attempts of handlers that have begun and not ended.
+	running map[engine.Attempt]bool
 }
 
-func newProcess(w *World) *Process {
-	return &Process{world: w, died: make(chan struct{}), lines: map[*stream]struct{}{}}
+func newProcess(w *World, apart bool) *Process {
+	return &Process{world: w, apart: apart, died: make(chan struct{}), lines: map[*stream]struct{}{}, running: map[engine.Attempt]bool{}}
 }
 
-// dead tells whether the process has crashed.
+// dead reports whether the process has crashed.
 func (p *Process) dead() bool {
 	select {
 	case <-p.died:
@@ -89,8 +99,8 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	declared := operator.Observe(p.witness, p.world.setup.Log)
-	connection, options := p.connection(), p.options(operator, declared) //nolint:contextcheck // What goes wrong around a request is none of its business.
-	if p.world.setup.Schedule.Has(Standby) {
+	connection, options := p.connection(), p.options(operator, declared)
+	if p.world.setup.Schedule.elects() {
 		if err := operator.Elect(engine.Elected{Config: connection, Options: &options, Home: electionHome, Slower: electionSlower}); err != nil {
 			return fmt.Errorf("let the operator be elected: %w", err)
 		}
@@ -119,7 +129,11 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 }
 
 func (p *Process) witness(attempt engine.Attempt) {
-	if !p.dead() {
+	if p.dead() || p.apart {
+		return
+	}
+	p.note(attempt)
+	if attempt.Outcome != "" {
 		p.world.history.called(attempt)
 	}
 }
@@ -127,7 +141,7 @@ func (p *Process) witness(attempt engine.Attempt) {
 func (p *Process) connection() *rest.Config {
 	through := p.world.Server.Config()
 	through.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) { return p.send(r, next) })
+		return p.skewed(roundTripper(func(r *http.Request) (*http.Response, error) { return p.send(r, next) }))
 	})
 	return through
 }
@@ -148,70 +162,90 @@ func (p *Process) options(operator Operator, declared engine.Declared) ctrl.Opti
 	}
 }
 
-// send sends a request of the process, if nothing goes wrong.
+// send sends a request of the process, with the faults of its point.
 func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	request, known := requestOf(r)
-	if known && !p.dead() && !p.world.allowed(request) {
+	switch {
+	case p.apart && request.Verb == verbWatch && p.reaches():
+		return p.watch(r, next, "")
+	case p.apart:
+		return p.sendDirectly(r, next)
+	case known && !p.dead() && !p.world.allowed(request): //nolint:contextcheck // Looking is not part of the request.
 		return forbidden(r, request), nil
-	}
-	if known && request.Verb == verbWatch && !p.dead() && !p.world.unreachable() {
+	case known && request.Verb == verbWatch && p.reaches():
 		return p.watch(r, next, request.Resource)
-	}
-	if !known || !request.point() {
-		if p.dead() || p.world.unreachable() {
-			return nil, apiserver.ErrConnection
-		}
-		return next.RoundTrip(r)
+	case !known || !request.point():
+		return p.sendDirectly(r, next)
 	}
 	var answer *http.Response
-	err := p.reach(request.String(), func() error {
+	err := p.reach(request.String(), call{late: lateRequest(r, next), do: func() error { //nolint:contextcheck // A late request outlives its caller.
 		if p.world.unreachable() {
 			return apiserver.ErrConnection
 		}
 		var err error
 		answer, err = next.RoundTrip(r) //nolint:bodyclose // The caller closes it.
 		if err == nil && request.write() {
-			err = p.note(request, answer)
+			err = p.noteAnswer(request, answer)
 		}
 		return err
-	})
+	}, timeout: r.Context().Done()})
+	if answered, is := errors.AsType[*answeredError](err); is {
+		return answered.answer(r, request), nil
+	}
 	switch {
 	case errors.Is(err, ErrRefused):
 		return overloaded(r), nil
-	case errors.Is(err, errForbidden):
-		return forbidden(r, request), nil
-	case errors.Is(err, errNotServed):
-		return notServed(r), nil
 	case errors.Is(err, ErrCrashed):
 		return nil, apiserver.ErrConnection
+	case errors.Is(err, errTimedOut):
+		return nil, cmp.Or(r.Context().Err(), apiserver.ErrConnection)
 	case err != nil:
 		return nil, err
 	}
 	return answer, nil
 }
 
-// reach does what a process asks for at a point, if nothing goes wrong there.
-func (p *Process) reach(what string, do func() error) error {
+// reaches reports whether requests of the process arrive.
+func (p *Process) reaches() bool { return !p.dead() && !p.world.unreachable() }
+
+// sendDirectly sends a request that is no point.
+func (p *Process) sendDirectly(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if !p.reaches() {
+		return nil, apiserver.ErrConnection
+	}
+	return next.RoundTrip(r)
+}
+
+// call is what a process asks for at a point.
+type call struct {
+	do func() error
+	// late does the same after its caller has gone.
+	late func()
+	// timeout is closed when the caller waits no longer; nil waits for effectTimeout.
+	timeout <-chan struct{}
+}
+
+// effectTimeout is how long an effect waits that gets no answer, as the clients of outside systems do.
+const effectTimeout = time.Minute
+
+// reach does what a process asks for at a point, with the faults of the point.
+func (p *Process) reach(what string, asked call) error {
 	if p.dead() {
 		return ErrCrashed
 	}
 	faults := p.world.reach(what)
+	if p.world.setup.Schedule.Has(SlowCalls) && ofHandler(what) {
+		p.wait(slowBy)
+	}
+	if p.world.overloaded() && !isEffect(what) {
+		return &answeredError{with: Overloaded}
+	}
 	for _, fault := range faults {
-		switch {
-		case fault.Kind.Crash() && fault.Kind != CrashAfter:
-			p.die(fault.Kind)
-			return ErrCrashed
-		case fault.Kind == Refused:
-			return ErrRefused
-		case fault.Kind == Forbidden:
-			return errForbidden
-		case fault.Kind == NotServed:
-			return errNotServed
-		default:
-			p.world.disturb(fault)
+		if err := p.meet(fault, asked); err != nil {
+			return err
 		}
 	}
-	err := do()
+	err := asked.do()
 	for _, fault := range faults {
 		switch fault.Kind { //nolint:exhaustive // The others are over.
 		case CrashAfter:
@@ -219,80 +253,112 @@ func (p *Process) reach(what string, do func() error) error {
 			return ErrCrashed
 		case AnswerLost:
 			return errors.Join(err, apiserver.ErrConnection)
+		case HungAfter:
+			p.hang(asked)
+			return errTimedOut
 		}
 	}
 	return err
+}
+
+// meet does what a fault does before its point is carried out. An error means that the point is not carried out.
+func (p *Process) meet(fault Fault, asked call) error {
+	switch fault.Kind {
+	case CrashBefore, CrashThenDown, CrashThenWiped, CrashThenReset:
+		p.die(fault.Kind)
+		return ErrCrashed
+	case Refused:
+		return ErrRefused
+	case Forbidden, NotServed, Throttled, DeniedByWebhook, OverQuota, Conflict:
+		return &answeredError{with: fault.Kind}
+	case Hung:
+		p.hang(asked)
+		return errTimedOut
+	case CarriedOutLate:
+		p.world.later(lateBy, asked.late)
+		p.hang(asked)
+		return errTimedOut
+	case UserEdits, UserDeletes:
+		p.world.actAsUser(fault.Kind, p.handles(fault.At.What))
+		p.wait(slowBy)
+	case UserEditsLater, UserDeletesLater:
+		p.world.actAsUser(fault.Kind, p.handles(fault.At.What))
+	default:
+		p.world.disturb(fault)
+	}
+	return nil
+}
+
+// hang waits until the caller gives up, or the process ends.
+func (p *Process) hang(asked call) {
+	if asked.timeout == nil {
+		p.wait(effectTimeout)
+		return
+	}
+	select {
+	case <-asked.timeout:
+	case <-p.died:
+	}
+}
+
+// wait lets time go by, unless the process ends.
+func (p *Process) wait(d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-p.died:
+	}
 }
 
 // overlap is how long a call to the outside takes while two replicas run: long enough for both to be in the same handler,
 // which would otherwise be left to the scheduler of Go.
 const overlap = 100 * time.Millisecond
 
-// Effect does something outside of the cluster, and is a point as a request is. What it is set to then is returned by do.
-func (p *Process) Effect(name string, do func() (any, error)) error {
-	return p.reach(effectVerb+" "+name, func() error {
-		if p.world.setup.Schedule.Has(TwoReplicas) {
-			<-time.After(overlap)
-		}
+// Effect does something outside of the cluster, and is a point as a request is. The value that do returns is what the outside system
+// holds afterwards. A successful call counts, unless the effect is idempotent: then only changes of the value count.
+func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) error {
+	carryOut := func() error {
 		p.world.effects <- struct{}{}
 		value, err := do()
 		<-p.world.effects
-		if err == nil {
+		switch {
+		case err != nil:
+		case idempotent:
 			p.world.history.set(effectVerb+" "+name, value)
+		default:
+			p.world.history.effect(effectVerb + " " + name)
 		}
 		return err
+	}
+	return p.reach(effectVerb+" "+name, call{
+		late: func() { _ = carryOut() },
+		do: func() error {
+			if p.world.setup.Schedule.Has(TwoReplicas) {
+				p.wait(overlap)
+			}
+			return carryOut()
+		},
 	})
 }
 
-// note keeps in mind what was written.
-func (p *Process) note(request Request, answer *http.Response) error {
+// noteAnswer keeps in mind what was written. What only a real API server can do fails the run.
+func (p *Process) noteAnswer(request Request, answer *http.Response) error {
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	answer.Body = io.NopCloser(bytes.NewReader(text))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if answer.StatusCode < http.StatusMultipleChoices {
+	case answer.StatusCode == http.StatusNotImplemented:
+		var status metav1.Status
+		if err := json.Unmarshal(text, &status); err != nil {
+			return err
+		}
+		p.world.setup.Failed(fmt.Errorf("%s: %s", request, status.Message)) //nolint:err113 // It is a report.
+	case answer.StatusCode < http.StatusMultipleChoices && !strings.HasSuffix(request.Object, "/"+Another):
 		p.world.history.wrote(request, text)
+		p.world.noteTimes(text)
 	}
 	return nil
-}
-
-// overloaded is the answer of an API server that has too much to do.
-func overloaded(r *http.Request) *http.Response {
-	return failure(r, metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "overloaded"})
-}
-
-// forbidden is the answer of an API server to somebody who has no right.
-func forbidden(r *http.Request, asked Request) *http.Response {
-	resource, group, _ := strings.Cut(asked.Resource, ".")
-	return failure(r, metav1.Status{
-		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-		Details: &metav1.StatusDetails{Group: group, Kind: resource},
-		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
-			asked.Resource, asked.Verb),
-	})
-}
-
-// notServed is the answer of an API server that does not know the path: the version of the kind, or its subresource.
-func notServed(r *http.Request) *http.Response {
-	return failure(r, metav1.Status{
-		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{},
-		Message: "the server could not find the requested resource",
-	})
-}
-
-func failure(r *http.Request, status metav1.Status) *http.Response {
-	code := int(status.Code)
-	status.TypeMeta, status.Status = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, metav1.StatusFailure
-	body, err := json.Marshal(status)
-	if err != nil {
-		body = []byte(status.Message)
-	}
-	return &http.Response{
-		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
-	}
 }

@@ -14,7 +14,8 @@ const electionHome = "default"
 // electionSlower makes leases last a minute: most of what a world with two replicas did was to renew them.
 const electionSlower = 4
 
-// allowed tells whether the rights that the operator's roles give are enough for a request, and notes those that are used.
+// allowed reports whether the rights that the operator's roles give are enough for a request. It notes the rights that are used, and the
+// request if one is missing.
 func (w *World) allowed(asked Request) bool {
 	namespace, name, namespaced := strings.Cut(asked.Object, "/")
 	if !namespaced {
@@ -29,20 +30,28 @@ func (w *World) allowed(asked Request) bool {
 		rules = append(rules, rights.AtHome...)
 	}
 	rules = append(rules, rights.In[namespace]...)
-	for _, verb := range verbsOf(asked.Verb) {
+	if asked.Verb == verbUpdate && asked.Subresource == "" {
+		asked.creates = !w.exists(asked)
+	}
+	for _, verb := range verbsOf(asked) {
 		if !w.useRight(rules, asked, name, verb) {
+			w.history.refuse(asked.String())
 			return false
 		}
 	}
 	return true
 }
 
-// verbsOf are the verbs that a request needs: who applies an object may create it.
-func verbsOf(verb string) []string {
-	if verb == verbApply {
+// verbsOf are the verbs of the rights that a request needs: an apply may create the object, and a PUT that does so needs both rights as well.
+func verbsOf(asked Request) []string {
+	switch {
+	case asked.Verb == verbApply:
 		return []string{verbPatch, verbCreate}
+	case asked.Verb == verbUpdate && asked.creates:
+		return []string{verbUpdate, verbCreate}
+	default:
+		return []string{asked.Verb}
 	}
-	return []string{verb}
 }
 
 func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb string) bool {
@@ -51,7 +60,7 @@ func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb st
 		resource += "/" + asked.Subresource
 	}
 	for _, rule := range rules {
-		unnamed := verb == verbCreate || verb == verbList || verb == verbWatch
+		unnamed := verb == verbCreate || verb == verbList || verb == verbWatch || verb == verbDeleteAll
 		switch {
 		case !covers(rule.APIGroups, group), !covers(rule.Resources, resource), !slices.Contains(rule.Verbs, verb):
 		case len(rule.ResourceNames) > 0 && (unnamed || !slices.Contains(rule.ResourceNames, name)):
@@ -63,7 +72,7 @@ func (w *World) useRight(rules []rbacv1.PolicyRule, asked Request, name, verb st
 	return false
 }
 
-// covers tells whether one of the names is that one, or all, or all subresources of that name.
+// covers reports whether one of the names is that one, or all, or all subresources of that name.
 func covers(names []string, one string) bool {
 	_, subresource, _ := strings.Cut(one, "/")
 	return slices.ContainsFunc(names, func(name string) bool {
@@ -104,6 +113,22 @@ func (h *history) use(right string) {
 		h.rights = map[string]bool{}
 	}
 	h.rights[right] = true
+}
+
+// refuse notes a request for which the operator has no right.
+func (h *history) refuse(request string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Contains(h.refused, request) {
+		h.refused = append(h.refused, request)
+	}
+}
+
+// Refused lists the requests for which the operator has no right, in the order in which they were made.
+func (w *World) Refused() []string {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return slices.Clone(w.history.refused)
 }
 
 func (h *history) used(right string) bool {

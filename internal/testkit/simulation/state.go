@@ -2,7 +2,12 @@ package simulation
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,6 +16,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
@@ -19,46 +26,131 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Objects are all objects that are there, by kind and name, as text that is the same for two runs that ended alike:
-// times, uids and revisions are replaced by words, records by what they say, values of Secrets by their lengths. What
-// every cluster has, and what is said about objects (events, leases, watermarks), is left out.
+// Objects are all objects that exist, by kind, group and name, as text that is the same for two runs that ended alike: times, uids, revisions
+// and generated names are replaced by words, records by what they say, values of Secrets by their lengths. LeftOut names what is left out.
 func (w *World) Objects() (map[string]string, error) {
-	return w.objects(func(record.Entry) bool { return true })
+	deletes := w.setup.Schedule.Has(UserDeletes) || w.setup.Schedule.Has(UserDeletesLater)
+	return w.objects(telling{base: w.tellsBase(), entry: func(entry record.Entry) bool {
+		return !deletes || entry.Cause == string(cause.Delete) // How far others have come depends on when a user deletes.
+	}})
+}
+
+// telling says which parts of records are compared.
+type telling struct {
+	entry func(record.Entry) bool
+	// base: what all handlers have seen.
+	base bool
+}
+
+// tellsBase reports whether what all handlers have seen is the same in two runs that ended alike. An edit that concerns no handler is
+// written into a record only together with something else, so that it depends on when a user makes it.
+func (w *World) tellsBase() bool {
+	return w.setup.Schedule.Count(Kind.byUser) == 0
 }
 
 // ObjectsAfterLoss are the objects without what cannot be known any more where records were lost: that a create handler
 // was not for the object when it was created.
 func (w *World) ObjectsAfterLoss() (map[string]string, error) {
-	return w.objects(func(entry record.Entry) bool {
+	return w.objects(telling{base: w.tellsBase(), entry: func(entry record.Entry) bool {
 		return entry.Outcome != record.Outside || entry.Cause != string(cause.Create)
-	})
+	}})
 }
 
-func (w *World) objects(told func(record.Entry) bool) (map[string]string, error) {
+func (w *World) objects(told telling) (map[string]string, error) {
 	found, err := w.everything()
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, 2*len(found))
-	for _, one := range found {
-		names = append(names, string(one.GetUID()), "uid of "+one.GetKind()+" "+one.GetName())
-	}
-	known := strings.NewReplacer(names...)
+	known := strings.NewReplacer(aliases(found)...)
+	shared := map[string]string{}
 	objects := map[string]string{}
 	for _, one := range found {
-		if w.isLedger(one) {
+		if w.isLeftOut(one) {
 			continue
 		}
-		text, err := w.lasting(one, told)
+		name := nameOf(one)
+		text, err := w.lasting(one, told, shared)
 		if err != nil {
 			return nil, err
 		}
-		objects[one.GetKind()+" "+one.GetNamespace()+"/"+one.GetName()] = known.Replace(text)
+		objects[known.Replace(name)] = known.Replace(text)
 	}
 	return objects, nil
 }
 
-// everything lists the objects of every kind but those that only say something.
+// nameOf is the kind, the group if there is one, and the name of an object.
+func nameOf(one unstructured.Unstructured) string {
+	return one.GroupVersionKind().GroupKind().String() + " " + one.GetNamespace() + "/" + one.GetName()
+}
+
+// aliases are what stands for uids and generated names, in pairs.
+func aliases(found []unstructured.Unstructured) []string {
+	names := make([]string, 0, 4*len(found))
+	generated := map[string]int{}
+	for _, one := range byAge(found) {
+		name, begins := one.GetName(), one.GetGenerateName()
+		if begins != "" && strings.HasPrefix(name, begins) {
+			generated[nameOf(one)[:len(nameOf(one))-len(name)]+begins]++
+			alias := fmt.Sprintf("%s<generated %d>", begins, generated[nameOf(one)[:len(nameOf(one))-len(name)]+begins])
+			names = append(names, name, alias)
+			name = alias
+		}
+		names = append(names, string(one.GetUID()), "uid of "+one.GetKind()+" "+name)
+	}
+	return names
+}
+
+// byAge orders objects by their creation.
+func byAge(found []unstructured.Unstructured) []unstructured.Unstructured {
+	ordered := slices.Clone(found)
+	slices.SortStableFunc(ordered, func(a, b unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	return ordered
+}
+
+// noteUnchanged notes what the world begins with.
+func (w *World) noteUnchanged() error {
+	found, err := w.everything()
+	w.unchanged = make(map[types.UID]string, len(found))
+	for _, one := range found {
+		w.unchanged[one.GetUID()] = one.GetResourceVersion()
+	}
+	return err
+}
+
+// resetVersions lowers all resource versions, as a restore into a new cluster does.
+func (w *World) resetVersions() {
+	before, err := w.everything()
+	w.Server.ResetVersions()
+	after, failed := w.everything()
+	if err := errors.Join(err, failed); err != nil {
+		w.setup.Failed(err)
+	}
+	same := map[types.UID]bool{}
+	for _, one := range before {
+		same[one.GetUID()] = w.unchanged[one.GetUID()] == one.GetResourceVersion()
+	}
+	for _, one := range after {
+		if same[one.GetUID()] {
+			w.unchanged[one.GetUID()] = one.GetResourceVersion()
+		}
+	}
+}
+
+// LeftOut lists what Objects does not compare.
+func (w *World) LeftOut() []string {
+	return []string{
+		"Events",
+		fmt.Sprintf("the ConfigMap, Secret and Lease of the operator, each named %s", w.declared.Identity),
+		"what Kubernetes puts into every cluster and every namespace, as long as it is unchanged",
+		"uid, resourceVersion, creationTimestamp, managedFields and selfLink of objects; what is random in generated names",
+		"times, but those that the option CompareTime names",
+		"values in Secrets that differ between two runs without faults: of these, lengths and equal values are compared",
+	}
+}
+
+// everything lists the objects of every kind but Events.
 func (w *World) everything() ([]unstructured.Unstructured, error) {
 	_, groups, err := discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()).ServerGroupsAndResources()
 	if err != nil {
@@ -68,12 +160,15 @@ func (w *World) everything() ([]unstructured.Unstructured, error) {
 	var found []unstructured.Unstructured // Of several versions the last one counts.
 	for _, group := range groups {
 		for _, resource := range group.APIResources {
-			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, verbList) || said(resource.Kind) {
+			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, verbList) {
+				continue
+			}
+			kind := schema.FromAPIVersionAndKind(group.GroupVersion, resource.Kind)
+			if isEvent(kind.GroupKind()) {
 				continue
 			}
 			list := &unstructured.UnstructuredList{}
-			list.SetAPIVersion(group.GroupVersion)
-			list.SetKind(resource.Kind)
+			list.SetGroupVersionKind(kind)
 			if err := w.User.List(context.Background(), list); err != nil {
 				return nil, fmt.Errorf("list %s: %w", resource.Kind, err)
 			}
@@ -83,21 +178,31 @@ func (w *World) everything() ([]unstructured.Unstructured, error) {
 	return found, nil
 }
 
-// said tells whether objects of the kind only say something about others, or are part of every cluster.
-func said(kind string) bool {
-	switch kind {
-	case "Event", "Lease", "Namespace", "CustomResourceDefinition":
-		return true
-	}
-	return false
+// isEvent reports whether the objects of the kind are Events, which only say something about others.
+func isEvent(kind schema.GroupKind) bool {
+	return kind.Kind == "Event" && (kind.Group == "" || kind.Group == "events.k8s.io")
 }
 
-func (w *World) isLedger(one unstructured.Unstructured) bool {
-	return one.GetName() == w.declared.Identity && (one.GetKind() == "ConfigMap" || one.GetKind() == "Secret")
+// isLeftOut reports whether an object is not compared.
+func (w *World) isLeftOut(one unstructured.Unstructured) bool {
+	switch kind := one.GroupVersionKind().GroupKind().String(); {
+	case w.unchanged[one.GetUID()] == one.GetResourceVersion():
+		return true
+	case one.GetName() == Another && w.setup.Schedule.Has(TwoOperators):
+		return true
+	case one.GetName() == w.declared.Identity:
+		return kind == "ConfigMap" || kind == "Secret" || kind == "Lease.coordination.k8s.io"
+	case kind == "ConfigMap":
+		return one.GetName() == "kube-root-ca.crt"
+	case kind == "ServiceAccount":
+		return one.GetName() == "default"
+	default:
+		return false
+	}
 }
 
 // lasting is the text of what is to be the same in another run.
-func (w *World) lasting(one unstructured.Unstructured, told func(record.Entry) bool) (string, error) {
+func (w *World) lasting(one unstructured.Unstructured, told telling, shared map[string]string) (string, error) {
 	w.keptAnother(one)
 	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
@@ -113,8 +218,8 @@ func (w *World) lasting(one unstructured.Unstructured, told func(record.Entry) b
 			return "", fmt.Errorf("summarize the record of %s: %w", one.GetName(), err)
 		}
 	}
-	if one.GetKind() == "Secret" {
-		hide(body)
+	if isSecret(one) {
+		hide(one, shared)
 	}
 	sortConditions(body)
 	text, err := yaml.Marshal(withoutTimes(body, times()))
@@ -132,24 +237,74 @@ func sortConditions(body map[string]any) {
 	})
 }
 
-// hide replaces the values of a Secret by their lengths: they are secret, and may be made by chance.
-func hide(body map[string]any) {
-	for key, value := range object.Map(body, "data") {
-		text, _ := value.(string)
-		_ = unstructured.SetNestedField(body, fmt.Sprintf("%d characters", len(text)), "data", key)
+// isSecret reports whether an object is a Secret of Kubernetes.
+func isSecret(one unstructured.Unstructured) bool {
+	return one.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+}
+
+// hide replaces the values of a Secret by their lengths, since they are secret and may be random. Where another Secret holds the same value,
+// it says so; shared holds where each value was seen first.
+func hide(one unstructured.Unstructured, shared map[string]string) {
+	data := object.Map(one.Object, "data")
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, _ := data[key].(string)
+		says := fmt.Sprintf("%d characters", len(text))
+		place := nameOf(one) + ", " + key
+		if first, seen := shared[text]; len(untimed(text)) == 0 {
+			says = "a time"
+		} else if seen {
+			says += ", the same as " + first
+		} else {
+			shared[text] = place
+		}
+		_ = unstructured.SetNestedField(one.Object, says, "data", key)
 	}
 }
 
+// SecretValues returns a keyed digest of each value of each Secret, without the times in it, by "Secret NAMESPACE/NAME, KEY".
+func (w *World) SecretValues() (map[string]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	if err := w.User.List(context.Background(), list); err != nil {
+		return nil, fmt.Errorf("list Secrets: %w", err)
+	}
+	digests := map[string]string{}
+	for _, one := range list.Items {
+		if w.isLeftOut(one) {
+			continue
+		}
+		for key, value := range object.Map(one.Object, "data") {
+			keyed := hmac.New(sha256.New, w.setup.DigestKey)
+			keyed.Write(untimed(value))
+			digests[nameOf(one)+", "+key] = hex.EncodeToString(keyed.Sum(nil))
+		}
+	}
+	return digests, nil
+}
+
+// untimed is a value of a Secret without the times in it.
+func untimed(value any) []byte {
+	encoded, _ := value.(string)
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return []byte(encoded)
+	}
+	return times().ReplaceAll(text, nil)
+}
+
 // summary is what a record says, without what depends on when and how often it was written.
-func summary(stored string, told func(record.Entry) bool) string {
+func summary(stored string, told telling) string {
 	found, err := record.Decode(stored)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}
-	words := []string{"seen by all: " + essenceOf(found, found.Base)}
+	var words []string
+	if told.base {
+		words = append(words, "seen by all: "+essenceOf(found, found.Base))
+	}
 	for _, id := range slices.Sorted(maps.Keys(found.Handlers)) {
 		entry := found.Handlers[id]
-		if !told(entry) {
+		if !told.entry(entry) {
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s: %s %s, has seen %s", id, entry.Cause, entry.Outcome, essenceOf(found, entry.Seen)))
@@ -200,9 +355,4 @@ func withoutTimes(value any, times *regexp.Regexp) any {
 	default:
 		return value
 	}
-}
-
-// times matches points in time as Kubernetes writes them.
-func times() *regexp.Regexp {
-	return regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 }

@@ -25,6 +25,7 @@ type frame struct {
 type stream struct {
 	world    *World
 	resource string
+	skew     time.Duration
 	source   io.ReadCloser
 	arriving chan frame
 	once     sync.Once
@@ -42,7 +43,7 @@ func (p *Process) watch(r *http.Request, next http.RoundTripper, resource string
 		return answer, err
 	}
 	s := &stream{
-		world: p.world, resource: resource, source: answer.Body,
+		world: p.world, resource: resource, skew: p.skew, source: answer.Body,
 		arriving: make(chan frame, 1), closed: make(chan struct{}),
 	}
 	p.mu.Lock()
@@ -99,12 +100,13 @@ func (s *stream) next() error {
 	if err != nil {
 		return err
 	}
-	if s.world.setup.Schedule.Has(StaleCache) && !s.wait(time.Until(event.at.Add(staleBy))) {
+	if stale := s.world.setup.Schedule.staleBy(); stale > 0 && !s.wait(time.Until(event.at.Add(stale))) {
 		return apiserver.ErrConnection
 	}
+	event.text = shiftTimes(event.text, -s.skew)
 	s.ready = append(s.ready, event)
 	name, counts := objectOf(event.text)
-	if !counts {
+	if !counts || s.resource == "" {
 		return nil
 	}
 	for _, fault := range s.world.told(s.resource) {

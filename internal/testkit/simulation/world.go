@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -27,6 +28,9 @@ import (
 
 // grace is how long an operator that is stopped may take.
 const grace = time.Minute
+
+// user is who World.User writes as.
+const user = "user"
 
 // Operator is what a world runs: an operator of package einmal.
 type Operator interface {
@@ -47,6 +51,14 @@ type Setup struct {
 	Log *slog.Logger
 	// Failed is called when an operator cannot run.
 	Failed func(error)
+	// DigestKey is the key of the digests of what Secrets hold.
+	DigestKey []byte
+	// Times are the fields whose times are compared.
+	Times []TimeField
+	// Unchecked are fields that the API server may store without a check, such as "StatefulSet.spec.template.spec.affinity".
+	Unchecked []string
+	// FillNamespaces creates in each namespace what a real cluster creates there.
+	FillNamespaces bool
 }
 
 // World is an API server in memory with an operator that is started anew whenever it has crashed. It lives in one
@@ -63,6 +75,10 @@ type World struct {
 
 	stop    context.CancelFunc // of the operator that runs; nil while none does
 	stopped sync.WaitGroup
+	// late are the things that happen some time after their fault.
+	late sync.WaitGroup
+	// unchanged holds the versions of the objects that the world began with, by uid.
+	unchanged map[types.UID]string
 
 	// effects lets one effect happen at a time. A channel, since virtual time stands still where a mutex is waited for.
 	effects chan struct{}
@@ -74,7 +90,9 @@ type World struct {
 	points    []Point
 	events    map[string]int
 	cutUntil  time.Time
+	busyUntil time.Time
 	clock     time.Duration
+	rollout   *rollout
 }
 
 // Definitions keeps definitions in their compiled form, so that they are compiled once for many worlds.
@@ -126,12 +144,24 @@ func New(setup Setup, operator Operator) (*World, error) {
 		return nil, err
 	}
 	w := &World{setup: setup, declared: declared, effects: make(chan struct{}, 1), counts: map[string]int{}, events: map[string]int{}}
-	w.Server, err = apiserver.New(apiserver.WithDefinitions(definitions), apiserver.WithBookmarks(0), apiserver.WithClock(w.now))
+	options := []apiserver.Option{
+		apiserver.WithDefinitions(definitions), apiserver.WithBookmarks(0), apiserver.WithClock(w.now), apiserver.WithUnchecked(setup.Unchecked...),
+	}
+	if setup.FillNamespaces {
+		options = append(options, apiserver.WithNamespaceContent())
+	}
+	w.Server, err = apiserver.New(options...)
 	if err != nil {
 		return nil, err
 	}
-	w.User, err = client.NewWithWatch(w.Server.Config(), client.Options{Scheme: declared.Scheme})
+	asUser := w.Server.Config()
+	asUser.UserAgent = user
+	w.User, err = client.NewWithWatch(asUser, client.Options{Scheme: declared.Scheme})
 	if err != nil {
+		w.End()
+		return nil, err
+	}
+	if err := w.noteUnchanged(); err != nil {
 		w.End()
 		return nil, err
 	}
@@ -149,20 +179,38 @@ func (w *World) now() time.Time {
 	return time.Now().Add(w.clock)
 }
 
-// Start starts an operator, in as many replicas as the schedule says; make makes that of one process.
-func (w *World) Start(make func(*Process) Operator) {
+// Versions are the operators that a world can run. Each makes the operator of one process.
+type Versions struct {
+	Current func(*Process) Operator
+	// Previous runs before an update; nil updates the current version to itself.
+	Previous func(*Process) Operator
+	// Other is another operator for the same kinds; nil if there is none.
+	Other func(*Process) Operator
+}
+
+// Start starts an operator, in as many replicas as the schedule says.
+func (w *World) Start(versions Versions) {
 	ctx, cancel := context.WithCancel(context.Background()) // It ends in order, before the test's own.
 	w.stop = cancel
+	ofFirst, stopFirst := context.WithCancel(ctx)
+	started := &rollout{world: w, ctx: ctx, current: versions.Current, stopFirst: stopFirst}
 	w.mu.Lock()
-	w.killed = false
+	w.killed, w.rollout = false, started
 	w.mu.Unlock()
-	replicas := 1 + w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas || kind == Standby })
-	for range replicas {
-		w.stopped.Go(func() { w.keepRunning(ctx, make) })
+	first := versions.Current
+	if w.setup.Schedule.Count(Kind.Replaces) > 0 && versions.Previous != nil {
+		first = versions.Previous
+	}
+	started.begin(ofFirst, first)
+	for range w.setup.Schedule.Count(func(kind Kind) bool { return kind == TwoReplicas || kind == Standby }) {
+		started.begin(ctx, versions.Current)
+	}
+	if versions.Other != nil && w.setup.Schedule.Has(TwoOperators) {
+		w.stopped.Go(func() { w.keepRunning(ctx, versions.Other, true) })
 	}
 }
 
-// Running tells whether an operator was started and not stopped.
+// Running reports whether an operator was started and not stopped.
 func (w *World) Running() bool { return w.stop != nil }
 
 // Stop stops the operator in order and waits for it.
@@ -186,10 +234,21 @@ func (w *World) Kill() {
 	w.Stop()
 }
 
-// End stops the operator and the API server.
+// End stops the operator and the API server, after what is still to happen.
 func (w *World) End() {
 	w.Stop()
+	w.late.Wait()
 	w.Server.Close()
+}
+
+// later does something after a time, whatever has become of the process that asked for it.
+func (w *World) later(after time.Duration, do func()) {
+	w.late.Go(func() {
+		<-time.After(after)
+		w.mu.Lock()   // What the process did before has happened.
+		w.mu.Unlock() //nolint:staticcheck // See above.
+		do()
+	})
 }
 
 // Mapper knows the kinds that are served.
@@ -211,13 +270,13 @@ func (w *World) Processes() int {
 }
 
 // keepRunning starts the operator, and again after each crash.
-func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
+func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, apart bool) {
 	for ctx.Err() == nil {
-		p := newProcess(w)
+		p := newProcess(w, apart)
 		if !w.begin(p) {
 			return
 		}
-		if err := p.run(ctx, make(p)); err != nil && !w.setup.Schedule.Has(Standby) {
+		if err := p.run(ctx, make(p)); err != nil && !w.setup.Schedule.elects() {
 			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
 		}
@@ -232,15 +291,20 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator) {
 			down.Stop()
 		case CrashThenWiped:
 			w.wipe() //nolint:contextcheck // The user who wipes is not the operator.
+		case CrashThenReset:
+			w.resetVersions() //nolint:contextcheck // See above.
 		}
 	}
 }
 
-// begin notes that a process begins. It is false when none is to begin.
+// begin notes that a process begins. It reports whether one may.
 func (w *World) begin(p *Process) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.killed {
+		if w.setup.Schedule.Has(SkewedClocks) && len(w.processes)%2 == 1 {
+			p.skew = clockSkew
+		}
 		w.processes = append(w.processes, p)
 	}
 	return !w.killed
@@ -267,7 +331,10 @@ func (w *World) told(resource string) []Fault {
 func (w *World) faultsAt(at Point) []Fault {
 	var found []Fault
 	for _, fault := range w.setup.Schedule {
-		if fault.At == at {
+		switch {
+		case fault.Kind == RefusedThrice && fault.At.What == at.What && at.N >= fault.At.N && at.N < fault.At.N+3:
+			found = append(found, Fault{Kind: Refused, At: at})
+		case fault.At == at:
 			found = append(found, fault)
 		}
 	}
@@ -281,7 +348,7 @@ func (w *World) Points() []Point {
 	return append([]Point(nil), w.points...)
 }
 
-// Events tells how many events watches told of each resource.
+// Events returns how many events watches delivered of each resource.
 func (w *World) Events() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

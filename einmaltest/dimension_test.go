@@ -1,0 +1,128 @@
+package einmaltest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// found is an operator with a bug that one dimension alone finds.
+type found struct {
+	by       einmaltest.Dimension
+	scenario einmaltest.Scenario
+	says     string
+}
+
+// TestWhateverGoesWrongEachDimensionFindsIt leaves all dimensions out but one.
+func TestWhateverGoesWrongEachDimensionFindsIt(t *testing.T) {
+	for _, test := range eachDimension() {
+		t.Run(string(test.by), func(t *testing.T) {
+			t.Parallel()
+			finding := einmaltest.Search(t, test.scenario, einmaltest.Without(dimensionsBut(test.by)...), einmaltest.With(test.by))
+			if finding == nil || finding.Schedule == "nothing goes wrong" || !strings.Contains(finding.String(), test.says) {
+				t.Errorf("the finding is %v, want %q", finding, test.says)
+			}
+		})
+	}
+}
+
+func eachDimension() []found {
+	charge := configHandled(func(_ context.Context, p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+		return p.Effect("charge "+c.Object.Name, func() (any, error) { return nil, nil })
+	})
+	return []found{
+		{einmaltest.Crashes, charge, "effect charge one: it happened 2 times"},
+		{einmaltest.Answers, charge, "effect charge one: it happened 2 times"},
+		{einmaltest.Hangs, charge, "effect charge one: it happened 2 times"},
+		{einmaltest.Late, amountSetTwice, "amount: the outcome differs"},
+		{einmaltest.Refusals, configHandled(harmAtTheThird, einmal.Access(&corev1.Secret{}, "get")), "effect give up one: it happened once, and never without faults"},
+		{einmaltest.Users, configHandled(overwritten, einmal.Access(&corev1.ConfigMap{}, "update")), "edited"},
+		{einmaltest.SlowCalls, twoNumbers, "numbers: the outcome differs"},
+		{einmaltest.Children, rewrittenChild, "what others write is to stay"},
+		{einmaltest.Updates, seeing((*einmal.Kind[corev1.ConfigMap]).OnResume), "effect see one: it happened"},
+		{einmaltest.Restores, versionKept, "example.com/version"},
+		{einmaltest.Operators, seeing((*einmal.Kind[corev1.ConfigMap]).OnEvent), "effect see one: it happened"},
+	}
+}
+
+// amountSetTwice sets an amount, and another one 90 seconds later. What is carried out late overwrites the newer amount.
+func amountSetTwice(w *einmaltest.World) {
+	amount := ""
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := einmal.New("broken.example.com")
+		configs := einmal.For[corev1.ConfigMap](op)
+		set := func(_ context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+			wanted := c.Object.Data["amount"]
+			return p.IdempotentEffect("set the amount to "+wanted, func() (any, error) {
+				amount = wanted
+				return nil, nil
+			})
+		}
+		configs.OnCreate("set", set)
+		configs.OnUpdate("change", set)
+		return op
+	})
+	one := configNamed("one")
+	one.Data = map[string]string{"amount": "1"}
+	w.Create(one)
+	w.Advance(90 * time.Second)
+	w.Patch(one, `{"data":{"amount":"2"}}`)
+	w.Advance(10 * time.Minute)
+	w.Outcome("amount", amount)
+}
+
+// harmAtTheThird gives up at its third attempt.
+func harmAtTheThird(ctx context.Context, p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+	if c.Attempt == 3 {
+		return p.Effect("give up "+c.Object.Name, func() (any, error) { return nil, nil })
+	}
+	return c.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "known"}, &corev1.Secret{})
+}
+
+// overwritten writes the whole object, without the version that it has read.
+func overwritten(ctx context.Context, p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+	if err := p.IdempotentEffect("ask for "+c.Object.Name, func() (any, error) { return nil, nil }); err != nil {
+		return err
+	}
+	whole := c.Object.DeepCopy()
+	whole.ResourceVersion, whole.Data = "", map[string]string{"answer": "yes"}
+	return c.Client.Update(ctx, whole)
+}
+
+// seeing does something each time that it sees the object.
+func seeing(declare func(*einmal.Kind[corev1.ConfigMap], string, einmal.HandlerFunc[corev1.ConfigMap], ...einmal.Option)) einmaltest.Scenario {
+	return func(w *einmaltest.World) {
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New("broken.example.com")
+			configs := einmal.For[corev1.ConfigMap](op)
+			configs.OnCreate("note", func(context.Context, *einmal.Change[corev1.ConfigMap]) error { return nil })
+			declare(configs, "see", func(_ context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				return p.Effect("see "+c.Object.Name, func() (any, error) { return nil, nil })
+			})
+			return op
+		})
+		w.Create(configNamed("one"))
+		w.Advance(10 * time.Minute)
+	}
+}
+
+// versionKept keeps the resource version of its object.
+func versionKept(w *einmaltest.World) {
+	w.Start(func(*einmaltest.Process) *einmal.Operator {
+		op := einmal.New("broken.example.com")
+		einmal.For[corev1.ConfigMap](op).OnCreate("note", func(_ context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+			c.Object.Annotations = map[string]string{"example.com/version": c.Object.ResourceVersion}
+			return nil
+		})
+		return op
+	})
+	w.Create(configNamed("one"), configNamed("two"))
+	w.Advance(10 * time.Minute)
+}

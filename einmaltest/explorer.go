@@ -1,0 +1,287 @@
+package einmaltest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// explorer plays the schedules of one scenario.
+type explorer struct {
+	scenario    Scenario
+	settings    settings
+	definitions simulation.Definitions
+	digestKey   []byte
+	clean       result
+
+	mu sync.Mutex
+	// found is the finding that comes first, at is its place among the schedules.
+	found *Finding
+	at    int
+	// used are the rights that were used in any schedule.
+	used map[string]bool
+	// played counts the schedules, unplayed those for which no time was left.
+	played, unplayed int
+	// unmet are the schedules of which a point was not reached.
+	unmet []string
+	// recoveries are second faults at points that a first fault has led to, by what they do where.
+	recoveries map[string][]simulation.Schedule
+	progress   time.Time
+}
+
+func newExplorer(scenario Scenario, options []Option) *explorer {
+	return &explorer{
+		scenario: scenario, settings: newSettings(options), digestKey: []byte(rand.Text()),
+		used: map[string]bool{}, recoveries: map[string][]simulation.Schedule{}, progress: time.Now(),
+	}
+}
+
+// search returns what it has found, how much was played, and what is not compared.
+func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, played string, leftOut []string) {
+	t.Helper()
+	e := newExplorer(scenario, options)
+	if faulty := e.playClean(t); faulty != nil {
+		return faulty, "", nil
+	}
+	everywhere := e.settings.singles(e.clean)
+	sampled := e.settings.sampled(e.clean)
+	singles := slices.Concat(everywhere, sample(sampled, max(leastSampled, len(everywhere)/partSampled)))
+	t.Logf("playing %d schedules: %d, and a sample of %d out of %d (%s=1 plays all); then faults during recovery",
+		len(singles), len(everywhere), len(singles)-len(everywhere), total(sampled), AllVariable)
+	e.playAll(t, "one fault", singles)
+	if e.found == nil && 2*len(e.unmet) > len(singles) {
+		e.found = failIfFaulty([]string{fmt.Sprintf("only %d of %d points were met again: a scenario does the same each time, and names nothing at random; not met: %s",
+			len(singles)-len(e.unmet), len(singles), e.notMet())})
+	}
+	if e.found == nil && e.settings.wants(Recovery) {
+		e.playAll(t, "recovery", e.disturbedRecoveries(len(everywhere)))
+	}
+	if e.found == nil {
+		e.playAll(t, "two faults", e.settings.pairs(everywhere))
+	}
+	if e.found == nil && e.unplayed > 0 {
+		e.found = &Finding{Schedule: "the deadline of the test", Broken: []string{fmt.Sprintf("%d schedules were played and broke nothing, "+
+			"%d were not played for lack of time: raise -timeout, or leave dimensions out with einmaltest.Without", e.played, e.unplayed)}}
+	}
+	if e.found == nil && e.settings.noSpareRights {
+		e.found = e.spareRights()
+	}
+	if e.found != nil {
+		e.found.Schedules = e.played
+	}
+	return e.found, e.summary(), e.clean.leftOut
+}
+
+// summary says what was played, what was not met, and what is not compared.
+func (e *explorer) summary() string {
+	text := fmt.Sprintf("%d schedules played, each met its fault", e.played)
+	if len(e.unmet) > 0 {
+		text = fmt.Sprintf("%d schedules played, %d of them met their fault (not met: %s)", e.played, e.played-len(e.unmet), e.notMet())
+	}
+	if len(e.settings.without) > 0 {
+		text += fmt.Sprintf("; left out by Without: %v", e.settings.without)
+	}
+	if !e.hasEffects() {
+		text += "; no effects were seen: work outside of the cluster that does not call Process.Effect is neither disturbed nor counted"
+	}
+	return text
+}
+
+// hasEffects reports whether the operator did something outside of the cluster that Explore sees.
+func (e *explorer) hasEffects() bool {
+	return slices.ContainsFunc(e.clean.points, func(at simulation.Point) bool { return strings.HasPrefix(at.What, "effect ") })
+}
+
+// notMet names some schedules of which a point was not reached.
+func (e *explorer) notMet() string {
+	const some = 5
+	if len(e.unmet) <= some {
+		return strings.Join(e.unmet, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(e.unmet[:some], ", "), len(e.unmet)-some)
+}
+
+// total counts schedules.
+func total(kinds [][]simulation.Schedule) int {
+	n := 0
+	for _, all := range kinds {
+		n += len(all)
+	}
+	return n
+}
+
+// playClean plays the scenario twice without faults, and returns what is wrong then.
+func (e *explorer) playClean(t *testing.T) *Finding {
+	t.Helper()
+	e.clean = play(t, e.scenario, e.setup(nil))
+	e.use(e.clean.rights)
+	if faulty := failIfFaulty(append(e.settings.mistakes, e.clean.complaints()...)); faulty != nil {
+		return faulty
+	}
+	again := play(t, e.scenario, e.setup(nil))
+	e.clean.steady = steadyValues(e.clean, again)
+	return failIfFaulty(slices.Concat(again.complaints(), sameAgain(e.clean, again)))
+}
+
+// use notes the rights that a run used.
+func (e *explorer) use(rights map[string]bool) {
+	for right, used := range rights {
+		if used {
+			e.used[right] = true
+		}
+	}
+}
+
+// spareRights complains about rights that nothing needs.
+func (e *explorer) spareRights() *Finding {
+	var spare []string
+	for _, right := range slices.Sorted(maps.Keys(e.clean.rights)) {
+		if !e.used[right] {
+			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Access or einmal.Applies, or play what needs it")
+		}
+	}
+	return failIfFaulty(spare)
+}
+
+func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
+	return simulation.Setup{
+		Schedule: schedule, Definitions: &e.definitions, Log: slog.New(slog.DiscardHandler),
+		DigestKey: e.digestKey, Times: e.settings.times,
+	}
+}
+
+// playAll plays schedules, several at a time, and keeps the first finding.
+func (e *explorer) playAll(t *testing.T, title string, schedules []simulation.Schedule) {
+	t.Helper()
+	t.Run(title, func(sub *testing.T) {
+		for i, schedule := range schedules {
+			sub.Run(schedule.String(), func(one *testing.T) {
+				one.Parallel()
+				if e.worthPlaying(t, i) {
+					e.playOne(one, i, schedule)
+				}
+			})
+		}
+	})
+}
+
+// What Explore leaves of the test's time for its report, and how often it shows its progress.
+const (
+	timeToReport  = 20 * time.Second
+	progressEvery = 10 * time.Second
+)
+
+// worthPlaying reports whether a schedule can still be the finding, and whether there is time to play it. It shows the progress.
+func (e *explorer) worthPlaying(t *testing.T, i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if deadline, set := t.Deadline(); set && time.Until(deadline) < timeToReport {
+		e.unplayed++
+		return false
+	}
+	if time.Since(e.progress) > progressEvery {
+		e.progress = time.Now()
+		t.Logf("%d schedules played so far", e.played)
+	}
+	return e.found == nil || i < e.at // One finding at a time.
+}
+
+func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
+	t.Helper()
+	found := play(t, e.scenario, e.setup(schedule))
+	broken := e.judge(t, found, schedule)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.use(found.rights)
+	e.played++
+	if len(found.missed(schedule)) > 0 {
+		e.unmet = append(e.unmet, schedule.String())
+	}
+	if len(schedule) == 1 {
+		e.noteRecoveries(found, schedule)
+	}
+	if len(broken) > 0 && (e.found == nil || i < e.at) {
+		e.found, e.at = &Finding{Schedule: schedule.String(), Broken: broken}, i
+	}
+}
+
+// judge returns what does not hold in a run. What users do in the middle of a handler is compared with a run in which they do it later.
+func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedule) []string {
+	t.Helper()
+	if later := schedule.Later(); later != nil {
+		reference := play(t, e.scenario, e.setup(later))
+		if len(reference.missed(later)) > 0 {
+			return nil // There is nothing to compare with.
+		}
+		return judgeUsers(reference, found, schedule)
+	}
+	return judge(e.clean, found, schedule)
+}
+
+// judgeUsers compares a run in which users act in the middle of a handler with the one in which they do so after it. Where the scenario does not
+// expect what they do, it fails in both.
+func judgeUsers(later, found result, schedule simulation.Schedule) []string {
+	broken := compareEnds(later, found, schedule)
+	if len(later.failures) == 0 {
+		broken = append(slices.Clone(found.failures), broken...)
+	}
+	return broken
+}
+
+// noteRecoveries notes which second faults there can be at points that only exist after the first.
+func (e *explorer) noteRecoveries(found result, schedule simulation.Schedule) {
+	if schedule.Later() != nil || schedule.Has(simulation.TwoReplicas) {
+		return
+	}
+	known := map[simulation.Point]bool{}
+	for _, at := range e.clean.points {
+		known[at] = true
+	}
+	for _, at := range found.points {
+		if known[at] {
+			continue
+		}
+		known[at] = true
+		for _, kind := range []simulation.Kind{simulation.CrashAfter, simulation.Refused} {
+			name := string(kind) + " " + at.String()
+			e.recoveries[name] = append(e.recoveries[name], slices.Concat(schedule, simulation.Schedule{{Kind: kind, At: at}}))
+		}
+	}
+}
+
+// likeness puts a second fault first that is of the same kind as the one before it: two crashes, and two attempts that fail.
+func likeness(s simulation.Schedule) int {
+	if s[0].Kind == s[len(s)-1].Kind {
+		return 1
+	}
+	return 0
+}
+
+// disturbedRecoveries chooses second faults for the points that exist only after a first one.
+func (e *explorer) disturbedRecoveries(singles int) []simulation.Schedule {
+	kinds := make([][]simulation.Schedule, 0, len(e.recoveries))
+	for _, name := range slices.Sorted(maps.Keys(e.recoveries)) {
+		all := e.recoveries[name]
+		slices.SortFunc(all, func(a, b simulation.Schedule) int {
+			return cmp.Or(likeness(b)-likeness(a), strings.Compare(a.String(), b.String()))
+		})
+		kinds = append(kinds, all)
+	}
+	budget := max(leastRecoveries, singles/partRecoveries)
+	if len(kinds) > budget && !unlimited() {
+		kinds = slices.DeleteFunc(kinds, func() func([]simulation.Schedule) bool {
+			i, total := -1, len(kinds)
+			return func([]simulation.Schedule) bool { i++; return i*budget/total == (i+1)*budget/total }
+		}())
+	}
+	return sample(kinds, budget)
+}
