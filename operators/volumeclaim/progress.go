@@ -11,12 +11,15 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
+// waitingForVolume is the reason why a claim is not ready whose volume is not bound.
+const waitingForVolume = "WaitingForVolume"
+
 // reportProgress writes into the claim's status how far its volume is, and returns whether it is as the claim asks.
 func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
 	wanted := claim.Spec.Size
 	if volume.Status.Phase != corev1.ClaimBound {
 		claim.Status.Phase = v1.Pending
-		notReady(claim, "WaitingForVolume", fmt.Sprintf("waiting for a volume of %s", &wanted))
+		notReady(claim, waitingForVolume, fmt.Sprintf("waiting for a volume of %s", &wanted))
 		return false
 	}
 	capacity := volume.Status.Capacity[corev1.ResourceStorage]

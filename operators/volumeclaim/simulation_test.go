@@ -132,6 +132,36 @@ func TestWhateverGoesWrongClaimsAreDeletedWhenTheyAreNotUsed(t *testing.T) {
 	einmaltest.Explore(t, lifeOfTemporaryClaims, einmaltest.Schedules(0), einmaltest.NoSpareRights())
 }
 
+// A PersistentVolumeClaim that a user deletes comes back, and one that a user relabels gets its labels back. Both wait for nothing but the watch.
+func TestAVolumeThatIsDeletedOrRelabelledIsRepaired(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		provideVolumes(w, 100*time.Millisecond)
+		claim := &v1.EphemeralVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-claim", Labels: map[string]string{"team": "blue"}},
+			Spec:       v1.EphemeralVolumeClaimSpec{Size: resource.MustParse("1G")},
+		}
+		w.Create(claim)
+		w.Advance(time.Minute)
+		volume := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-claim"}}
+		w.Get(volume)
+		first := volume.UID
+		w.Delete(volume)
+		w.Advance(10 * time.Second)
+		if !w.Get(volume) || volume.UID == first || volume.Status.Phase != corev1.ClaimBound {
+			w.Errorf("the volume was not replaced: %s, %+v", volume.UID, volume.Status)
+		}
+		w.Patch(volume, `{"metadata":{"labels":{"team":"red"}}}`)
+		w.Advance(10 * time.Second)
+		if w.Get(volume); volume.Labels["team"] != "blue" {
+			w.Errorf("the labels of the volume are %v", volume.Labels)
+		}
+		if w.Get(claim); claim.Status.Phase != v1.Bound || !meta.IsStatusConditionTrue(claim.Status.Conditions, v1.ConditionReady) {
+			w.Errorf("the claim is not ready: %+v", claim.Status)
+		}
+	})
+}
+
 // Design §6: a claim's use is told in one write each time that it changes, and nothing is written in between.
 func TestTheUseOfAClaimCostsOneWriteForEachChange(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

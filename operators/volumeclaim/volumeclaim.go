@@ -24,6 +24,7 @@ func operator() *einmal.Operator {
 	claims.OnUpdate("resize-pvc", provideVolume, einmal.Field("spec.size"))
 	claims.OnUpdate("relabel-pvc", relabelVolume, einmal.Field("metadata.labels"))
 	claims.OnUpdate("keep", keep, einmal.Field("spec.podSelector", einmal.To(einmal.Absent())))
+	claims.Reconcile("repair-pvc", repairVolume, einmal.Owns[corev1.PersistentVolumeClaim]())
 	claims.Reconcile("delete-unused", deleteUnused, einmal.When(temporary), einmal.Watches(usedBy), einmal.Watches(itself))
 	return op
 }
