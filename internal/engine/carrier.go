@@ -14,8 +14,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// removalRetry is when a pass tries again to remove a record from the other carrier.
-const removalRetry = 10 * time.Second
+// How long until another attempt to remove a record from the other carrier: twice as long each time.
+const (
+	firstRemovalRetry   = 10 * time.Second
+	longestRemovalRetry = time.Hour
+)
 
 // resourceOf is the subresource through which a carrier is written; "" is the object itself.
 func (p *pass) resourceOf(carrier record.Carrier) string {
@@ -70,9 +73,10 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 	case err == nil:
 		p.base, p.exact = answer, true
 		p.acknowledge(answer, []patch.Edit{edit})
-	case !errors.Is(err, kube.ErrGone) && !errors.Is(err, kube.ErrConflict):
-		p.log.Warn("the record of an earlier release cannot be removed; will retry", "carrier", string(former), "error", p.scrubbed(err, p.body))
-		p.memory.removal = time.Now().Add(removalRetry) // mutant: former-left
+	case !errors.Is(err, kube.ErrGone):
+		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
+		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "after", wait.String(), "error", p.scrubbed(err, p.body))
+		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }
 

@@ -54,8 +54,10 @@ type memory struct {
 	// releases objects of which was told that it names nobody.
 	deletionTold bool
 	releaseTold  string
-	// removal is when to try again to remove the record that an earlier release has kept in the other carrier; zero for not at all.
-	removal time.Time
+	// removal is when to try again to remove the record that an earlier release keeps in the other carrier; zero for never. removalWait is how
+	// long the last wait was.
+	removal     time.Time
+	removalWait time.Duration
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }
