@@ -21,8 +21,8 @@ import (
 // returns does not matter. A finalizer keeps the object until it has, or until it is abandoned (AbandonAfter); with Optional there is none.
 // What it has changed on Object when it returns is written, as by other handlers; see Sync for what it reads and writes meanwhile.
 //
-// Delete handlers do not wait for it. What a daemon has just made outside of the cluster when its object is deleted is therefore to be
-// removed by the daemon before it returns, and by a delete handler, which also runs when the process was killed.
+// Delete handlers do not wait for it. Remove external resources twice: in the daemon before it returns, and in a delete handler, which also
+// runs after the process was killed.
 //
 // When it returns by itself it has ended for this object: after nil, and after a failure that is final, it starts again
 // when the object comes to match its filters again, or when the operator starts again. After RetryAfter and plain errors it

@@ -39,7 +39,7 @@ func (w *World) AllowDeleting() { w.allowed.deleting = true }
 func (w *World) AllowUnchecked(paths ...string) {
 	w.Helper()
 	if w.sim != nil {
-		w.Fatal("AllowUnchecked comes too late: call it before the first Start or Install")
+		w.Fatal("AllowUnchecked: must be called before the first Start or Install")
 	}
 	w.setup.Unchecked = append(w.setup.Unchecked, paths...)
 }
@@ -49,7 +49,7 @@ func (w *World) AllowUnchecked(paths ...string) {
 func (w *World) FillNamespaces() {
 	w.Helper()
 	if w.sim != nil {
-		w.Fatal("FillNamespaces comes too late: call it before the first Start or Install")
+		w.Fatal("FillNamespaces: must be called before the first Start or Install")
 	}
 	w.setup.FillNamespaces = true
 }
@@ -174,8 +174,8 @@ func sameAgain(first, second result) []string {
 	if len(broken) == 0 {
 		return nil
 	}
-	return append([]string{"two runs without faults differ: a scenario must make all that it needs anew, and neither it nor the operator may keep " +
-		"anything in package-level variables, which outlive a simulated crash, or decide by chance"}, broken...)
+	return append([]string{"two runs without faults differ: create all state inside the scenario, and use neither package-level variables, which " +
+		"outlive a simulated crash, nor randomness"}, broken...)
 }
 
 func asTexts(counts map[string]int) map[string]string {

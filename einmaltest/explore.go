@@ -28,6 +28,12 @@ func (f *Finding) String() string {
 	return "when this goes wrong: " + f.Schedule + "\n- " + strings.Join(f.Broken, "\n- ") + "\n"
 }
 
+// replayable reports whether the finding is about a schedule that can be played by itself.
+func (f *Finding) replayable() bool {
+	_, err := simulation.ParseSchedule(f.Schedule)
+	return err == nil
+}
+
 // Explore plays a scenario twice without faults, and then again for each single fault of each Dimension at each point. Points are the
 // requests of the operator to the API server, but the lists and watches of its cache, and each effect of a Process. Cached reads are no
 // points, since they do not fail: StaleCache lets them be old.
@@ -67,6 +73,10 @@ func Explore(t *testing.T, scenario Scenario, options ...Option) {
 	}
 	if finding == nil {
 		t.Logf("%s; each run ended as without faults", played)
+		return
+	}
+	if !finding.replayable() {
+		t.Error(finding)
 		return
 	}
 	quoted := strings.ReplaceAll(finding.Schedule, "'", `'\''`)

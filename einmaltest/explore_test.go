@@ -47,7 +47,7 @@ func TestAScenarioThatIsNeverTheSameIsReported(t *testing.T) {
 		}
 		return nil
 	}))
-	if finding == nil || !strings.Contains(finding.String(), "points were met again") {
+	if finding == nil || !strings.Contains(finding.String(), "schedules met their points again") {
 		t.Errorf("the finding is %v", finding)
 	}
 }
@@ -146,5 +146,16 @@ func TestExploreStopsBeforeTheDeadlineOfTheTest(t *testing.T) {
 		if !strings.Contains(string(printed), part) {
 			t.Errorf("it does not say %q", part)
 		}
+	}
+}
+
+// A previous version that cannot run fails the exploration: it is not started again and again.
+func TestAPreviousVersionThatCannotRunIsReported(t *testing.T) {
+	finding := einmaltest.Search(t, func(w *einmaltest.World) {
+		w.UpgradeFrom(func(*einmaltest.Process) *einmal.Operator { return einmal.New("no kinds") })
+		configMaps(harmless)(w)
+	})
+	if finding == nil || !strings.Contains(finding.String(), "no kind is declared") {
+		t.Errorf("the finding is %v", finding)
 	}
 }

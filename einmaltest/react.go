@@ -24,12 +24,26 @@ func (w *World) React(list client.ObjectList, do func(object client.Object)) {
 		stop()
 	}
 	w.reacting.Go(func() {
-		defer opened.Stop()
-		for event := range opened.ResultChan() {
-			object, is := event.Object.(client.Object)
-			if is && (event.Type == watch.Added || event.Type == watch.Modified) && ctx.Err() == nil {
-				do(object)
+		for err == nil {
+			react(ctx, opened, do)
+			if ctx.Err() != nil {
+				return
 			}
+			opened, err = w.begun().User.Watch(ctx, list) // It ended, as all watches do when a cluster is restored.
+		}
+		if ctx.Err() == nil {
+			w.Errorf("watch %T: %v", list, err)
 		}
 	})
+}
+
+// react calls do for the events of one watch.
+func react(ctx context.Context, opened watch.Interface, do func(client.Object)) {
+	defer opened.Stop()
+	for event := range opened.ResultChan() {
+		object, is := event.Object.(client.Object)
+		if is && (event.Type == watch.Added || event.Type == watch.Modified) && ctx.Err() == nil {
+			do(object)
+		}
+	}
 }

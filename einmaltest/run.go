@@ -51,6 +51,7 @@ type result struct {
 	leftOut   []string
 	points    []simulation.Point
 	events    map[string]int
+	userActs  []simulation.UserAct
 	processes int
 }
 
@@ -110,6 +111,7 @@ func (w *World) end() result {
 		found.forbidden = w.sim.Refused()
 	}
 	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
+	found.userActs = w.sim.UserActs()
 	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
 	w.count(&found)
 	found.times = w.limitedTimes()

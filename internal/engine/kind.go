@@ -130,8 +130,8 @@ type Settings struct {
 	Log        *slog.Logger
 	// LogEvents is the level from which on what handlers log is an event too; nil for never.
 	LogEvents *slog.Level
-	// Witness is told of each attempt when it begins, without an Outcome, and when it has ended, unless its object is gone by then; nil
-	// for nobody. It is for tests.
+	// Witness is called when an attempt begins, with an empty Outcome, and when it ends, unless the object is gone. It may be nil. Only tests
+	// set it.
 	Witness func(Attempt)
 }
 

@@ -138,7 +138,7 @@ func (o *Operator) refresh(ctx context.Context) {
 		if !found || at == k.shapes.now().description.Schema {
 			continue
 		}
-		described, err := kube.DescribeContext(ctx, o.Discovery, k.kind.GVK)
+		described, err := kube.Describe(ctx, o.Discovery, k.kind.GVK)
 		if err != nil {
 			k.log.Debug("the schema cannot be read anew", "error", err)
 			continue

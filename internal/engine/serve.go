@@ -127,7 +127,7 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 	defer ticker.Stop()
 	told, soon := "", watchPatience/lookSoon
 	for {
-		found, err := kube.DescribeContext(ctx, o.Discovery, kind.GVK)
+		found, err := kube.Describe(ctx, o.Discovery, kind.GVK)
 		if err == nil {
 			return found, nil
 		}

@@ -104,7 +104,7 @@ func (s *Standby) fill(ctx context.Context, kind Watched) (found kube.Descriptio
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		found, err := kube.DescribeContext(ctx, s.Operator.Discovery, kind.GVK)
+		found, err := kube.Describe(ctx, s.Operator.Discovery, kind.GVK)
 		if err == nil {
 			_, err = s.Operator.Cache.GetInformer(ctx, kind.New(), cache.BlockUntilSynced(true))
 		}

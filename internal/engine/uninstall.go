@@ -86,7 +86,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 }
 
 func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
-	found, err := kube.DescribeContext(ctx, u.Discovery, kind.GVK)
+	found, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
 		u.Tell(kind.GVK.Kind + ": not served, so there is nothing to take out")
 		return nil

@@ -44,14 +44,9 @@ type Description struct {
 	Carrier record.Carrier
 }
 
-// Describe calls DescribeContext with a context that does not end.
-func Describe(api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
-	return DescribeContext(context.Background(), api, kind)
-}
-
-// DescribeContext asks the API server about a kind. It returns ErrNotServed if the API server does not know the kind, and ErrNoSchema if
+// Describe asks the API server about a kind. It returns ErrNotServed if the API server does not know the kind, and ErrNoSchema if
 // it has known the kind for too short a time.
-func DescribeContext(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
+func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
 	resources, err := resourcesIn(ctx, api, kind.GroupVersion())
 	if apierrors.IsNotFound(err) {
 		return Description{}, ErrNotServed

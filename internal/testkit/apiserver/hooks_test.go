@@ -183,14 +183,14 @@ func TestKindsAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described, err := kube.Describe(api, thingKind())
+	described, err := kube.Describe(context.Background(), api, thingKind())
 	if err != nil || described.Resource != "things" || !described.Namespaced || !described.HasStatus || described.Carrier != record.Status {
 		t.Errorf("the kind is described as %+v, %v", described, err)
 	}
-	if _, err := kube.Describe(api, thingKind().GroupVersion().WithKind("Other")); !errors.Is(err, kube.ErrNotServed) {
+	if _, err := kube.Describe(context.Background(), api, thingKind().GroupVersion().WithKind("Other")); !errors.Is(err, kube.ErrNotServed) {
 		t.Errorf("an unknown kind gives %v", err)
 	}
-	if _, err := kube.Describe(api, corev1.SchemeGroupVersion.WithKind("Secret")); err != nil {
+	if _, err := kube.Describe(context.Background(), api, corev1.SchemeGroupVersion.WithKind("Secret")); err != nil {
 		t.Error(err)
 	}
 }

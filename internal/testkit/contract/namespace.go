@@ -13,7 +13,7 @@ func spacesMore() []behaviour {
 			w.eventually("both are there", func() bool {
 				return !w.configMaps().gone("kube-root-ca.crt") && !accounts(w).gone("default")
 			})
-			if certificate := w.configMaps().get("kube-root-ca.crt").at("data").(map[string]any)["ca.crt"]; certificate == "" {
+			if certificate := w.configMaps().get("kube-root-ca.crt").at("data").(map[string]any)["ca.crt"]; certificate == nil || certificate == "" {
 				w.Error("the certificate is empty")
 			}
 		}},

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,11 +19,29 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
+// UserAct is an edit or a deletion by a user in the middle of a handler.
+type UserAct struct {
+	// Object is the kind, namespace and name.
+	Object string
+	// At is when the handler came to the point. The act itself may be later.
+	At time.Time
+}
+
+// UserActs returns what users did in the middle of handlers.
+func (w *World) UserActs() []UserAct {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.userActs)
+}
+
 // actAsUser edits or deletes an object: now, or 3 seconds later for what that is compared with.
 func (w *World) actAsUser(kind Kind, on *unstructured.Unstructured) {
 	if on == nil {
 		return
 	}
+	w.mu.Lock()
+	w.userActs = append(w.userActs, UserAct{Object: on.GetKind() + " " + on.GetNamespace() + "/" + on.GetName(), At: time.Now()})
+	w.mu.Unlock()
 	act := func() {
 		if err := w.actOn(on, kind); client.IgnoreNotFound(err) != nil {
 			w.setup.Failed(fmt.Errorf("%s: %w", kind, err))
@@ -59,7 +78,10 @@ func (p *Process) note(attempt engine.Attempt) {
 func (p *Process) handles(what string) *unstructured.Unstructured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, by, _ := strings.Cut(what, byHandler)
+	by := ""
+	if !isEffect(what) {
+		_, by, _ = strings.Cut(what, byHandler)
+	}
 	candidates := map[types.NamespacedName]schema.GroupVersionKind{}
 	for attempt := range p.running {
 		if by == "" || by == attempt.Handler {
@@ -99,7 +121,9 @@ func (w *World) disturbChild(fault Fault) {
 				err = w.User.Delete(context.Background(), child)
 			}
 		case ChildReplaced:
-			err = w.replace(child)
+			if len(child.GetFinalizers()) == 0 && child.GetKind() != "Namespace" { // Else it is only gone later.
+				err = w.replace(child)
+			}
 		}
 	}
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsAlreadyExists(err) {
@@ -107,7 +131,7 @@ func (w *World) disturbChild(fault Fault) {
 	}
 }
 
-// writtenByUser reports whether a user has written fields of an object. Nobody can restore these.
+// writtenByUser reports whether a user has written fields of an object. The operator cannot restore these.
 func writtenByUser(one *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(one.GetManagedFields(), func(of metav1.ManagedFieldsEntry) bool { return of.Manager == user })
 }

@@ -34,6 +34,9 @@ var ErrRefused = errors.New("refused for now")
 // errTimedOut is what an effect gets that the outside system does not answer in time.
 var errTimedOut = errors.New("no answer in time")
 
+// errEnded is the error of a process that has begun and ended by itself, as one does that loses its lease.
+var errEnded = errors.New("run the manager")
+
 // answeredError is the failure of a point at which the API server answers with a fault instead of doing what is asked.
 type answeredError struct{ with Kind }
 
@@ -123,7 +126,7 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	p.breakWatches()
 	p.joined.Wait()
 	if err != nil && !p.dead() {
-		return fmt.Errorf("run the manager: %w", err)
+		return fmt.Errorf("%w: %w", errEnded, err)
 	}
 	return nil
 }
@@ -237,13 +240,16 @@ func (p *Process) reach(what string, asked call) error {
 	if p.world.setup.Schedule.Has(SlowCalls) && ofHandler(what) {
 		p.wait(slowBy)
 	}
-	if p.world.overloaded() && !isEffect(what) {
-		return &answeredError{with: Overloaded}
-	}
 	for _, fault := range faults {
 		if err := p.meet(fault, asked); err != nil {
 			return err
 		}
+	}
+	switch {
+	case p.dead():
+		return ErrCrashed
+	case p.world.overloaded() && !isEffect(what):
+		return &answeredError{with: Overloaded}
 	}
 	err := asked.do()
 	for _, fault := range faults {
@@ -315,13 +321,18 @@ func (p *Process) wait(d time.Duration) {
 // which would otherwise be left to the scheduler of Go.
 const overlap = 100 * time.Millisecond
 
+// alone calls the outside system, one call at a time.
+func (w *World) alone(do func() (any, error)) (any, error) {
+	w.effects <- struct{}{}
+	defer func() { <-w.effects }() // Also after a panic, which is an error of the handler.
+	return do()
+}
+
 // Effect does something outside of the cluster, and is a point as a request is. The value that do returns is what the outside system
 // holds afterwards. A successful call counts, unless the effect is idempotent: then only changes of the value count.
 func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) error {
 	carryOut := func() error {
-		p.world.effects <- struct{}{}
-		value, err := do()
-		<-p.world.effects
+		value, err := p.world.alone(do)
 		switch {
 		case err != nil:
 		case idempotent:
@@ -336,6 +347,9 @@ func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) e
 		do: func() error {
 			if p.world.setup.Schedule.Has(TwoReplicas) {
 				p.wait(overlap)
+			}
+			if p.dead() {
+				return ErrCrashed
 			}
 			return carryOut()
 		},

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -88,6 +89,7 @@ type World struct {
 	killed    bool // until the next Start
 	counts    map[string]int
 	points    []Point
+	userActs  []UserAct
 	events    map[string]int
 	cutUntil  time.Time
 	busyUntil time.Time
@@ -192,7 +194,7 @@ type Versions struct {
 func (w *World) Start(versions Versions) {
 	ctx, cancel := context.WithCancel(context.Background()) // It ends in order, before the test's own.
 	w.stop = cancel
-	ofFirst, stopFirst := context.WithCancel(ctx)
+	ofFirst, stopFirst := context.WithCancel(ctx) //nolint:gosec // The rollout calls it, or the context above ends.
 	started := &rollout{world: w, ctx: ctx, current: versions.Current, stopFirst: stopFirst}
 	w.mu.Lock()
 	w.killed, w.rollout = false, started
@@ -276,7 +278,8 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, a
 		if !w.begin(p) {
 			return
 		}
-		if err := p.run(ctx, make(p)); err != nil && !w.setup.Schedule.elects() {
+		err := p.run(ctx, make(p))
+		if lost := errors.Is(err, errEnded) && w.setup.Schedule.elects(); err != nil && !lost {
 			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,7 +101,7 @@ func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
 		switch {
 		case wanted:
 			set(&port.NodePort, was)
-			set(&port.NodePort, portOf(fmt.Sprint(name, port.Protocol, port.Port)))
+			set(&port.NodePort, freePort(spec.Ports, portOf(fmt.Sprint(name, port.Protocol, port.Port))))
 		case spec.Type == corev1.ServiceTypeClusterIP && old.Type != spec.Type && port.NodePort == was:
 			port.NodePort = 0
 		}
@@ -109,6 +110,16 @@ func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
 		set(&spec.HealthCheckNodePort, old.HealthCheckNodePort)
 		set(&spec.HealthCheckNodePort, portOf(name))
 	}
+}
+
+// freePort returns a port of nodes, or the next one that no port of the Service has.
+func freePort(ports []corev1.ServicePort, wanted int32) int32 {
+	for slices.ContainsFunc(ports, func(port corev1.ServicePort) bool { return port.NodePort == wanted }) {
+		if wanted++; wanted > validate.LastNodePort {
+			wanted = validate.FirstNodePort
+		}
+	}
+	return wanted
 }
 
 // portOf chooses a port of nodes. Two Services rarely get the same one.
