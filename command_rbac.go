@@ -1,62 +1,100 @@
 package einmal
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
+
+// longestNamespace is how long the name of a namespace may be.
+const longestNamespace = 63
+
+// rbacHelp is printed above the flags.
+const rbacHelp = `Prints what the operator needs in the cluster before it runs: its Namespace, its ServiceAccount, and roles with the rights of
+its handlers and no others, bound to that ServiceAccount. Apply it with kubectl apply -f -
+
+With -state-namespace the Namespace is not printed: it must exist. With -roles-only, neither Namespace nor ServiceAccount is
+printed, for those that have manifests of their own for them.
+`
 
 // rbacFlags are the flags of the verb rbac.
 type rbacFlags struct {
 	name, home string
 	namespaces namespaceFlag
+	rolesOnly  bool
 }
 
-func (f *rbacFlags) parse(args []string, failures io.Writer) error {
-	flags := flag.NewFlagSet("rbac", flag.ContinueOnError)
-	flags.SetOutput(failures)
-	flags.StringVar(&f.name, "name", "", "`name` of the roles and of the ServiceAccount that they are bound to; the default is the operator's identity")
-	flags.StringVar(&f.home, "state-namespace", "", "`namespace` of the ServiceAccount, where the operator keeps its own books; the default is NAME-system")
-	flags.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces that are served; can be given several times. For names the roles hold in these namespaces only; for patterns they hold everywhere")
-	return onlyFlags(flags, args)
+func (*rbacFlags) help() string { return rbacHelp }
+
+func (f *rbacFlags) declare(set *flag.FlagSet) {
+	set.StringVar(&f.name, "name", "", "`name` of the roles and of the ServiceAccount; the default is the operator's identity")
+	set.StringVar(&f.home, "state-namespace", "", "existing `namespace` of the ServiceAccount and of the operator's own ConfigMap, Lease and Secret; the default is the option StateNamespace of the operator, or NAME-system with dashes for dots")
+	set.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces that are served; can be given several times. For names the roles hold in these namespaces only; for patterns they hold everywhere")
+	set.BoolVar(&f.rolesOnly, "roles-only", false, "print the roles and their bindings only")
 }
 
-// commandRBAC prints the roles that the registered handlers need, and their bindings.
+func (f *rbacFlags) validate() error {
+	if f.name != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(f.name) {
+			return fmt.Errorf("invalid value %q for flag -name: %s", f.name, problem)
+		}
+	}
+	if f.home != "" {
+		return checkNamespace("state-namespace", f.home)
+	}
+	return nil
+}
+
+// commandRBAC prints the ServiceAccount of the operator, with its namespace, roles and bindings.
 func (op *Operator) commandRBAC(args []string, out, failures io.Writer) int {
 	var flags rbacFlags
-	if code, ok := op.begin(&flags, args, failures); !ok {
+	if code, ok := op.begin("rbac", &flags, args, out, failures); !ok {
 		return code
 	}
-	roles, err := op.roles(flags)
+	made := op.roleMaker(flags)
+	if len(made.home) > longestNamespace {
+		_, _ = fmt.Fprintf(failures, "%s rbac: the default namespace %q has more than %d characters: name one with --state-namespace\n",
+			programName(), made.home, longestNamespace)
+		return exitUsage
+	}
+	objects, err := op.roles(made, flags)
 	if err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
-	for _, role := range roles {
-		text, err := yaml.Marshal(role)
+	for _, one := range objects {
+		text, err := yaml.Marshal(one)
 		if err != nil {
 			_, _ = fmt.Fprintln(failures, err)
 			return exitFailed
 		}
 		_, _ = fmt.Fprintf(out, "---\n%s", text)
 	}
-	return exitStopped
+	return exitOK
 }
 
-// roles are the roles of the operator, each followed by its binding.
-func (op *Operator) roles(flags rbacFlags) ([]any, error) {
-	made := roleMaker{name: flags.name, home: flags.home}
-	if made.name == "" {
-		made.name = op.settings.Identity
-	}
+// roleMaker returns the maker of the roles that the flags ask for.
+func (op *Operator) roleMaker(flags rbacFlags) *roleMaker {
+	made := &roleMaker{name: cmp.Or(flags.name, op.settings.Identity), home: cmp.Or(flags.home, op.settings.Home)}
 	if made.home == "" {
-		made.home = made.name + "-system"
+		made.home = strings.ReplaceAll(made.name, ".", "-") + "-system"
+	}
+	return made
+}
+
+// roles are the objects that the operator needs, each role followed by its binding.
+func (op *Operator) roles(made *roleMaker, flags rbacFlags) ([]any, error) {
+	if !flags.rolesOnly {
+		made.identity(flags.home == "")
 	}
 	served := op.settings.Namespaces
 	if flags.namespaces.given() {
@@ -86,6 +124,23 @@ func (op *Operator) roles(flags rbacFlags) ([]any, error) {
 type roleMaker struct {
 	name, home string
 	roles      []any
+}
+
+// manifest is an object of which only the name matters.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+// identity adds the ServiceAccount, and its Namespace unless that exists.
+func (m *roleMaker) identity(namespace bool) { //nolint:revive // The caller decides.
+	core := func(kind string, meta metav1.ObjectMeta) {
+		m.roles = append(m.roles, manifest{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}, ObjectMeta: meta})
+	}
+	if namespace {
+		core("Namespace", metav1.ObjectMeta{Name: m.home})
+	}
+	core("ServiceAccount", metav1.ObjectMeta{Name: m.name, Namespace: m.home})
 }
 
 func (m *roleMaker) everywhere(rules []rbacv1.PolicyRule) {

@@ -21,12 +21,15 @@ func TestRolesArePrinted(t *testing.T) {
 		want []string
 	}{
 		"everywhere": {nil, []string{
+			"Namespace nodes-example-com-system",
+			"ServiceAccount nodes-example-com-system/nodes.example.com",
 			"ClusterRole nodes.example.com: get list watch patch nodes, patch nodes/status, list delete pods, create patch events",
 			"ClusterRoleBinding nodes.example.com",
-			"Role nodes.example.com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
-			"RoleBinding nodes.example.com-system/nodes.example.com-state",
+			"Role nodes-example-com-system/nodes.example.com-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
+			"RoleBinding nodes-example-com-system/nodes.example.com-state",
 		}},
 		"in two namespaces": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "a", "--namespace=b"}, []string{
+			"ServiceAccount s/n",
 			"ClusterRole n: get list watch patch nodes, patch nodes/status",
 			"ClusterRoleBinding n",
 			"Role a/n: list delete pods, create patch events",
@@ -36,7 +39,7 @@ func TestRolesArePrinted(t *testing.T) {
 			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
 			"RoleBinding s/n-state",
 		}},
-		"in namespaces by a pattern": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "app-*"}, []string{
+		"in namespaces by a pattern": {[]string{"--name", "n", "--state-namespace", "s", "--namespace", "app-*", "--roles-only"}, []string{
 			"ClusterRole n: get list watch patch nodes, patch nodes/status, list watch namespaces, list delete pods, create patch events",
 			"ClusterRoleBinding n",
 			"Role s/n-state: get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases",
@@ -46,7 +49,7 @@ func TestRolesArePrinted(t *testing.T) {
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
 			var out, failures bytes.Buffer
-			if code := op.command(t.Context(), append([]string{"rbac"}, test.args...), &out, &failures); code != exitStopped {
+			if code := op.command(t.Context(), append([]string{"rbac"}, test.args...), &out, &failures); code != exitOK {
 				t.Fatalf("exit code %d: %s", code, &failures)
 			}
 			if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
@@ -72,8 +75,8 @@ func TestRightsInOneNamespaceAreARoleThere(t *testing.T) {
 		},
 	} {
 		var out, failures bytes.Buffer
-		args := append([]string{"rbac", "--name=n", "--state-namespace=s"}, strings.Fields(namespaces)...)
-		if code := op.command(t.Context(), args, &out, &failures); code != exitStopped {
+		args := append([]string{"rbac", "--roles-only", "--name=n", "--state-namespace=s"}, strings.Fields(namespaces)...)
+		if code := op.command(t.Context(), args, &out, &failures); code != exitOK {
 			t.Fatalf("exit code %d: %s", code, &failures)
 		}
 		if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -11,86 +11,92 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // uninstallHelp is printed above the flags.
-const uninstallHelp = `Takes out of the cluster what the operator has left in it: from all objects of its kinds its finalizer, its record and
-other marks, and from its own namespace the ConfigMap with its watermarks and the key for what it records of Secrets.
+const uninstallHelp = `Removes what the operator has left in the cluster: from all objects of its kinds its finalizer, its record and other marks,
+and from its state namespace its Lease, its ConfigMap with watermarks and its Secret with the key for digests of Secrets.
 Afterwards objects are as if they had never been handled: an operator that is installed again creates them. What
 handlers did stays. Objects that are being deleted and wait for the operator go without their delete handlers; they are
-named.
+listed. CustomResourceDefinitions and what the verb rbac prints stay: remove them with kubectl delete -f -
 
-Stop the operator first: while it runs it puts back what is taken.
+Stop the operator first: uninstall refuses while a replica holds the Lease. If a replica was killed, it waits until the Lease
+expires, up to 15 seconds. An operator in a manager of your own holds no such Lease: make sure that it is stopped.
 
 The account needs, in all namespaces that are served: get, list and patch of the operator's kinds, patch of their status; and
-in the operator's own namespace: get and delete of the ConfigMap and, if it handles Secrets, of the Secret, which have the
-operator's name. The operator's own account may not delete them.
+in the state namespace: get and delete of the Lease and the ConfigMap and, if the operator handles Secrets, of the Secret, which
+have the operator's name. The operator's own account may not delete them.
 
-The exit code is 0 when all is taken out, 1 when something failed (it can be run again), 2 for a wrong command line.
-
+Exit codes:
+  0  everything is removed; with -dry-run, everything could be read
+  1  something failed and is left, as the output says; uninstall can be run again
+  2  the command line is wrong
+  3  refused, because the operator runs; nothing was changed
 `
 
 // uninstallFlags are the flags of the verb uninstall.
 type uninstallFlags struct {
-	runFlags
+	connectionFlags
 
 	dryRun bool
 }
 
-func (f *uninstallFlags) parse(args []string, failures io.Writer) error {
-	flags := flag.NewFlagSet("uninstall", flag.ContinueOnError)
-	flags.SetOutput(failures)
-	flags.Usage = func() {
-		_, _ = io.WriteString(failures, uninstallHelp)
-		flags.PrintDefaults()
-	}
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
-	f.connection(flags)
-	flags.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to do it in; can be given several times; the default is all. The operator's own ConfigMap and Secret, which hold for the others too, stay then")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap and Secret, as for run")
-	return onlyFlags(flags, args)
+func (*uninstallFlags) help() string { return uninstallHelp }
+
+func (f *uninstallFlags) declare(set *flag.FlagSet) {
+	set.BoolVar(&f.dryRun, "dry-run", false, "change nothing and print what would be done")
+	f.declareServer(set)
+	set.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces whose objects are stripped; can be given several times; the default is all. The operator's own objects, which hold for the others too, stay then")
+	set.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own Lease, ConfigMap and Secret, as for run")
 }
 
-// commandUninstall takes out of the cluster what the operator has left in it.
+// commandUninstall removes from the cluster what the operator has left in it.
 func (op *Operator) commandUninstall(ctx context.Context, args []string, out, failures io.Writer) int {
 	var flags uninstallFlags
-	if code, ok := op.begin(&flags, args, failures); !ok {
+	if code, ok := op.begin("uninstall", &flags, args, out, failures); !ok {
 		return code
 	}
-	config, err := op.connect(&flags.runFlags)
+	config, err := op.connect(&flags.connectionFlags)
 	if err != nil {
 		_, _ = fmt.Fprintln(failures, err)
 		return exitFailed
 	}
-	if err := op.uninstall(ctx, config, flags, out); err != nil {
-		_, _ = fmt.Fprintln(failures, err)
-		return exitFailed
+	err = op.uninstall(ctx, config, flags, writers{out: out, failures: failures})
+	if err == nil {
+		return exitOK
 	}
-	return exitStopped
+	_, _ = fmt.Fprintln(failures, err)
+	if _, held := errors.AsType[*engine.HeldError](err); held {
+		return exitRefused
+	}
+	return exitFailed
 }
 
-// errNotUninstalled tells that objects are left as they were, each of which was named.
-var errNotUninstalled = errors.New("not all marks are taken out; run it again")
+// writers are where a verb writes results, and everything else.
+type writers struct{ out, failures io.Writer }
 
-func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags uninstallFlags, out io.Writer) error {
+// uninstall returns an error if not everything is removed.
+func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags uninstallFlags, to writers) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
 	op.deadlines.Apply(config)
 	live, err := client.New(config, client.Options{Scheme: op.scheme})
 	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
+		return withRemedy(fmt.Errorf("create client: %w", err))
 	}
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make the discovery client: %w", err)
+		return fmt.Errorf("create discovery client: %w", err)
 	}
 	work := &engine.Uninstall{
 		Settings: op.settings, Live: live, Discovery: api, DryRun: flags.dryRun,
-		Tell: func(line string) { _, _ = fmt.Fprintln(out, line) },
+		Report:   func(line string) { _, _ = fmt.Fprintln(to.out, line) },
+		Progress: func(line string) { _, _ = fmt.Fprintln(to.failures, line) },
 	}
 	if flags.namespaces.given() {
-		work.Settings.Namespaces, work.KeepBooks = flags.namespaces.parsed, true
+		work.Settings.Namespaces, work.KeepState = flags.namespaces.parsed, true
 	}
 	for _, declared := range op.kinds {
 		work.Kinds = append(work.Kinds, declared.kind)
@@ -101,13 +107,34 @@ func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags un
 	}
 	work.Selections = watched.selections
 	sum, err := work.Run(ctx)
-	said := "objects are stripped"
-	if flags.dryRun {
-		said = "objects would be stripped"
+	if err != nil {
+		return withRemedy(err)
 	}
-	_, _ = fmt.Fprintf(out, "%d %s, %d of them without their delete handlers; %d failed\n", sum.Stripped, said, sum.Held, sum.Failed)
-	if err == nil && sum.Failed > 0 {
-		err = errNotUninstalled
+	return summarize(sum, flags.dryRun, to.out)
+}
+
+// withRemedy adds what a person can do about a problem with the API server.
+func withRemedy(err error) error {
+	if problem, ok := kube.ProblemOf(err); ok && problem.Rule == "" {
+		return fmt.Errorf("%w; nothing was changed; %s", err, problem.Remedy)
+	} else if ok {
+		return fmt.Errorf("%w; nothing was changed; grant the account %s %s (%s uninstall --help lists all rights)",
+			err, problem.Rule, problem.Scope, programName())
 	}
 	return err
+}
+
+// summarize prints what was done, and returns an error if not all of it was.
+func summarize(sum engine.Uninstalled, dryRun bool, out io.Writer) error { //nolint:revive // A dry run is summarized in other words.
+	done := "stripped"
+	if dryRun {
+		done = "would be stripped"
+	}
+	_, _ = fmt.Fprintf(out, "objects: %d %s, %d of them without their delete handlers; %d failed; kinds that could not be listed: %d\n",
+		sum.Stripped, done, sum.Held, sum.Failed, sum.Unlisted)
+	if sum.Complete() {
+		return nil
+	}
+	return fmt.Errorf("uninstall is incomplete: remove the causes that are listed as failed, then run it again (%s uninstall --help lists the rights that it needs)",
+		programName())
 }

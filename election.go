@@ -25,6 +25,11 @@ func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Option
 	if err != nil {
 		return err
 	}
+	lease.Failed = func(err error) {
+		if !op.problems.Report(op.settings.Log, err) {
+			op.settings.Log.Warn("cannot read the Lease, will retry", "lease", lease.Describe(), "error", err)
+		}
+	}
 	config.Wrap(lease.Fence)
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
 	options.LeaderElectionResourceLockInterface = lease

@@ -2,6 +2,7 @@ package einmal
 
 import (
 	"context"
+	"flag"
 	"io"
 	"time"
 
@@ -19,8 +20,10 @@ func WatchSilence(d time.Duration) Option {
 // UninstallFrom does what the verb uninstall does, on an API server that no kubeconfig names.
 func (op *Operator) UninstallFrom(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {
 	var flags uninstallFlags
-	if err := flags.parse(args, out); err != nil {
+	set := flag.NewFlagSet("uninstall", flag.ContinueOnError)
+	flags.declare(set)
+	if err := set.Parse(args); err != nil {
 		return err
 	}
-	return op.uninstall(ctx, config, flags, out)
+	return op.uninstall(ctx, config, flags, writers{out: out, failures: out})
 }

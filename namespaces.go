@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -74,6 +75,11 @@ func (f *namespaceFlag) Set(pattern string) error {
 	parsed, err := filter.ParseNamespaces(patterns...)
 	if err != nil {
 		return err //nolint:wrapcheck // It names the pattern and the remedy.
+	}
+	for _, name := range parsed.Names() {
+		for _, problem := range validation.IsDNS1123Label(name) {
+			return fmt.Errorf("%q: %s", name, problem)
+		}
 	}
 	f.patterns, f.parsed = patterns, parsed
 	return nil

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +67,8 @@ type Operator struct {
 	alarm   engine.Alarm
 	streams *kube.Streams
 	counted *metrics.Metrics
+	// problems logs why the API server cannot be used.
+	problems kube.ProblemLog
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
@@ -105,7 +107,7 @@ func (op *Operator) applyManager() string { return op.settings.Identity + "/appl
 func (op *Operator) CacheOptions() cache.Options {
 	options := cache.Options{
 		DefaultTransform:         cache.TransformStripManagedFields(),
-		DefaultWatchErrorHandler: op.alarm.WatchFailed,
+		DefaultWatchErrorHandler: op.watchFailed,
 		NewInformer:              kube.NewInformer,
 	}
 	for _, namespace := range op.settings.Namespaces.Names() {
@@ -115,6 +117,11 @@ func (op *Operator) CacheOptions() cache.Options {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options
+}
+
+// watchFailed reports a list or watch that failed, which the cache tries again.
+func (op *Operator) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	op.alarm.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
 }
 
 // podNamespace is the namespace of the pod that the process runs in, "" outside of one.
@@ -175,7 +182,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Events:  mgr.GetEventRecorder(op.settings.Identity),
-		Metrics: counted, Alarm: &op.alarm, Streams: op.streams, Spaces: spaces,
+		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	for _, declared := range op.kinds {
@@ -282,27 +289,6 @@ func (op *Operator) follow(config *rest.Config) error {
 	config.Wrap(op.streams.Follow)
 	return nil
 }
-
-// libraryLog is where controller-runtime logs: the operator's own log, but its routine only in detail.
-func (op *Operator) libraryLog() logr.Logger {
-	return logr.FromSlogHandler(warnings{op.settings.Log.Handler()})
-}
-
-// warnings lets pass what is a warning or worse, or everything where the log is in detail.
-type warnings struct{ slog.Handler }
-
-// Enabled tells whether a record of the level is wanted.
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return w.Handler.Enabled(ctx, level) && (level >= slog.LevelWarn || w.Handler.Enabled(ctx, slog.LevelDebug))
-}
-
-// WithAttrs keeps the filter around the handler with attributes.
-func (w warnings) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attributes)}
-}
-
-// WithGroup keeps the filter around the handler with a group.
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // nowhere is what controller-runtime understands as no listener.
 const nowhere = "0"

@@ -315,7 +315,7 @@ func TestUninstallFindsChosenKinds(t *testing.T) {
 		if err := op.UninstallFrom(w.t.Context(), w.Server.Config(), &out); err != nil {
 			t.Errorf("uninstall: %v", err)
 		}
-		for _, want := range []string{"Thing default/one: removed record, finalizer", `waiting for kinds called "missing" to be served`, "1 objects are stripped"} {
+		for _, want := range []string{"Thing default/one: removed record, finalizer", `waiting for kinds called "missing" to be served`, "objects: 1 stripped"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("it does not say %q:\n%s", want, &out)
 			}

@@ -45,7 +45,8 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 	account := w.Account(t, "uninstaller",
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "gadgets"}, Verbs: []string{"get", "list", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets/status", "gadgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}})
 	var out strings.Builder
 	if err := made().UninstallFrom(t.Context(), account, &out); err != nil {
 		t.Fatal(err)
@@ -53,8 +54,8 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 	expectIn(t, out.String(),
 		"Widget default/kept: removed record, finalizer\n", "Gadget default/kept: removed record, finalizer\n",
 		"Widget default/stuck: removed record, finalizer; it is being deleted, and its delete handlers do not run: it is gone with the finalizer\n",
-		"ConfigMap default/tests.einmal.dev: removed the operator's own books\n",
-		"4 objects are stripped, 2 of them without their delete handlers; 0 failed\n")
+		"ConfigMap default/tests.einmal.dev: removed\n",
+		"objects: 4 stripped, 2 of them without their delete handlers; 0 failed;")
 	left := w.Kubectl(t, "", "get", "widgets,gadgets,configmaps", "-o", "json")
 	if strings.Contains(left, testIdentity) || strings.Contains(left, `"stuck"`) || !strings.Contains(left, `"kept"`) {
 		t.Errorf("left are %s", left)

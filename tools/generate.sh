@@ -11,8 +11,8 @@ for operator in operators/*/ examples/*/; do
 	name=$(basename "$operator")
 	mkdir -p "$out/$operator/config/rbac"
 	{
-		echo "# Written by make generate: the roles that the handlers need, as \"$name rbac\" prints them."
-		(cd "$operator" && go run . rbac --name "$name" --state-namespace "$name-system")
+		echo "# Written by make generate: the roles that the handlers need, as \"$name rbac --roles-only\" prints them."
+		(cd "$operator" && go run . rbac --roles-only --name "$name" --state-namespace "$name-system")
 	} >"$out/$operator/config/rbac/roles.yaml"
 	for api in "$operator"/api/*/; do
 		api=${api%/}

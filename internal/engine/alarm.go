@@ -16,9 +16,12 @@ type Alarm struct {
 	listeners map[chan struct{}]struct{}
 }
 
-// WatchFailed is for a cache to call when it cannot list or watch a kind, which it then tries again.
-func (a *Alarm) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
-	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+// WatchFailed wakes the listeners. A cache calls it when it cannot list or watch a kind, which it then tries again. It logs
+// the error, unless it was reported already.
+func (a *Alarm) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error, reported bool) { //nolint:revive // What was reported is not logged again.
+	if !reported {
+		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for listener := range a.listeners {

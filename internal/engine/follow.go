@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +105,7 @@ func (f *follower) begin(ctx context.Context) bool {
 	log := f.operator.Settings.Log.With("kind", f.GVK.Kind)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	told := ""
+	logged := ""
 	for {
 		err := f.register(ctx)
 		if err == nil {
@@ -112,10 +113,9 @@ func (f *follower) begin(ctx context.Context) bool {
 			return true
 		}
 		f.operator.report(f.place(), err.Error())
-		if told != err.Error() && ctx.Err() == nil {
-			log.Warn("waiting for the related kind to be served: is its CustomResourceDefinition installed?",
-				"apiVersion", f.GVK.GroupVersion().String(), "error", err)
-			told = err.Error()
+		if logged != err.Error() && ctx.Err() == nil {
+			f.logAwaited(log, err)
+			logged = err.Error()
 		}
 		if errors.Is(err, kube.ErrNotServed) {
 			f.late.Store(true) // Where there is no kind there are no objects to wait for.
@@ -126,6 +126,14 @@ func (f *follower) begin(ctx context.Context) bool {
 			return false
 		case <-ticker.C:
 		}
+	}
+}
+
+// logAwaited logs why a related kind is not served yet.
+func (f *follower) logAwaited(log *slog.Logger, err error) {
+	if !f.operator.Problems.Report(log, err) {
+		log.Warn("waiting for the related kind to be served: is its CustomResourceDefinition installed?",
+			"apiVersion", f.GVK.GroupVersion().String(), "error", err)
 	}
 }
 

@@ -38,6 +38,8 @@ type Operator struct {
 	Election  Election
 	// Alarm tells of watches in trouble.
 	Alarm *Alarm
+	// Problems logs why the API server cannot be used; nil for no log.
+	Problems *kube.ProblemLog
 	// Streams knows how watches fare, and Spaces which namespaces there are; nil where nobody knows.
 	Streams *kube.Streams
 	Spaces  *kube.Spaces

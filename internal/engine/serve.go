@@ -125,7 +125,7 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	told, soon := "", watchPatience/lookSoon
+	logged, soon := "", watchPatience/lookSoon
 	for {
 		found, err := kube.Describe(ctx, o.Discovery, kind.GVK)
 		if err == nil {
@@ -135,10 +135,10 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 		if errors.Is(err, kube.ErrNoSchema) && soon > 0 {
 			soon--
 			ticker.Reset(lookSoon)
-		} else if told != err.Error() {
+		} else if logged != err.Error() && ctx.Err() == nil {
 			ticker.Reset(lookEvery)
-			o.tellAwaited(kind, err)
-			told = err.Error()
+			o.logAwaited(kind, err)
+			logged = err.Error()
 		}
 		select {
 		case <-ctx.Done():
@@ -148,12 +148,17 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 	}
 }
 
-// tellAwaited tells what a kind is waited for.
-func (o *Operator) tellAwaited(kind Kind, err error) {
-	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String(), "error", err)
-	if errors.Is(err, kube.ErrNoSchema) {
-		log.Warn("waiting for the kind's OpenAPI schema to be published, which says where records go: does the server behind the API do so?")
-		return
+// logAwaited logs why a kind is not served yet.
+func (o *Operator) logAwaited(kind Kind, err error) {
+	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
+	switch {
+	case errors.Is(err, kube.ErrNoSchema):
+		log.Warn("waiting for the kind's OpenAPI schema to be published, which says where records go: does the server behind the API do so?", "error", err)
+	case errors.Is(err, kube.ErrNotServed):
+		log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?", "error", err,
+			"remedy", "apply the definitions that the verb crds prints, with kubectl apply -f -")
+	case o.Problems.Report(log, err): // It is said in the words of its class.
+	default:
+		log.Warn("waiting for the kind: cannot ask the API server about it, will retry", "error", err)
 	}
-	log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?")
 }

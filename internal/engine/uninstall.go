@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +23,7 @@ const (
 	strippers  = 8
 )
 
-// Uninstall takes out of the cluster what an operator has left in it, beside what its handlers did.
+// Uninstall removes from the cluster what an operator has left in it, except what its handlers did.
 type Uninstall struct {
 	Settings Settings
 	Kinds    []Kind
@@ -35,38 +33,61 @@ type Uninstall struct {
 	Discovery  discovery.DiscoveryInterface
 	// DryRun changes nothing.
 	DryRun bool
-	// KeepBooks leaves the operator's own objects, which hold for namespaces that are not served as well.
-	KeepBooks bool
-	// Tell is given a line for each object.
-	Tell func(line string)
+	// KeepState leaves the operator's own objects, which hold for namespaces that are not served as well.
+	KeepState bool
+	// Report is called with a line for each object, Progress with what is waited for.
+	Report, Progress func(line string)
 
-	told map[types.UID]bool
-	sum  Uninstalled
+	reported map[types.UID]bool
+	sum      Uninstalled
+	lease    kube.Holding
 }
 
 // Uninstalled counts what was done, or would be.
 type Uninstalled struct {
-	// Stripped objects had marks; of these Held are being deleted, and their delete handlers do not run. Failed ones have theirs.
+	// Stripped objects had marks; of these Held are being deleted, and their delete handlers do not run. Failed ones still
+	// have marks.
 	Stripped, Held, Failed int
+	// Unlisted kinds could not be listed. State objects are the operator's own that could not be deleted.
+	Unlisted, State int
 }
 
-// Run strips all objects of all kinds, and deletes the operator's own. What fails keeps no other from its turn; the
-// operator's own objects stay then.
+// Complete reports whether nothing is left that should have been removed.
+func (u Uninstalled) Complete() bool { return u.Failed+u.Unlisted+u.State == 0 }
+
+// HeldError reports that a process holds the operator's Lease, so that the operator runs.
+type HeldError struct {
+	Lease  types.NamespacedName
+	Holder string
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the operator runs: Lease %s is held by %s; stop the operator (all its replicas), then run uninstall again; nothing was changed",
+		e.Lease, e.Holder)
+}
+
+// Run strips all objects of all kinds, and deletes the operator's own. If something fails it goes on with the rest, except
+// that the operator's own objects stay. It returns an error, and has changed nothing, if it cannot begin: a *HeldError if the
+// operator runs.
 func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
-	u.told, u.sum = map[types.UID]bool{}, Uninstalled{}
-	var failed error
+	u.reported, u.sum = map[types.UID]bool{}, Uninstalled{}
+	if err := u.checkPlace(ctx); err != nil {
+		return u.sum, err
+	}
+	if err := u.checkStopped(ctx); err != nil {
+		return u.sum, err
+	}
 	if err := u.choose(ctx); err != nil {
 		return u.sum, err
 	}
 	for _, kind := range u.Kinds {
 		if err := u.kind(ctx, kind); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", kind.GVK.Kind, err))
+			u.sum.Unlisted++
+			u.Report(fmt.Sprintf("%s: failed: %v", kind.GVK.Kind, err))
 		}
 	}
-	if failed != nil || u.sum.Failed > 0 {
-		return u.sum, failed
-	}
-	return u.sum, u.books(ctx)
+	u.state(ctx)
+	return u.sum, nil
 }
 
 // choose adds the kinds that selections choose.
@@ -79,7 +100,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 		return err
 	}
 	for _, text := range trouble {
-		u.Tell(text)
+		u.Report(text)
 	}
 	u.Kinds, u.Selections = append(u.Kinds, chosen...), nil
 	return nil
@@ -88,7 +109,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
 	found, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
-		u.Tell(kind.GVK.Kind + ": not served, so there is nothing to take out")
+		u.Report(kind.GVK.Kind + ": not served, so there is nothing to remove")
 		return nil
 	}
 	if err != nil {
@@ -127,7 +148,7 @@ func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, erro
 	return slices.DeleteFunc(there, func(name string) bool { return !served.Match(name) }), nil
 }
 
-// page strips the objects of one page, several at a time, and tells of them in their order.
+// page strips the objects of one page, several at a time, and reports them in their order.
 func (u *Uninstall) page(ctx context.Context, by stripper, page []object.Body) {
 	results, slots := make([]result, len(page)), make(chan struct{}, strippers)
 	var running sync.WaitGroup
@@ -140,18 +161,18 @@ func (u *Uninstall) page(ctx context.Context, by stripper, page []object.Body) {
 	}
 	running.Wait()
 	for i, body := range page {
-		if uid := types.UID(object.Text(body, "metadata", "uid")); !u.told[uid] {
-			u.told[uid] = u.tell(by.objects.Kind.Kind+" "+by.key(body).String(), results[i])
+		if uid := types.UID(object.Text(body, "metadata", "uid")); !u.reported[uid] {
+			u.reported[uid] = u.reportObject(by.objects.Kind.Kind+" "+by.key(body).String(), results[i])
 		}
 	}
 }
 
-// tell tells of an object, unless there was nothing to do.
-func (u *Uninstall) tell(name string, r result) bool {
+// reportObject reports what became of an object. It returns false if there was nothing to do.
+func (u *Uninstall) reportObject(name string, r result) bool {
 	switch {
 	case r.err != nil:
 		u.sum.Failed++
-		u.Tell(name + ": failed: " + r.err.Error())
+		u.Report(name + ": failed: " + r.err.Error())
 		return true
 	case len(r.found) == 0:
 		return false
@@ -165,7 +186,7 @@ func (u *Uninstall) tell(name string, r result) bool {
 			line += ": it is gone with the finalizer"
 		}
 	}
-	u.Tell(line)
+	u.Report(line)
 	return true
 }
 
@@ -174,35 +195,6 @@ func (u *Uninstall) removed() string {
 		return "would remove"
 	}
 	return "removed"
-}
-
-// books deletes what the operator keeps for itself.
-func (u *Uninstall) books(ctx context.Context) error {
-	meta := metav1.ObjectMeta{Namespace: u.Settings.Home, Name: u.Settings.Identity}
-	own := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{ObjectMeta: meta}}
-	for _, kind := range u.Kinds {
-		if kind.Secret() {
-			own["Secret"] = &corev1.Secret{ObjectMeta: meta}
-		}
-	}
-	for _, name := range []string{"ConfigMap", "Secret"} {
-		one, has := own[name]
-		if !has {
-			continue
-		}
-		if meta.Namespace == "" || u.KeepBooks {
-			u.Tell(fmt.Sprintf("%s %s/%s: left, if it is there", name, meta.Namespace, meta.Name))
-			continue
-		}
-		found, err := kube.Drop(ctx, u.Live, one, u.DryRun)
-		if err != nil {
-			return err
-		}
-		if found {
-			u.Tell(fmt.Sprintf("%s %s/%s: %s the operator's own books", name, meta.Namespace, meta.Name, u.removed()))
-		}
-	}
-	return nil
 }
 
 // stripper strips objects of one kind.

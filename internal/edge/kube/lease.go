@@ -45,6 +45,8 @@ type Leadership struct {
 	Pace Pace
 	// Wall is the clock on the wall; nil for that of the machine.
 	Wall func() time.Time
+	// Failed is called if the Lease cannot be read; nil for no one.
+	Failed func(error)
 
 	mu sync.Mutex
 	// renewed is when the Lease was renewed last, by the monotonic clock, and renewedAt by the clock on the wall; zero for not held. The
@@ -87,6 +89,9 @@ func (l *Leadership) Idle(idle func() bool) {
 // Get reads the Lease.
 func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil && l.Failed != nil {
+		l.Failed(err)
+	}
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("%w; grant the rights that the verb rbac prints, or run one replica with --leader-elect=false", err)
 	}

@@ -46,7 +46,7 @@ func (o Objects) page(ctx context.Context, into client.ObjectList, namespace, ne
 	return o.Client.List(ctx, into, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 }
 
-// Drop deletes an object of the operator's own. It is false if there is none. With keep it only looks.
+// Drop deletes an object of the operator's own. It returns false if there is none. With keep it only reads the object.
 func Drop(ctx context.Context, api client.Client, own client.Object, keep bool) (bool, error) { //nolint:revive // A dry run goes the same way.
 	err := api.Get(ctx, client.ObjectKeyFromObject(own), own)
 	if err == nil && !keep {
@@ -57,7 +57,7 @@ func Drop(ctx context.Context, api client.Client, own client.Object, keep bool) 
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("delete %T %s: %w", own, client.ObjectKeyFromObject(own), err)
+		return false, fmt.Errorf("delete it: %w", err)
 	}
 	return true, nil
 }

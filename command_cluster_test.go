@@ -1,0 +1,309 @@
+package einmal_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+)
+
+// helloSystem is the default namespace that hello rbac prints.
+const helloSystem = "hello-example-com-system"
+
+// helloTools runs the program of examples/hello against a real control plane.
+type helloTools struct {
+	*cluster.Cluster
+	program string
+	// account is a kubeconfig of the account that hello rbac prints.
+	account string
+	golden  *transcript
+}
+
+// The verbs of an operator's program, as a user runs them. The parts share one control plane and build on each other.
+func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
+	t.Parallel()
+	h := &helloTools{Cluster: cluster.Start(t), program: filepath.Join(t.TempDir(), "hello")}
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", h.program, "./examples/hello").CombinedOutput(); err != nil {
+		t.Fatalf("build the operator: %v\n%s", err, output)
+	}
+	h.golden = newTranscript(t, h.program, "testdata/commands/operator.txt", h.Config.Host)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"a wrong command line exits with 2", h.wrongCommandLines},
+		{"what crds and rbac print can be applied to a fresh cluster", h.installs},
+		{"run says why the API server cannot be used", h.diagnoses},
+		{"run listens on loopback outside of a pod", h.listensOnLoopback},
+		{"uninstall refuses while the operator runs", h.refusesUninstall},
+		{"a second replica without leader election is reported", h.reportsReplica},
+		{"uninstall says what is left", h.saysWhatIsLeft},
+	} {
+		if !t.Run(part.name, part.run) {
+			break
+		}
+	}
+	h.golden.compare(t)
+}
+
+func (h *helloTools) wrongCommandLines(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"rum"},
+		{"run", "--colour"},
+		{"run", "--log-format", "xml"},
+		{"crds", "extra"},
+		{"version", "extra"},
+		{"rbac", "-name", "Bad Name"},
+		{"rbac", "-state-namespace", "hello.example.com-system"},
+		{"uninstall", "--namespace", "-prod"},
+	} {
+		if code := h.golden.run(t, "", h.Kubeconfig, args...); code != 2 {
+			t.Errorf("hello %s: exit code %d, want 2", strings.Join(args, " "), code)
+		}
+	}
+	for _, args := range [][]string{{"crds", "-h"}, {"version", "-h"}, {"version"}, {"--version"}} {
+		output, err := exec.CommandContext(t.Context(), h.program, args...).Output()
+		if err != nil || !strings.Contains(string(output), "hello") || strings.Contains(string(output), "kind: CustomResource") {
+			t.Errorf("hello %s: %v, printed\n%s", strings.Join(args, " "), err, output)
+		}
+	}
+}
+
+// installs pipes what the program prints to kubectl, and makes a kubeconfig of the account.
+func (h *helloTools) installs(t *testing.T) {
+	for _, verb := range []string{"crds", "rbac"} {
+		output, err := exec.CommandContext(t.Context(), h.program, verb).Output()
+		if err != nil {
+			t.Fatalf("hello %s: %v", verb, err)
+		}
+		h.Kubectl(t, string(output), "apply", "-f", "-")
+	}
+	h.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	h.Kubectl(t, "apiVersion: example.com/v1\nkind: Hello\nmetadata: {name: world, namespace: default}\nspec: {name: World}\n", "apply", "-f", "-")
+	account := h.kubeconfig(t, strings.TrimSpace(h.Kubectl(t, "", "create", "token", "hello.example.com", "--namespace", helloSystem)))
+	h.account = filepath.Join(filepath.Dir(h.program), "account") // It outlasts this part of the test.
+	if err := os.Rename(account, h.account); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *helloTools) kubeconfig(t *testing.T, token string) string {
+	t.Helper()
+	config := rest.AnonymousClientConfig(h.Config)
+	config.BearerToken = token
+	return cluster.KubeconfigOf(t, config)
+}
+
+// start starts the operator without ports.
+func (h *helloTools) start(t *testing.T, kubeconfig string, args ...string) *process {
+	t.Helper()
+	args = append([]string{"run", "--kubeconfig", kubeconfig, "--health-probe-bind-address", "0", "--metrics-bind-address", "0"}, args...)
+	return start(t, exec.Command(h.program, args...), &journal{}) //nolint:noctx // It is ended by the test.
+}
+
+// logs waits until the log of a process has all these texts in one line.
+func (p *process) logs(t *testing.T, texts ...string) {
+	t.Helper()
+	cluster.Until(t, fmt.Sprintf("the log says %q", texts), func() bool {
+		for line := range strings.Lines(p.log.String()) {
+			found := 0
+			for _, text := range texts {
+				if strings.Contains(line, text) {
+					found++
+				}
+			}
+			if found == len(texts) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (h *helloTools) diagnoses(t *testing.T) {
+	refused := rest.AnonymousClientConfig(h.Config)
+	refused.Host = "https://127.0.0.1:1"
+	powerless := cluster.KubeconfigOf(t, h.Account(t, "powerless"))
+	home := []string{"--state-namespace", helloSystem}
+	for name, elected := range map[string][]string{"elected": home, "alone": append(home, "--leader-elect=false")} {
+		t.Run(name, func(t *testing.T) {
+			connects := h.start(t, cluster.KubeconfigOf(t, refused), elected...)
+			stranger := h.start(t, h.kubeconfig(t, "nonsense"), elected...)
+			unable := h.start(t, powerless, elected...)
+			connects.logs(t, "cannot connect to the API server", "connection refused", "remedy=")
+			stranger.logs(t, "rejects the credentials (401 Unauthorized)", "remedy=")
+			unable.logs(t, "forbidden", `resources: [\"hellos\"], verbs: [\"list\"]`, "at the cluster scope", "system:serviceaccount:default:powerless", "the verb rbac prints")
+			for _, p := range []*process{connects, stranger, unable} {
+				if log := p.log.String(); strings.Contains(log, "is its CustomResourceDefinition installed") || strings.Contains(log, "einmal.Resource[") {
+					t.Errorf("the log misleads:\n%s", log)
+				}
+				p.stop(t)
+			}
+		})
+	}
+	h.golden.run(t, "the kubeconfig does not have the context", h.account, "run", "--context", "production")
+	h.Kubectl(t, "", "delete", "crd", "hellos.example.com")
+	missing := h.start(t, h.account, append(home, "--leader-elect=false")...)
+	missing.logs(t, "is its CustomResourceDefinition installed?", "the verb crds prints")
+	missing.stop(t)
+	h.installs(t)
+}
+
+// listensOnLoopback starts the operator with its default ports.
+func (h *helloTools) listensOnLoopback(t *testing.T) {
+	command := exec.Command(h.program, "run", "--kubeconfig", h.account, "--state-namespace", helloSystem) //nolint:noctx // It is ended by the test.
+	running := start(t, command, &journal{}, "KUBERNETES_SERVICE_HOST=")
+	cluster.Until(t, "the operator serves or ends", func() bool {
+		select {
+		case <-running.ended:
+			return true
+		default:
+			return strings.Contains(running.log.String(), "; watching")
+		}
+	})
+	select {
+	case <-running.ended: // Another process of this machine has a port: the message names the address.
+		if log := running.log.String(); !strings.Contains(log, "listen tcp 127.0.0.1:808") || !strings.Contains(log, "bind-address") {
+			t.Errorf("the operator ended:\n%s", log)
+		}
+		return
+	default:
+	}
+	addresses := listeners(t, command.Process.Pid)
+	if want := []string{"0100007F:1F90", "0100007F:1F91"}; !slices.Equal(addresses, want) { // 127.0.0.1, ports 8080 and 8081
+		t.Errorf("it listens at %v, want %v", addresses, want)
+	}
+	running.stop(t)
+	inPod := exec.CommandContext(t.Context(), h.program, "run", "--help")
+	inPod.Env = append(os.Environ(), "KUBERNETES_SERVICE_HOST=10.96.0.1")
+	help, err := inPod.Output()
+	if err != nil || !strings.Contains(string(help), `(default ":8080")`) || !strings.Contains(string(help), `(default ":8081")`) {
+		t.Errorf("in a pod the help is: %v\n%s", err, help)
+	}
+}
+
+// listeners returns the addresses at which a process listens, as /proc shows them.
+func listeners(t *testing.T, pid int) (addresses []string) {
+	t.Helper()
+	process := filepath.Join("/proc", strconv.Itoa(pid))
+	descriptors, err := os.ReadDir(filepath.Join(process, "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets := map[string]bool{}
+	for _, descriptor := range descriptors {
+		if target, err := os.Readlink(filepath.Join(process, "fd", descriptor.Name())); err == nil {
+			sockets[target] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		content, err := os.ReadFile(filepath.Join(process, "net", table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			if parts := strings.Fields(line); parts[3] == "0A" && sockets["socket:["+parts[9]+"]"] { // 0A is LISTEN.
+				addresses = append(addresses, parts[1])
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
+func (h *helloTools) refusesUninstall(t *testing.T) {
+	for _, elect := range []string{"--leader-elect=true", "--leader-elect=false"} {
+		running := h.start(t, h.account, "--state-namespace", helloSystem, elect)
+		running.logs(t, "; watching")
+		cluster.Until(t, "the Lease is held", func() bool {
+			return h.Kubectl(t, "", "get", "lease", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}") != ""
+		})
+		if code := h.golden.run(t, "the operator runs with "+elect, h.Kubeconfig, "uninstall", "--state-namespace", helloSystem); code != 3 {
+			t.Errorf("%s: exit code %d, want 3", elect, code)
+		}
+		if status := h.Kubectl(t, "", "get", "hello", "world", "-o", "jsonpath={.status.records}"); status == "" {
+			t.Errorf("%s: uninstall has stripped the object", elect)
+		}
+		running.stop(t)
+	}
+}
+
+func (h *helloTools) reportsReplica(t *testing.T) {
+	first := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
+	first.logs(t, "; watching")
+	second := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
+	second.logs(t, "another replica of this operator runs", "holder=", "--leader-elect")
+	first.stop(t)
+	second.stop(t)
+	without := h.start(t, cluster.KubeconfigOf(t, h.Account(t, "leaseless",
+		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "watch", "patch"}})),
+		"--state-namespace", helloSystem, "--leader-elect=false")
+	without.logs(t, "cannot hold the Lease")
+	without.logs(t, "; watching")
+	without.stop(t)
+}
+
+func (h *helloTools) saysWhatIsLeft(t *testing.T) {
+	powerless := cluster.KubeconfigOf(t, h.Account(t, "bystander"))
+	refused := rest.AnonymousClientConfig(h.Config)
+	refused.Host = "https://127.0.0.1:1"
+	partly := h.Account(t, "partly",
+		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"leases", "configmaps"}, Verbs: []string{"get"}})
+	unlisted := h.Account(t, "unlisted",
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "delete"}})
+	state := []string{"uninstall", "--state-namespace", helloSystem}
+	h.Kubectl(t, "", "create", "configmap", "hello.example.com", "--namespace", helloSystem)
+	for _, one := range []struct {
+		note, kubeconfig string
+		args             []string
+		code             int
+	}{
+		{"nothing listens at the server's address", cluster.KubeconfigOf(t, refused), state, 1},
+		{"the token is invalid", h.kubeconfig(t, "nonsense"), state, 1},
+		{"the account has no rights", powerless, state, 1},
+		{"the account has no rights, and the namespace is not given", powerless, []string{"uninstall"}, 1},
+		{"the namespace is not given", h.Kubeconfig, []string{"uninstall"}, 1},
+		{"the account cannot list objects", cluster.KubeconfigOf(t, unlisted), state, 1},
+		{"the operator is stopped", h.Kubeconfig, append(state, "--dry-run"), 0},
+		{"the account cannot delete the operator's own objects", cluster.KubeconfigOf(t, partly), state, 1},
+		{"the operator is stopped", h.Kubeconfig, state, 0},
+		{"everything is removed already", h.Kubeconfig, state, 0},
+		{"everything is removed already, and the namespace is not given", h.Kubeconfig, []string{"uninstall"}, 0},
+	} {
+		if code := h.golden.run(t, one.note, one.kubeconfig, one.args...); code != one.code {
+			t.Errorf("hello %s, %s: exit code %d, want %d", strings.Join(one.args, " "), one.note, code, one.code)
+		}
+	}
+	left := h.Kubectl(t, "", "get", "lease,configmap", "--all-namespaces", "-o", "name")
+	if strings.Contains(left, "/hello.example.com\n") {
+		t.Errorf("left are\n%s", left)
+	}
+	if status := h.Kubectl(t, "", "get", "hello", "world", "-o", "jsonpath={.status.records}{.metadata.finalizers}"); status != "" {
+		t.Errorf("the object has %s", status)
+	}
+}
+
+// exitCode returns the exit code behind the error of a command.
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	ended, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	return ended.ExitCode()
+}

@@ -1,0 +1,210 @@
+package einmal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// runHelp is printed above the flags.
+const runHelp = `Handles objects until SIGINT or SIGTERM. Handlers that run then finish; a second signal ends the process at once.
+The log goes to standard error.
+
+The exit code is 0 after a stop, 1 after a failure, and 2 for a wrong command line.
+`
+
+// connectionFlags are the flags that name the API server and the namespace of the operator's own objects.
+type connectionFlags struct {
+	kubeconfig, context string
+	stateNamespace      string
+	namespaces          namespaceFlag
+}
+
+func (f *connectionFlags) declareServer(set *flag.FlagSet) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
+	set.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
+}
+
+func (f *connectionFlags) validate() error {
+	if f.stateNamespace != "" {
+		return checkNamespace("state-namespace", f.stateNamespace)
+	}
+	return nil
+}
+
+// runFlags are the flags of the verb run.
+type runFlags struct {
+	RunOptions
+	connectionFlags
+
+	logFormat string
+	verbose   bool
+}
+
+func (*runFlags) help() string { return runHelp }
+
+func (f *runFlags) declare(set *flag.FlagSet) {
+	f.declareServer(set)
+	set.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to serve, such as app-*,!app-x*; can be given several times; the default is the option Namespaces of the operator, or all namespaces")
+	set.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap, Lease and Secret; the default is the pod's own namespace, and outside of a pod that of the kubeconfig's context")
+	set.BoolVar(&f.LeaderElection, "leader-elect", true, "let one of several replicas act at a time; with false, run one replica only: a second one is logged as a warning")
+	set.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
+	set.BoolVar(&f.verbose, "v", false, "log in detail")
+	const where = "; the default listens on all interfaces in a pod and on loopback elsewhere"
+	set.StringVar(&f.HealthAddress, "health-probe-bind-address", defaultAddress("8081"), "`address` of /healthz and /readyz, 0 for none"+where)
+	set.StringVar(&f.MetricsAddress, "metrics-bind-address", defaultAddress("8080"), "`address` of /metrics, 0 for none"+where)
+}
+
+// defaultAddress returns where a port listens: on all interfaces in a pod, so that probes and scrapes reach it, and on
+// loopback elsewhere.
+func defaultAddress(port string) string {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" { // The kubelet sets it in every container.
+		return ":" + port
+	}
+	return "127.0.0.1:" + port
+}
+
+func (f *runFlags) validate() error {
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return fmt.Errorf("invalid value %q for flag -log-format: must be text or json", f.logFormat)
+	}
+	return f.connectionFlags.validate()
+}
+
+func (op *Operator) commandRun(ctx context.Context, args []string, out, failures io.Writer) int {
+	var flags runFlags
+	if code, ok := op.begin("run", &flags, args, out, failures); !ok {
+		return code
+	}
+	op.logTo(failures, flags)
+	config, err := op.connect(&flags.connectionFlags)
+	if err != nil {
+		_, _ = fmt.Fprintln(failures, err)
+		return exitFailed
+	}
+	if flags.namespaces.given() {
+		op.settings.Namespaces = flags.namespaces.parsed
+	}
+	if flags.LeaderElection && op.settings.Home == "" {
+		op.settings.Log.Warn("no namespace for the Lease, running without leader election: run one replica only, or set --state-namespace")
+		flags.LeaderElection = false
+	}
+	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host,
+		"health", flags.HealthAddress, "metrics", flags.MetricsAddress)
+	if err := op.runNoticing(ctx, config, flags.RunOptions); err != nil {
+		log := op.settings.Log
+		if errors.Is(err, syscall.EADDRINUSE) {
+			log = log.With("remedy", "name other addresses with --health-probe-bind-address and --metrics-bind-address")
+		}
+		log.Error("the operator failed", "error", err)
+		return exitFailed
+	}
+	op.settings.Log.Info("stopped")
+	return exitOK
+}
+
+// runNoticing runs the operator. Without leader election it holds the Lease nevertheless, so that uninstall sees that
+// the operator runs, and a second replica is reported.
+func (op *Operator) runNoticing(ctx context.Context, config *rest.Config, options RunOptions) error {
+	if options.LeaderElection || op.settings.Home == "" {
+		return op.Run(ctx, config, options)
+	}
+	place := types.NamespacedName{Namespace: op.settings.Home, Name: op.settings.Identity}
+	presence, err := kube.NewPresence(config, place, op.settings.Log, &op.problems)
+	if err != nil {
+		return fmt.Errorf("keep the Lease: %w", err)
+	}
+	defer presence.Keep(ctx)() // The Lease is released when no handler runs any more.
+	return op.Run(ctx, config, options)
+}
+
+// connect finds the API server and the namespace of the operator's own objects.
+func (op *Operator) connect(flags *connectionFlags) (*rest.Config, error) {
+	config, namespace, err := flags.config()
+	if err != nil {
+		return nil, err
+	}
+	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
+	return config, nil
+}
+
+// logTo sets the operator's log and those of the libraries.
+func (op *Operator) logTo(out io.Writer, flags runFlags) {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if flags.verbose {
+		options.Level = slog.LevelDebug
+	}
+	op.settings.Log = slog.New(slog.NewTextHandler(out, options))
+	if flags.logFormat == "json" {
+		op.settings.Log = slog.New(slog.NewJSONHandler(out, options))
+	}
+	if op.ownsProcess {
+		ctrl.SetLogger(op.libraryLog())
+		klog.SetLogger(op.libraryLog())
+	}
+}
+
+// config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
+// It also returns the namespace of the kubeconfig's context.
+func (f *connectionFlags) config() (*rest.Config, string, error) {
+	if f.kubeconfig == "" && f.context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config, err := rest.InClusterConfig(); err == nil {
+			return config, "", nil
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	if err := f.checkContext(loading); err != nil {
+		return nil, "", err
+	}
+	config, err := loading.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig", err)
+	}
+	namespace, _, err := loading.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the kubeconfig's namespace: %w", err)
+	}
+	if namespace == metav1.NamespaceDefault {
+		namespace = "" // clientcmd also returns it if the context names none, so it was not chosen.
+	}
+	return config, namespace, nil
+}
+
+// checkContext returns an error that lists the contexts if the kubeconfig does not have the one of the flag.
+func (f *connectionFlags) checkContext(loading clientcmd.ClientConfig) error {
+	if f.context == "" {
+		return nil
+	}
+	raw, err := loading.RawConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if _, ok := raw.Contexts[f.context]; ok {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(raw.Contexts))
+	if len(names) == 0 {
+		return fmt.Errorf("context %q does not exist: there is no kubeconfig with contexts; name one with --kubeconfig", f.context)
+	}
+	return fmt.Errorf("context %q does not exist in the kubeconfig; choose one with --context: %s", f.context, strings.Join(names, ", "))
+}

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How often a Lease is read that may be renewed, and the longest time for which it is.
+const (
+	renewalPoll  = 250 * time.Millisecond
+	renewalLimit = time.Minute
+)
+
+// Holding is a Lease as it was read last.
+type Holding struct {
+	// Lease is the Lease, nil if there is none.
+	Lease *coordinationv1.Lease
+	// Holder names the process that holds the Lease, "" for none.
+	Holder string
+}
+
+// ReadHolding reads a Lease.
+func ReadHolding(ctx context.Context, api client.Reader, place types.NamespacedName) (Holding, error) {
+	lease := &coordinationv1.Lease{}
+	err := api.Get(ctx, place, lease)
+	if apierrors.IsNotFound(err) {
+		return Holding{}, nil
+	}
+	if err != nil {
+		return Holding{}, fmt.Errorf("read Lease %s: %w", place, err)
+	}
+	read := Holding{Lease: lease}
+	if lease.Spec.HolderIdentity != nil {
+		read.Holder = *lease.Spec.HolderIdentity
+	}
+	return read, nil
+}
+
+// AwaitRenewal waits until the holder renews the Lease or the Lease expires, and returns the last reading: without a holder if
+// nobody holds the Lease any more. It does not compare clocks, since that of the holder may be wrong.
+func (h Holding) AwaitRenewal(ctx context.Context, api client.Reader) (Holding, error) {
+	if h.Holder == "" {
+		return h, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.lasts()+renewalLimit) // More than the requests below take.
+	defer cancel()
+	expired := time.NewTimer(h.lasts())
+	defer expired.Stop()
+	ticker := time.NewTicker(renewalPoll)
+	defer ticker.Stop()
+	for {
+		over := false
+		select {
+		case <-ctx.Done():
+			return h, context.Cause(ctx)
+		case <-expired.C:
+			over = true
+		case <-ticker.C:
+		}
+		now, err := ReadHolding(ctx, api, client.ObjectKeyFromObject(h.Lease))
+		switch {
+		case err != nil || now.Holder == "" || now.Lease.ResourceVersion != h.Lease.ResourceVersion:
+			return now, err
+		case over:
+			now.Holder = ""
+			return now, nil
+		}
+	}
+}
+
+// lasts is how long the Lease is held without being renewed.
+func (h Holding) lasts() time.Duration {
+	if seconds := h.Lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		return min(time.Duration(*seconds)*time.Second, renewalLimit)
+	}
+	return NewPace(1).Lasts
+}

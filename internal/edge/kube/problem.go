@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// reportAgain is how long a problem that lasts is reported only once.
+const reportAgain = time.Minute
+
+// Problem says why the API server did not do what it was asked.
+type Problem struct {
+	// Message is constant for one class of problems.
+	Message string
+	// Remedy says what a person can do.
+	Remedy string
+	// User, Rule and Scope name the right that is missing, and who needs it; "" for other problems.
+	User, Rule, Scope string
+}
+
+// ProblemOf classifies an error. It is false for an error of another class.
+func ProblemOf(err error) (problem Problem, ok bool) {
+	_, disconnected := errors.AsType[net.Error](err)
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return Problem{}, false
+	case apierrors.IsUnauthorized(err):
+		return Problem{
+			Message: "the API server rejects the credentials (401 Unauthorized), will retry",
+			Remedy:  "renew the token or certificate of the account, or choose another one with --kubeconfig and --context",
+		}, true
+	case apierrors.IsForbidden(err):
+		return forbidden(err), true
+	case disconnected || errors.Is(err, io.EOF):
+		return Problem{
+			Message: "cannot connect to the API server, will retry",
+			Remedy:  "check that the server runs, and that --kubeconfig and --context name the right one",
+		}, true
+	default:
+		return Problem{}, false
+	}
+}
+
+// forbiddenText is how the authorizer of Kubernetes phrases its refusals.
+const forbiddenText = `User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (in the namespace "[^"]*"|at the cluster scope)`
+
+func forbidden(err error) Problem {
+	found := Problem{
+		Message: "forbidden: the account has not all rights that the operator needs, will retry",
+		Remedy:  "grant the rights that the verb rbac prints, with kubectl apply -f -",
+	}
+	if part := regexp.MustCompile(forbiddenText).FindStringSubmatch(err.Error()); part != nil {
+		found.User, found.Scope = part[1], part[5]
+		found.Rule = fmt.Sprintf(`{apiGroups: [%q], resources: [%q], verbs: [%q]}`, part[4], part[3], part[2])
+	}
+	return found
+}
+
+// Attributes returns what a log says about a problem.
+func (p Problem) Attributes(err error) []any {
+	all := []any{"error", err}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Message != "" {
+		all = []any{"error", status.ErrStatus.Message} // Without the Go types that a cache adds.
+	}
+	if p.Rule != "" {
+		all = append(all, "missingRule", p.Rule, "scope", p.Scope, "user", p.User)
+	}
+	return append(all, "remedy", p.Remedy)
+}
+
+// ProblemLog logs problems with the API server. One that lasts is logged again after a minute, however often it occurs.
+type ProblemLog struct {
+	mu   sync.Mutex
+	last map[Problem]time.Time
+}
+
+// Report logs the problem behind an error. It returns false if the error is of no known class: then it logs nothing.
+func (l *ProblemLog) Report(log *slog.Logger, err error) bool {
+	problem, ok := ProblemOf(err)
+	if !ok || l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, before := l.last[problem]; before && time.Since(last) < reportAgain {
+		return true
+	}
+	if l.last == nil {
+		l.last = map[Problem]time.Time{}
+	}
+	l.last[problem] = time.Now()
+	log.Warn(problem.Message, problem.Attributes(err)...) //nolint:sloglint // It is constant for each class.
+	return true
+}
