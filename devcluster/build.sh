@@ -142,7 +142,7 @@ compiling() {
 : >"$work/build"
 # Next to an up-to-date binary, go build does not link again.
 if [ -x "$output" ]; then cp "$output" "$new"; fi
-go build -v $compiler_flags -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
+go build -v -buildvcs=auto $compiler_flags -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
 child=$!
 if ! follow compiling; then
 	# Everything but the names of packages.

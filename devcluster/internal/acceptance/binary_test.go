@@ -72,11 +72,17 @@ type result struct {
 // run runs devcluster in dir until it ends.
 func run(t *testing.T, dir string, args ...string) result {
 	t.Helper()
+	return runIn(t, dir, environment(), args...)
+}
+
+// runIn runs devcluster in dir and in an environment until it ends.
+func runIn(t *testing.T, dir string, env []string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t), args...)
 	cmd.Dir = dir
-	cmd.Env = environment()
+	cmd.Env = env
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

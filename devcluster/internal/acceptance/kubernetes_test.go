@@ -91,6 +91,7 @@ func (c inCluster) kubectl(t *testing.T) {
 	if r := run(t, c.dir, "kubectl", "get", "--help"); !strings.Contains(r.stdout, "kubectl get pods") {
 		t.Errorf("kubectl's help is %q", r.stdout)
 	}
+	c.kubectlElsewhere(t)
 	elsewhere := run(t, c.dir, "kubectl", "--kubeconfig", "/nonexistent", "get", "nodes")
 	if elsewhere.code == 0 || !strings.Contains(elsewhere.stderr, "/nonexistent") {
 		t.Errorf("--kubeconfig has no effect: %+v", elsewhere)

@@ -167,11 +167,21 @@ func recoveredRun(t *testing.T, dir string) {
 	}
 }
 
-// freshRun starts without the old data and is stopped by "down".
+// freshRun starts without the old data, next to files of the user, and is stopped
+// by "down".
 func freshRun(t *testing.T, dir string) {
 	t.Helper()
+	notes := filepath.Join(dir, ".devcluster", "notes.txt")
+	mine := filepath.Join(dir, ".devcluster", "logs", "mine.txt")
+	writeFile(t, notes, "")
+	writeFile(t, mine, "")
 	u := up(t, dir, "--fresh", "--nodes", "3")
 	client, _ := clients(t, u.kubeconfig)
+	if !strings.Contains(u.errors(), "note: kept logs/mine.txt, notes.txt") {
+		t.Errorf("up should name what it keeps:\n%s", u.errors())
+	}
+	checkMode(t, notes, 0o600)
+	checkMode(t, mine, 0o600)
 	_, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("--fresh kept the data: %v", err)
@@ -206,7 +216,8 @@ func damagedRun(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	r := run(t, dir, "up")
-	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "etcd ended unexpectedly") {
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "etcd ended unexpectedly") ||
+		!strings.Contains(r.stderr, "up --fresh") || strings.Contains(r.stderr, "goroutine") || strings.Contains(r.stderr, ".go:") {
 		t.Errorf("up with a damaged database: %+v", r)
 	}
 	if s := readStatus(t, dir); s.Running {
@@ -257,17 +268,18 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		args []string
+		code int
 		want string
 	}{
-		"foreign directory":  {[]string{"--data", foreign, "--fresh"}, "choose another directory with --data"},
-		"file in the way":    {[]string{"--data", filepath.Join(precious, "data")}, "choose another one with --data"},
-		"foreign kubeconfig": {[]string{"--kubeconfig", precious}, "name another file with --kubeconfig"},
-		"number of nodes":    {[]string{"--nodes", "-1"}, "--nodes must be between"},
-		"closed descriptor":  {[]string{"--exit-with-fd", "77"}, "--exit-with-fd 77"},
+		"foreign directory":  {[]string{"--data", foreign, "--fresh"}, 1, "choose another directory with --data"},
+		"file in the way":    {[]string{"--data", filepath.Join(precious, "data")}, 1, "choose another one with --data"},
+		"foreign kubeconfig": {[]string{"--kubeconfig", precious}, 1, "name another file with --kubeconfig"},
+		"number of nodes":    {[]string{"--nodes", "-1"}, 2, "--nodes must be between"},
+		"closed descriptor":  {[]string{"--exit-with-fd", "77"}, 2, "--exit-with-fd 77"},
 	} {
 		r := run(t, dir, append([]string{"up"}, c.args...)...)
-		if r.code != 1 || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: exit code %d and %q, want 1 and %q", name, r.code, r.stderr, c.want)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%s: exit code %d and %q, want %d and %q", name, r.code, r.stderr, c.code, c.want)
 		}
 	}
 	if content, err := os.ReadFile(precious); err != nil || string(content) != "apiVersion: v1\n" {

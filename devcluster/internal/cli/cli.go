@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +23,9 @@ type Programs struct {
 	// Kubectl runs kubectl; when kubectl fails it ends the process.
 	Kubectl func(args []string)
 }
+
+// shortCommit is how many characters of a commit are printed.
+const shortCommit = 12
 
 // exitError carries an exit code other than 1. It prints nothing by itself.
 type exitError int
@@ -42,7 +46,7 @@ func Main(args []string, programs Programs) int {
 	if len(args) > 2 && args[1] == "component" {
 		if err := supervise.FollowParent(); err != nil {
 			fmt.Fprintln(os.Stderr, "devcluster:", err)
-			return 2
+			return codeUsage
 		}
 		return programs.Component(args[2], args[3:])
 	}
@@ -53,14 +57,18 @@ func Main(args []string, programs Programs) int {
 	root.SetArgs(args[1:])
 	err := root.Execute()
 	var exit exitError
+	var wrong *usageError
 	switch {
 	case err == nil:
-		return 0
+		return codeOK
 	case errors.As(err, &exit):
 		return int(exit)
+	case errors.As(err, &wrong):
+		fmt.Fprintf(os.Stderr, "%s: %v\nSee '%s --help'.\n", wrong.command, err, wrong.command)
+		return codeUsage
 	default:
 		fmt.Fprintln(os.Stderr, "devcluster:", err)
-		return 1
+		return codeFailure
 	}
 }
 
@@ -71,14 +79,21 @@ func newRoot(programs Programs) *cobra.Command {
 		Long: `devcluster runs etcd and the Kubernetes API server, controller manager and
 scheduler on this machine, with simulated nodes and volumes and without
 containers or root. Pods are scheduled and become ready, but nothing runs in
-them.`,
+them.
+
+The exit code is 0 after success, 1 after a failure and 2 for a wrong command
+line; that of "status" is 3 when no cluster runs.`,
 		Example: `  devcluster up                     # in one terminal; runs until Ctrl-C
   devcluster kubectl get nodes      # in another one, same directory`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
+		Args:              knownCommand,
+		RunE:              knownCommand, // makes cobra look at the arguments; it never succeeds
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetFlagErrorFunc(wrongUsage)
+	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(programs), newVersion())
 	return root
@@ -87,9 +102,9 @@ them.`,
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of Kubernetes in this program",
+		Short:   "Print the versions of this program and of the Kubernetes in it",
 		Example: "  devcluster version",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
 			return err
@@ -97,9 +112,25 @@ func newVersion() *cobra.Command {
 	}
 }
 
+// versionText names the program, its version and commit, and the version of
+// Kubernetes in it.
 func versionText() string {
+	program, commit := "(devel)", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			program = info.Main.Version
+		}
+		for _, setting := range info.Settings {
+			switch {
+			case setting.Key == "vcs.revision":
+				commit = setting.Value[:min(shortCommit, len(setting.Value))]
+			case setting.Key == "vcs.modified" && setting.Value == "true":
+				commit += " (modified)"
+			}
+		}
+	}
 	v := version.Get()
-	return fmt.Sprintf("devcluster with Kubernetes %s, %s, %s", v.GitVersion, v.GoVersion, v.Platform)
+	return fmt.Sprintf("devcluster %s, commit %s, with Kubernetes %s, %s, %s", program, commit, v.GitVersion, v.GoVersion, v.Platform)
 }
 
 func addDataFlag(cmd *cobra.Command, data *string) {

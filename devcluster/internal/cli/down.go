@@ -24,8 +24,11 @@ func newDown() *cobra.Command {
 until it is gone. It succeeds as well when none is running.`,
 		Example: `  devcluster down
   devcluster down --data /tmp/cluster`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notEmpty(cmd, "data"); err != nil {
+				return err
+			}
 			dir, err := instance.At(data)
 			if err != nil {
 				return err

@@ -50,16 +50,19 @@ func newStatus() *cobra.Command {
 	var data, output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether a cluster is running, and how well",
+		Short: "Print whether a cluster runs, and its health",
 		Long: `Status describes the cluster that runs on the data directory: its process, its
 address, its kubeconfig and the health of its components. The exit code is 0
 when a cluster runs and 3 when none does.`,
 		Example: `  devcluster status
   devcluster status --output json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return fmt.Errorf("--output must be text or json, not %q", output)
+				return wrongUsage(cmd, fmt.Errorf("--output must be text or json, not %q", output))
+			}
+			if err := notEmpty(cmd, "data"); err != nil {
+				return err
 			}
 			dir, err := instance.At(data)
 			if err != nil {

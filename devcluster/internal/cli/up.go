@@ -31,12 +31,15 @@ Everything listens on the loopback interface only, on free ports.`,
 		Example: `  devcluster up
   devcluster up --fresh --nodes 3
   devcluster up --data /tmp/cluster --kubeconfig /tmp/cluster.kubeconfig`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Nodes < 0 || o.Nodes > maxNodes {
-				return fmt.Errorf("--nodes must be between 0 and %d, not %d", maxNodes, o.Nodes)
+				return wrongUsage(cmd, fmt.Errorf("--nodes must be between 0 and %d, not %d", maxNodes, o.Nodes))
 			}
-			var err error
+			err := notEmpty(cmd, "data", "kubeconfig")
+			if err != nil {
+				return err
+			}
 			if o.Program, err = os.Executable(); err != nil {
 				return err
 			}
@@ -45,14 +48,14 @@ Everything listens on the loopback interface only, on free ports.`,
 			defer stop()
 			if exitFD >= 0 {
 				if ctx, err = untilEOF(ctx, exitFD); err != nil {
-					return err
+					return wrongUsage(cmd, err)
 				}
 			}
 			return cluster.Up(ctx, o)
 		},
 	}
 	addDataFlag(cmd, &o.Data)
-	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "delete the data of earlier runs first")
+	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "delete the data of earlier runs first, and nothing that devcluster has not made")
 	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"`file` to write the kubeconfig to (default \"kubeconfig\" in the data directory)")
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 1, "number of simulated nodes")

@@ -11,9 +11,11 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/pki"
+	"github.com/einmal-operators/einmal/devcluster/internal/shell"
 	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
 )
 
@@ -87,6 +90,10 @@ func Up(ctx context.Context, o Options) error {
 	if r.dir, err = instance.At(o.Data); err != nil {
 		return err
 	}
+	file, err := r.kubeconfigFile() // Before anything is made or deleted.
+	if err != nil {
+		return err
+	}
 	if err := r.dir.Prepare(); err != nil {
 		return err
 	}
@@ -101,7 +108,7 @@ func Up(ctx context.Context, o Options) error {
 	if r.group, err = supervise.NewGroup(lock); err != nil {
 		return err
 	}
-	err = r.run(ctx)
+	err = r.run(ctx, file)
 	switch {
 	case ctx.Err() != nil:
 		err = nil // told to stop: whatever was interrupted by that is no error
@@ -125,8 +132,8 @@ func (r *running) rootCause(err error) error {
 	}
 }
 
-func (r *running) run(ctx context.Context) error {
-	if err := r.prepare(); err != nil {
+func (r *running) run(ctx context.Context, kubeconfig string) error {
+	if err := r.prepare(kubeconfig); err != nil {
 		return err
 	}
 	if err := r.startControlPlane(ctx); err != nil {
@@ -141,7 +148,7 @@ func (r *running) run(ctx context.Context) error {
 	}
 	r.say("ready after %.1f s; Ctrl-C stops the cluster and keeps its data", time.Since(r.start).Seconds())
 	// A reader that has gone away is no reason to end.
-	_, _ = fmt.Fprintf(r.Out, "export KUBECONFIG=%s\n", shellQuote(r.state.Kubeconfig))
+	_, _ = fmt.Fprintf(r.Out, "export KUBECONFIG=%s\n", shell.Quote(r.state.Kubeconfig))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -150,15 +157,11 @@ func (r *running) run(ctx context.Context) error {
 	}
 }
 
-// prepare does everything that comes before the first process.
-func (r *running) prepare() error {
-	if r.Fresh {
-		if err := r.dir.Clear(); err != nil {
-			return fmt.Errorf("delete old data: %w", err)
-		}
-		r.say("data     %s, old data deleted", r.dir.Path)
-	} else {
-		r.say("data     %s", r.dir.Path)
+// prepare does everything that comes before the first process. The kubeconfig is
+// the file to write for the user.
+func (r *running) prepare(kubeconfig string) error {
+	if err := r.takeData(); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(r.dir.File(logDir), 0o700); err != nil {
 		return err
@@ -166,28 +169,84 @@ func (r *running) prepare() error {
 	if err := os.Remove(r.dir.File(etcdReady)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := r.kubeconfigFile()
-	if err != nil {
-		return err
-	}
 	if err := r.reservePorts(); err != nil {
 		return err
 	}
 	admin, err := identities(r.dir, r.server.url(""))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w\nIf the file is damaged, start without the old data: %s", err, r.freshCommand())
 	}
-	if err := pki.WriteKubeconfig(file, admin); err != nil {
+	if err := pki.WriteKubeconfig(kubeconfig, admin); err != nil {
 		return err
 	}
 	if err := r.connect(admin); err != nil {
 		return err
 	}
 	r.state = instance.State{
-		PID: os.Getpid(), Kubeconfig: file, Server: r.server.url(""),
+		PID: os.Getpid(), Kubeconfig: kubeconfig, Server: r.server.url(""),
 		Version: version.Get().GitVersion, Started: r.start.Truncate(time.Second),
 	}
 	return r.dir.WriteState(r.state)
+}
+
+// takeData deletes old data, or checks that this version can use it.
+func (r *running) takeData() error {
+	if !r.Fresh {
+		r.say("data     %s", r.dir.Path)
+		return r.checkVersion()
+	}
+	kept, err := r.dir.Clear()
+	if err != nil {
+		return fmt.Errorf("delete old data: %w", err)
+	}
+	r.say("data     %s, old data deleted", r.dir.Path)
+	if len(kept) > 0 {
+		r.say("note: kept %s, which devcluster has not made", strings.Join(kept, ", "))
+	}
+	return r.checkVersion()
+}
+
+// checkVersion checks that the data was not written by a version of Kubernetes
+// whose data this one may not read, and notes that this one writes it from now on.
+func (r *running) checkVersion() error {
+	content, err := os.ReadFile(r.dir.File(instance.VersionName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the version of the data: %w", err)
+	}
+	this, before := version.Get().GitVersion, strings.TrimSpace(string(content))
+	if before != "" && !canRead(this, before) {
+		return fmt.Errorf("the data in %s was written by Kubernetes %s, and this is %s: "+
+			"Kubernetes reads data of the same minor version and of the one before; "+
+			"use the devcluster of that version, choose another directory with --data, or start without the old data: %s",
+			r.dir.Path, before, this, r.freshCommand())
+	}
+	if before != "" && before != this {
+		r.say("note: the data was written by Kubernetes %s; this is %s", before, this)
+	}
+	return os.WriteFile(r.dir.File(instance.VersionName), []byte(this+"\n"), 0o600)
+}
+
+// canRead reports whether a version of Kubernetes supports data of another one:
+// that of the same minor version, and of the one before. A version that cannot be
+// parsed is none that devcluster wrote, so the data is not trusted.
+func canRead(this, data string) bool {
+	if this == data {
+		return true
+	}
+	ours, err := utilversion.ParseSemantic(this)
+	if err != nil {
+		return false
+	}
+	theirs, err := utilversion.ParseSemantic(data)
+	if err != nil || ours.Major() != theirs.Major() {
+		return false
+	}
+	return ours.Minor() == theirs.Minor() || ours.Minor() == theirs.Minor()+1
+}
+
+// freshCommand is a command line to paste that starts without the old data.
+func (r *running) freshCommand() string {
+	return "devcluster up --fresh --data " + shell.Quote(r.dir.Path)
 }
 
 func (r *running) connect(admin []byte) error {

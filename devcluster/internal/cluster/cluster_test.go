@@ -3,7 +3,6 @@ package cluster
 import (
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -91,18 +90,5 @@ func TestServerPortIsKeptWhenFree(t *testing.T) {
 	content, err := os.ReadFile(dir.File(portName))
 	if err != nil || strings.TrimSpace(string(content)) != strconv.Itoa(third.number) {
 		t.Errorf("recorded %q, %v", content, err)
-	}
-}
-
-// TestShellQuote asks a shell what it makes of the quoted word.
-func TestShellQuote(t *testing.T) {
-	for _, word := range []string{"/a/b.c", "/with space", "it's", "$HOME", "", "a\nb", "ü"} {
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+shellQuote(word)).Output()
-		if err != nil || string(out) != word {
-			t.Errorf("%q is %s for a shell: %q, %v", word, shellQuote(word), out, err)
-		}
-	}
-	if got := shellQuote("/a/.b/kubeconfig"); got != "/a/.b/kubeconfig" {
-		t.Errorf("a plain path becomes %s", got)
 	}
 }

@@ -135,24 +135,35 @@ func (r *running) await(ctx context.Context, name string, check func(context.Con
 	}
 }
 
-// failure describes a component that ended by itself, with the end of its log.
+// failure describes a component that ended by itself: why it panicked, or the end
+// of its log.
 func (r *running) failure(p *supervise.Process) error {
 	text := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name, p.Reason())
 	r.say("%s", text)
-	tail, err := supervise.Tail(p.LogFile, logTailLines)
-	if err != nil {
-		return errors.Join(componentError(text), err, r.dir.CheckSpace())
-	}
-	var lines strings.Builder
-	for line := range strings.Lines(string(tail)) {
-		line = strings.TrimRight(line, "\n")
-		if len(line) > logLineLimit {
-			line = strings.ToValidUTF8(line[:logLineLimit], "") + " …"
+	log, err := supervise.ReadLog(p.LogFile, logTailLines)
+	full := r.dir.CheckSpace()
+	switch {
+	case err != nil:
+		return errors.Join(componentError(text), err, full)
+	case log.Panic != "":
+		text = fmt.Sprintf("%s: panic: %s; its log is %s", text, shorten(log.Panic), p.LogFile)
+	default:
+		text = fmt.Sprintf("%s; the end of %s:", text, p.LogFile)
+		for line := range strings.Lines(string(log.Tail)) {
+			text += "\n  " + shorten(strings.TrimRight(line, "\n"))
 		}
-		lines.WriteString("\n  " + line)
 	}
-	text = fmt.Sprintf("%s; the end of %s:%s", text, p.LogFile, lines.String())
-	return errors.Join(componentError(text), r.dir.CheckSpace())
+	if p.Name == etcd && r.apiServer == nil && full == nil {
+		text += "\nIf the data is damaged, start without it: " + r.freshCommand()
+	}
+	return errors.Join(componentError(text), full)
+}
+
+func shorten(line string) string {
+	if len(line) <= logLineLimit {
+		return line
+	}
+	return strings.ToValidUTF8(line[:logLineLimit], "") + " …"
 }
 
 func (r *running) kubeconfigOf(name string) string {

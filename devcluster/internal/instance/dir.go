@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/shell"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 
 	markerName = "devcluster-data"
 	lockName   = "lock"
-	markerText = "This directory belongs to devcluster: \"devcluster up --fresh\" deletes what is in it.\n"
+	markerText = "This directory belongs to devcluster: \"devcluster up --fresh\" deletes the data of the cluster in it.\n"
 
 	// dirMode keeps other users from the keys and from the socket of etcd.
 	dirMode = 0o700
@@ -48,12 +50,16 @@ type RunningError struct {
 
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("%s is in use: a devcluster runs on it since %s, process %d; "+
-		"stop it with \"devcluster down --data %s\" or choose another directory with --data",
-		e.Dir, e.State.Started.Format(time.DateTime), e.State.PID, e.Dir)
+		"stop it with: devcluster down --data %s\nor choose another directory with --data",
+		e.Dir, e.State.Started.Format(time.DateTime), e.State.PID, shell.Quote(e.Dir))
 }
 
-// At returns the directory at path, which need not exist.
+// At returns the directory at path, which need not exist. The empty path is an
+// error: it is more likely an unset variable than the current directory.
 func At(path string) (Dir, error) {
+	if path == "" {
+		return Dir{}, errors.New("data directory: the path is empty")
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return Dir{}, fmt.Errorf("data directory: %w", err)
@@ -165,26 +171,6 @@ func (d Dir) Locked() (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// Clear deletes everything in the directory but what makes it ours. The caller
-// holds the lock.
-func (d Dir) Clear() error {
-	if !d.Ours() {
-		return fmt.Errorf("%s was not made by devcluster, so it is not deleted", d.Path)
-	}
-	entries, err := os.ReadDir(d.Path)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); name != markerName && name != lockName {
-			if err := os.RemoveAll(d.File(name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func alive(pid int) bool {

@@ -2,8 +2,10 @@ package instance
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ func TestPrepareRefusesForeignDirectory(t *testing.T) {
 	if err := d.Prepare(); err == nil {
 		t.Error("a directory with something else in it was accepted")
 	}
-	if err := d.Clear(); err == nil {
+	if _, err := d.Clear(); err == nil {
 		t.Error("a directory with something else in it was deleted")
 	}
 	if _, err := os.Stat(d.File("thesis.txt")); err != nil {
@@ -38,24 +40,38 @@ func TestPrepareRefusesForeignDirectory(t *testing.T) {
 	}
 }
 
-func TestClear(t *testing.T) {
+func TestClearDeletesOnlyWhatDevclusterMade(t *testing.T) {
 	d := prepared(t)
-	if err := os.MkdirAll(d.File("etcd", "member"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"etcd/member/db", "pki/ca.crt", "logs/etcd.log", "logs/etcd.log.1", "port", "notes.txt", "logs/my.txt", "mine/x"} {
+		if err := os.MkdirAll(filepath.Dir(d.File(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.File(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := d.Clear(); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(d.Path)
+	kept, err := d.Clear()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
+	if diff := cmp.Diff([]string{"logs/my.txt", "mine", "notes.txt"}, kept); diff != "" {
+		t.Errorf("reported as kept (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{markerName}, names); diff != "" {
-		t.Errorf("left in the directory (-want +got):\n%s", diff)
+	var left []string
+	err = filepath.WalkDir(d.Path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			left = append(left, strings.TrimPrefix(path, d.Path+"/"))
+		}
+		return err
+	})
+	if diff := cmp.Diff([]string{markerName, "logs/my.txt", "mine/x", "notes.txt"}, left); diff != "" || err != nil {
+		t.Errorf("left in the directory, %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestTheEmptyPathIsNotTheCurrentDirectory(t *testing.T) {
+	if d, err := At(""); err == nil {
+		t.Errorf("it is %s", d.Path)
 	}
 }
 

@@ -88,7 +88,7 @@ func (a *Authority) load() error {
 		return err
 	}
 	if time.Now().Add(certificateValidity).After(a.cert.NotAfter) {
-		return errors.New("is about to expire; start again with --fresh")
+		return errors.New("is about to expire")
 	}
 	if block, _ = pem.Decode(keyPEM); block == nil {
 		return errors.New("has a key that is not PEM encoded")
@@ -183,10 +183,20 @@ func (p Pair) Write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.Key, 0o600)
 }
 
-// EnsureSigningKey creates the private key in file unless the file exists. It
-// signs ServiceAccount tokens, so it has to stay the same between runs.
+// EnsureSigningKey creates the private key in file unless the file exists; then
+// it checks that there is a key in it. The key signs ServiceAccount tokens, so it
+// has to stay the same between runs.
 func EnsureSigningKey(file string) error {
-	if _, err := os.Stat(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if keyPEM, err := os.ReadFile(file); err == nil {
+		block, _ := pem.Decode(keyPEM)
+		if block == nil {
+			return fmt.Errorf("signing key %s: is not PEM encoded", file)
+		}
+		if _, err := x509.ParseECPrivateKey(block.Bytes); err != nil {
+			return fmt.Errorf("signing key %s: %w", file, err)
+		}
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	key, err := newKey()

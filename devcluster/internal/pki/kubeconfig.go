@@ -43,8 +43,12 @@ func Kubeconfig(server, user string, authority *Authority, pair Pair) []byte {
 }
 
 // CheckKubeconfigFile reports an error when file exists and was not written by
-// WriteKubeconfig.
+// WriteKubeconfig, or cannot be created because its directory does not exist.
 func CheckKubeconfigFile(file string) error {
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+		return fmt.Errorf("write kubeconfig %s: there is no directory %s; create it or name another file with --kubeconfig",
+			file, filepath.Dir(file))
+	}
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -64,7 +68,10 @@ func CheckKubeconfigFile(file string) error {
 func WriteKubeconfig(file string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-*")
 	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+		if failed, ok := errors.AsType[*fs.PathError](err); ok {
+			err = failed.Err // The path is that of a temporary file.
+		}
+		return fmt.Errorf("write kubeconfig %s: %w", file, err)
 	}
 	_, err = temp.Write(content)
 	if errClose := temp.Close(); err == nil {
@@ -74,7 +81,7 @@ func WriteKubeconfig(file string, content []byte) error {
 		err = os.Rename(temp.Name(), file)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("kubeconfig: %w", err), os.Remove(temp.Name()))
+		return errors.Join(fmt.Errorf("write kubeconfig %s: %w", file, err), os.Remove(temp.Name()))
 	}
 	return nil
 }
