@@ -47,6 +47,7 @@ func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
 		{"run listens on loopback outside of a pod", h.listensOnLoopback},
 		{"uninstall refuses while the operator runs", h.refusesUninstall},
 		{"a second replica without leader election is reported", h.reportsReplica},
+		{"uninstall notices an operator without a Lease", h.refusesWithoutLease},
 		{"uninstall says what is left", h.saysWhatIsLeft},
 	} {
 		if !t.Run(part.name, part.run) {
@@ -254,6 +255,18 @@ func (h *helloTools) reportsReplica(t *testing.T) {
 	without.stop(t)
 }
 
+// refusesWithoutLease runs the operator where no namespace is known for a Lease.
+func (h *helloTools) refusesWithoutLease(t *testing.T) {
+	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found")
+	running := h.start(t, h.Kubeconfig)
+	running.logs(t, "no namespace for the Lease")
+	running.logs(t, "; watching")
+	if code := h.golden.run(t, "the operator runs, and no namespace was known for its Lease", h.Kubeconfig, "uninstall"); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	running.stop(t)
+}
+
 func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 	powerless := cluster.KubeconfigOf(t, h.Account(t, "bystander"))
 	refused := rest.AnonymousClientConfig(h.Config)
@@ -262,9 +275,12 @@ func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"leases", "configmaps"}, Verbs: []string{"get"}})
 	unlisted := h.Account(t, "unlisted",
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "delete"}})
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	state := []string{"uninstall", "--state-namespace", helloSystem}
-	h.Kubectl(t, "", "create", "configmap", "hello.example.com", "--namespace", helloSystem)
+	for _, kind := range []string{"apiVersion: v1\nkind: ConfigMap\n", "apiVersion: coordination.k8s.io/v1\nkind: Lease\n"} {
+		h.Kubectl(t, kind+"metadata: {name: hello.example.com, namespace: "+helloSystem+"}\n", "apply", "-f", "-")
+	}
 	for _, one := range []struct {
 		note, kubeconfig string
 		args             []string
@@ -275,6 +291,8 @@ func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 		{"the account has no rights", powerless, state, 1},
 		{"the account has no rights, and the namespace is not given", powerless, []string{"uninstall"}, 1},
 		{"the namespace is not given", h.Kubeconfig, []string{"uninstall"}, 1},
+		{"the namespace is another one", h.Kubeconfig, []string{"uninstall", "--state-namespace", "default"}, 1},
+		{"the namespace is another one, and the account cannot look elsewhere", cluster.KubeconfigOf(t, partly), []string{"uninstall", "--state-namespace", "default"}, 1},
 		{"the account cannot list objects", cluster.KubeconfigOf(t, unlisted), state, 1},
 		{"the operator is stopped", h.Kubeconfig, append(state, "--dry-run"), 0},
 		{"the account cannot delete the operator's own objects", cluster.KubeconfigOf(t, partly), state, 1},

@@ -72,7 +72,8 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 		if left := marksOf(t, w); len(left) > 0 {
 			t.Errorf("these have marks: %v", left)
 		}
-		if again := w.uninstall(t); again != "objects: 0 stripped, 0 of them without their delete handlers; 0 failed; kinds that could not be listed: 0\n" {
+		if again := w.uninstall(t); again != "no namespace has a Lease or ConfigMap tests.einmal.dev\n"+
+			"objects: 0 stripped, 0 of them without their delete handlers; 0 failed; kinds that could not be listed: 0\n" {
 			t.Errorf("a second time it says %s", again)
 		}
 		w.installAgain(t)

@@ -86,6 +86,7 @@ func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
 			u.Report(fmt.Sprintf("%s: failed: %v", kind.GVK.Kind, err))
 		}
 	}
+	u.verify(ctx)
 	u.state(ctx)
 	return u.sum, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,9 @@ import (
 // errNoPlace is returned if uninstall cannot know where the operator keeps its own objects.
 var errNoPlace = errors.New("no namespace is known for the operator's own ConfigMap, Lease and Secret, so it is not known whether the operator runs; " +
 	"name the namespace with --state-namespace")
+
+// returnTime is how long a running operator may take to write its marks again.
+const returnTime = 2 * time.Second
 
 // own is one of the operator's own objects.
 type own struct {
@@ -41,36 +45,85 @@ func (u *Uninstall) own() []own {
 	return all
 }
 
-// checkPlace looks for the operator's own objects if their namespace is not known. It returns an error if there are any, since
-// they may be those of another installation, and if it cannot know.
+// checkPlace returns an error if the operator's own objects are not where they are looked for: then they are in another namespace, and
+// the operator may run there. It also returns an error if it cannot know.
 func (u *Uninstall) checkPlace(ctx context.Context) error {
-	if u.Settings.Home != "" {
-		return nil
+	if found, err := u.isPlace(ctx); found || err != nil {
+		return err
 	}
-	lists := map[string]client.ObjectList{"Lease": &coordinationv1.LeaseList{}, "ConfigMap": &corev1.ConfigMapList{}}
-	for kind, list := range lists {
+	leases, maps := &coordinationv1.LeaseList{}, &corev1.ConfigMapList{}
+	for _, list := range []client.ObjectList{leases, maps} {
 		err := u.Live.List(ctx, list, client.MatchingFields{"metadata.name": u.Settings.Identity})
-		if apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.IsForbidden(err) && u.Settings.Home == "":
 			return errNoPlace
-		}
-		if err != nil {
-			return fmt.Errorf("look for the %s of the operator in all namespaces: %w", kind, err)
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("namespace %s has neither a Lease nor a ConfigMap %s, and the account cannot look into the other namespaces, "+
+				"so it is not known whether the operator runs; name the right namespace with --state-namespace: %w", u.Settings.Home, u.Settings.Identity, err)
+		case err != nil:
+			return fmt.Errorf("look for the operator's own objects in all namespaces: %w", err)
 		}
 	}
-	found := map[string]bool{}
-	leases, _ := lists["Lease"].(*coordinationv1.LeaseList)
-	for _, one := range leases.Items {
-		found[one.Namespace] = true
+	var found []string
+	for _, lease := range leases.Items {
+		found = append(found, lease.Namespace)
 	}
-	maps, _ := lists["ConfigMap"].(*corev1.ConfigMapList)
 	for _, one := range maps.Items {
-		found[one.Namespace] = true
+		found = append(found, one.Namespace)
 	}
-	for namespace := range found {
-		return fmt.Errorf("the operator's own objects %s are in namespace %s: name it with --state-namespace %s", u.Settings.Identity, namespace, namespace)
+	if len(found) > 0 {
+		return fmt.Errorf("the operator's own objects %s are in namespace %s: name it with --state-namespace %s; nothing was changed",
+			u.Settings.Identity, found[0], found[0])
 	}
-	u.Report(fmt.Sprintf("no namespace has a ConfigMap or Lease %s: the operator keeps nothing for itself", u.Settings.Identity))
+	u.Report(fmt.Sprintf("no namespace has a Lease or ConfigMap %s", u.Settings.Identity))
 	return nil
+}
+
+// isPlace reports whether the namespace of the operator's own objects is known and has one.
+func (u *Uninstall) isPlace(ctx context.Context) (bool, error) {
+	if u.Settings.Home == "" {
+		return false, nil
+	}
+	place := types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
+	read, err := kube.ReadHolding(ctx, u.Live, place)
+	if err != nil {
+		return false, fmt.Errorf("find out whether the operator runs: %w", err)
+	}
+	if read.Lease != nil {
+		return true, nil
+	}
+	err = u.Live.Get(ctx, place, &corev1.ConfigMap{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read ConfigMap %s: %w", place, err)
+	}
+	return true, nil
+}
+
+// verify looks for marks that have come back, if no Lease has shown that the operator does not run.
+func (u *Uninstall) verify(ctx context.Context) {
+	if u.DryRun || u.sum.Stripped == 0 || u.lease.Lease != nil {
+		return
+	}
+	select {
+	case <-time.After(returnTime):
+	case <-ctx.Done():
+		return
+	}
+	again := *u
+	again.DryRun, again.reported, again.sum = true, map[types.UID]bool{}, Uninstalled{}
+	again.Report = func(line string) {
+		u.Report(strings.Replace(line, "would remove", "failed: the operator still runs and has written again:", 1))
+	}
+	for _, kind := range u.Kinds {
+		if err := again.kind(ctx, kind); err != nil {
+			u.sum.Unlisted++
+			u.Report(fmt.Sprintf("%s: failed: %v", kind.GVK.Kind, err))
+		}
+	}
+	u.sum.Failed += again.sum.Stripped
 }
 
 // checkStopped returns a *HeldError if the operator runs. A dry run reports that instead.
