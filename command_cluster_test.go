@@ -245,8 +245,15 @@ func (h *helloTools) reportsReplica(t *testing.T) {
 	first.logs(t, "; watching")
 	second := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
 	second.logs(t, "another replica of this operator runs", "holder=", "--leader-elect")
+	elsewhere := h.start(t, h.Kubeconfig, "--state-namespace", "default")
+	elsewhere.logs(t, "another replica of this operator runs with another state namespace", "holder=", "--state-namespace "+helloSystem)
+	elsewhere.stop(t)
+	nowhere := h.start(t, h.Kubeconfig)
+	nowhere.logs(t, "another replica of this operator runs with another state namespace", "holder=", "--state-namespace "+helloSystem)
+	nowhere.stop(t)
 	first.stop(t)
 	second.stop(t)
+	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", "default", "--ignore-not-found")
 	without := h.start(t, cluster.KubeconfigOf(t, h.Account(t, "leaseless",
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "watch", "patch"}})),
 		"--state-namespace", helloSystem, "--leader-elect=false")

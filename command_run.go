@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
@@ -30,6 +32,9 @@ The log goes to standard error.
 
 The exit code is 0 after a stop, 1 after a failure, and 2 for a wrong command line.
 `
+
+// lookElsewhere is how long the search for replicas in other namespaces may take.
+const lookElsewhere = 10 * time.Second
 
 // connectionFlags are the flags that name the API server and the namespace of the operator's own objects.
 type connectionFlags struct {
@@ -109,6 +114,7 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 	}
 	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host,
 		"health", flags.HealthAddress, "metrics", flags.MetricsAddress)
+	go op.warnElsewhere(ctx, config)
 	if err := op.runNoticing(ctx, config, flags.RunOptions); err != nil {
 		log := op.settings.Log
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -134,6 +140,28 @@ func (op *Operator) runNoticing(ctx context.Context, config *rest.Config, option
 	}
 	defer presence.Keep(ctx)() // The Lease is released when no handler runs any more.
 	return op.Run(ctx, config, options)
+}
+
+// warnElsewhere warns if a process holds the operator's Lease in another namespace: then no election is between the two. An
+// account with the rights that rbac prints cannot look there, which is no problem: its namespace is the right one.
+func (op *Operator) warnElsewhere(ctx context.Context, config *rest.Config) {
+	ctx, cancel := context.WithTimeout(ctx, lookElsewhere)
+	defer cancel()
+	place := types.NamespacedName{Namespace: op.settings.Home, Name: op.settings.Identity}
+	live, err := client.New(config, client.Options{Scheme: op.scheme})
+	if err != nil {
+		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
+		return
+	}
+	held, err := kube.HeldElsewhere(ctx, live, place)
+	if err != nil {
+		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
+	}
+	for _, one := range held {
+		op.settings.Log.Warn("another replica of this operator runs with another state namespace: both call handlers for the same objects",
+			"lease", client.ObjectKeyFromObject(one.Lease), "holder", one.Holder,
+			"remedy", "stop one of them, or set --state-namespace "+one.Lease.Namespace)
+	}
 }
 
 // connect finds the API server and the namespace of the operator's own objects.

@@ -81,3 +81,20 @@ func (h Holding) lasts() time.Duration {
 	}
 	return NewPace(1).Lasts
 }
+
+// HeldElsewhere lists the Leases of a name in other namespaces than that of the place which a process seems to hold: they were renewed
+// in the last minute, by the clocks of both machines.
+func HeldElsewhere(ctx context.Context, api client.Reader, place types.NamespacedName) ([]Holding, error) {
+	list := &coordinationv1.LeaseList{}
+	if err := api.List(ctx, list, client.MatchingFields{"metadata.name": place.Name}); err != nil {
+		return nil, fmt.Errorf("list the Leases %s: %w", place.Name, err)
+	}
+	var held []Holding
+	for _, lease := range list.Items {
+		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
+		if lease.Namespace != place.Namespace && holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < renewalLimit {
+			held = append(held, Holding{Lease: &lease, Holder: *holder})
+		}
+	}
+	return held, nil
+}
