@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,19 +17,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memoryLock is a Lease in memory, as one of several processes sees it.
+// sharedLease is a Lease in memory.
+type sharedLease struct {
+	mu     sync.Mutex
+	record resourcelock.LeaderElectionRecord
+}
+
+func (l *sharedLease) read() resourcelock.LeaderElectionRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record
+}
+
+// memoryLock is how one of several processes sees a Lease.
 type memoryLock struct {
 	resourcelock.Interface
-	lease *resourcelock.LeaderElectionRecord
+	lease *sharedLease
 	name  string
 }
 
 // Get reads the Lease.
 func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if l.lease.LeaseDurationSeconds == 0 {
+	read := l.lease.read()
+	if read.LeaseDurationSeconds == 0 {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "op")
 	}
-	read := *l.lease
 	return &read, []byte(read.HolderIdentity + read.RenewTime.Format(time.RFC3339Nano)), nil
 }
 
@@ -39,67 +52,76 @@ func (l *memoryLock) Create(ctx context.Context, record resourcelock.LeaderElect
 
 // Update writes the Lease.
 func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
-	*l.lease = record
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	l.lease.record = record
 	return nil
 }
 
 // Identity names the process.
 func (l *memoryLock) Identity() string { return l.name }
 
+func newTestPresence(lease *sharedLease, name string, log *strings.Builder) *Presence {
+	return &Presence{lock: &memoryLock{lease: lease, name: name}, pace: NewPace(1), log: slog.New(slog.NewTextHandler(log, nil)), problems: &ProblemLog{}}
+}
+
+func expectHolder(t *testing.T, when string, lease *sharedLease, want string) {
+	t.Helper()
+	if got := lease.read().HolderIdentity; got != want {
+		t.Errorf("%s: the holder is %q, want %q", when, got, want)
+	}
+}
+
 func TestAReplicaWithoutElectionReportsALiveHolderOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease, log := &resourcelock.LeaderElectionRecord{}, &strings.Builder{}
-		made := func(name string) *Presence {
-			return &Presence{lock: &memoryLock{lease: lease, name: name}, pace: NewPace(1), log: slog.New(slog.NewTextHandler(log, nil)), problems: &ProblemLog{}}
-		}
-		stopFirst := made("first").Keep(t.Context())
+		lease := &sharedLease{}
+		var ofFirst, ofSecond strings.Builder
+		stopFirst := newTestPresence(lease, "first", &ofFirst).Keep(t.Context())
 		<-time.After(time.Second)
-		stopSecond := made("second").Keep(t.Context())
+		stopSecond := newTestPresence(lease, "second", &ofSecond).Keep(t.Context())
 		<-time.After(30 * time.Second)
-		if lease.HolderIdentity != "first" || strings.Count(log.String(), "another replica of this operator runs") != 1 || !strings.Contains(log.String(), "holder=first") {
-			t.Errorf("the holder is %q, and the log is\n%s", lease.HolderIdentity, log)
-		}
+		expectHolder(t, "while both run", lease, "first")
 		stopFirst()
-		if lease.HolderIdentity != "" {
-			t.Errorf("the Lease is not released: %+v", lease)
-		}
+		expectHolder(t, "when the first has stopped", lease, "")
 		<-time.After(3 * time.Second)
-		if lease.HolderIdentity != "second" {
-			t.Errorf("the other replica does not hold the Lease: %+v", lease)
-		}
+		expectHolder(t, "later", lease, "second")
 		stopSecond()
+		if text := ofSecond.String(); strings.Count(text, "another replica of this operator runs") != 1 || !strings.Contains(text, "holder=first") || ofFirst.Len() > 0 {
+			t.Errorf("the logs are\n%s\nand\n%s", &ofFirst, text)
+		}
 	})
 }
 
 func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolderWithoutAReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &resourcelock.LeaderElectionRecord{HolderIdentity: "dead", LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
-		log := &strings.Builder{}
-		stop := (&Presence{
-			lock: &memoryLock{lease: lease, name: "us"}, pace: NewPace(1), log: slog.New(slog.NewTextHandler(log, nil)), problems: &ProblemLog{},
-		}).Keep(t.Context())
+		lease := &sharedLease{record: resourcelock.LeaderElectionRecord{HolderIdentity: "dead", LeaseDurationSeconds: 15, RenewTime: metav1.Now()}}
+		var log strings.Builder
+		stop := newTestPresence(lease, "us", &log).Keep(t.Context())
 		<-time.After(14 * time.Second)
-		if lease.HolderIdentity != "dead" {
-			t.Errorf("after 14 seconds the holder is %q", lease.HolderIdentity)
-		}
+		expectHolder(t, "after 14 seconds", lease, "dead")
 		<-time.After(4 * time.Second)
-		if lease.HolderIdentity != "us" || log.Len() > 0 {
-			t.Errorf("after 18 seconds the holder is %q, and the log is\n%s", lease.HolderIdentity, log)
-		}
+		expectHolder(t, "after 18 seconds", lease, "us")
 		stop()
+		if log.Len() > 0 {
+			t.Errorf("the log is\n%s", &log)
+		}
 	})
 }
 
-// leaseReader reads one Lease.
+// leaseReader reads one Lease, which is renewed at a time.
 type leaseReader struct {
 	client.Reader
-	lease *coordinationv1.Lease
+	lease   *coordinationv1.Lease
+	renewed time.Time
 }
 
 // Get reads the Lease.
 func (r leaseReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	lease, _ := into.(*coordinationv1.Lease)
 	r.lease.DeepCopyInto(lease)
+	if time.Now().After(r.renewed) {
+		lease.ResourceVersion = "2"
+	}
 	return nil
 }
 
@@ -116,7 +138,7 @@ func TestALeaseIsHeldIfItIsRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				holder, seconds, longAgo := "them", int32(15), metav1.NewMicroTime(time.Now().Add(-time.Hour))
-				api := leaseReader{lease: &coordinationv1.Lease{
+				api := leaseReader{renewed: time.Now().Add(test.renewed), lease: &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"},
 					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &longAgo},
 				}}
@@ -125,8 +147,6 @@ func TestALeaseIsHeldIfItIsRenewed(t *testing.T) {
 					t.Fatal(err)
 				}
 				begun := time.Now()
-				renewal := time.AfterFunc(test.renewed, func() { api.lease.ResourceVersion = "2" })
-				defer renewal.Stop()
 				read, err = read.AwaitRenewal(t.Context(), api)
 				if waited := time.Since(begun); err != nil || read.Holder != test.holder || waited > test.waited {
 					t.Errorf("the holder is %q after %s, %v", read.Holder, waited, err)
