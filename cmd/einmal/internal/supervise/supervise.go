@@ -49,6 +49,9 @@ type Program struct {
 	Name string
 	// Start starts it.
 	Start func(ctx context.Context) (Process, error)
+	// Refused reports whether a process that has ended has rejected its command line. Such a program is not started
+	// again until it is replaced: it would end in the same way. Nil means that no process has.
+	Refused func(p Process) bool
 	// Describe says in words what an exit code means.
 	Describe func(code int) string
 	// Grace is how long it has to finish when it is stopped.
@@ -78,11 +81,26 @@ func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()
 				continue
 			case <-process.Done():
 				p.Say("%s ended by itself (%s)", p.Name, p.Describe(process.ExitCode()))
+				if p.Refused != nil && p.Refused(process) {
+					p.awaitReplacement(ctx, replace)
+					backoff.Reset()
+					continue
+				}
 			}
 		}
 		if !p.pause(ctx, backoff.Next(time.Since(begin)), replace) {
 			backoff.Reset()
 		}
+	}
+}
+
+// awaitReplacement waits until the program is replaced or ctx ends.
+func (p Program) awaitReplacement(ctx context.Context, replace <-chan struct{}) {
+	p.Say("%s does not accept its command line, so it is not started again until its sources change\n"+
+		"remedy: see its lines above; stop einmal dev with Ctrl-C and correct what comes after --", p.Name)
+	select {
+	case <-ctx.Done():
+	case <-replace:
 	}
 }
 

@@ -140,3 +140,34 @@ func TestAProgramThatDoesNotFinishIsKilledAndThatIsSaid(t *testing.T) {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 }
+
+func TestAProgramThatRefusesItsCommandLineWaitsForItsReplacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starts := make(chan int, 10)
+		program := supervise.Program{
+			Name: "op", Say: t.Logf, Describe: func(int) string { return "" },
+			Refused: func(p supervise.Process) bool { return p.ExitCode() == 2 },
+			Start: func(context.Context) (supervise.Process, error) {
+				starts <- 1
+				return newFake(time.Second), nil
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		replace, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			supervise.Run(ctx, program, replace, func() {})
+		}()
+		<-time.After(time.Hour)
+		if len(starts) != 1 {
+			t.Errorf("started %d times, want once", len(starts))
+		}
+		replace <- struct{}{}
+		<-time.After(time.Hour)
+		if len(starts) != 2 {
+			t.Errorf("started %d times, want once more after the replacement", len(starts))
+		}
+		cancel()
+		<-done
+	})
+}
