@@ -75,7 +75,8 @@ func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
 	dev.await("greetings.yaml, document 2 (line 6): Greeting default/nagging was refused by the API server:\n")
 	dev.await("spec: Invalid value: four times is too often\n")
 	dev.await(".spec.tmies: field not declared in schema")
-	dev.await("kubectl get gr\n")
+	dev.await(" kubectl --kubeconfig " + p.root + "/.devcluster/kubeconfig get gr\n")
+	dev.await("Ctrl-C stops the operator and the cluster\n")
 	t.Run("under its own account", func(t *testing.T) { p.expectOnScreen(dev, "operator | I am "+account+"\n") })
 	p.expectOnScreen(dev, "operator | Well hello, world\n")
 
@@ -174,12 +175,13 @@ func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
 	if code := exitCode(err); code != 1 || !bytes.Contains(output, []byte("down --data")) {
 		t.Errorf("--fresh beside a running cluster: exit code %d, output\n%s", code, output)
 	}
+	other := newPlayground(t) // a second dev for the same sources would be refused
 	for name, args := range map[string][]string{
 		"found by its directory":    {"--data", data},
-		"named by its kubeconfig":   {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster"},
+		"named by its kubeconfig":   {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster", "--yes-apply-to", "devcluster"},
 		"with an account of choice": {"--data", data, "--service-account", "default/default"},
 	} {
-		second := start(t, p.root, append(append([]string{"dev"}, args...), p.operator)...)
+		second := start(t, p.root, append(append([]string{"dev"}, args...), other.operator)...)
 		second.await("dev | using the ")
 		second.await("dev | the cluster is Kubernetes v")
 		second.await("export KUBECONFIG='" + kubeconfig + "'\n")
@@ -236,7 +238,8 @@ func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
 		{[]string{"dev", "--devcluster", "/none", p.operator}, 1, "--devcluster names /none"},
 		{[]string{"dev", "--kubeconfig", "/none", p.operator}, 1, "/none"},
 		{[]string{"kubectl", "get", "pods"}, 1, "remedy: start one"},
-		{[]string{"version"}, 0, "einmal v0.0.0-test go1."},
+		{[]string{"version"}, 0, "einmal v0.0.0-test, commit unknown, go1."},
+		{[]string{"--version"}, 0, "einmal v0.0.0-test, commit unknown, go1."},
 		{[]string{"--help"}, 0, "einmal dev"},
 		{[]string{"kubectl", "--help"}, 0, "kubectl controls"},
 	} {

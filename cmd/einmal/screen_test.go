@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,11 +25,15 @@ const (
 	patience = 2 * time.Minute
 )
 
+// updateFlag makes the test of wrong command lines rewrite what it expects.
+const updateFlag = "update"
+
 // TestMain lets the test binary be the program that is tested.
 func TestMain(m *testing.M) {
 	if os.Getenv(playEinmal) != "" {
 		os.Exit(command.Main(os.Args, command.Surroundings{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
+	flag.Bool(updateFlag, false, "rewrite testdata/commands.golden")
 	if err := buildOnce(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -107,8 +112,16 @@ func einmal(t *testing.T, dir string, args ...string) *exec.Cmd {
 // start starts einmal; what is left of it at the end of the test is killed.
 func start(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, cmd: einmal(t, dir, args...), screen: newScreen(), ended: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.screen, p.screen
+	return launch(t, einmal(t, dir, args...))
+}
+
+// launch starts a command that was made by einmal, on a screen unless it has one.
+func launch(t *testing.T, cmd *exec.Cmd) *program {
+	t.Helper()
+	p := &program{t: t, cmd: cmd, screen: newScreen(), ended: make(chan struct{})}
+	if p.cmd.Stdout == nil {
+		p.cmd.Stdout, p.cmd.Stderr = p.screen, p.screen
+	}
 	p.cmd.WaitDelay = 5 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -122,7 +135,7 @@ func start(t *testing.T, dir string, args ...string) *program {
 		<-p.ended
 		if t.Failed() {
 			text, _ := p.screen.read()
-			t.Logf("screen of einmal %s:\n%s", strings.Join(args, " "), text)
+			t.Logf("screen of einmal %s:\n%s", strings.Join(cmd.Args[1:], " "), text)
 		}
 	})
 	return p

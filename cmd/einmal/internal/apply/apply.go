@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,10 +46,10 @@ func New(config *rest.Config, namespace string) (*Applier, error) {
 	return &Applier{client: client, discovery: lookup, mapper: mapper, namespace: namespace}, nil
 }
 
-// Apply applies the objects in the order in which each finds what it needs (manifest.Sort), tells of each that went
-// well, and goes on after one that did not. All that did not go well is in the error. Definitions of kinds are waited
-// for.
-func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(manifest.Object)) error {
+// Apply applies the objects in the order in which each finds what it needs (manifest.Sort) and calls applied for each
+// that the API server accepted. It continues after a failure; the error holds all of them. It waits until the API
+// server serves the kinds that are defined.
+func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(Applied)) error {
 	ordered := append([]manifest.Object{}, objects...)
 	manifest.Sort(ordered)
 	var mistakes []error
@@ -57,11 +59,12 @@ func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied 
 		ordered = ordered[end:]
 		failed := len(mistakes)
 		for _, object := range group {
-			if err := a.applyOne(ctx, object); err != nil {
+			one, err := a.applyOne(ctx, object)
+			if err != nil {
 				mistakes = append(mistakes, explain(object, err))
 				continue
 			}
-			applied(object)
+			applied(one)
 		}
 		if isDefinition(group[0]) && len(mistakes) == failed {
 			if err := a.awaitDefinitions(ctx, group); err != nil {
@@ -83,21 +86,49 @@ func sameKind(objects []manifest.Object) int {
 	return len(objects)
 }
 
-func (a *Applier) applyOne(ctx context.Context, object manifest.Object) error {
+func (a *Applier) applyOne(ctx context.Context, object manifest.Object) (Applied, error) {
+	resource, client, err := a.find(object)
+	if err != nil {
+		return Applied{}, err
+	}
+	// Only what is certain to be new may be removed later.
+	_, before := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	live, err := client.Apply(ctx, object.GetName(), object.Unstructured, options)
+	if err != nil {
+		return Applied{}, err
+	}
+	created := apierrors.IsNotFound(before) && !slices.ContainsFunc(live.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
+		return fields.Manager != FieldManager // another client has created it in between
+	})
+	return Applied{Object: object, Resource: resource, UID: live.GetUID(), Created: created}, nil
+}
+
+// find returns the client for an object, and gives it a namespace if it needs one.
+func (a *Applier) find(object manifest.Object) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
 	mapping, err := a.mapping(object.GroupVersionKind())
 	if err != nil {
-		return err
+		return schema.GroupVersionResource{}, nil, err
 	}
-	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if object.GetNamespace() == "" {
-			object.SetNamespace(a.namespace)
-		}
-		client = a.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	client := a.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return mapping.Resource, client, nil
 	}
-	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
-	_, err = client.Apply(ctx, object.GetName(), object.Unstructured, options)
-	return err
+	if object.GetNamespace() == "" {
+		object.SetNamespace(a.namespace)
+	}
+	return mapping.Resource, client.Namespace(object.GetNamespace()), nil
+}
+
+// IsNew reports whether the cluster has no object of the same kind, namespace and name. It reports false if that cannot
+// be found out. A kind that the cluster does not know has no objects.
+func (a *Applier) IsNew(ctx context.Context, object manifest.Object) bool {
+	_, client, err := a.find(object)
+	if err != nil {
+		return meta.IsNoMatchError(err)
+	}
+	_, err = client.Get(ctx, object.GetName(), metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // mapping looks a kind up, and asks the server again for its kinds when it is not among those known.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
@@ -238,5 +239,18 @@ func TestWhatIsQuotedForAShellIsReadBack(t *testing.T) {
 	}
 	if got := cluster.Quote("/plain/path-1.x"); got != "/plain/path-1.x" {
 		t.Errorf("a plain path was quoted: %s", got)
+	}
+}
+
+func TestOnlyLoopbackAddressesCountAsThisMachine(t *testing.T) {
+	for server, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://[::1]:6443": true, "https://localhost:6443": true, "https://127.9.9.9": true,
+		"https://10.0.0.1:6443": false, "https://localhost.example.com": false, "https://127.0.0.1.example.com": false,
+		"https://kubernetes.docker.internal:6443": false, "https://127.0.0.1@example.com": false, "": false, ":": false,
+	} {
+		target := cluster.Target{Config: &rest.Config{Host: server}}
+		if got := target.Loopback(); got != want {
+			t.Errorf("%s is on loopback: %v, want %v", server, got, want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
@@ -19,10 +20,12 @@ const readyLine = "export KUBECONFIG="
 // stopTimeout is how long a devcluster has to stop when it is asked to; its parts stop one after the other.
 const stopTimeout = 45 * time.Second
 
-// A cluster that somebody else is just starting is asked this often, and waited for this long.
 const (
+	// startPoll and startTimeout are for a cluster that another process is starting: how often to ask, how long to wait.
 	startPoll    = 300 * time.Millisecond
 	startTimeout = 2 * time.Minute
+	// alivePoll is how often to look whether a cluster that another process started still runs.
+	alivePoll = 500 * time.Millisecond
 )
 
 // Devcluster is a devcluster of a directory, running.
@@ -31,6 +34,7 @@ type Devcluster struct {
 	Kubeconfig string
 
 	process *guard.Process // nil if it was there before
+	pid     int            // of the process that was there before
 }
 
 // Starter starts programs that end with this one.
@@ -62,7 +66,7 @@ func Find(ctx context.Context, starter Starter, o Options) (*Devcluster, error) 
 	}
 	if o.Fresh {
 		return nil, fmt.Errorf("--fresh: a devcluster is running for %s already (process %d)\n"+
-			"remedy: stop it first: %s down --data %s", o.Data, status.PID, o.Program, o.Data)
+			"remedy: stop it first: %s down --data %s", o.Data, status.PID, Quote(o.Program), Quote(o.Data))
 	}
 	if status, err = awaitReady(ctx, starter, o, status); err != nil {
 		return nil, err
@@ -70,7 +74,7 @@ func Find(ctx context.Context, starter Starter, o Options) (*Devcluster, error) 
 	if status.Kubeconfig == "" {
 		return nil, fmt.Errorf("the devcluster that is running for %s names no kubeconfig", o.Data)
 	}
-	return &Devcluster{Kubeconfig: status.Kubeconfig}, nil
+	return &Devcluster{Kubeconfig: status.Kubeconfig, pid: status.PID}, nil
 }
 
 // awaitReady waits for a cluster that is just starting.
@@ -123,16 +127,40 @@ func Start(ctx context.Context, starter Starter, o Options) (*Devcluster, error)
 // Started tells whether it is ours, and not one that was there before.
 func (d *Devcluster) Started() bool { return d.process != nil }
 
-// Done is closed when a devcluster that we started has ended.
-func (d *Devcluster) Done() <-chan struct{} {
-	if d.process == nil {
-		return nil
+// Done returns a channel that is closed when the devcluster ends. A devcluster that was there before is watched until
+// ctx ends.
+func (d *Devcluster) Done(ctx context.Context) <-chan struct{} {
+	if d.process != nil {
+		return d.process.Done()
 	}
-	return d.process.Done()
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(alivePoll)
+		defer tick.Stop()
+		for alive(d.pid) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		close(done)
+	}()
+	return done
 }
 
-// End says in words how a devcluster that we started has ended.
-func (d *Devcluster) End() string { return guard.Describe(d.process.ExitCode()) }
+// alive reports whether a process exists.
+func alive(pid int) bool {
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+// End says in words how a devcluster has ended.
+func (d *Devcluster) End() string {
+	if d.process == nil {
+		return fmt.Sprintf("(process %d is gone); this einmal dev did not start it", d.pid)
+	}
+	return "(" + guard.Describe(d.process.ExitCode()) + "); its last lines, above, say why"
+}
 
 // Stop stops a devcluster that we started; one that was there before is left alone.
 func (d *Devcluster) Stop() error {

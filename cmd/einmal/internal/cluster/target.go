@@ -23,12 +23,16 @@ type Target struct {
 	Config *rest.Config
 	// Raw is the kubeconfig cut down to the one context in use, with all files it names read in.
 	Raw clientcmdapi.Config
+	// Cluster is the name that the kubeconfig gives to the cluster.
+	Cluster string
 	// Context is the name of the context in use, Namespace its namespace ("default" if it has none).
 	Context, Namespace string
 	// Path is the kubeconfig file, or several as $KUBECONFIG lists them.
 	Path string
 	// Version is the cluster's version.
 	Version string
+
+	uid string // of the cluster; "" if the user may not read it
 }
 
 // Load reads a kubeconfig and picks a context. With no file, the usual loading rules apply ($KUBECONFIG, then
@@ -88,6 +92,7 @@ func (t *Target) choose(loaded *clientcmdapi.Config, contextName string) error {
 	config.UserAgent = "einmal-dev"
 	config.QPS = -1
 	t.Config, t.Raw, t.Context, t.Namespace = config, *loaded, loaded.CurrentContext, namespace
+	t.Cluster = loaded.Contexts[t.Context].Cluster
 	return nil
 }
 
@@ -102,29 +107,28 @@ func names(config *clientcmdapi.Config) string {
 	return strings.Join(sorted(all), ", ")
 }
 
-// ask finds out whether the cluster is there.
+// ask finds out whether the cluster is there, and which one it is.
 func (t *Target) ask(ctx context.Context) error {
-	config := rest.CopyConfig(t.Config)
-	config.Timeout = answerTimeout
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	client, err := discovery.NewDiscoveryClientForConfig(timed(t.Config))
 	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", t.Config.Host, err)
+		return fmt.Errorf("make a client for %s: %w", t.Config.Host, err)
 	}
 	answered := make(chan error, 1)
 	go func() {
 		version, err := client.ServerVersion()
 		if err == nil {
 			t.Version = version.GitVersion
+			t.uid, err = clusterUID(ctx, t.Config)
 		}
 		answered <- err
 	}()
 	select {
 	case err := <-answered:
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("the cluster at %s (context %s of %s) does not answer: %w",
 				t.Config.Host, t.Context, t.Path, err)
 		}
-		return nil
+		return context.Cause(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -50,3 +50,15 @@ func TestKubectlsArgumentsAreUnderstood(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCommitIsPartOfTheVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"85f4285": "85f4285", "85f4285-dirty": "85f4285", "v0.2.0-14-g85f4285": "85f4285", "v0.2.0-14-g85f4285-dirty": "85f4285",
+		"v0.0.0-20261123071612-85f4285a9fa0": "85f4285a9fa0", "v0.0.0-20261123071612-85f4285a9fa0+dirty": "85f4285a9fa0",
+		"v0.2.0": "unknown", "unknown": "unknown", "(devel)": "unknown",
+	} {
+		if got := commitOf(version); got != want {
+			t.Errorf("commit of %s: %s, want %s", version, got, want)
+		}
+	}
+}

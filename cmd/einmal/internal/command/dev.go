@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -28,19 +29,26 @@ prints and the manifests in OPERATOR_DIR/config/rbac, and runs the operator
 under its own ServiceAccount, with the rights that it will have in a real
 cluster and no others.
 
-When the operator's sources change, it is built again and restarted. A build
-that fails leaves the old one running. Ctrl-C stops the operator, then the
-cluster; its data is kept for the next time. Ctrl-C twice ends all at once.
+When the operator's sources change, dev builds and restarts it. The operator
+from before keeps running if the build or the installation fails. Ctrl-C stops
+the operator, then the cluster if dev started it; the cluster's data is kept for
+the next time. Ctrl-C twice ends everything at once.
 
-The cluster of a kubeconfig is only used when --kubeconfig or --context says so.
+Dev uses an existing cluster only with --kubeconfig or --context. Before it
+changes such a cluster, or any cluster whose server is not on this machine, it
+says what it will apply and asks for the cluster's name; without a terminal,
+--yes-apply-to must name it. What dev applied stays there: at the end, dev prints
+the commands that remove what it created, and --clean-up runs them.
 
-Standard output has a line "export KUBECONFIG=..." for other terminals. The exit
-code is 0 after a clean stop, 1 after a failure, 2 for a wrong command line.`,
+Standard output has only lines to copy: "export KUBECONFIG=..." for other
+terminals, and at the end the commands that remove what was created. Everything
+else goes to standard error. The exit code is 0 after a clean stop, 1 after a
+failure, 2 for a wrong command line.`,
 		Example: `  einmal dev ./operators/volumeclaim
   einmal dev --apply demo.yaml ./operators/volumeclaim
   einmal dev --fresh ./operators/volumeclaim
-  einmal dev --context staging ./operators/volumeclaim
-  einmal dev ./operators/volumeclaim -- --log-level debug`,
+  einmal dev --context staging --clean-up ./operators/volumeclaim
+  einmal dev ./operators/volumeclaim -- --log-format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := takeArguments(cmd, args, &o); err != nil {
 				return &usageError{cause: err, command: cmd.CommandPath()}
@@ -53,6 +61,8 @@ code is 0 after a clean stop, 1 after a failure, 2 for a wrong command line.`,
 	flags.BoolVar(&o.Fresh, "fresh", false, "begin with an empty cluster")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "use the existing cluster of this kubeconfig `FILE`")
 	flags.StringVar(&o.Context, "context", "", "use the existing cluster of the context `NAME`")
+	flags.StringVar(&o.YesApplyTo, "yes-apply-to", "", "change the existing cluster `NAME` without asking (its name in the kubeconfig)")
+	flags.BoolVar(&o.CleanUp, "clean-up", false, "at the end, remove what this run created in the cluster")
 	flags.StringVar(&o.Data, "data", "", "`DIR` of the devcluster's data (default \""+dev.DefaultData+"\")")
 	flags.StringVar(&o.Devcluster, "devcluster", "", "`PATH` of the program devcluster (default: $EINMAL_DEVCLUSTER, beside einmal, on the PATH)")
 	flags.StringVar(&o.ServiceAccount, "service-account", "", "`NAMESPACE/NAME` to run the operator as (default: the only one in config/rbac)")
@@ -74,11 +84,16 @@ func takeArguments(cmd *cobra.Command, args []string, o *dev.Options) error {
 		return errors.New("--fresh empties a devcluster, never an existing cluster: not together with --kubeconfig or --context")
 	}
 	o.OperatorDir, o.OperatorArgs = args[0], args[own:]
-	o.Stdin, o.Stdout = cmd.InOrStdin(), cmd.OutOrStdout()
-	if file, ok := o.Stdout.(*os.File); ok {
-		o.Coloured = console.Coloured(term.IsTerminal(int(file.Fd())), os.Getenv)
-	}
+	o.Stdin, o.Stdout, o.Screen = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	o.Coloured = console.Coloured(isTerminal(o.Screen), os.Getenv)
+	o.Terminal = isTerminal(o.Stdin) && isTerminal(o.Screen) && !slices.Contains(o.Apply, "-")
 	return nil
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 func runDev(cmd *cobra.Command, o dev.Options, again <-chan struct{}) error {
@@ -97,6 +112,7 @@ func runDev(cmd *cobra.Command, o dev.Options, again <-chan struct{}) error {
 	defer cancel()
 	done := make(chan struct{})
 	defer close(done)
+	o.Again = again
 	go func() {
 		select {
 		case <-again:

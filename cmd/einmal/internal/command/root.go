@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
 )
 
@@ -22,6 +23,9 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 )
+
+// devPath is the command line that runs an operator.
+const devPath = "einmal dev"
 
 // sameSignal is how soon after the first signal another one is no answer of a person to it.
 const sameSignal = 250 * time.Millisecond
@@ -81,18 +85,26 @@ func passOn(signals <-chan os.Signal, stop func(), again chan<- struct{}) {
 func exitCode(err error, stderr io.Writer) int {
 	var exit exitError
 	var usage *usageError
+	var missing *consent.MissingError
+	var other *consent.OtherError
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.As(err, &exit):
 		return int(exit)
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee: %s --help\n", err, usage.command)
-		return exitUsage
+		return sayUsage(stderr, err, usage.command)
+	case errors.As(err, &missing), errors.As(err, &other):
+		return sayUsage(stderr, err, devPath)
 	default:
 		_, _ = fmt.Fprintf(stderr, "einmal: %v\n", err)
 		return exitFailure
 	}
+}
+
+func sayUsage(stderr io.Writer, err error, command string) int {
+	_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, command)
+	return exitUsage
 }
 
 func newRoot(self string, around Surroundings, again <-chan struct{}) *cobra.Command {
@@ -107,21 +119,43 @@ from its sources in a real Kubernetes control plane on this machine.`,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{cause: fmt.Errorf("there is no command %q", args[0]), command: cmd.CommandPath()}
+				return noCommand(cmd, args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = describe(around.Version)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(around.In)
 	root.SetOut(around.Out)
 	root.SetErr(around.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cause: err, command: cmd.CommandPath()}
 	})
+	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newDev(self, again), newKubectl(), newVersion(around.Version), newGuard())
 	return root
+}
+
+// noCommand is the error of a command line that names a command that does not exist.
+func noCommand(root *cobra.Command, name string) error {
+	return &usageError{cause: fmt.Errorf("there is no command %q", name), command: root.CommandPath()}
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noCommand(cmd.Root(), args[0])
+			}
+			return found.Help()
+		},
+	}
 }
 
 func newGuard() *cobra.Command {

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -12,7 +13,7 @@ import (
 func newVersion(stamped string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of this program",
+		Short:   "Print the name, version and commit of this program",
 		Example: "  einmal version",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -27,13 +28,33 @@ func newVersion(stamped string) *cobra.Command {
 	}
 }
 
-// describe names the program by the version stamped on it, or else by what the Go toolchain has put into it.
+// describe names the program, its version and its commit: those stamped on it, or else those that the Go toolchain knows.
 func describe(version string) string {
-	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
-		version = info.Main.Version
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if version == "" {
+			version = info.Main.Version
+		}
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = setting.Value
+			}
+		}
 	}
 	if version == "" {
 		version = "unknown"
 	}
-	return fmt.Sprintf("einmal %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if commit == "" {
+		commit = commitOf(version)
+	}
+	return fmt.Sprintf("einmal %s, commit %s, %s, %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// commitOf returns the commit that is part of a version, as "git describe" and the pseudo-versions of Go modules have it.
+func commitOf(version string) string {
+	found := regexp.MustCompile(`(?:^|-g|-)([0-9a-f]{7,40})(?:-dirty|\+dirty)?$`).FindStringSubmatch(version)
+	if found == nil {
+		return "unknown"
+	}
+	return found[1]
 }

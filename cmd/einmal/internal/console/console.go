@@ -31,17 +31,18 @@ type Console struct {
 	coloured bool
 	width    int
 
-	mu  sync.Mutex
-	out io.Writer
+	mu           sync.Mutex
+	out, results io.Writer
 }
 
-// New returns a console on out. The names are those of the streams to come; their marks are aligned.
-func New(out io.Writer, coloured bool, names ...string) *Console {
+// New returns a console that writes marked lines to out and results to results. The names are those of the streams to
+// come; their marks are aligned.
+func New(out, results io.Writer, coloured bool, names ...string) *Console {
 	width := 0
 	for _, name := range names {
 		width = max(width, len(name))
 	}
-	return &Console{out: out, coloured: coloured, width: width}
+	return &Console{out: out, results: results, coloured: coloured, width: width}
 }
 
 // Coloured decides whether marks are coloured: on a terminal that can, unless the user has set NO_COLOR.
@@ -49,9 +50,16 @@ func Coloured(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// Plain writes one line without a mark, for lines that are meant to be copied or read by a program.
-func (c *Console) Plain(line string) {
-	c.write([]byte(line + "\n"))
+// Result writes one line without a mark to the results, for a person to copy or for a program to read.
+func (c *Console) Result(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = io.WriteString(c.results, line+"\n")
+}
+
+// Prompt writes a question without a mark and without a line end.
+func (c *Console) Prompt(text string) {
+	c.write([]byte(text))
 }
 
 // Stream returns a new stream whose lines carry name.

@@ -14,13 +14,13 @@ import (
 
 func TestLinesAreMarkedAndMarksAligned(t *testing.T) {
 	var out strings.Builder
-	screen := console.New(&out, false, "operator", "dev")
+	screen := console.New(&out, &out, false, "operator", "dev")
 	operator := screen.Stream("operator", console.Green)
 	dev := screen.Stream("dev", console.Blue)
 	fmt.Fprint(operator, "first\nsec")
 	dev.Sayf("two\nlines\n")
 	fmt.Fprint(operator, "ond\r\n\nrest")
-	screen.Plain("export KUBECONFIG=/k")
+	screen.Result("export KUBECONFIG=/k")
 	if err := operator.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestLinesAreMarkedAndMarksAligned(t *testing.T) {
 
 func TestALineWithoutEndIsBrokenNotHeldForEver(t *testing.T) {
 	var out strings.Builder
-	stream := console.New(&out, false, "x").Stream("x", console.Green)
+	stream := console.New(&out, &out, false, "x").Stream("x", console.Green)
 	fmt.Fprint(stream, strings.Repeat("a", 100<<10))
 	if got := strings.Count(out.String(), "\n"); got != 1 {
 		t.Errorf("%d lines written, want 1", got)
@@ -42,7 +42,7 @@ func TestALineWithoutEndIsBrokenNotHeldForEver(t *testing.T) {
 
 func TestLinesOfManyWritersAreNeverMixed(t *testing.T) {
 	var out strings.Builder
-	screen := console.New(&out, false, "a", "b")
+	screen := console.New(&out, &out, false, "a", "b")
 	var writers sync.WaitGroup
 	for _, name := range []string{"a", "b", "a", "b"} {
 		stream := screen.Stream(name, console.Green)
@@ -85,7 +85,7 @@ func TestColourIsForTerminalsOfUsersWhoWantIt(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	console.New(&out, true, "dev").Stream("dev", console.Blue).Sayf("hello")
+	console.New(&out, &out, true, "dev").Stream("dev", console.Blue).Sayf("hello")
 	if want := "\x1b[34mdev |\x1b[0m hello\n"; out.String() != want {
 		t.Errorf("coloured line %q, want %q", out.String(), want)
 	}

@@ -3,12 +3,10 @@ package dev
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/apply"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
@@ -37,8 +35,19 @@ func (s *session) load(ctx context.Context, kubeconfig, contextName string) erro
 	}
 	s.target = target
 	s.dev.Sayf("the cluster is Kubernetes %s at %s (context %s)", target.Version, target.Config.Host, target.Context)
-	s.screen.Plain("export KUBECONFIG=" + cluster.Quote(target.Path))
+	if given := s.options.YesApplyTo; given != "" && given != target.Cluster {
+		return &consent.OtherError{Given: given, Cluster: target.Cluster, Server: target.Config.Host}
+	}
+	if !s.access().foreign() {
+		s.sayKubeconfig()
+	}
 	return nil
+}
+
+// sayKubeconfig prints the line for other terminals. That of a foreign cluster is not printed before the user agrees to
+// changes there.
+func (s *session) sayKubeconfig() {
+	s.screen.Result("export KUBECONFIG=" + cluster.Quote(s.target.Path))
 }
 
 // openDevcluster uses the devcluster that is running, or starts one.
@@ -70,8 +79,9 @@ func (s *session) applyExtras(ctx context.Context) {
 	if len(s.extras) == 0 {
 		return
 	}
-	err := s.apply.Apply(ctx, s.extras, func(object manifest.Object) {
-		s.dev.Sayf("applied %s (%s)", object.Name(), object.Origin.File)
+	err := s.apply.Apply(ctx, s.extras, func(one apply.Applied) {
+		s.extraTrace.Add(one)
+		s.dev.Sayf("applied %s (%s)", one.Name(), one.Origin.File)
 	})
 	if err == nil || ctx.Err() != nil {
 		return
@@ -82,32 +92,6 @@ func (s *session) applyExtras(ctx context.Context) {
 		if file == manifest.Stdin {
 			file = "-"
 		}
-		s.dev.Sayf("the operator runs on; to try again after a correction: %s apply -f %s", s.kubectl(), cluster.Quote(file))
+		s.dev.Sayf("the operator runs on; to try again after a correction: %s apply -f %s", s.access().kubectl(), cluster.Quote(file))
 	}
-}
-
-// sayHowToLook says what a person can do now.
-func (s *session) sayHowToLook() {
-	get := "get " + strings.Join(s.kinds, ",")
-	if len(s.kinds) == 0 {
-		get = "get all"
-	}
-	s.dev.Sayf("in another terminal:  %s %s", s.kubectl(), get)
-	s.dev.Sayf("a change of the sources rebuilds and restarts the operator; Ctrl-C stops everything")
-}
-
-// kubectl returns the command line that reaches the cluster from another terminal in the same directory.
-func (s *session) kubectl() string {
-	if !s.options.existing() {
-		self := s.options.Self + " kubectl"
-		if s.options.Data == "" || filepath.Clean(s.options.Data) == DefaultData {
-			return self
-		}
-		return "KUBECONFIG=" + cluster.Quote(s.target.Path) + " " + self
-	}
-	words := []string{"kubectl"}
-	if s.options.Kubeconfig != "" {
-		words = append(words, "--kubeconfig", cluster.Quote(s.target.Path))
-	}
-	return fmt.Sprintf("%s --context %s", strings.Join(words, " "), cluster.Quote(s.target.Context))
 }

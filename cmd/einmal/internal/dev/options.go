@@ -3,8 +3,6 @@
 package dev
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -15,9 +13,14 @@ import (
 // DefaultData is the name of a devcluster's directory, in the directory that it is started in.
 const DefaultData = ".devcluster"
 
+// ownName is the name of the directory in a data or cache directory that holds the files of einmal.
+const ownName = "einmal"
+
 const (
-	operatorGrace = 30 * time.Second // what an operator has to finish in
-	crdsTimeout   = 30 * time.Second // what "operator crds" may take
+	operatorGrace  = 30 * time.Second // how long an operator may take to end
+	crdsTimeout    = 30 * time.Second // how long "operator crds" may take
+	crdsNotice     = 3 * time.Second  // how often einmal reports that "operator crds" has not ended
+	cleanUpTimeout = 60 * time.Second // how long the removal of objects may take
 )
 
 // Options say what to do.
@@ -37,15 +40,23 @@ type Options struct {
 	Devcluster string
 	// ServiceAccount ("namespace/name") chooses what to run the operator as, where its manifests do not.
 	ServiceAccount string
+	// YesApplyTo names the existing cluster that may be changed; empty means to ask on the terminal.
+	YesApplyTo string
+	// CleanUp asks to remove at the end what this run created in the cluster.
+	CleanUp bool
 	// Self is the command line name of this program, for what is said about it.
 	Self string
-	// Stdin is read for "-"; Stdout is the screen, Coloured tells whether it can show colours.
+	// Stdin is read for "-" and for answers; Terminal reports whether a person can answer there.
 	Stdin    io.Reader
-	Stdout   io.Writer
-	Coloured bool
+	Terminal bool
+	// Stdout takes results, lines to copy. Screen takes everything else; Coloured reports whether it can show colours.
+	Stdout, Screen io.Writer
+	Coloured       bool
+	// Again is closed when everything is to end at once.
+	Again <-chan struct{}
 }
 
-// existing tells whether the user asked for a cluster that is there already.
+// existing reports whether the user asked for a cluster that is there already.
 func (o Options) existing() bool { return o.Kubeconfig != "" || o.Context != "" }
 
 // data returns the absolute path of the devcluster's directory.
@@ -61,30 +72,30 @@ func (o Options) data() (string, error) {
 	return absolute, nil
 }
 
-// workplace holds what is made of one operator: its program, its kubeconfig and its token.
-type workplace struct {
-	binary, kubeconfig, token string
-}
-
-// newWorkplace makes the directory of an operator's workplace. It is beneath that of the devcluster; with an existing
-// cluster it is in the user's cache, so that no directory comes to look like that of a devcluster.
-func newWorkplace(o Options, operatorDir string) (workplace, error) {
-	root, err := o.data()
+// directories returns the directory for the files of runs, and the one for the locks that keep two runs apart.
+//
+// The files are below the data directory of the devcluster. With an existing cluster they are in the user's cache, so
+// that no directory looks like that of a devcluster. The locks are in the user's cache if possible: there they are found
+// however the cluster was named.
+func (o Options) directories() (files, locks string, err error) {
+	data, err := o.data()
+	if err != nil {
+		return "", "", err
+	}
+	files = filepath.Join(data, ownName)
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		locks = filepath.Join(cache, ownName, "locks")
+		err = os.MkdirAll(locks, 0o700)
+	}
 	if o.existing() && o.Data == "" {
-		root, err = os.UserCacheDir()
+		if err != nil {
+			return "", "", fmt.Errorf("find a directory for the operator's program (--data names one): %w", err)
+		}
+		return filepath.Join(cache, ownName), locks, nil
 	}
 	if err != nil {
-		return workplace{}, fmt.Errorf("finding a directory for the operator's program (--data names one): %w", err)
+		locks = filepath.Join(files, "locks")
 	}
-	sum := sha256.Sum256([]byte(operatorDir))
-	name := filepath.Base(operatorDir)
-	dir := filepath.Join(root, "einmal", name+"-"+hex.EncodeToString(sum[:4]))
-	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
-		return workplace{}, fmt.Errorf("making a directory for the operator's program: %w", err)
-	}
-	return workplace{
-		binary:     filepath.Join(dir, "bin", name),
-		kubeconfig: filepath.Join(dir, "kubeconfig"),
-		token:      filepath.Join(dir, "token"),
-	}, nil
+	return files, locks, nil
 }

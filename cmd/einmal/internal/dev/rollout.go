@@ -5,40 +5,62 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/apply"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/supervise"
 )
 
-// rollOut makes the operator of the newest sources run. What goes wrong is said; then all stays as it was.
-func (s *session) rollOut(ctx context.Context) {
+// rollOut makes the operator of the newest sources run. After a failure the operator from before stays; rollOut returns
+// only an error that ends the run.
+func (s *session) rollOut(ctx context.Context) error {
 	built, err := s.build(ctx)
 	if err == nil && built {
 		err = s.install(ctx)
 	}
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil && built:
+		return nil
+	case endsRun(err):
+		return err
+	case err != nil:
 		s.dev.Sayf("%v", err)
 	}
-	if err != nil || !built {
-		if s.tokens == nil {
-			s.dev.Sayf("no operator is running; waiting for a change of the sources")
-		} else {
-			s.dev.Sayf("the operator from before keeps running; waiting for a change of the sources")
-		}
+	s.dev.Sayf("%s; waiting for a change of the sources", s.operatorState())
+	return nil
+}
+
+// endsRun reports whether a failure is about the cluster, so that no change of the sources can help.
+func endsRun(err error) bool {
+	var moved *cluster.MovedError
+	var missing *consent.MissingError
+	var declined *consent.DeclinedError
+	return errors.As(err, &moved) || errors.As(err, &missing) || errors.As(err, &declined)
+}
+
+// operatorState says what runs while the newest sources cannot.
+func (s *session) operatorState() string {
+	switch {
+	case s.tokens == nil:
+		return "no operator is running"
+	case s.running.Load():
+		return "the operator from before keeps running"
+	default:
+		return "the operator from before is not running; only that version is started again"
 	}
 }
 
@@ -55,7 +77,7 @@ func (s *session) build(ctx context.Context) (bool, error) {
 	}()
 	begin := time.Now()
 	compiler := s.screen.Stream("dev", console.Blue)
-	ok, err := source.Build(ctx, s.starter, s.dir, s.place.binary, compiler)
+	ok, err := source.Build(ctx, s.starter, s.dir, s.place.Next, compiler)
 	_ = compiler.Close()
 	took := time.Since(begin).Round(100 * time.Millisecond)
 	<-inspected
@@ -71,14 +93,10 @@ func (s *session) build(ctx context.Context) (bool, error) {
 	return ok, nil
 }
 
-// install prepares the cluster for the program that was built, and has it run.
+// install prepares the cluster for the program that was built, and then lets it replace the one that runs.
 func (s *session) install(ctx context.Context) error {
 	crds, err := s.printedCRDs(ctx)
 	if err != nil {
-		return err
-	}
-	s.kinds = apply.Names(crds)
-	if err := s.applyAll(ctx, "the operator's CRDs", crds); err != nil {
 		return err
 	}
 	rbac, err := s.loadRBAC()
@@ -89,12 +107,24 @@ func (s *session) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.admit(ctx, slices.Concat(crds, rbac), account); err != nil {
+		return err
+	}
+	if err := s.applyAll(ctx, "the operator's CRDs", crds); err != nil {
+		return err
+	}
+	s.kinds = apply.Names(crds)
 	if err := s.applyAll(ctx, "the operator's identity and rights", rbac); err != nil {
 		return err
 	}
-	if err := s.identify(ctx, account); err != nil {
+	tokens, err := s.renewIdentity(ctx, account)
+	if err != nil {
 		return err
 	}
+	if err := s.place.Swap(); err != nil {
+		return fmt.Errorf("put the built operator in place: %w", err)
+	}
+	s.tokens, s.account = tokens, account
 	select {
 	case s.replace <- struct{}{}:
 	default: // a replacement is on its way already
@@ -102,25 +132,53 @@ func (s *session) install(ctx context.Context) error {
 	return nil
 }
 
-// printedCRDs asks the program for its definitions.
+// printedCRDs asks the program that was built for its definitions.
 func (s *session) printedCRDs(ctx context.Context) ([]manifest.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, crdsTimeout)
+	command := filepath.Base(s.place.Next) + " crds"
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("it did not end within %s", crdsTimeout))
 	defer cancel()
-	command := filepath.Base(s.place.binary) + " crds"
-	output, err := s.starter.Output(ctx, guard.Command{Args: []string{s.place.binary, "crds"}, Env: s.environment()})
+	defer s.reportWaiting(command)()
+	output, err := s.starter.Output(ctx, guard.Command{Args: []string{s.place.Next, "crds"}, Env: s.environment()})
 	if err != nil {
-		return nil, fmt.Errorf("asking the operator for its CRDs: %w\n"+
-			"remedy: \"%s\" must print them; a main that ends in op.Main() has that verb", err, command)
+		return nil, fmt.Errorf("ask the operator for its CRDs: %w\n"+
+			"remedy: \"%s\" must print them and end; a main that ends in op.Main() has that verb.\n"+
+			"        Code before op.Main() runs for that verb too, and must not wait for anything", err, command)
 	}
 	return manifest.Parse("the output of "+command, output)
+}
+
+// reportWaiting says again and again that a command has not ended, until the returned function is called.
+func (s *session) reportWaiting(command string) (stop func()) {
+	done := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		begin, tick := time.Now(), time.NewTicker(crdsNotice)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				s.dev.Sayf("waiting for \"%s\" to print the operator's CRDs: it has run for %s and may take %s",
+					command, time.Since(begin).Round(time.Second), crdsTimeout)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		reporting.Wait()
+	}
 }
 
 // applyAll applies objects and says so in one message.
 func (s *session) applyAll(ctx context.Context, what string, objects []manifest.Object) error {
 	var names []string
-	err := s.apply.Apply(ctx, objects, func(object manifest.Object) { names = append(names, object.Name()) })
+	err := s.apply.Apply(ctx, objects, func(one apply.Applied) {
+		s.trace.Add(one)
+		names = append(names, one.Name())
+	})
 	if err != nil {
-		return fmt.Errorf("applying %s:\n%w", what, err)
+		return fmt.Errorf("apply %s:\n%w", what, err)
 	}
 	if len(names) > 0 {
 		s.dev.Sayf("applied %s: %s", what, strings.Join(names, ", "))
@@ -132,107 +190,31 @@ func (s *session) loadRBAC() ([]manifest.Object, error) {
 	dir := filepath.Join(s.dir, "config", "rbac")
 	objects, err := manifest.Load(dir, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the operator has no directory %s, so it is not known what to run it as: %w\n"+
+		return nil, fmt.Errorf("the operator has no directory %s, so its ServiceAccount is unknown: %w\n"+
 			"remedy: put its ServiceAccount there, with the roles that it has in a real cluster and what binds them;\n"+
 			"        it runs with these rights and no others", dir, err)
 	}
 	return objects, err
 }
 
-// identify gives the operator its token and kubeconfig. The first time, it also starts what keeps the token fresh and
-// what keeps the operator running, once there is a program to run.
-func (s *session) identify(ctx context.Context, account identity.Account) error {
+// renewIdentity gives the operator a new token, and a kubeconfig for the server that this run began with.
+func (s *session) renewIdentity(ctx context.Context, account identity.Account) (*identity.Tokens, error) {
 	if s.tokens != nil && account != s.account {
-		return fmt.Errorf("the operator's ServiceAccount was %s and is %s now; start einmal dev again to change it",
-			s.account, account)
+		return nil, fmt.Errorf("the operator's ServiceAccount was %s and is %s now\nremedy: start einmal dev again", s.account, account)
 	}
 	tokens := s.tokens
 	if tokens == nil {
 		client, err := corev1.NewForConfig(s.target.Config)
 		if err != nil {
-			return fmt.Errorf("making a client for tokens: %w", err)
+			return nil, fmt.Errorf("make a client for tokens: %w", err)
 		}
-		tokens = identity.NewTokens(client, account, s.place.token, s.dev.Sayf)
+		tokens = identity.NewTokens(client, account, s.place.Token, s.dev.Sayf)
 	}
 	if err := tokens.Renew(ctx); err != nil {
-		return err
-	}
-	if err := identity.WriteKubeconfig(s.place.kubeconfig, s.target.Raw, account, s.place.token); err != nil {
-		return err
-	}
-	if s.tokens == nil {
-		s.tokens, s.account = tokens, account
-		s.tasks.Go(func() { tokens.Keep(ctx) })
-		s.tasks.Go(func() { s.supervise(ctx) })
-	}
-	return nil
-}
-
-// supervise runs the operator from the first rollout on.
-func (s *session) supervise(ctx context.Context) {
-	select {
-	case <-s.replace:
-	case <-ctx.Done():
-		return
-	}
-	program := supervise.Program{
-		Name: "the operator", Start: s.startOperator, Describe: guard.Describe, Grace: operatorGrace, Say: s.dev.Sayf,
-	}
-	supervise.Run(ctx, program, s.replace, func() {
-		s.dev.Sayf("the operator runs as %s", s.account.User())
-		s.starting.Do(func() {
-			s.dev.Sayf("started after %s", time.Since(s.begin).Round(100*time.Millisecond))
-			close(s.started)
-		})
-	})
-}
-
-func (s *session) startOperator(context.Context) (supervise.Process, error) {
-	stdout := s.screen.Stream("operator", console.Green)
-	stderr := s.screen.Stream("operator", console.Green)
-	args := []string{
-		s.place.binary, "run", "--kubeconfig", s.place.kubeconfig,
-		"--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
-	}
-	process, err := s.starter.Start(guard.Command{
-		Args: append(args, s.options.OperatorArgs...), Env: s.environment(), Stdout: stdout, Stderr: stderr,
-	})
-	if err != nil {
 		return nil, err
 	}
-	p := &operatorProcess{Process: process, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		<-process.Done()
-		_, _ = stdout.Close(), stderr.Close()
-	}()
-	return p, nil
-}
-
-// environment is that of this process, but for the kubeconfig: the operator's own, so that it cannot become another
-// user by accident.
-func (s *session) environment() []string {
-	var env []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "KUBECONFIG=") {
-			env = append(env, variable)
-		}
+	if err := identity.WriteKubeconfig(s.place.Kubeconfig, s.target.Raw, account, s.place.Token); err != nil {
+		return nil, err
 	}
-	return append(env, "KUBECONFIG="+s.place.kubeconfig)
-}
-
-// operatorProcess is done when also its last words are on the screen.
-type operatorProcess struct {
-	*guard.Process
-	done chan struct{}
-}
-
-// Done is closed when the operator has ended.
-func (p *operatorProcess) Done() <-chan struct{} { return p.done }
-
-// Stop stops the operator and tells whether it ended by itself.
-func (p *operatorProcess) Stop(grace time.Duration) bool {
-	byItself := p.Process.Stop(grace)
-	<-p.done
-	return byItself
+	return tokens, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/watch"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/workplace"
 )
 
 // session is one run of "einmal dev".
@@ -32,12 +33,17 @@ type session struct {
 	dir    string            // of the operator's sources, absolute and without symbolic links
 	tree   *source.Tree      // what the operator is made of
 	extras []manifest.Object // what --apply names
-	place  workplace
+	place  *workplace.Place
 	target *cluster.Target
 	apply  *apply.Applier
 
+	admitted   bool        // the user has agreed to changes of a foreign cluster
+	trace      apply.Trace // what was applied for the operator
+	extraTrace apply.Trace // what was applied for --apply
+
 	watcher *watch.Watcher
 	broken  atomic.Bool // the last build failed
+	running atomic.Bool // the operator runs now
 
 	tokens   *identity.Tokens // nil until the operator has an identity
 	account  identity.Account
@@ -52,7 +58,7 @@ type session struct {
 func Run(ctx context.Context, starter *guard.Starter, o Options) error {
 	s := &session{
 		options: o, starter: starter, begin: time.Now(),
-		screen:  console.New(o.Stdout, o.Coloured, "operator", "dev", "cluster"),
+		screen:  console.New(o.Screen, o.Stdout, o.Coloured, "operator", "dev", "cluster"),
 		replace: make(chan struct{}, 1), started: make(chan struct{}),
 	}
 	s.dev = s.screen.Stream("dev", console.Blue)
@@ -63,7 +69,7 @@ func Run(ctx context.Context, starter *guard.Starter, o Options) error {
 	return err
 }
 
-// unlessAsked forgets an error which only says that ctx has ended.
+// unlessAsked drops an error that only says that ctx has ended.
 func unlessAsked(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
@@ -117,39 +123,76 @@ func (s *session) checkFiles(ctx context.Context) error {
 	return nil
 }
 
-// work runs the operator in a cluster that is ready, until ctx or the cluster ends.
-func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// work runs the operator in a cluster that is ready, until ctx or the cluster ends. Then it stops the operator and leaves
+// the cluster as the user wants it.
+func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err error) {
+	if s.apply, err = apply.New(s.target.Config, s.target.Namespace); err != nil {
+		return err
+	}
+	if err := s.openPlace(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.place.Close()) }()
+	// The operator runs on for a moment after ctx has ended: it may have to handle deletions.
+	operation, stopOperator := context.WithCancel(context.WithoutCancel(ctx))
 	defer s.tasks.Wait()
+	defer stopOperator()
+	s.tasks.Go(func() { s.supervise(operation) })
+
+	clusterEnded, err := s.untilEnd(ctx, devcluster)
+	if clusterEnded {
+		return err
+	}
+	err = unlessAsked(ctx, err)
+	end := cleanup{session: s}
+	removed := end.removeExtras(ctx)
+	stopOperator()
+	s.tasks.Wait()
+	return errors.Join(err, end.leave(ctx, removed))
+}
+
+// openPlace makes the directory for the files of this run.
+func (s *session) openPlace() error {
+	files, locks, err := s.options.directories()
+	if err != nil {
+		return err
+	}
+	s.place, err = workplace.Open(files, locks, workplace.Key{Operator: s.dir, Cluster: s.target.ID()})
+	return err
+}
+
+// untilEnd rolls the operator out whenever its sources change, until ctx or the cluster ends.
+func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) (clusterEnded bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel(nil)
-	if devcluster != nil && devcluster.Started() {
-		s.tasks.Go(func() {
+	var gone atomic.Bool
+	if devcluster != nil {
+		watching.Go(func() {
 			select {
-			case <-devcluster.Done():
-				cancel(fmt.Errorf("the devcluster ended by itself (%s); its last lines, above, say why", devcluster.End()))
+			case <-devcluster.Done(ctx):
+				gone.Store(ctx.Err() == nil)
+				cancel(fmt.Errorf("the devcluster ended by itself %s", devcluster.End()))
 			case <-ctx.Done():
 			}
 		})
 	}
-	var err error
-	if s.apply, err = apply.New(s.target.Config, s.target.Namespace); err != nil {
-		return err
-	}
-	if s.place, err = newWorkplace(s.options, s.dir); err != nil {
-		return err
-	}
 	if s.watcher, err = watch.New(s.dev.Sayf); err != nil {
-		return err
+		return false, err
 	}
 	s.watchTree()
 	changed := make(chan []string)
-	s.tasks.Go(func() { s.watcher.Run(ctx, changed) })
-	return s.loop(ctx, changed)
+	watching.Go(func() { s.watcher.Run(ctx, changed) })
+	err = s.loop(ctx, changed, devcluster != nil && devcluster.Started())
+	return gone.Load(), err
 }
 
 // loop rolls the operator out, again after each change of its sources.
-func (s *session) loop(ctx context.Context, changed <-chan []string) error {
-	s.rollOut(ctx)
+func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster bool) error {
+	if err := s.rollOut(ctx); err != nil {
+		return err
+	}
 	started := s.started
 	for {
 		select {
@@ -158,10 +201,12 @@ func (s *session) loop(ctx context.Context, changed <-chan []string) error {
 		case <-started:
 			started = nil
 			s.applyExtras(ctx)
-			s.sayHowToLook()
+			s.sayHowToLook(ownCluster)
 		case files := <-changed:
 			s.dev.Sayf("changed: %s", s.shorten(files))
-			s.rollOut(ctx)
+			if err := s.rollOut(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -102,36 +101,14 @@ func check(dir string, packages []goPackage) error {
 	return nil
 }
 
-// Build builds the program in dir and puts it at binary in one step, so that a running one is not disturbed. What
-// the compiler says goes to screen; ok tells whether it had nothing to object.
+// Build builds the program in dir and writes it to binary. What the compiler prints goes to screen; ok reports whether
+// the program compiled.
 func Build(ctx context.Context, runner Runner, dir, binary string, screen io.Writer) (ok bool, err error) {
-	next := binary + ".next"
 	code, err := runner.Run(ctx, guard.Command{
-		Args: []string{"go", "build", "-o", next, "."}, Dir: dir, Stdout: screen, Stderr: screen,
+		Args: []string{"go", "build", "-o", binary, "."}, Dir: dir, Stdout: screen, Stderr: screen,
 	})
 	if err != nil {
-		return false, fmt.Errorf("building %s: %w", filepath.Base(dir), err)
+		return false, fmt.Errorf("build %s: %w", dir, err)
 	}
-	if code != 0 {
-		return false, nil
-	}
-	if err := replace(binary, next); err != nil {
-		return false, fmt.Errorf("putting the built operator in place: %w", err)
-	}
-	return true, nil
-}
-
-// replace puts the new program in the place of the old one and keeps it in its own place as well, where the next
-// build finds it and has nothing to link if nothing has changed.
-func replace(old, built string) error {
-	link := old + ".link"
-	_ = os.Remove(link) // of a build that was broken off
-	if err := os.Link(built, link); err != nil {
-		return os.Rename(built, old) // a file system without links
-	}
-	if err := os.Rename(link, old); err != nil {
-		return err
-	}
-	_ = os.Remove(link) // it is still there when both were the same file already
-	return nil
+	return code == 0, nil
 }

@@ -90,6 +90,7 @@ func introduce(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	fmt.Println("I am", review.Status.UserInfo.Username)
+	fmt.Println("my server is", config.Host)
 	return nil
 }
 

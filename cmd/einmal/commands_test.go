@@ -1,0 +1,97 @@
+package main_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// goldenFile holds the command lines of wrongCommandLines with their output and exit code.
+const goldenFile = "testdata/commands.golden"
+
+// wrongCommandLines compares wrong and dangerous command lines with what they are known to print. The flag -update
+// writes that file.
+func wrongCommandLines(t *testing.T, c *clusters) {
+	p := newPlayground(t)
+	p.write("remote.kubeconfig", `apiVersion: v1
+kind: Config
+current-context: remote
+clusters: [{name: remote, cluster: {server: "https://203.0.113.1:6443"}}]
+contexts: [{name: remote, context: {cluster: remote}}]
+`)
+	if err := os.MkdirAll(filepath.Join(p.root, "my operator"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	operator, production := "cmd/einmal/testdata/operator", c.production.kubeconfig
+	var golden strings.Builder
+	golden.WriteString("# Wrong and dangerous command lines. Written by: go test ./cmd/einmal -run TestDevStays -update\n")
+	for _, line := range [][]string{
+		{"dev"},
+		{"dev", "--no-such-flag", operator},
+		{"dev", operator, "other"},
+		{"dev", "--fresh", "--context", "staging", operator},
+		{"dev", "none"},
+		{"dev", "my operator"},
+		{"dev", "--apply", "none.yaml", operator},
+		{"dev", "--kubeconfig", "none", operator},
+		{"dev", "--kubeconfig", production, "--context", "staging", operator},
+		{"dev", "--kubeconfig", production, operator},
+		{"dev", "--kubeconfig", production, "--yes-apply-to", "staging", operator},
+		{"develop"},
+		{"help", "develop"},
+		{"version", "extra"},
+		{"kubectl", "delete", "namespaces", "--all"},
+		{"KUBECONFIG=remote.kubeconfig", "kubectl", "delete", "namespaces", "--all"},
+	} {
+		golden.WriteString(c.transcript(p, line))
+	}
+	compareGolden(t, golden.String())
+}
+
+// transcript runs a command line, which may begin with an environment variable, and returns what a person sees.
+func (c *clusters) transcript(p playground, line []string) string {
+	p.t.Helper()
+	words, variables := line, []string(nil)
+	if strings.HasPrefix(line[0], "KUBECONFIG=") {
+		words, variables = line[1:], line[:1]
+	}
+	cmd := c.einmal(p, words...)
+	cmd.Env = append(cmd.Env, variables...)
+	output, code := run(p.t, cmd)
+	shown := append(append([]string{}, variables...), "einmal")
+	for _, word := range words {
+		if strings.Contains(word, " ") {
+			word = "'" + word + "'"
+		}
+		shown = append(shown, word)
+	}
+	text := fmt.Sprintf("\n$ %s\n%s[exit code %d]\n", strings.Join(shown, " "), output, code)
+	text = strings.NewReplacer(
+		p.root, "/folder", filepath.Dir(c.production.kubeconfig), "/kube",
+		c.production.server, "https://127.0.0.1:6443", os.Args[0], "einmal",
+	).Replace(text)
+	text = regexp.MustCompile(`Kubernetes v\S+`).ReplaceAllString(text, "Kubernetes v1.x")
+	return regexp.MustCompile(`built in \S+`).ReplaceAllString(text, "built in 1s")
+}
+
+func compareGolden(t *testing.T, got string) {
+	t.Helper()
+	if flag.Lookup(updateFlag).Value.String() == "true" {
+		if err := os.WriteFile(goldenFile, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); rewrite it with -update if the change is right:\n%s", goldenFile, diff)
+	}
+}
