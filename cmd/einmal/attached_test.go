@@ -49,7 +49,7 @@ func onlyInstalledVersionsRun(t *testing.T, c *clusters) {
 	p := newPlayground(t)
 	dev := launch(t, c.einmal(p, "dev", "--data", c.staging.data, p.operator))
 	dev.await("dev | using the devcluster that is running for " + c.staging.data)
-	dev.await("; Ctrl-C stops the operator; the devcluster runs on\n")
+	dev.await("dev | Ctrl-C stops the operator; the devcluster runs on\n")
 	p.expectOnScreen(dev, "operator | my server is "+c.staging.server+"\n")
 
 	const source = "cmd/einmal/testdata/operator/main.go"

@@ -36,11 +36,11 @@ type Applier struct {
 func New(config *rest.Config, namespace string) (*Applier, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	lookup, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a discovery client: %w", err)
+		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(lookup))
 	return &Applier{client: client, discovery: lookup, mapper: mapper, namespace: namespace}, nil

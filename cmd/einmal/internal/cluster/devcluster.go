@@ -86,7 +86,7 @@ func awaitReady(ctx context.Context, starter Starter, o Options, status Status) 
 	for status.Ready != nil && !*status.Ready {
 		select {
 		case <-ctx.Done():
-			return status, fmt.Errorf("waiting for the devcluster that is starting for %s (process %d): %w",
+			return status, fmt.Errorf("wait for the devcluster that is starting for %s (process %d): %w",
 				o.Data, status.PID, context.Cause(ctx))
 		case <-tick.C:
 		}

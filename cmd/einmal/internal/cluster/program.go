@@ -120,11 +120,11 @@ func AskStatus(ctx context.Context, runner Runner, program, data string) (Status
 		return Status{}, nil
 	}
 	if err != nil {
-		return Status{}, fmt.Errorf("asking whether a devcluster runs for %s: %w", data, err)
+		return Status{}, fmt.Errorf("ask whether a devcluster runs for %s: %w", data, err)
 	}
 	var status Status
 	if err := json.Unmarshal(output, &status); err != nil {
-		return Status{}, fmt.Errorf("reading what %s says about %s: %w", program, data, err)
+		return Status{}, fmt.Errorf("read what %s says about %s: %w", program, data, err)
 	}
 	return status, nil
 }

@@ -42,7 +42,7 @@ func Load(ctx context.Context, file, contextName string) (*Target, error) {
 	if file != "" {
 		absolute, err := filepath.Abs(file)
 		if err != nil {
-			return nil, fmt.Errorf("finding kubeconfig %s: %w", file, err)
+			return nil, fmt.Errorf("find kubeconfig %s: %w", file, err)
 		}
 		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: absolute}
 	}
@@ -52,7 +52,7 @@ func Load(ctx context.Context, file, contextName string) (*Target, error) {
 	}
 	loaded, err := rules.Load()
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	target := &Target{Path: path}
 	if err := target.choose(loaded, contextName); err != nil {
@@ -75,19 +75,19 @@ func (t *Target) choose(loaded *clientcmdapi.Config, contextName string) error {
 		return fmt.Errorf("kubeconfig %s has no context %q; it has: %s", t.Path, loaded.CurrentContext, names(loaded))
 	}
 	if err := clientcmdapi.MinifyConfig(loaded); err != nil {
-		return fmt.Errorf("reading context %s of kubeconfig %s: %w", loaded.CurrentContext, t.Path, err)
+		return fmt.Errorf("read context %s of kubeconfig %s: %w", loaded.CurrentContext, t.Path, err)
 	}
 	if err := clientcmdapi.FlattenConfig(loaded); err != nil {
-		return fmt.Errorf("reading the files that kubeconfig %s names: %w", t.Path, err)
+		return fmt.Errorf("read the files that kubeconfig %s names: %w", t.Path, err)
 	}
 	client := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{})
 	config, err := client.ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading kubeconfig %s: %w", t.Path, err)
+		return fmt.Errorf("read kubeconfig %s: %w", t.Path, err)
 	}
 	namespace, _, err := client.Namespace()
 	if err != nil {
-		return fmt.Errorf("reading the namespace in kubeconfig %s: %w", t.Path, err)
+		return fmt.Errorf("read the namespace in kubeconfig %s: %w", t.Path, err)
 	}
 	config.UserAgent = "einmal-dev"
 	config.QPS = -1

@@ -104,7 +104,7 @@ func runDev(cmd *cobra.Command, o dev.Options, again <-chan struct{}) error {
 	defer func() { _ = lifeline.Close() }()
 	executable, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("finding the program einmal: %w", err)
+		return fmt.Errorf("find the program einmal: %w", err)
 	}
 	starter := guard.NewStarter(lifeline, executable, "guard")
 	var killed atomic.Bool

@@ -88,7 +88,7 @@ func nearestKubeconfig(ctx context.Context, program string) (string, error) {
 		"        or name a kubeconfig with --kubeconfig FILE"
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the current directory: %w", err)
+		return "", fmt.Errorf("find the current directory: %w", err)
 	}
 	data, ok := cluster.FindData(dir, dev.DefaultData)
 	if !ok {
@@ -101,7 +101,7 @@ func nearestKubeconfig(ctx context.Context, program string) (string, error) {
 	defer func() { _ = lifeline.Close() }()
 	executable, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("finding the program einmal: %w", err)
+		return "", fmt.Errorf("find the program einmal: %w", err)
 	}
 	status, err := cluster.AskStatus(ctx, guard.NewStarter(lifeline, executable, "guard"), program, data)
 	if err != nil {

@@ -36,24 +36,28 @@ func (s *cleanup) limit(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// removeExtras removes what --apply created, while the operator still runs and can handle the deletion.
-func (s *cleanup) removeExtras(ctx context.Context) error {
+// removeExtras removes what --apply created, while the operator still runs and can handle the deletion. What it cannot
+// remove is left for the time after the operator's end.
+func (s *cleanup) removeExtras(ctx context.Context) {
 	if !s.options.CleanUp || len(s.extraTrace.Created()) == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
-	if err := s.target.Verify(ctx); err != nil {
-		return err
+	err := s.target.Verify(ctx)
+	if err == nil {
+		err = s.remove(ctx, s.extraTrace.Created())
 	}
-	return s.remove(ctx, s.extraTrace.Created())
+	if err != nil {
+		s.dev.Sayf("%v", err)
+	}
 }
 
 // leave removes what this run created in the cluster, if --clean-up asks for that, or else prints the commands that do so
 // in a foreign cluster. The operator has stopped.
-func (s *cleanup) leave(ctx context.Context, removed error) error {
+func (s *cleanup) leave(ctx context.Context) error {
 	if !s.options.CleanUp && !s.access().foreign() || s.nothingApplied() {
-		return removed
+		return nil
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -63,7 +67,7 @@ func (s *cleanup) leave(ctx context.Context, removed error) error {
 		s.sayCommands()
 		return nil
 	}
-	if err := errors.Join(removed, s.removeAll(ctx)); err != nil {
+	if err := s.removeAll(ctx); err != nil {
 		s.sayCommands()
 		return fmt.Errorf("remove what this run created in the cluster %s: %w", s.target.Cluster, err)
 	}
@@ -79,11 +83,16 @@ func (s *cleanup) removeAll(ctx context.Context) error {
 	if s.uninstalls {
 		err = s.uninstall(ctx)
 	}
-	return errors.Join(err, s.remove(ctx, s.trace.Created()))
+	return errors.Join(err, s.remove(ctx, s.created()))
+}
+
+// created returns what this run created, in the order in which to remove it.
+func (s *cleanup) created() []apply.Applied {
+	return slices.Concat(s.extraTrace.Created(), s.trace.Created())
 }
 
 func (s *cleanup) nothingApplied() bool {
-	return len(s.trace.Created())+len(s.trace.Changed())+len(s.extraTrace.Created())+len(s.extraTrace.Changed()) == 0
+	return len(s.created())+len(s.extraTrace.Changed())+len(s.trace.Changed()) == 0
 }
 
 func (s *cleanup) remove(ctx context.Context, objects []apply.Applied) error {
@@ -116,7 +125,7 @@ func (s *cleanup) sayCommands() {
 		commands = append(commands, fmt.Sprintf("(cd %s && %sgo run . uninstall %s --state-namespace %s)",
 			cluster.Quote(s.dir), environment, flags, cluster.Quote(s.account.Namespace)))
 	}
-	for _, one := range slices.Concat(s.extraTrace.Created(), s.trace.Created()) {
+	for _, one := range s.created() {
 		command(one)
 	}
 	if len(commands) == 0 {

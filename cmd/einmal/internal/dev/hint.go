@@ -63,5 +63,5 @@ func (s *session) sayHowToLook(ownCluster bool) {
 		get = "get all"
 	}
 	s.dev.Sayf("in another terminal:  %s %s", s.access().kubectl(), get)
-	s.dev.Sayf("a change of the sources rebuilds and restarts the operator; %s", s.access().ctrlC(ownCluster))
+	s.dev.Sayf("a change of the sources rebuilds and restarts the operator\n%s", s.access().ctrlC(ownCluster))
 }

@@ -67,7 +67,7 @@ func (o Options) data() (string, error) {
 	}
 	absolute, err := filepath.Abs(data)
 	if err != nil {
-		return "", fmt.Errorf("finding the data directory %s: %w", data, err)
+		return "", fmt.Errorf("find the data directory %s: %w", data, err)
 	}
 	return absolute, nil
 }

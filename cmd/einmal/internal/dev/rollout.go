@@ -60,7 +60,7 @@ func (s *session) operatorState() string {
 	case s.running.Load():
 		return "the operator from before keeps running"
 	default:
-		return "the operator from before is not running; only that version is started again"
+		return "the operator from before is not running now; a version that fails does not replace it"
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) checkFiles(ctx context.Context) error {
 	dir, err := filepath.Abs(s.options.OperatorDir)
 	if err != nil {
-		return fmt.Errorf("finding the operator's sources: %w", err)
+		return fmt.Errorf("find the operator's sources: %w", err)
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
@@ -145,10 +145,10 @@ func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err
 	}
 	err = unlessAsked(ctx, err)
 	end := cleanup{session: s}
-	removed := end.removeExtras(ctx)
+	end.removeExtras(ctx)
 	stopOperator()
 	s.tasks.Wait()
-	return errors.Join(err, end.leave(ctx, removed))
+	return errors.Join(err, end.leave(ctx))
 }
 
 // openPlace makes the directory for the files of this run.

@@ -17,7 +17,7 @@ type Lifeline struct {
 func NewLifeline() (*Lifeline, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("opening the pipe that ends the programs beneath this one: %w", err)
+		return nil, fmt.Errorf("open the pipe that ends the programs beneath this one: %w", err)
 	}
 	return &Lifeline{read: read, write: write}, nil
 }

@@ -68,7 +68,7 @@ func (s *Starter) Start(c Command) (*Process, error) {
 	}
 	reports, report, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("opening the pipe to the guard of %s: %w", c.Args[0], err)
+		return nil, fmt.Errorf("open the pipe to the guard of %s: %w", c.Args[0], err)
 	}
 	defer func() { _ = reports.Close() }()
 	cmd := s.command(c, append(append([]string{}, s.guard...), c.Args...))
@@ -76,7 +76,7 @@ func (s *Starter) Start(c Command) (*Process, error) {
 	p, err := s.launch(cmd)
 	_ = report.Close()
 	if err != nil {
-		return nil, fmt.Errorf("starting the guard of %s: %w", c.Args[0], err)
+		return nil, fmt.Errorf("start the guard of %s: %w", c.Args[0], err)
 	}
 	line, _ := bufio.NewReader(reports).ReadString('\n')
 	line = strings.TrimSpace(line)
@@ -86,7 +86,7 @@ func (s *Starter) Start(c Command) (*Process, error) {
 		if line == "" {
 			line = "its guard ended early (" + Describe(p.ExitCode()) + ")"
 		}
-		return nil, fmt.Errorf("starting %s: %s", c.Args[0], line)
+		return nil, fmt.Errorf("start %s: %s", c.Args[0], line)
 	}
 	p.setGroup(group)
 	return p, nil
@@ -98,7 +98,7 @@ func (s *Starter) StartUnguarded(c Command) (*Process, error) {
 	cmd.ExtraFiles = []*os.File{s.lifeline.read}
 	p, err := s.launch(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", c.Args[0], err)
+		return nil, fmt.Errorf("start %s: %w", c.Args[0], err)
 	}
 	p.setGroup(cmd.Process.Pid)
 	return p, nil
@@ -153,7 +153,7 @@ func (s *Starter) Run(ctx context.Context, c Command) (int, error) {
 		return p.ExitCode(), nil
 	case <-ctx.Done():
 		p.Stop(stopGrace)
-		return 0, fmt.Errorf("running %s: %w", c.Args[0], context.Cause(ctx))
+		return 0, fmt.Errorf("run %s: %w", c.Args[0], context.Cause(ctx))
 	}
 }
 

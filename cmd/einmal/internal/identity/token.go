@@ -49,11 +49,11 @@ func (t *Tokens) Renew(ctx context.Context) error {
 	answer, err := t.client.ServiceAccounts(t.account.Namespace).
 		CreateToken(ctx, t.account.Name, request, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("asking for a token: there is no ServiceAccount %s in the cluster\n"+
+		return fmt.Errorf("ask for a token: there is no ServiceAccount %s in the cluster\n"+
 			"remedy: add it to the operator's RBAC manifests: %w", t.account, err)
 	}
 	if err != nil {
-		return fmt.Errorf("asking for a token of ServiceAccount %s: %w", t.account, err)
+		return fmt.Errorf("ask for a token of ServiceAccount %s: %w", t.account, err)
 	}
 	if err := writePrivate(t.file, []byte(answer.Status.Token)); err != nil {
 		return err
@@ -118,7 +118,7 @@ func Kubeconfig(raw clientcmdapi.Config, account Account, tokenFile string) ([]b
 	config.CurrentContext = "operator"
 	data, err := clientcmd.Write(*config)
 	if err != nil {
-		return nil, fmt.Errorf("writing the operator's kubeconfig: %w", err)
+		return nil, fmt.Errorf("write the operator's kubeconfig: %w", err)
 	}
 	return data, nil
 }
@@ -136,7 +136,7 @@ func WriteKubeconfig(file string, raw clientcmdapi.Config, account Account, toke
 func writePrivate(file string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
+		return fmt.Errorf("write %s: %w", file, err)
 	}
 	defer func() { _ = os.Remove(temporary.Name()) }()
 	_, err = temporary.Write(data)
@@ -147,7 +147,7 @@ func writePrivate(file string, data []byte) error {
 		err = os.Rename(temporary.Name(), file)
 	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
+		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
 }

@@ -55,18 +55,18 @@ func Load(path string, stdin io.Reader) ([]Object, error) {
 	if path == "-" {
 		data, err := io.ReadAll(stdin)
 		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
+			return nil, fmt.Errorf("read standard input: %w", err)
 		}
 		return parseSome(Stdin, data)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
+		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	if !info.IsDir() {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading manifests: %w", err)
+			return nil, fmt.Errorf("read manifests: %w", err)
 		}
 		return parseSome(path, data)
 	}
@@ -76,7 +76,7 @@ func Load(path string, stdin io.Reader) ([]Object, error) {
 func loadDirectory(dir string) ([]Object, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("reading manifests: %w", err)
+		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	var objects []Object
 	for _, entry := range entries {
@@ -86,7 +86,7 @@ func loadDirectory(dir string) ([]Object, error) {
 		path := filepath.Join(dir, entry.Name())
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading manifests: %w", err)
+			return nil, fmt.Errorf("read manifests: %w", err)
 		}
 		some, err := Parse(path, data)
 		if err != nil {
@@ -156,7 +156,7 @@ func decode(origin Origin, text []byte) ([]Object, error) {
 	if object.IsList() {
 		list, err := object.ToList()
 		if err != nil {
-			return nil, fmt.Errorf("taking the list apart: %w", err)
+			return nil, fmt.Errorf("take the list apart: %w", err)
 		}
 		items = list.Items
 	}

@@ -44,26 +44,27 @@ type goModule struct {
 // Inspect finds out what the program in dir (an absolute path) is made of. The sources need not compile, but there
 // must be some, and they must be those of a program.
 func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
+	const remedy = "remedy: name the directory of the operator's main package"
 	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("looking for the operator's sources: %w", err)
+		return nil, fmt.Errorf("find the operator's sources: %w\n%s", err, remedy)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("looking for the operator's sources: %s is not a directory; name the one with its main package", dir)
+		return nil, fmt.Errorf("find the operator's sources: %s is not a directory\n%s", dir, remedy)
 	}
 	const fields = "Dir,Name,Standard,DepOnly,Module,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Error"
 	output, err := runner.Output(ctx, guard.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
 	if err != nil {
-		return nil, fmt.Errorf("finding the Go package in %s: %w", dir, err)
+		return nil, fmt.Errorf("find the Go package in %s: %w", dir, err)
 	}
 	packages, err := decode(output)
 	if err != nil {
-		return nil, fmt.Errorf("finding the Go package in %s: %w", dir, err)
+		return nil, fmt.Errorf("find the Go package in %s: %w", dir, err)
 	}
 	if err := check(dir, packages); err != nil {
 		return nil, err
 	}
 	workspace, err := runner.Output(ctx, guard.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
 	if err != nil {
-		return nil, fmt.Errorf("finding the Go workspace of %s: %w", dir, err)
+		return nil, fmt.Errorf("find the Go workspace of %s: %w", dir, err)
 	}
 	return newTree(dir, packages, strings.TrimSpace(string(workspace))), nil
 }
@@ -78,7 +79,7 @@ func decode(output []byte) ([]goPackage, error) {
 			return packages, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the answer of go list: %w", err)
+			return nil, fmt.Errorf("read the answer of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}

@@ -33,7 +33,7 @@ type Watcher struct {
 func New(say func(format string, args ...any)) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("starting to watch files: %w", err)
+		return nil, fmt.Errorf("start to watch files: %w", err)
 	}
 	return &Watcher{
 		notify: notify, say: say, wanted: map[string]bool{}, made: map[string]bool{},
@@ -51,7 +51,7 @@ func (w *Watcher) Watch(dirs []string, counts func(file string) bool) error {
 		wanted[dir] = true
 		// Added again also when it was watched before: it may have been removed and made anew in the meantime.
 		if err := w.notify.Add(dir); err != nil && !os.IsNotExist(err) {
-			return fmt.Errorf("watching %s: %w", dir, err)
+			return fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}
 	for dir := range w.wanted {

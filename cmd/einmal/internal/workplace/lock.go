@@ -54,7 +54,11 @@ func acquire(path string) (*lock, error) {
 
 // release removes the file and gives the lock up.
 func (l *lock) release() error {
-	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
+	err := os.Remove(l.file.Name())
+	if errors.Is(err, os.ErrNotExist) { // someone has removed the whole directory
+		err = nil
+	}
+	return errors.Join(err, l.file.Close())
 }
 
 // isAt reports whether path still names the open file.
