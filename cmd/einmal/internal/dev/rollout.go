@@ -124,7 +124,9 @@ func (s *session) install(ctx context.Context) error {
 	if err := s.place.Swap(); err != nil {
 		return fmt.Errorf("put the built operator in place: %w", err)
 	}
-	s.tokens, s.account = tokens, account
+	if s.tokens == nil { // later, supervise reads them concurrently
+		s.tokens, s.account = tokens, account
+	}
 	select {
 	case s.replace <- struct{}{}:
 	default: // a replacement is on its way already
