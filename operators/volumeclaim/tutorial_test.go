@@ -43,7 +43,8 @@ func TestTheTutorialShowsWhatHappens(t *testing.T) {
 	step("tutorial/create", says("nothing to do"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
 	step("tutorial/update", says("nothing to do"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
 		change(`{"metadata":{"labels":{"owner":"me"}}}`), says("handler=relabel-pvc"))
-	step(".", says("nothing to do"), second, says("handler waits"), says("handler succeeded"))
+	step(".", says("caught up with the objects"), second, says("handler waits"),
+		says(`"handler succeeded" kind=EphemeralVolumeClaim object=default/second generation=1 handler=create-pvc`))
 
 	lines := map[string]bool{}
 	for line := range strings.Lines(told.String()) {

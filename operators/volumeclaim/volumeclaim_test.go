@@ -77,9 +77,11 @@ func (s *story) restart(t *testing.T) {
 	s.running.Stop(t)
 	before := s.claim(t, "my-claim").ResourceVersion
 	s.running = s.start()
-	s.running.AwaitLog(t, "nothing to do: all objects are as they were left")
-	if strings.Contains(s.running.Log(), "handler invoked") {
-		t.Errorf("a handler ran again:\n%s", s.running.Log())
+	s.running.AwaitLog(t, "caught up with the objects that were there")
+	for line := range strings.Lines(s.running.Log()) {
+		if strings.Contains(line, "handler invoked") && !strings.Contains(line, "handler=repair-pvc") { // It looks at volumes in each process.
+			t.Errorf("a handler ran again: %s", line)
+		}
 	}
 	if after := s.claim(t, "my-claim").ResourceVersion; after != before {
 		t.Errorf("the restart wrote the claim: resourceVersion %s, was %s", after, before)
