@@ -101,8 +101,8 @@ func TestADefaultThatComesWhileTheOperatorRunsIsNoChange(t *testing.T) {
 		w.Pass(2 * time.Hour)
 		want = append(want, "rest 1")
 		expect("at rest")
-		if n := strings.Count(log.String(), "published anew"); n != 1 {
-			t.Errorf("it is said %d times that the schema is read anew", n)
+		if n := strings.Count(log.String(), "the schema of the kind has changed"); n != 1 {
+			t.Errorf("the log says %d times that the schema has changed", n)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestADefaultThatComesIsNoChangeOnARealControlPlane(t *testing.T) {
 	w.spend(t, typedCarrier(), "a new default", 0, func() {
 		w.Kubectl(t, "", "patch", "crd", widgetDefinition, "--type=json", "-p", redByDefault)
 		begun := time.Now()
-		cluster.Until(t, "the schema is read", func() bool { return strings.Contains(log.String(), "published anew") })
+		cluster.Until(t, "the schema is read", func() bool { return strings.Contains(log.String(), "the schema of the kind has changed") })
 		t.Logf("the schema is read %s after it has changed", time.Since(begun).Round(time.Millisecond))
 	})
 	w.edit(t, typedCarrier(), "one", "size", int64(7))

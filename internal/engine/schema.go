@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,15 +148,27 @@ func (o *Operator) refresh(ctx context.Context) {
 	}
 }
 
-// reshape takes over what is told of the kind now. Nothing is run or written for it: passes that run go on with what was told
-// before, and the next ones fill in what the schema does, on both sides of each comparison.
+// reshape takes over a new description of the kind. No handler runs and nothing is written because of it: passes that are running
+// keep the description that they began with, and later passes fill in the new defaults on both sides of each comparison. The hash of
+// a schema covers all kinds of its group, so most new descriptions are equal to the last one; these are not logged.
 func (k *keeper) reshape(described kube.Description) {
-	before := k.shapes.now().description.Carrier
+	before := k.shapes.now().description
 	k.shapes.set(k.shapeOf(described))
 	k.tellNoRoom(described.Has)
-	after := k.shapes.now().description.Carrier
-	k.log.Info("the schema of the kind was published anew, and is read", "records", string(after))
-	if before != after {
-		k.log.Info("records go elsewhere from now on, each with the next write of its object", "before", string(before), "now", string(after))
+	after := k.shapes.now().description
+	if sameSchema(before, after) {
+		k.log.Debug("the schema of another kind of this group has changed")
+	} else {
+		k.log.Info("the schema of the kind has changed", "records", string(after.Carrier))
 	}
+	if before.Carrier != after.Carrier {
+		k.log.Info("records go elsewhere from now on, each with the next write of its object", "before", string(before.Carrier), "now", string(after.Carrier))
+	}
+}
+
+// sameSchema reports whether two descriptions of a kind differ at most in the hash of the group's schemas.
+func sameSchema(one, other kube.Description) bool {
+	one.Schema, other.Schema = "", ""
+	one.Has, other.Has = nil, nil
+	return reflect.DeepEqual(one, other)
 }
