@@ -226,11 +226,22 @@ func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedul
 	}
 	for range referenceTries {
 		if reference := play(t, e.scenario, e.setup(later)); sameActs(reference.userActs, found.userActs) {
-			reference.steady = e.clean.steady
+			reference.steady = steadyIn(reference, e.clean.steady)
 			return judgeUsers(reference, found, schedule)
 		}
 	}
 	return nil // How often a handler polls depends on the scheduler of Go, so there is nothing to compare with.
+}
+
+// steadyIn returns what a run left of the values in Secrets that are the same in each run.
+func steadyIn(run result, steady map[string]string) map[string]string {
+	left := map[string]string{}
+	for name := range steady {
+		if value, there := run.secrets[name]; there {
+			left[name] = value
+		}
+	}
+	return left
 }
 
 // How often a run to compare with is played, and how far apart its handler may come to the same point.

@@ -30,12 +30,11 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 	for _, request := range found.forbidden {
 		broken = append(broken, missingRight(request))
 	}
-	replicas := 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas || kind.Replaces() })
+	replicas, wiped := replicasOf(schedule), wipes(schedule)
 	repeats := schedule.Count(func(kind simulation.Kind) bool {
 		// A process that stops while a write hangs cannot save what it has done.
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
-	wiped := schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.CrashThenWiped })
 	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
 		if most := clean.successes[name]*replicas + repeats + wiped; n > most {
@@ -47,16 +46,45 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 			broken = append(broken, fmt.Sprintf("%s: the handler failed %d times, want at most %d: attempts that are recorded count, also after a crash", name, n, most))
 		}
 	}
-	slow := 1
-	if schedule.Has(simulation.SlowCalls) {
-		slow = slowWrites
-	}
 	for name, n := range counted(found.writes) {
-		if most := clean.writes[name]*replicas*replicas*slow + writesOfAFault*faults(schedule) + writesOfAWipe*wiped + writesByChance; n > most {
+		if most := allowedWrites(clean, found, schedule, name); n > most {
 			broken = append(broken, fmt.Sprintf("%s: written %d times, want at most %d", name, n, most))
 		}
 	}
 	return broken
+}
+
+// allowedWrites is how often something may be written in a run with faults.
+func allowedWrites(clean, found result, schedule simulation.Schedule, name string) int {
+	replicas := replicasOf(schedule)
+	most := clean.writes[name]*replicas*replicas + writesByChance
+	if schedule.Has(simulation.SlowCalls) {
+		most += clean.writes[name] * replicas * replicas * (slowWrites - 1)
+	}
+	if schedule.Has(simulation.DeniedByWebhook) {
+		most += more(clean.successes, found.successes) + more(clean.retries, found.retries)
+	}
+	return most + writesOfAFault*faults(schedule) + writesOfAWipe*wipes(schedule)
+}
+
+// replicasOf counts the processes that a schedule has run beside or after one another where a run without faults has one.
+func replicasOf(schedule simulation.Schedule) int {
+	return 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas || kind.Replaces() })
+}
+
+// wipes counts the losses of bookkeeping.
+func wipes(schedule simulation.Schedule) int {
+	return schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.CrashThenWiped })
+}
+
+// more is how much higher some counts are than others, in all. A write that a webhook denies holds the results of several handlers: each of them
+// is tried again at a time of its own, and each new result is a write.
+func more(before, after map[string]int) int {
+	n := 0
+	for name, count := range after {
+		n += max(0, count-before[name])
+	}
+	return n
 }
 
 // faults counts the faults of a schedule; some are several.
