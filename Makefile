@@ -12,11 +12,11 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: help build run test mutate check generate einmal
+.PHONY: help build run test test-all mutate check generate einmal
 
 help: ## say what there is to make
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)]"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and bin/einmal (the command-line tool)
 	@echo "Built bin/devcluster and bin/einmal. Next: make run"
@@ -24,10 +24,13 @@ build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and 
 run: build ## start a control plane and the OPERATOR on it, with the servers that it needs and its samples applied; Ctrl-C stops all
 	@tools/run.sh $(OPERATOR)
 
-test: build ## run every test of every module
+test: build ## run the tests of all modules, except long ones (tools/long-tests.txt)
 	@tools/test.sh
 
-mutate: ## plant every known bug, one at a time, and see a test catch it; "make test" does so for the promises of the README
+test-all: build ## run all tests of all modules, with the race detector where possible
+	@tools/test.sh --all
+
+mutate: ## run all mutation tests: inject each known bug and check that a test catches it
 	go test -timeout 60m -v -run '^TestMutantsAreKilled$$' . -mutate
 
 check: $(GOLANGCI_LINT) ## lint, format, module files, generated files, documentation
