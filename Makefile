@@ -12,7 +12,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: help build run test test-all mutate check generate einmal
+.PHONY: help build run test test-all mutate check lint generate einmal
 
 help: ## say what there is to make
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)]"
@@ -33,8 +33,11 @@ test-all: build ## run all tests of all modules, with the race detector where po
 mutate: ## run all mutation tests: inject each known bug and check that a test catches it
 	go test -timeout 60m -v -run '^TestMutantsAreKilled$$' . -mutate
 
-check: $(GOLANGCI_LINT) ## lint, format, module files, generated files, documentation
-	@tools/check.sh $(GOLANGCI_LINT)
+check: ## check format, module files, generated files and documentation
+	@tools/check.sh
+
+lint: $(GOLANGCI_LINT) ## run the linters on all modules; the first run builds golangci-lint
+	@tools/lint.sh $(GOLANGCI_LINT)
 
 generate: ## write deep copies, CRDs and the quotations in the documentation
 	tools/generate.sh
