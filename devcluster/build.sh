@@ -1,19 +1,19 @@
 #!/bin/sh
 # Builds devcluster: devcluster/build.sh OUTPUT
 #
-# With --compiler-flags instead, it prints the flags that it compiles with: other
-# commands that use the same ones need not compile all of it once more.
+# With --compiler-flags it prints the flags that it passes to the compiler. Other
+# commands that use the same flags reuse its compiled packages.
 #
-# Does nothing when OUTPUT is newer than every source. The first build compiles
-# all of Kubernetes and takes some minutes; it shows how far it is.
+# It does nothing if OUTPUT is newer than every source. The first build compiles
+# all of Kubernetes, which takes minutes, and shows its progress.
 set -eu
 
 if [ $# -ne 1 ]; then
 	echo "usage: $0 OUTPUT | --compiler-flags" >&2
 	exit 2
 fi
-# The binary has no debugging information (-s -w), so the compiler need not write any; that of the standard library stays,
-# since other builds on this machine share it.
+# The binary has no debugging information (-s -w), so the compiler need not generate it. The standard library is compiled
+# with the default flags, because other builds on this machine share it.
 compiler_flags="-gcflags=all=-dwarf=false -gcflags=std="
 case $1 in
 --compiler-flags)
@@ -38,7 +38,7 @@ fi
 mkdir -p "$(dirname "$output")"
 work=$(mktemp -d "${TMPDIR:-/tmp}/devcluster-build.XXXXXX")
 new=$output.new.$$
-# What an interrupted compiler leaves behind is cleaned as well.
+# The temporary files of an interrupted compiler are removed too.
 export GOTMPDIR="$work"
 child=
 finish() {
@@ -65,7 +65,7 @@ if [ -t 2 ]; then
 	interval=1
 fi
 start=$(date +%s)
-told=$start
+reported=$start
 
 elapsed() {
 	seconds=$(($(date +%s) - start))
@@ -76,13 +76,13 @@ elapsed() {
 	fi
 }
 
-# tell TEXT shows progress: in place on a terminal, else a line now and then.
-tell() {
+# report TEXT shows progress: in place on a terminal, else as a line per interval.
+report() {
 	now=$(date +%s)
-	if [ $((now - told)) -lt "$interval" ]; then
+	if [ $((now - reported)) -lt "$interval" ]; then
 		return
 	fi
-	told=$now
+	reported=$now
 	if $terminal; then
 		printf '\r\033[K%s, %s' "$1" "$(elapsed)" >&2
 		shown=true
@@ -91,11 +91,11 @@ tell() {
 	fi
 }
 
-# follow FUNCTION waits for the child and calls the function, which prints the
-# text to show, in the meantime.
+# follow FUNCTION waits for the child process. Meanwhile it shows the text that
+# the function prints.
 follow() {
 	while kill -0 "$child" 2>/dev/null; do
-		tell "$("$1")"
+		report "$("$1")"
 		sleep 0.2 2>/dev/null || sleep 1
 	done
 	status=0
@@ -105,13 +105,13 @@ follow() {
 	return "$status"
 }
 
-# Download what is needed: go list reads the source of every package.
+# Download the modules: go list reads the sources of all packages.
 downloading() { echo "building devcluster: downloading modules"; }
 go list -deps . >"$work/packages" 2>"$work/download" &
 child=$!
 if ! follow downloading; then
 	cat "$work/download" >&2
-	echo "devcluster was not built: its modules could not be downloaded" >&2
+	echo "build devcluster: downloading modules failed; see the output above" >&2
 	exit 1
 fi
 
@@ -122,7 +122,7 @@ numbers=${kubernetes#v}
 major=${numbers%%.*}
 minor=${numbers#*.}
 minor=${minor%%.*}
-# A module has no commit; its checksum names the source as exactly.
+# A module has no commit. Its checksum identifies the source as precisely.
 commit=$(awk -v v="$kubernetes" '$1 == "k8s.io/kubernetes" && $2 == v { print $3 }' go.sum)
 flags="-s -w"
 for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
@@ -131,23 +131,23 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	flags="$flags -X $package.buildDate=${built:-1970-01-01T00:00:00Z}"
 done
 
-# Compilers that collect garbage less often take less CPU and more memory.
+# With less frequent garbage collection, the compiler uses less CPU and more memory.
 export GOGC="${GOGC:-400}"
 
-# Compile and link. go build -v names each package that it compiles.
+# Compile and link. go build -v prints the name of each package that it compiles.
 total=$(wc -l <"$work/packages" | tr -d ' ')
 compiling() {
 	echo "building devcluster: $(wc -l <"$work/build" | tr -d ' ') of at most $total packages"
 }
 : >"$work/build"
-# Next to an up-to-date binary, go build does not link again.
+# If the binary is up to date, go build does not link it again.
 if [ -x "$output" ]; then cp "$output" "$new"; fi
 go build -v -buildvcs=auto $compiler_flags -ldflags "$flags" -o "$new" . >"$work/build" 2>&1 &
 child=$!
 if ! follow compiling; then
-	# Everything but the names of packages.
+	# Print everything except the names of packages.
 	grep -vxF -f "$work/packages" "$work/build" >&2 || cat "$work/build" >&2
-	echo "devcluster was not built" >&2
+	echo "build devcluster: compiling failed; see the output above" >&2
 	exit 1
 fi
 mv "$new" "$output"

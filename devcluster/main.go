@@ -1,10 +1,10 @@
-// Kubernetes would have to be compiled again for the race detector, which takes
-// many minutes and tests nothing of this module: the tests run the built binary.
+// Excluded from builds with the race detector: compiling Kubernetes with it takes
+// many minutes and is not needed, because the tests run the built binary.
 
 //go:build !race
 
-// Command devcluster runs a Kubernetes cluster for development on one machine,
-// without containers and without root.
+// Command devcluster runs a Kubernetes cluster for development on a single
+// machine, without containers or root.
 package main
 
 import (

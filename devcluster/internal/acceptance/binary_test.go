@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// patience bounds every wait; it is far more than any step needs, so that
-	// a busy machine makes no test fail.
-	patience = 60 * time.Second
-	// stopLimit is the promise for a stop.
+	// waitTimeout is the timeout of every wait. It is much longer than any step
+	// takes, so that tests pass on a busy machine.
+	waitTimeout = 60 * time.Second
+	// stopLimit is the documented maximum duration of a stop.
 	stopLimit = 5 * time.Second
 )
 
@@ -42,12 +42,12 @@ func binary(t *testing.T) string {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		t.Fatalf("%v\nThese tests run the built binary. Build it with: devcluster/build.sh bin/devcluster", err)
+		t.Fatalf("find the built binary: %v\nbuild it with: devcluster/build.sh bin/devcluster", err)
 	}
 	return path
 }
 
-// kubernetesVersion returns the version of Kubernetes that go.mod asks for.
+// kubernetesVersion returns the version of Kubernetes that go.mod requires.
 func kubernetesVersion(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
@@ -63,22 +63,22 @@ func kubernetesVersion(t *testing.T) string {
 	return ""
 }
 
-// result is what a finished command said.
+// result is the output and exit code of a command.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// run runs devcluster in dir until it ends.
+// run runs devcluster in dir until it exits.
 func run(t *testing.T, dir string, args ...string) result {
 	t.Helper()
 	return runIn(t, dir, environment(), args...)
 }
 
-// runIn runs devcluster in dir and in an environment until it ends.
+// runIn runs devcluster in dir with an environment until it exits.
 func runIn(t *testing.T, dir string, env []string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t), args...)
 	cmd.Dir = dir
@@ -93,7 +93,7 @@ func runIn(t *testing.T, dir string, env []string, args ...string) result {
 	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// environment is the test's own without a kubeconfig.
+// environment returns the environment of the test without KUBECONFIG.
 func environment() []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -109,7 +109,7 @@ type upProcess struct {
 	t          *testing.T
 	cmd        *exec.Cmd
 	dir        string
-	hold       *os.File // while it is open, --exit-with-fd sees no end
+	hold       *os.File // write end of the pipe of --exit-with-fd; closing it stops the cluster
 	stdout     *bufio.Reader
 	mu         sync.Mutex
 	stderr     bytes.Buffer
@@ -123,15 +123,15 @@ func (u *upProcess) Write(p []byte) (int, error) {
 	return u.stderr.Write(p)
 }
 
-// errors returns what was written to standard error so far.
+// errors returns the standard error so far.
 func (u *upProcess) errors() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stderr.String()
 }
 
-// launch starts "devcluster up" in dir. However the test ends, the cluster ends
-// with it, by the descriptor of --exit-with-fd.
+// launch starts "devcluster up" in dir. --exit-with-fd ensures that the cluster
+// stops with the test, even if the test is killed.
 func launch(t *testing.T, dir string, args ...string) *upProcess {
 	t.Helper()
 	readEnd, writeEnd, err := os.Pipe()
@@ -140,7 +140,7 @@ func launch(t *testing.T, dir string, args ...string) *upProcess {
 	}
 	defer func() { _ = readEnd.Close() }()
 	u := &upProcess{t: t, dir: dir, hold: writeEnd, exited: make(chan struct{})}
-	// The end of the test is no reason to kill it: the cleanup stops it.
+	// The context of the test would kill it before the cleanup stops it.
 	u.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), append([]string{"up", "--exit-with-fd", "3"}, args...)...)
 	u.cmd.Dir, u.cmd.Env = dir, environment()
 	u.cmd.ExtraFiles = []*os.File{readEnd}
@@ -152,7 +152,7 @@ func launch(t *testing.T, dir string, args ...string) *upProcess {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = u.cmd.Wait() // the state tells how it ended
+		_ = u.cmd.Wait() // ProcessState has the exit code
 		_ = in.Close()
 		close(u.exited)
 	}()
@@ -160,7 +160,7 @@ func launch(t *testing.T, dir string, args ...string) *upProcess {
 		_ = writeEnd.Close()
 		<-u.exited
 		if t.Failed() {
-			t.Logf("devcluster up said:\n%s", u.errors())
+			t.Logf("standard error of devcluster up:\n%s", u.errors())
 		}
 	})
 	return u
@@ -173,28 +173,28 @@ func up(t *testing.T, dir string, args ...string) *upProcess {
 	line, err := u.stdout.ReadString('\n')
 	if err != nil {
 		<-u.exited
-		t.Fatalf("up ended before it was ready:\n%s", u.errors())
+		t.Fatalf("up exited before it was ready:\n%s", u.errors())
 	}
 	file, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "export KUBECONFIG=")
 	if !ok {
-		t.Fatalf("the line on standard output is %q", line)
+		t.Fatalf("the line on standard output is %q, want export KUBECONFIG=", line)
 	}
 	u.kubeconfig = file
 	return u
 }
 
-// wait waits for the end and returns the exit code.
+// wait waits until the process exits and returns the exit code.
 func (u *upProcess) wait() int {
 	u.t.Helper()
 	select {
 	case <-u.exited:
-	case <-time.After(patience):
-		u.t.Fatalf("up still runs after %s:\n%s", patience, u.errors())
+	case <-time.After(waitTimeout):
+		u.t.Fatalf("up is still running after %s:\n%s", waitTimeout, u.errors())
 	}
 	return u.cmd.ProcessState.ExitCode()
 }
 
-// status is the part of "devcluster status --output json" that is looked at.
+// status is the part of "devcluster status --output json" that the tests use.
 type status struct {
 	Running    bool   `json:"running"`
 	PID        int    `json:"pid"`
@@ -213,7 +213,7 @@ func readStatus(t *testing.T, dir string) status {
 	var s status
 	r := run(t, dir, "status", "--output", "json")
 	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
-		t.Fatalf("status: %v in %q, %q", err, r.stdout, r.stderr)
+		t.Fatalf("parse status: %v in %q, standard error %q", err, r.stdout, r.stderr)
 	}
 	if want := map[bool]int{true: 0, false: 3}[s.Running]; r.code != want {
 		t.Errorf("status exits with %d when running is %t, want %d", r.code, s.Running, want)
@@ -221,7 +221,7 @@ func readStatus(t *testing.T, dir string) status {
 	return s
 }
 
-// pids returns the processes of the cluster in dir by name, "up" among them.
+// pids returns the process IDs of the cluster in dir by name, including "up".
 func pids(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	s := readStatus(t, dir)
@@ -230,7 +230,7 @@ func pids(t *testing.T, dir string) map[string]int {
 		all[c.Name] = c.PID
 	}
 	if len(all) != 7 {
-		t.Fatalf("there should be up and six components, got %v", all)
+		t.Fatalf("got processes %v, want up and six components", all)
 	}
 	return all
 }
@@ -267,7 +267,7 @@ func clients(t *testing.T, kubeconfig string) (kubernetes.Interface, dynamic.Int
 // eventually waits until check succeeds.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -277,7 +277,7 @@ func eventually(t *testing.T, check func() error) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("after %s: %v", patience, err)
+			t.Fatalf("after %s: %v", waitTimeout, err)
 		case <-ticker.C:
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // updateVariable makes TestCommandLines rewrite its table.
 const updateVariable = "DEVCLUSTER_UPDATE"
 
-// golden is the table of TestCommandLines.
+// golden is the file with the table of TestCommandLines.
 const golden = "testdata/commands.txt"
 
-// TestCommandLines runs wrong and dangerous command lines and compares what they
-// print with a table that a person can read.
+// TestCommandLines runs wrong and dangerous command lines and compares their
+// output with the golden file.
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a folder")
@@ -39,40 +39,9 @@ func TestCommandLines(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("Wrong and dangerous command lines of devcluster, with the lines of standard output (1>) and standard error (2>)\n" +
 		"and the exit code. Written by: " + updateVariable + "=1 go test -run " + t.Name() + " ./internal/acceptance\n")
-	for _, c := range []struct {
-		note string
-		args []string
-	}{
-		{"", nil},
-		{"", []string{"ups"}},
-		{"", []string{"up", "--colour"}},
-		{"", []string{"up", "now"}},
-		{"", []string{"version", "now"}},
-		{"", []string{"status", "--output", "xml"}},
-		{"", []string{"up", "--nodes", "-1"}},
-		{"as with an unset variable", []string{"up", "--fresh", "--data", ""}},
-		{"as with an unset variable", []string{"down", "--data", ""}},
-		{"", []string{"up", "--kubeconfig", "/no/dir/kc"}},
-		{"the directory has files of the user", []string{"up", "--fresh", "--data", "foreign"}},
-		{"the database is damaged", []string{"up", "--data", "damaged"}},
-		{"a certificate is damaged", []string{"up", "--data", "pki"}},
-		{"the data is that of a much older Kubernetes", []string{"up", "--data", "old"}},
-		{"the data is that of a newer Kubernetes", []string{"up", "--data", "new"}},
-		{"no cluster is near, and ~/.kube/config is that of another cluster", []string{"kubectl", "delete", "namespace", "production"}},
-	} {
+	for _, c := range wrongCommandLines() {
 		r := runIn(t, dir, append(environment(), "HOME="+home), c.args...)
-		table.WriteString("\n")
-		if c.note != "" {
-			table.WriteString("# " + c.note + "\n")
-		}
-		line := "devcluster"
-		for _, arg := range c.args {
-			if arg == "" {
-				arg = `""`
-			}
-			line += " " + arg
-		}
-		table.WriteString("$ " + line + "\n")
+		c.writeTo(&table)
 		writeLines(&table, "1> ", r.stdout, dir, kubernetesVersion(t))
 		writeLines(&table, "2> ", r.stderr, dir, kubernetesVersion(t))
 		fmt.Fprintf(&table, "exit code %d\n", r.code)
@@ -83,12 +52,60 @@ func TestCommandLines(t *testing.T) {
 	}
 	for _, made := range []string{"devcluster-data", ".devcluster"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
-			t.Errorf("a wrong command line has made %s in the current directory", made)
+			t.Errorf("a wrong command line created %s in the current directory", made)
 		}
 	}
 }
 
-// ownHome is a home with a kubeconfig of a cluster where nothing listens.
+// commandLine is a command line of devcluster, with a note about what makes it wrong.
+type commandLine struct {
+	note string
+	args []string
+}
+
+func wrongCommandLines() []commandLine {
+	return []commandLine{
+		{"", nil},
+		{"", []string{"ups"}},
+		{"", []string{"help", "nope"}},
+		{"", []string{"help", "up", "nope"}},
+		{"", []string{"up", "--colour"}},
+		{"", []string{"up", "now"}},
+		{"", []string{"version", "now"}},
+		{"", []string{"status", "--output", "xml"}},
+		{"", []string{"up", "--nodes", "-1"}},
+		{"the value comes from an unset variable", []string{"up", "--fresh", "--data", ""}},
+		{"the value comes from an unset variable", []string{"down", "--data", ""}},
+		{"", []string{"up", "--kubeconfig", "/no/dir/kc"}},
+		{"the directory contains files of the user", []string{"up", "--fresh", "--data", "foreign"}},
+		{"the database is damaged", []string{"up", "--data", "damaged"}},
+		{"a certificate is damaged", []string{"up", "--data", "pki"}},
+		{"an older version of Kubernetes wrote the data", []string{"up", "--data", "old"}},
+		{"a newer version of Kubernetes wrote the data", []string{"up", "--data", "new"}},
+		{"the value comes from an unset variable", []string{"kubectl", "--kubeconfig", "", "delete", "namespaces", "--all"}},
+		{"the value comes from an unset variable", []string{"kubectl", "delete", "namespaces", "--all", "--context="}},
+		{"there is no data directory, and ~/.kube/config names another cluster", []string{"kubectl", "delete", "namespace", "production"}},
+	}
+}
+
+// writeTo writes the command line as a user would type it.
+func (c commandLine) writeTo(table *strings.Builder) {
+	table.WriteString("\n")
+	if c.note != "" {
+		table.WriteString("# " + c.note + "\n")
+	}
+	line := "devcluster"
+	for _, arg := range c.args {
+		if arg == "" {
+			arg = `""`
+		}
+		line += " " + arg
+	}
+	table.WriteString("$ " + line + "\n")
+}
+
+// ownHome returns a home directory with a kubeconfig for a server that does not
+// exist.
 func ownHome(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
@@ -108,7 +125,8 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// writeLines adds the lines of an output, without what differs between runs.
+// writeLines adds the lines of an output, with placeholders for the parts that
+// differ between runs.
 func writeLines(table *strings.Builder, mark, text, dir, version string) {
 	text = strings.NewReplacer(dir, "/DIR with space", version, "vTHIS").Replace(text)
 	for line := range strings.Lines(text) {
@@ -127,12 +145,12 @@ func compareTable(t *testing.T, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the command lines answer otherwise than %s says (-want +got):\n%s", golden, diff)
+		t.Errorf("%s differs; run with %s=1 if the change is intended (-want +got):\n%s", golden, updateVariable, diff)
 	}
 }
 
-// kubectlElsewhere runs kubectl where no cluster is near, for a user whose own
-// kubeconfig is that of a real one.
+// kubectlElsewhere runs kubectl in a directory without a cluster, for a user whose
+// ~/.kube/config names one.
 func (c inCluster) kubectlElsewhere(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(c.kubeconfig)
@@ -151,21 +169,42 @@ func (c inCluster) kubectlElsewhere(t *testing.T) {
 	for _, args := range [][]string{
 		{"get", "nodes"},
 		{"create", "namespace", "elsewhere"},
-		{"--kubeconfig=", "get", "nodes"},
 		{"config", "view"},
 		{"exec", "pod", "--", "program", "--help"},
 	} {
 		r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...)
 		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "~/.kube/config is not used") {
-			t.Errorf("kubectl %s where no cluster is near: %+v", strings.Join(args, " "), r)
+			t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
 		}
 	}
 	for _, args := range [][]string{{"get", "--help"}, {"version", "--client"}, {"--kubeconfig", own, "get", "nodes"}} {
 		if r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...); r.code != 0 || r.stdout == "" {
-			t.Errorf("kubectl %s where no cluster is near: %+v", strings.Join(args, " "), r)
+			t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
 		}
 	}
+	c.kubectlByVariable(t, dir, env)
 	if r := runIn(t, dir, append(env, "KUBECONFIG="+own), "kubectl", "get", "namespace", "elsewhere"); !strings.Contains(r.stderr, "NotFound") {
 		t.Errorf("a namespace was created: %+v", r)
+	}
+}
+
+// kubectlByVariable runs kubectl with the variable KUBECONFIG, in a directory without a
+// cluster and in that of the cluster.
+func (c inCluster) kubectlByVariable(t *testing.T, elsewhere string, env []string) {
+	t.Helper()
+	remote := filepath.Join(t.TempDir(), "remote.kubeconfig")
+	writeFile(t, remote, `{apiVersion: v1, kind: Config, current-context: far,
+clusters: [{name: far, cluster: {server: "https://203.0.113.1:6443"}}], contexts: [{name: far, context: {cluster: far}}]}`)
+	r := runIn(t, elsewhere, append(env, "KUBECONFIG="+remote), "kubectl", "create", "namespace", "elsewhere")
+	if r.code != 1 || !strings.Contains(r.stderr, "not on this machine: https://203.0.113.1:6443\nremedy: ") {
+		t.Errorf("KUBECONFIG with a server on another machine: %+v", r)
+	}
+	r = runIn(t, c.dir, append(env, "KUBECONFIG="+remote), "kubectl", "get", "nodes", "-o", "name")
+	if r.stdout != "node/node-0\n" || !strings.Contains(r.stderr, "not $KUBECONFIG; to use $KUBECONFIG: devcluster kubectl --kubeconfig "+remote) {
+		t.Errorf("KUBECONFIG in the directory of a running cluster: %+v", r)
+	}
+	r = runIn(t, c.dir, append(env, "KUBECONFIG="+c.kubeconfig), "kubectl", "get", "nodes", "-o", "name")
+	if r.stdout != "node/node-0\n" || r.stderr != "" {
+		t.Errorf("KUBECONFIG of the same cluster: %+v", r)
 	}
 }

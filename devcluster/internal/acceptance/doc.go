@@ -1,4 +1,4 @@
-// Package acceptance tests the built binary as its users run it. It imports
-// nothing of Kubernetes' servers: they are in the binary, and compiling them
-// again, with the race detector, would take many minutes.
+// Package acceptance tests the built binary as users run it. It does not import
+// the Kubernetes servers, because compiling them again with the race detector
+// would take many minutes.
 package acceptance

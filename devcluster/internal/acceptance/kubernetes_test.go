@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// inCluster is what the parts of TestKubernetes share: one cluster.
+// inCluster is the cluster that the subtests of TestKubernetes share.
 type inCluster struct {
 	dir, kubeconfig string
 	client          kubernetes.Interface
 	dynamic         dynamic.Interface
 }
 
-// TestKubernetes checks that a cluster behaves like one.
+// TestKubernetes checks that the cluster behaves like a real Kubernetes cluster.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,8 +36,8 @@ func TestKubernetes(t *testing.T) {
 	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
 	c.client, c.dynamic = clients(t, u.kubeconfig)
 	checkLoopback(t, readStatus(t, dir).Server)
-	// The group returns when its parallel parts are done, before the cluster
-	// is stopped.
+	// The group returns after all its parallel subtests, before the cleanup stops
+	// the cluster.
 	t.Run("group", func(t *testing.T) {
 		for name, part := range map[string]func(*testing.T){
 			"kubectl":           c.kubectl,
@@ -46,7 +46,7 @@ func TestKubernetes(t *testing.T) {
 			"namespace":         c.namespace,
 			"custom resource":   c.customResource,
 			"volume":            c.volume,
-			"late and kept":     c.lateAndKept,
+			"wait and retain":   c.waitAndRetain,
 			"unsupported claim": c.unsupportedClaim,
 			"permissions":       c.permissions,
 		} {
@@ -74,7 +74,7 @@ func (c inCluster) kubectl(t *testing.T) {
 	r := run(t, c.dir, "kubectl", "version")
 	for _, want := range []string{"Client Version: " + kubernetesVersion(t), "Server Version: " + kubernetesVersion(t)} {
 		if !strings.Contains(r.stdout, want) {
-			t.Errorf("kubectl version should say %q: %+v", want, r)
+			t.Errorf("kubectl version does not print %q: %+v", want, r)
 		}
 	}
 	below := filepath.Join(c.dir, "a", "b")
@@ -82,11 +82,11 @@ func (c inCluster) kubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := run(t, below, "kubectl", "get", "nodes", "-o", "name"); r.stdout != "node/node-0\n" {
-		t.Errorf("kubectl below the directory: %+v", r)
+		t.Errorf("kubectl in a subdirectory: %+v", r)
 	}
 	if r := run(t, c.dir, "kubectl", "get", "configmap", "missing"); r.code != 1 ||
 		!strings.Contains(r.stderr, "NotFound") {
-		t.Errorf("kubectl should fail as the original does: %+v", r)
+		t.Errorf("kubectl get of a missing object, want exit code 1 and NotFound: %+v", r)
 	}
 	if r := run(t, c.dir, "kubectl", "get", "--help"); !strings.Contains(r.stdout, "kubectl get pods") {
 		t.Errorf("kubectl's help is %q", r.stdout)
@@ -98,7 +98,7 @@ func (c inCluster) kubectl(t *testing.T) {
 	}
 }
 
-// deployment checks that Pods run, and go with the Deployment that owns them.
+// deployment checks that the Pods of a Deployment run and are deleted with it.
 func (c inCluster) deployment(t *testing.T) {
 	c.create(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {
   replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
@@ -130,7 +130,7 @@ func (c inCluster) deployment(t *testing.T) {
 	eventually(t, func() error {
 		list, err := pods.List(t.Context(), selector)
 		if err == nil && len(list.Items) > 0 {
-			err = errors.New("Pods without an owner are left")
+			err = errors.New("the Pods of the deleted Deployment still exist")
 		}
 		return err
 	})
@@ -165,7 +165,7 @@ func (c inCluster) namespace(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(errors.New("the namespace is still there"), err)
+		return errors.Join(errors.New("the namespace still exists"), err)
 	})
 }
 
@@ -208,11 +208,11 @@ func (c inCluster) customResource(t *testing.T) {
 	})
 	_, err := widgets.Create(t.Context(), widget("odd", 3), metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the size must be even") {
-		t.Errorf("the rule does not hold: %v", err)
+		t.Errorf("create an object that violates the CEL rule: error %v, want Invalid", err)
 	}
 }
 
-// volume follows a claim through binding, growth and deletion.
+// volume binds, expands and deletes a claim.
 func (c inCluster) volume(t *testing.T) {
 	c.create(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {
   accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`)
@@ -224,7 +224,7 @@ func (c inCluster) volume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := volume.Spec.AccessModes; len(got) != 1 || got[0] != corev1.ReadWriteMany {
-		t.Errorf("the volume has access modes %v", got)
+		t.Errorf("the volume has access modes %v, want ReadWriteMany", got)
 	}
 
 	c.grow(t, claim)
@@ -236,12 +236,12 @@ func (c inCluster) volume(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(errors.New("the volume is still there"), err)
+		return errors.Join(errors.New("the volume still exists"), err)
 	})
 }
 
-// grow watches a claim while it grows: as soon as the claim shows the new size,
-// the volume has it, and no condition is left.
+// grow expands a claim and watches it. As soon as the claim has the new size, the
+// volume must have it too and no condition may be left.
 func (c inCluster) grow(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	claims := c.client.CoreV1().PersistentVolumeClaims("default")
@@ -256,11 +256,11 @@ func (c inCluster) grow(t *testing.T, claim *corev1.PersistentVolumeClaim) {
 	if _, err := claims.Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		select {
 		case <-deadline:
-			t.Fatal("the claim does not grow")
+			t.Fatalf("the claim was not expanded within %s", waitTimeout)
 		case event := <-watch.ResultChan():
 			seen, ok := event.Object.(*corev1.PersistentVolumeClaim)
 			if !ok {
@@ -281,7 +281,7 @@ func (c inCluster) checkGrown(t *testing.T, claim *corev1.PersistentVolumeClaim)
 		t.Fatal(err)
 	}
 	if got := volume.Spec.Capacity.Storage().String(); got != "3Gi" {
-		t.Errorf("the claim has grown before its volume, which has %s", got)
+		t.Errorf("the volume has %s when the claim has 3Gi", got)
 	}
 	if len(claim.Status.Conditions) > 0 {
 		t.Errorf("conditions are left: %v", claim.Status.Conditions)
@@ -301,9 +301,8 @@ func (c inCluster) claimOfSize(t *testing.T, size string) *corev1.PersistentVolu
 	return claim
 }
 
-// lateAndKept uses a storage class of its own, whose volumes are made for the
-// first Pod and stay when their claim goes.
-func (c inCluster) lateAndKept(t *testing.T) {
+// waitAndRetain uses a storage class with WaitForFirstConsumer and Retain.
+func (c inCluster) waitAndRetain(t *testing.T) {
 	c.create(t, `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: late},
   provisioner: devcluster.einmal.dev/volumes, reclaimPolicy: Retain, volumeBindingMode: WaitForFirstConsumer}`,
 		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: late}, spec: {
@@ -314,7 +313,7 @@ func (c inCluster) lateAndKept(t *testing.T) {
 			FieldSelector: "involvedObject.name=late,reason=WaitForFirstConsumer",
 		})
 		if err == nil && len(events.Items) == 0 {
-			err = errors.New("the claim does not wait")
+			err = errors.New("the claim has no event WaitForFirstConsumer")
 		}
 		return err
 	})
@@ -346,7 +345,7 @@ func (c inCluster) lateAndKept(t *testing.T) {
 	})
 }
 
-// unsupportedClaim checks that a claim that cannot be served says why.
+// unsupportedClaim checks the event for a claim that cannot be provisioned.
 func (c inCluster) unsupportedClaim(t *testing.T) {
 	c.create(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: selective}, spec: {
   accessModes: [ReadWriteOnce], selector: {matchLabels: {a: b}}, resources: {requests: {storage: 1Gi}}}}`)
@@ -355,13 +354,13 @@ func (c inCluster) unsupportedClaim(t *testing.T) {
 			FieldSelector: "involvedObject.name=selective,reason=ProvisioningFailed",
 		})
 		if err == nil && len(events.Items) == 0 {
-			err = errors.New("there is no event")
+			err = errors.New("the claim has no event ProvisioningFailed")
 		}
 		return err
 	})
 }
 
-// permissions acts as a ServiceAccount that was granted one thing.
+// permissions checks that a ServiceAccount has exactly the permission granted to it.
 func (c inCluster) permissions(t *testing.T) {
 	c.create(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: reader}}`,
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader},
@@ -385,9 +384,9 @@ func (c inCluster) permissions(t *testing.T) {
 		return err
 	})
 	if _, err := client.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("listing Secrets should be forbidden: %v", err)
+		t.Errorf("list Secrets: error %v, want Forbidden", err)
 	}
 	if _, err := client.CoreV1().ConfigMaps("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("listing in another namespace should be forbidden: %v", err)
+		t.Errorf("list ConfigMaps in another namespace: error %v, want Forbidden", err)
 	}
 }

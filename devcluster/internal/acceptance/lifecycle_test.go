@@ -17,12 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLifecycle goes through the life of one data directory.
+// TestLifecycle runs several clusters on the same data directory, one after the
+// other.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if s := readStatus(t, dir); s.Running {
-		t.Error("a cluster runs before the first start")
+		t.Error("status says running before the first start")
 	}
 	server := firstRun(t, dir)
 	killedRun(t, dir, server)
@@ -31,13 +32,13 @@ func TestLifecycle(t *testing.T) {
 	damagedRun(t, dir)
 }
 
-// firstRun writes something and ends by SIGTERM. It returns the server's URL.
+// firstRun creates an object, stops by SIGTERM and returns the server's URL.
 func firstRun(t *testing.T, dir string) string {
 	t.Helper()
 	u := up(t, dir)
-	eventually(t, func() error { // standard error is read on its own
+	eventually(t, func() error { // standard error is read concurrently
 		if !strings.Contains(u.errors(), "ready after ") {
-			return errors.New("the time until ready is not printed")
+			return errors.New("up does not print the time until it is ready")
 		}
 		return nil
 	})
@@ -61,11 +62,12 @@ func firstRun(t *testing.T, dir string) string {
 	if s.PID != u.cmd.Process.Pid || s.Kubeconfig != want || s.Version != kubernetesVersion(t) {
 		t.Errorf("unexpected status: %+v", s)
 	}
+	statusWithoutKubeconfig(t, dir, want)
 	second := run(t, dir, "up")
 	if second.code != 1 || !strings.Contains(second.stderr, "process "+strconv.Itoa(s.PID)) {
-		t.Errorf("a second up exits with %d and says %q; it should name process %d", second.code, second.stderr, s.PID)
+		t.Errorf("a second up exits with %d and prints %q; want 1 and process %d", second.code, second.stderr, s.PID)
 	}
-	// A client that watches must not hold up the stop.
+	// An open watch must not delay the stop.
 	watch, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +75,38 @@ func firstRun(t *testing.T, dir string) string {
 	defer watch.Stop()
 	terminate(t, u)
 	if strings.Contains(u.errors(), "killed") {
-		t.Error("a component did not stop by itself")
+		t.Error("a component had to be killed")
 	}
 	return s.Server
+}
+
+// statusWithoutKubeconfig checks that a running cluster counts as running, with its
+// health, after its kubeconfig was deleted.
+func statusWithoutKubeconfig(t *testing.T, dir, kubeconfig string) {
+	t.Helper()
+	content, err := os.ReadFile(kubeconfig)
+	if err == nil {
+		err = os.Remove(kubeconfig)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, text, kubectl := readStatus(t, dir), run(t, dir, "status"), run(t, dir, "kubectl", "get", "nodes")
+	if err := os.WriteFile(kubeconfig, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.Components {
+		if !c.Healthy {
+			t.Errorf("without the kubeconfig %s is not healthy", c.Name)
+		}
+	}
+	remedy := "by a restart, which keeps the data: devcluster down --data " + filepath.Dir(kubeconfig) + " && devcluster up --data "
+	if !s.Running || len(s.Components) != 6 || !strings.Contains(text.stderr, kubeconfig) || !strings.Contains(text.stderr, remedy) {
+		t.Errorf("status without the kubeconfig: %+v\n%+v", s, text)
+	}
+	if kubectl.code != 1 || !strings.Contains(kubectl.stderr, remedy) {
+		t.Errorf("kubectl without the kubeconfig: %+v", kubectl)
+	}
 }
 
 func checkMode(t *testing.T, path string, want os.FileMode) {
@@ -89,7 +120,8 @@ func checkMode(t *testing.T, path string, want os.FileMode) {
 	}
 }
 
-// terminate stops a cluster by SIGTERM and checks that everything goes, in time.
+// terminate stops a cluster by SIGTERM and checks that all its processes exit in
+// time.
 func terminate(t *testing.T, u *upProcess) {
 	t.Helper()
 	processes := pids(t, u.dir)
@@ -98,26 +130,26 @@ func terminate(t *testing.T, u *upProcess) {
 		t.Fatal(err)
 	}
 	if code := u.wait(); code != 0 {
-		t.Errorf("up ends with %d after SIGTERM", code)
+		t.Errorf("up exits with %d after SIGTERM, want 0", code)
 	}
 	if took := time.Since(start); took > stopLimit {
-		t.Errorf("stopping took %s", took)
+		t.Errorf("stopping took %s, want at most %s", took, stopLimit)
 	}
 	if err := gone(processes); err != nil {
 		t.Error(err)
 	}
 }
 
-// killedRun finds the data of the first run and is killed.
+// killedRun checks that the data of the first run is there, and is killed.
 func killedRun(t *testing.T, dir, server string) {
 	t.Helper()
 	u := up(t, dir)
 	client, _ := clients(t, u.kubeconfig)
 	if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
-		t.Errorf("the data of the last run is not there: %v", err)
+		t.Errorf("the data of the previous run is missing: %v", err)
 	}
 	if s := readStatus(t, dir); s.Server != server {
-		t.Errorf("the server was %s and is now %s", server, s.Server)
+		t.Errorf("the server is %s, want %s as in the previous run", s.Server, server)
 	}
 	processes := pids(t, dir)
 	if err := u.cmd.Process.Kill(); err != nil {
@@ -127,8 +159,8 @@ func killedRun(t *testing.T, dir, server string) {
 	eventually(t, func() error { return gone(processes) })
 }
 
-// recoveredRun starts after a kill, although another program has taken the
-// port, and ends because a component does.
+// recoveredRun starts after a kill while another program uses the port, and exits
+// because a component is killed.
 func recoveredRun(t *testing.T, dir string) {
 	t.Helper()
 	state, err := os.ReadFile(filepath.Join(dir, ".devcluster", "port"))
@@ -142,9 +174,9 @@ func recoveredRun(t *testing.T, dir string) {
 	}
 	defer func() { _ = listener.Close() }()
 	u := up(t, dir)
-	for _, note := range []string{"ended without cleaning up", "is taken"} {
+	for _, note := range []string{"did not exit cleanly", "is in use"} {
 		if !strings.Contains(u.errors(), note) {
-			t.Errorf("up should say %q:\n%s", note, u.errors())
+			t.Errorf("up does not print %q:\n%s", note, u.errors())
 		}
 	}
 	client, _ := clients(t, u.kubeconfig)
@@ -156,19 +188,19 @@ func recoveredRun(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	if code := u.wait(); code != 1 {
-		t.Errorf("up ends with %d after a component died, want 1", code)
+		t.Errorf("up exits with %d after a component was killed, want 1", code)
 	}
-	if text := u.errors(); !strings.Contains(text, "kube-scheduler ended unexpectedly (signal: killed)") ||
+	if text := u.errors(); !strings.Contains(text, "kube-scheduler exited unexpectedly (signal: killed)") ||
 		!strings.Contains(text, "kube-scheduler.log") {
-		t.Errorf("the message should name the component and its log:\n%s", text)
+		t.Errorf("the message does not name the component and its log:\n%s", text)
 	}
 	if err := gone(processes); err != nil {
 		t.Error(err)
 	}
 }
 
-// freshRun starts without the old data, next to files of the user, and is stopped
-// by "down".
+// freshRun starts with --fresh in a directory that also has files of the user, and
+// is stopped by "down".
 func freshRun(t *testing.T, dir string) {
 	t.Helper()
 	notes := filepath.Join(dir, ".devcluster", "notes.txt")
@@ -178,7 +210,7 @@ func freshRun(t *testing.T, dir string) {
 	u := up(t, dir, "--fresh", "--nodes", "3")
 	client, _ := clients(t, u.kubeconfig)
 	if !strings.Contains(u.errors(), "note: kept logs/mine.txt, notes.txt") {
-		t.Errorf("up should name what it keeps:\n%s", u.errors())
+		t.Errorf("up does not name the files that it keeps:\n%s", u.errors())
 	}
 	checkMode(t, notes, 0o600)
 	checkMode(t, mine, 0o600)
@@ -195,20 +227,20 @@ func freshRun(t *testing.T, dir string) {
 		t.Errorf("down: %+v", r)
 	}
 	if code := u.wait(); code != 0 {
-		t.Errorf("up ends with %d after down", code)
+		t.Errorf("up exits with %d after down, want 0", code)
 	}
 	if err := gone(processes); err != nil {
 		t.Error(err)
 	}
 	if r := run(t, dir, "down"); r.code != 0 || !strings.Contains(r.stdout, "no cluster is running") {
-		t.Errorf("down when none runs: %+v", r)
+		t.Errorf("down when no cluster is running: %+v", r)
 	}
 	if s := readStatus(t, dir); s.Running {
 		t.Error("status says running after down")
 	}
 }
 
-// damagedRun cannot start, because the database is damaged.
+// damagedRun checks the error of a start with a damaged database.
 func damagedRun(t *testing.T, dir string) {
 	t.Helper()
 	database := filepath.Join(dir, ".devcluster", "etcd", "member", "snap", "db")
@@ -216,7 +248,7 @@ func damagedRun(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	r := run(t, dir, "up")
-	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "etcd ended unexpectedly") ||
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "etcd exited unexpectedly") ||
 		!strings.Contains(r.stderr, "up --fresh") || strings.Contains(r.stderr, "goroutine") || strings.Contains(r.stderr, ".go:") {
 		t.Errorf("up with a damaged database: %+v", r)
 	}
@@ -225,7 +257,7 @@ func damagedRun(t *testing.T, dir string) {
 	}
 }
 
-// TestEndOfDescriptor stops a cluster, while it starts, by --exit-with-fd.
+// TestEndOfDescriptor stops a starting cluster by --exit-with-fd.
 func TestEndOfDescriptor(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "with space")
@@ -244,17 +276,17 @@ func TestEndOfDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := u.wait(); code != 0 {
-		t.Errorf("up ends with %d", code)
+		t.Errorf("up exits with %d, want 0", code)
 	}
 	if took := time.Since(start); took > stopLimit {
-		t.Errorf("stopping took %s", took)
+		t.Errorf("stopping took %s, want at most %s", took, stopLimit)
 	}
 	if s := readStatus(t, dir); s.Running {
-		t.Error("status says running")
+		t.Error("status says running after the end of the descriptor")
 	}
 }
 
-// TestRefusals starts clusters where that is not possible.
+// TestRefusals checks starts that devcluster refuses.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -274,8 +306,8 @@ func TestRefusals(t *testing.T) {
 		"foreign directory":  {[]string{"--data", foreign, "--fresh"}, 1, "choose another directory with --data"},
 		"file in the way":    {[]string{"--data", filepath.Join(precious, "data")}, 1, "choose another one with --data"},
 		"foreign kubeconfig": {[]string{"--kubeconfig", precious}, 1, "name another file with --kubeconfig"},
-		"number of nodes":    {[]string{"--nodes", "-1"}, 2, "--nodes must be between"},
-		"closed descriptor":  {[]string{"--exit-with-fd", "77"}, 2, "--exit-with-fd 77"},
+		"number of nodes":    {[]string{"--nodes", "-1"}, 2, "flag --nodes: must be between"},
+		"closed descriptor":  {[]string{"--exit-with-fd", "77"}, 2, "must be an open file descriptor, got 77"},
 	} {
 		r := run(t, dir, append([]string{"up"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
@@ -283,14 +315,14 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if content, err := os.ReadFile(precious); err != nil || string(content) != "apiVersion: v1\n" {
-		t.Errorf("the file of the user is %q, %v", content, err)
+		t.Errorf("the file of the user has changed to %q, %v", content, err)
 	}
 	if r := run(t, dir, "component", "etcd", "etcd"); r.code != 2 {
 		t.Errorf("a component started by hand: %+v", r)
 	}
 }
 
-// checkLoopback checks that the server's address is of this machine alone.
+// checkLoopback checks that the server listens on the loopback interface.
 func checkLoopback(t *testing.T, server string) {
 	t.Helper()
 	u, err := url.Parse(server)

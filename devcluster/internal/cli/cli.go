@@ -1,4 +1,4 @@
-// Package cli is the command line of devcluster.
+// Package cli implements the command line of devcluster.
 package cli
 
 import (
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,46 +17,50 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
 )
 
-// Programs are the parts of the binary that the command line hands over to.
+// Programs are the other programs in the binary.
 type Programs struct {
 	// Component runs the named component and returns the exit code.
 	Component func(name string, args []string) int
-	// Kubectl runs kubectl; when kubectl fails it ends the process.
+	// Kubectl runs kubectl. It exits the process if kubectl fails.
 	Kubectl func(args []string)
 }
 
 // shortCommit is how many characters of a commit are printed.
 const shortCommit = 12
 
-// exitError carries an exit code other than 1. It prints nothing by itself.
+// exitError ends the program with an exit code and without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the command line and returns the exit code. The binary is kubectl
-// when it is called by that name.
+// Main runs the command line and returns the exit code. If the binary is called
+// by the name kubectl, it runs kubectl.
 func Main(args []string, programs Programs) int {
 	if filepath.Base(args[0]) == "kubectl" {
 		return runKubectl(args[1:], programs)
 	}
-	// These two take the rest of the line as it is, with --help and all, so
-	// they do not go through this program's own flags.
+	// These two commands receive the remaining arguments unchanged, including
+	// --help, so cobra must not parse them.
 	if len(args) > 1 && args[1] == "kubectl" {
 		return runKubectl(args[2:], programs)
 	}
 	if len(args) > 2 && args[1] == "component" {
-		if err := supervise.FollowParent(); err != nil {
+		if err := supervise.ExitWithParent(); err != nil {
 			fmt.Fprintln(os.Stderr, "devcluster:", err)
 			return codeUsage
 		}
 		return programs.Component(args[2], args[3:])
 	}
-	// Kubernetes' packages add flags of their own to the global set, and cobra
-	// would show them with every command of this program.
+	// Packages of Kubernetes add flags to the global flag set, and cobra would
+	// show them with every command.
 	pflag.CommandLine = pflag.NewFlagSet(args[0], pflag.ContinueOnError)
 	root := newRoot(programs)
 	root.SetArgs(args[1:])
-	err := root.Execute()
+	return report(root.Execute())
+}
+
+// report prints an error and returns the exit code.
+func report(err error) int {
 	var exit exitError
 	var wrong *usageError
 	switch {
@@ -64,7 +69,7 @@ func Main(args []string, programs Programs) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case errors.As(err, &wrong):
-		fmt.Fprintf(os.Stderr, "%s: %v\nSee '%s --help'.\n", wrong.command, err, wrong.command)
+		fmt.Fprintf(os.Stderr, "%s: %v\nsee '%s --help'\n", wrong.command, err, wrong.command)
 		return codeUsage
 	default:
 		fmt.Fprintln(os.Stderr, "devcluster:", err)
@@ -75,34 +80,48 @@ func Main(args []string, programs Programs) int {
 func newRoot(programs Programs) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "devcluster",
-		Short: "A Kubernetes cluster for development, in one program",
+		Short: "Run a Kubernetes cluster for development",
 		Long: `devcluster runs etcd and the Kubernetes API server, controller manager and
-scheduler on this machine, with simulated nodes and volumes and without
-containers or root. Pods are scheduled and become ready, but nothing runs in
-them.
+scheduler on this machine, without containers or root. Nodes and volumes are
+simulated: Pods are scheduled and become ready, but nothing runs in them.
 
-The exit code is 0 after success, 1 after a failure and 2 for a wrong command
-line; that of "status" is 3 when no cluster runs.`,
+The exit code is 0 after success, 1 after a failure and 2 for an invalid command
+line. "status" exits with 3 if no cluster is running.`,
 		Example: `  devcluster up                     # in one terminal; runs until Ctrl-C
-  devcluster kubectl get nodes      # in another one, same directory`,
+  devcluster kubectl get nodes      # in another terminal, same directory`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		Args:              knownCommand,
-		RunE:              knownCommand, // makes cobra look at the arguments; it never succeeds
+		RunE:              knownCommand, // makes cobra validate the arguments; it never succeeds
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(wrongUsage)
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(programs), newVersion())
 	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), strings.Join(args, " "))
+			}
+			return found.Help()
+		},
+	}
 }
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of this program and of the Kubernetes in it",
+		Short:   "Print the versions of devcluster and Kubernetes",
 		Example: "  devcluster version",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -112,8 +131,8 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// versionText names the program, its version and commit, and the version of
-// Kubernetes in it.
+// versionText returns the version and commit of devcluster and the version of
+// Kubernetes.
 func versionText() string {
 	program, commit := "(devel)", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -134,5 +153,5 @@ func versionText() string {
 }
 
 func addDataFlag(cmd *cobra.Command, data *string) {
-	cmd.Flags().StringVar(data, "data", instance.DefaultName, "data `directory` of the cluster")
+	cmd.Flags().StringVar(data, "data", instance.DefaultName, "data `DIR` of the cluster")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 )
 
-// downTimeout is how long "down" waits for an instance to be gone.
+// downTimeout is how long "down" waits until the instance has stopped.
 const downTimeout = 15 * time.Second
 
 func newDown() *cobra.Command {
@@ -20,8 +20,8 @@ func newDown() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop a running cluster and keep its data",
-		Long: `Down tells the "devcluster up" that runs on the data directory to stop and waits
-until it is gone. It succeeds as well when none is running.`,
+		Long: `Down stops the "devcluster up" that runs on the data directory and waits until it
+has exited. It also succeeds if no cluster is running.`,
 		Example: `  devcluster down
   devcluster down --data /tmp/cluster`,
 		Args: noArguments,
@@ -55,7 +55,7 @@ func down(dir instance.Dir) (string, error) {
 	}
 	state, err := dir.ReadState()
 	if err != nil {
-		return "", fmt.Errorf("a cluster runs on %s, but its process is not known yet: %w; try again", dir.Path, err)
+		return "", fmt.Errorf("find the process of the cluster that is starting on %s: %w; try again", dir.Path, err)
 	}
 	err = syscall.Kill(state.PID, syscall.SIGTERM)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
@@ -66,6 +66,6 @@ func down(dir instance.Dir) (string, error) {
 			return fmt.Sprintf("stopped process %d on %s", state.PID, dir.Path), err
 		}
 	}
-	return "", fmt.Errorf("process %d still runs after %s; \"kill -9 %d\" ends it and all its components",
+	return "", fmt.Errorf("stop process %d: still running after %s; to kill it and its components: kill -9 %d",
 		state.PID, downTimeout, state.PID)
 }

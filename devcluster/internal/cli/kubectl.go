@@ -3,27 +3,32 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/shell"
 )
 
-// newKubectl is there for the help; Main does not come as far as its Run.
+// newKubectl returns the command for the help. Main runs kubectl without it.
 func newKubectl(programs Programs) *cobra.Command {
 	return &cobra.Command{
-		Use:   "kubectl [arguments]",
+		Use:   "kubectl [ARGUMENTS]",
 		Short: "Run kubectl, by default against the nearest cluster",
-		Long: `Kubectl is the original kubectl of the same version as the cluster. Unless
---kubeconfig or the environment variable KUBECONFIG names a kubeconfig, it uses
-the one of the nearest directory ".devcluster", looking in the current
-directory and then upward. It never uses ~/.kube/config by itself: when there is
-no such directory it fails. The binary is also kubectl, in the same way, when it
-is called by that name, for example through a symbolic link.`,
+		Long: `Kubectl runs the original kubectl of the same version as the cluster. It uses the
+cluster of the nearest ".devcluster" directory, searching the current directory
+and then its parents. Use --kubeconfig to name another cluster. The environment
+variable KUBECONFIG is used only if no cluster is running for that directory, and
+only if its server is on this machine; kubectl prints a line if it ignores the
+variable. It never uses ~/.kube/config implicitly. The binary behaves in the same
+way if it is called by the name kubectl, for example through a symbolic link.`,
 		Example: `  devcluster kubectl get pods -A
   devcluster kubectl apply -f config/`,
 		DisableFlagParsing: true,
@@ -32,17 +37,20 @@ is called by that name, for example through a symbolic link.`,
 }
 
 func runKubectl(args []string, programs Programs) int {
-	if os.Getenv("KUBECONFIG") == "" && !namesKubeconfig(args) {
-		file, err := nearestKubeconfig()
+	if flag, ok := emptyClusterFlag(args); ok {
+		return report(&usageError{cause: fmt.Errorf("flag %s: must not be empty; leave the flag out", flag), command: "devcluster kubectl"})
+	}
+	if !hasFlag(args, "--kubeconfig") {
+		file, err := chooseKubeconfig(args)
 		if err != nil && needsCluster(args) {
 			fmt.Fprintln(os.Stderr, "devcluster kubectl:", err)
 			return codeFailure
 		}
 		if err != nil {
-			file = os.DevNull // a kubeconfig without a cluster, and not that of the user
+			file = os.DevNull // an empty kubeconfig instead of the user's own
 		}
-		// The flag --kubeconfig has precedence over the environment, and
-		// kubectl's plugins see the environment as well.
+		// Set the environment variable because --kubeconfig takes precedence
+		// over it and kubectl's plugins inherit it.
 		if err := os.Setenv("KUBECONFIG", file); err != nil {
 			return codeFailure
 		}
@@ -51,25 +59,82 @@ func runKubectl(args []string, programs Programs) int {
 	return codeOK
 }
 
-// namesKubeconfig reports whether the arguments have --kubeconfig with a value.
-// An empty value counts as none, as it does for kubectl.
-func namesKubeconfig(args []string) bool {
-	args = own(args)
-	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--kubeconfig="); ok && value != "" {
-			return true
-		}
-		if arg == "--kubeconfig" && i+1 < len(args) && args[i+1] != "" {
-			return true
-		}
+// chooseKubeconfig returns the kubeconfig to use if the arguments name none: that
+// of the cluster that is running for the nearest data directory, else $KUBECONFIG
+// if its server is on this machine, else that of the nearest data directory.
+func chooseKubeconfig(args []string) (string, error) {
+	given := os.Getenv("KUBECONFIG")
+	file, running, err := nearestKubeconfig()
+	switch {
+	case given == "" || given == file:
+		return file, err
+	case running && err == nil:
+		fmt.Fprintf(os.Stderr, "devcluster kubectl: using the cluster of this directory, not $KUBECONFIG; to use $KUBECONFIG: "+
+			"devcluster kubectl --kubeconfig %s\n", shell.Quote(given))
+		return file, nil
+	case running:
+		return "", err
+	case slices.ContainsFunc(serverFlags(), func(flag string) bool { return hasFlag(args, flag) }):
+		return given, nil
 	}
-	return false
+	server, err := remoteServer(given)
+	if err == nil && server != "" {
+		err = fmt.Errorf("$KUBECONFIG names a cluster that is not on this machine: %s\n"+
+			"remedy: to use that cluster, name it explicitly: devcluster kubectl --kubeconfig %s", server, shell.Quote(given))
+	}
+	return given, err
 }
 
-// needsCluster reports whether kubectl may ask a server, or look into a
-// kubeconfig, with these arguments. In doubt it does.
+// remoteServer returns the server of a kubeconfig, or "" if it is on this machine.
+// paths may list several files, like $KUBECONFIG.
+func remoteServer(paths string) (string, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(paths)}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return "", fmt.Errorf("read kubeconfig %s: %w", paths, err)
+	}
+	parsed, err := url.Parse(config.Host)
+	if err != nil {
+		return "", fmt.Errorf("read the server in kubeconfig %s: %w", paths, err)
+	}
+	ip := net.ParseIP(parsed.Hostname())
+	local := strings.EqualFold(parsed.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
+	if local && config.Proxy == nil {
+		return "", nil
+	}
+	return config.Host, nil
+}
+
+// serverFlags returns kubectl's flags that name a context, cluster or server.
+func serverFlags() []string { return []string{"--context", "--cluster", "--server", "-s"} }
+
+func hasFlag(args []string, flag string) bool {
+	return slices.ContainsFunc(beforeDashes(args), func(arg string) bool {
+		return arg == flag || strings.HasPrefix(arg, flag+"=")
+	})
+}
+
+// emptyClusterFlag returns the first flag that selects the cluster and has an empty
+// value. The value usually comes from an unset shell variable. Kubectl would ignore
+// the flag and use another cluster.
+func emptyClusterFlag(args []string) (flag string, found bool) {
+	args = beforeDashes(args)
+	for i, arg := range args {
+		name, _, joined := strings.Cut(arg, "=")
+		if name != "--kubeconfig" && !slices.Contains(serverFlags(), name) {
+			continue
+		}
+		if arg == name+"=" || !joined && i+1 < len(args) && args[i+1] == "" {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// needsCluster reports whether kubectl may access a server or read a kubeconfig
+// with these arguments. If in doubt, it reports true.
 func needsCluster(args []string) bool {
-	args = own(args)
+	args = beforeDashes(args)
 	if len(args) == 0 || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		return false
 	}
@@ -82,33 +147,48 @@ func needsCluster(args []string) bool {
 	return true
 }
 
-// own returns the arguments that are kubectl's own, and not of a command to run
-// in a container.
-func own(args []string) []string {
+// beforeDashes returns the arguments before "--". The arguments after it belong
+// to a command to run in a container.
+func beforeDashes(args []string) []string {
 	if i := slices.Index(args, "--"); i >= 0 {
 		return args[:i]
 	}
 	return args
 }
 
-// nearestKubeconfig returns the kubeconfig of the nearest data directory.
-func nearestKubeconfig() (string, error) {
+// nearestKubeconfig returns the kubeconfig of the nearest data directory, and
+// reports whether a cluster is running on it.
+func nearestKubeconfig() (file string, running bool, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find the current directory: %w", err)
+		return "", false, fmt.Errorf("find the current directory: %w", err)
 	}
 	data, ok := instance.Nearest(dir)
 	if !ok {
-		return "", errors.New("there is no directory .devcluster here or above, and ~/.kube/config is not used by itself:\n" +
-			"start a cluster here with: devcluster up\nor name a kubeconfig with --kubeconfig or KUBECONFIG")
+		return "", false, errors.New("find a cluster: no directory .devcluster here or in a parent directory, and ~/.kube/config is not used implicitly\n" +
+			"remedy: start a cluster here with: devcluster up\n" +
+			"        or name a kubeconfig with --kubeconfig or KUBECONFIG")
 	}
-	file := data.File("kubeconfig")
+	if running, err = data.Locked(); err != nil {
+		return "", false, fmt.Errorf("find out whether a cluster is running on %s: %w", data.Path, err)
+	}
+	file = data.File("kubeconfig")
 	if state, err := data.ReadState(); err == nil {
 		file = state.Kubeconfig
 	}
 	if _, err := os.Stat(file); err != nil {
-		return "", fmt.Errorf("the cluster in %s has no kubeconfig: %w\nstart it with: devcluster up --data %s",
-			data.Path, err, shell.Quote(data.Path))
+		remedy := "start the cluster with: devcluster up --data " + shell.Quote(data.Path)
+		if running {
+			remedy = rewriteKubeconfig(data.Path)
+		}
+		return "", running, fmt.Errorf("find the kubeconfig of the cluster in %s: %w\nremedy: %s", data.Path, err, remedy)
 	}
-	return file, nil
+	return file, running, nil
+}
+
+// rewriteKubeconfig returns the remedy for a running cluster whose kubeconfig was
+// deleted.
+func rewriteKubeconfig(data string) string {
+	return "write the kubeconfig again by a restart, which keeps the data: devcluster down --data " + shell.Quote(data) +
+		" && devcluster up --data " + shell.Quote(data)
 }

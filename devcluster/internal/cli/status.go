@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// codeNotRunning is the exit code of "status" when no cluster runs.
+	// codeNotRunning is the exit code of "status" if no cluster is running.
 	codeNotRunning = 3
 	healthTimeout  = 2 * time.Second
 )
 
-// status is the answer of "devcluster status --output json".
+// status is the output of "devcluster status --output json".
 type status struct {
 	Running    bool              `json:"running"`
 	Ready      bool              `json:"ready"`
@@ -37,6 +37,9 @@ type status struct {
 	Version    string            `json:"version"`
 	Started    *time.Time        `json:"started,omitempty"`
 	Components []componentStatus `json:"components,omitempty"`
+	// Problem is why the kubeconfig cannot be used although the cluster is running,
+	// with the remedy. Usually it is empty.
+	Problem string `json:"problem,omitempty"`
 }
 
 type componentStatus struct {
@@ -50,16 +53,16 @@ func newStatus() *cobra.Command {
 	var data, output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Print whether a cluster runs, and its health",
-		Long: `Status describes the cluster that runs on the data directory: its process, its
-address, its kubeconfig and the health of its components. The exit code is 0
-when a cluster runs and 3 when none does.`,
+		Short: "Print whether a cluster is running, and its health",
+		Long: `Status prints the process, server address, kubeconfig and component health of the
+cluster that runs on the data directory. The exit code is 0 if a cluster is
+running and 3 if not.`,
 		Example: `  devcluster status
   devcluster status --output json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return wrongUsage(cmd, fmt.Errorf("--output must be text or json, not %q", output))
+				return wrongUsage(cmd, fmt.Errorf("flag --output: must be text or json, got %q", output))
 			}
 			if err := notEmpty(cmd, "data"); err != nil {
 				return err
@@ -72,20 +75,29 @@ when a cluster runs and 3 when none does.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				err = printJSON(cmd.OutOrStdout(), s)
-			} else {
-				err = printText(cmd.OutOrStdout(), s)
-			}
-			if err == nil && !s.Running {
-				err = exitError(codeNotRunning)
-			}
-			return err
+			return s.print(cmd, output)
 		},
 	}
 	addDataFlag(cmd, &data)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the answer: text or json")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "output `FORMAT`: text or json")
 	return cmd
+}
+
+// print prints the status in the format "text" or "json". It returns the exit code of
+// a cluster that is not running as an error.
+func (s status) print(cmd *cobra.Command, output string) error {
+	write := printText
+	if output == "json" {
+		write = printJSON
+	}
+	err := write(cmd.OutOrStdout(), s)
+	if s.Problem != "" {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "devcluster status:", s.Problem)
+	}
+	if err == nil && !s.Running {
+		err = exitError(codeNotRunning)
+	}
+	return err
 }
 
 func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
@@ -97,7 +109,7 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	s.Running = true
 	state, err := dir.ReadState()
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil // it has only just been started
+		return s, nil // it has just been started
 	}
 	if err != nil {
 		return s, err
@@ -105,16 +117,20 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	s.Ready, s.PID = state.Ready, state.PID
 	s.Kubeconfig, s.Server, s.Version = state.Kubeconfig, state.Server, state.Version
 	s.Started = &state.Started
-	client, err := adminClient(state.Kubeconfig)
+	client, err := healthClient(state.Kubeconfig)
 	if err != nil {
-		return s, err
+		// The cluster runs regardless, and its own credentials are good enough for health checks.
+		s.Problem = fmt.Sprintf("%v\nremedy: %s", err, rewriteKubeconfig(dir.Path))
+		if client, err = healthClient(dir.File("pki", "kube-scheduler.kubeconfig")); err != nil {
+			return s, err
+		}
 	}
 	s.Components = make([]componentStatus, len(state.Components))
 	var wg sync.WaitGroup
 	for i, c := range state.Components {
 		wg.Go(func() {
 			s.Components[i] = componentStatus{
-				Name: c.Name, PID: c.PID, Log: c.Log, Healthy: wellAndAlive(ctx, client, c),
+				Name: c.Name, PID: c.PID, Log: c.Log, Healthy: healthy(ctx, client, c),
 			}
 		})
 	}
@@ -122,16 +138,20 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	return s, nil
 }
 
-func adminClient(kubeconfig string) (*http.Client, error) {
+// healthClient returns a client for health checks with the credentials of a
+// kubeconfig.
+func healthClient(kubeconfig string) (*http.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.Timeout = healthTimeout
 	return rest.HTTPClientFor(config)
 }
 
-func wellAndAlive(ctx context.Context, client *http.Client, c instance.Component) bool {
+// healthy reports whether a component answers its health check. A component
+// without one is healthy while its process exists.
+func healthy(ctx context.Context, client *http.Client, c instance.Component) bool {
 	if c.Health == "" {
 		return syscall.Kill(c.PID, 0) == nil
 	}
@@ -143,7 +163,7 @@ func wellAndAlive(ctx context.Context, client *http.Client, c instance.Component
 	if err != nil {
 		return false
 	}
-	_ = response.Body.Close() // only the status counts
+	_ = response.Body.Close() // only the status code matters
 	return response.StatusCode == http.StatusOK
 }
 

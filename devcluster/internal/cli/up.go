@@ -21,20 +21,20 @@ func newUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a cluster until Ctrl-C",
-		Long: `Up runs a cluster in the foreground until it is told to stop by Ctrl-C, by
-SIGTERM or by "devcluster down". When the cluster is ready it prints a line to
-standard output that sets KUBECONFIG; everything else goes to standard error.
-The data is kept for the next start. The logs of the components are files in
-the directory "logs" in the data directory.
+		Long: `Up runs a cluster in the foreground until Ctrl-C, SIGTERM or "devcluster down".
+When the cluster is ready, up prints a line that sets KUBECONFIG to standard
+output. Everything else goes to standard error. The cluster's data is kept for
+the next start. The logs of the components are in the directory "logs" in the
+data directory.
 
-Everything listens on the loopback interface only, on free ports.`,
+All servers listen only on the loopback interface, on free ports.`,
 		Example: `  devcluster up
   devcluster up --fresh --nodes 3
   devcluster up --data /tmp/cluster --kubeconfig /tmp/cluster.kubeconfig`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Nodes < 0 || o.Nodes > maxNodes {
-				return wrongUsage(cmd, fmt.Errorf("--nodes must be between 0 and %d, not %d", maxNodes, o.Nodes))
+				return wrongUsage(cmd, fmt.Errorf("flag --nodes: must be between 0 and %d, got %d", maxNodes, o.Nodes))
 			}
 			err := notEmpty(cmd, "data", "kubeconfig")
 			if err != nil {
@@ -55,37 +55,39 @@ Everything listens on the loopback interface only, on free ports.`,
 		},
 	}
 	addDataFlag(cmd, &o.Data)
-	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "delete the data of earlier runs first, and nothing that devcluster has not made")
+	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "start with an empty cluster: delete its data, but no files that devcluster did not create")
 	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"`file` to write the kubeconfig to (default \"kubeconfig\" in the data directory)")
+		"`FILE` to write the kubeconfig to (default \"kubeconfig\" in the data directory)")
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 1, "number of simulated nodes")
 	cmd.Flags().IntVar(&exitFD, "exit-with-fd", -1,
-		"stop when this inherited file descriptor `number` reaches its end, "+
-			"for a program that must not leave a cluster behind")
+		"stop when the inherited file descriptor `N` reaches its end, "+
+			"so that the cluster does not outlive the program that started it")
 	return cmd
 }
 
-// untilStopped returns a context that ends with a signal to stop. A second
-// signal has its usual effect: it ends the process, and with it the components.
+// untilStopped returns a context that is canceled by SIGINT, SIGTERM or SIGHUP.
+// A second signal has its default effect: it kills the process, and with it the
+// components.
 func untilStopped(parent context.Context) (context.Context, context.CancelFunc) {
 	if parent == nil {
 		parent = context.Background()
 	}
-	// Whoever reads the output may leave earlier; that is no reason to die.
+	// The cluster must keep running if the reader of its output exits.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// untilEOF returns a context that also ends when the descriptor does.
+// untilEOF returns a context that is also canceled when the file descriptor
+// reaches its end.
 func untilEOF(parent context.Context, fd int) (context.Context, error) {
 	file := os.NewFile(uintptr(fd), "exit-with-fd")
 	if file == nil {
-		return nil, fmt.Errorf("--exit-with-fd %d is not a file descriptor", fd)
+		return nil, fmt.Errorf("flag --exit-with-fd: must be a file descriptor, got %d", fd)
 	}
 	if _, err := file.Stat(); err != nil {
-		return nil, fmt.Errorf("--exit-with-fd %d: the descriptor is not open: %w", fd, err)
+		return nil, fmt.Errorf("flag --exit-with-fd: must be an open file descriptor, got %d: %w", fd, err)
 	}
 	syscall.CloseOnExec(fd)
 	ctx, cancel := context.WithCancel(parent)

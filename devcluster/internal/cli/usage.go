@@ -8,17 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes, besides that of "status" when no cluster runs.
+// The exit codes, besides codeNotRunning.
 const (
 	codeOK      = 0
 	codeFailure = 1
 	codeUsage   = 2
 )
 
-// usageError is a wrong command line.
+// usageError reports an invalid command line.
 type usageError struct {
 	cause error
-	// command is the command whose help says what is right.
+	// command is the command whose help explains the correct usage.
 	command string
 }
 
@@ -30,7 +30,7 @@ func wrongUsage(cmd *cobra.Command, cause error) error {
 	return &usageError{cause: cause, command: cmd.CommandPath()}
 }
 
-// noArguments refuses arguments.
+// noArguments rejects all arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -38,24 +38,29 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return wrongUsage(cmd, fmt.Errorf("unexpected argument %q", args[0]))
 }
 
-// knownCommand refuses arguments of the program itself: they name no command.
+// knownCommand returns the usage error of a command line without a known command.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return wrongUsage(cmd, errors.New("a command is missing"))
+		return wrongUsage(cmd, errors.New("missing command"))
 	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		text += fmt.Sprintf("; did you mean %s?", strings.Join(similar, " or "))
-	}
-	return wrongUsage(cmd, errors.New(text))
+	return unknownCommand(cmd, args[0])
 }
 
-// notEmpty refuses an empty value of a flag that names a path: it is more likely
-// an unset variable than a wish.
+// unknownCommand returns the usage error for a command that does not exist.
+func unknownCommand(root *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q", name)
+	if similar := root.SuggestionsFor(name); len(similar) > 0 {
+		text += fmt.Sprintf("; did you mean %s?", strings.Join(similar, " or "))
+	}
+	return wrongUsage(root, errors.New(text))
+}
+
+// notEmpty rejects an empty value of flags that name a path. Usually it comes
+// from an unset shell variable.
 func notEmpty(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return wrongUsage(cmd, fmt.Errorf("--%s is empty: name a path or leave the flag out", name))
+			return wrongUsage(cmd, fmt.Errorf("flag --%s: must not be empty; name a path or omit the flag", name))
 		}
 	}
 	return nil

@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/einmal-operators/einmal/devcluster/internal/instance"
 
-// The names of the components; the child process is started with them.
+// The names of the components, which are arguments of the child processes.
 const (
 	etcd              = "etcd"
 	apiServer         = "kube-apiserver"
@@ -16,7 +16,7 @@ const (
 // directory, which is the working directory of both.
 const etcdSocket = "etcd.sock"
 
-// etcdReady is the file that etcd creates when it serves.
+// etcdReady is the file that the etcd component creates when it is ready.
 const etcdReady = "etcd.ready"
 
 func apiServerArgs(d instance.Dir, p port) []string {
@@ -26,8 +26,8 @@ func apiServerArgs(d instance.Dir, p port) []string {
 		"--advertise-address=" + loopback,
 		"--secure-port=" + p.String(),
 		"--permit-port-sharing=true",
-		// Endpoints must not be loopback addresses, so the Service
-		// "kubernetes" has none. No Pod of a simulated node would use it.
+		// Endpoints must not be loopback addresses, so the Service "kubernetes"
+		// has none. Simulated Pods do not use it.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--tls-cert-file=" + d.File(pkiDir, "apiserver.crt"),
@@ -46,12 +46,13 @@ func apiServerArgs(d instance.Dir, p port) []string {
 		"--proxy-client-cert-file=" + d.File(pkiDir, "front-proxy-client.crt"),
 		"--proxy-client-key-file=" + d.File(pkiDir, "front-proxy-client.key"),
 		"--profiling=false",
-		// At the end, watches are told so rather than waited for.
+		// Close open watches at shutdown instead of waiting for them.
 		"--shutdown-watch-termination-grace-period=500ms",
 	}
 }
 
-// servingArgs are what the two other Kubernetes servers have in common.
+// servingArgs returns the common arguments of the controller manager and the
+// scheduler.
 func servingArgs(d instance.Dir, p port, name string) []string {
 	config := d.File(pkiDir, name+".kubeconfig")
 	return []string{

@@ -14,27 +14,28 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
 )
 
-// bootstrap creates what a cluster has from the start: the permissions of the
-// components that are not Kubernetes' own, the default storage class, the nodes.
+// bootstrap creates the initial objects of a cluster: the permissions of the
+// components that are not part of Kubernetes, the default storage class and the
+// nodes.
 func bootstrap(ctx context.Context, client kubernetes.Interface, count int) error {
 	for user, rules := range map[string][]rbacv1.PolicyRule{
 		node.User:   node.Rules(),
 		volume.User: volume.Rules(),
 	} {
 		if err := grant(ctx, client, user, rules); err != nil {
-			return fmt.Errorf("permissions of %s: %w", user, err)
+			return fmt.Errorf("grant permissions to %s: %w", user, err)
 		}
 	}
 	_, err := client.StorageV1().StorageClasses().Create(ctx, volume.Class(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("storage class: %w", err)
+		return fmt.Errorf("create storage class: %w", err)
 	}
 	return node.Ensure(ctx, client, count)
 }
 
-// grant gives a user exactly these permissions in the whole cluster.
+// grant grants a user the permissions in the whole cluster.
 func grant(ctx context.Context, client kubernetes.Interface, user string, rules []rbacv1.PolicyRule) error {
-	// The colon of a name such as system:node is kept for Kubernetes' own.
+	// Names with a colon, such as system:node, are reserved for Kubernetes.
 	meta := metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
 	_, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})

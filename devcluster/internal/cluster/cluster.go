@@ -1,6 +1,6 @@
 // Package cluster runs a development cluster: it prepares the data directory,
-// starts the components in order, waits until the cluster is ready, and stops
-// everything in reverse order.
+// starts the components in order, waits until the cluster is ready, and stops the
+// components in reverse order.
 package cluster
 
 import (
@@ -31,40 +31,40 @@ const (
 	kubeconfigName = "kubeconfig"
 	logDir         = "logs"
 
-	// The components are stopped in three steps; together with the kill that
-	// follows a step that takes too long they stay below five seconds.
+	// The components are stopped in three steps. Together with the kill after a
+	// step that takes too long, they take less than five seconds.
 	controllersGrace = 1200 * time.Millisecond
 	apiServerGrace   = 2000 * time.Millisecond
 	etcdGrace        = 1300 * time.Millisecond
 
-	// noticeTime is how long the end of a component may take to be noticed
-	// after the first sign of it.
+	// noticeTime is how long after another error the exit of a component may be
+	// reported as its cause.
 	noticeTime = 300 * time.Millisecond
 )
 
-// componentError says that a component ended by itself.
+// componentError reports that a component exited unexpectedly.
 type componentError string
 
 func (e componentError) Error() string { return string(e) }
 
-// Options say what cluster to run.
+// Options configure a cluster.
 type Options struct {
-	// Program is the path of the binary that the components are part of.
+	// Program is the path of the devcluster binary, which contains the components.
 	Program string
 	// Data is the data directory.
 	Data string
 	// Fresh deletes the data of earlier runs first.
 	Fresh bool
-	// Kubeconfig is the file to write for the user; empty means the file
+	// Kubeconfig is the file to write the user's kubeconfig to. The default is
 	// "kubeconfig" in the data directory.
 	Kubeconfig string
 	// Nodes is the number of simulated nodes.
 	Nodes int
-	// Out gets the line to copy into a shell, Progress everything else.
+	// Out receives the line to copy into a shell, Progress everything else.
 	Out, Progress io.Writer
 }
 
-// running is a cluster being started, up, or being stopped.
+// running is a cluster that is starting, running or stopping.
 type running struct {
 	Options
 	dir   instance.Dir
@@ -82,15 +82,15 @@ type running struct {
 	http   *http.Client
 }
 
-// Up runs a cluster until ctx ends. It returns nil when the cluster was stopped
-// that way, and an error when it could not start or a component failed.
+// Up runs a cluster until ctx is done, then stops it and returns nil. It returns an
+// error if the cluster cannot start or a component fails.
 func Up(ctx context.Context, o Options) error {
 	r := &running{Options: o, start: time.Now()}
 	var err error
 	if r.dir, err = instance.At(o.Data); err != nil {
 		return err
 	}
-	file, err := r.kubeconfigFile() // Before anything is made or deleted.
+	file, err := r.kubeconfigFile() // Check it before creating or deleting files.
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func Up(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // the lock is let go of in any case
+	defer func() { _ = lock.Close() }() // closing also releases the lock
 	if stale != nil {
-		r.say("note: the last instance, process %d, ended without cleaning up; taking over", stale.PID)
+		r.say("note: the previous instance (process %d) did not exit cleanly; taking over its data", stale.PID)
 	}
 	if r.group, err = supervise.NewGroup(lock); err != nil {
 		return err
@@ -111,15 +111,15 @@ func Up(ctx context.Context, o Options) error {
 	err = r.run(ctx, file)
 	switch {
 	case ctx.Err() != nil:
-		err = nil // told to stop: whatever was interrupted by that is no error
+		err = nil // stopped on request; errors of interrupted steps do not matter
 	case err != nil:
 		err = r.rootCause(err)
 	}
 	return errors.Join(err, r.stop())
 }
 
-// rootCause returns the failure of a component when there is one: then err, say
-// of a refused connection, is only what was noticed first.
+// rootCause returns the failure of a component if there is one. In that case err,
+// for example a refused connection, is only a consequence.
 func (r *running) rootCause(err error) error {
 	if _, ok := errors.AsType[componentError](err); ok {
 		return err
@@ -147,7 +147,7 @@ func (r *running) run(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	r.say("ready after %.1f s; Ctrl-C stops the cluster and keeps its data", time.Since(r.start).Seconds())
-	// A reader that has gone away is no reason to end.
+	// Ignore the error: the cluster keeps running if the reader exits.
 	_, _ = fmt.Fprintf(r.Out, "export KUBECONFIG=%s\n", shell.Quote(r.state.Kubeconfig))
 	select {
 	case <-ctx.Done():
@@ -157,10 +157,10 @@ func (r *running) run(ctx context.Context, kubeconfig string) error {
 	}
 }
 
-// prepare does everything that comes before the first process. The kubeconfig is
-// the file to write for the user.
+// prepare performs all steps before the first component starts. kubeconfig is the
+// file to write the user's kubeconfig to.
 func (r *running) prepare(kubeconfig string) error {
-	if err := r.takeData(); err != nil {
+	if err := r.prepareData(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.dir.File(logDir), 0o700); err != nil {
@@ -174,7 +174,7 @@ func (r *running) prepare(kubeconfig string) error {
 	}
 	admin, err := identities(r.dir, r.server.url(""))
 	if err != nil {
-		return fmt.Errorf("%w\nIf the file is damaged, start without the old data: %s", err, r.freshCommand())
+		return fmt.Errorf("%w\nremedy: if the file is damaged, start without the old data: %s", err, r.freshCommand())
 	}
 	if err := pki.WriteKubeconfig(kubeconfig, admin); err != nil {
 		return err
@@ -189,8 +189,8 @@ func (r *running) prepare(kubeconfig string) error {
 	return r.dir.WriteState(r.state)
 }
 
-// takeData deletes old data, or checks that this version can use it.
-func (r *running) takeData() error {
+// prepareData deletes the old data, or checks that this version can read it.
+func (r *running) prepareData() error {
 	if !r.Fresh {
 		r.say("data     %s", r.dir.Path)
 		return r.checkVersion()
@@ -201,13 +201,13 @@ func (r *running) takeData() error {
 	}
 	r.say("data     %s, old data deleted", r.dir.Path)
 	if len(kept) > 0 {
-		r.say("note: kept %s, which devcluster has not made", strings.Join(kept, ", "))
+		r.say("note: kept %s, not created by devcluster", strings.Join(kept, ", "))
 	}
 	return r.checkVersion()
 }
 
-// checkVersion checks that the data was not written by a version of Kubernetes
-// whose data this one may not read, and notes that this one writes it from now on.
+// checkVersion returns an error if this version of Kubernetes cannot read the data.
+// Otherwise it records this version as the one that wrote the data.
 func (r *running) checkVersion() error {
 	content, err := os.ReadFile(r.dir.File(instance.VersionName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -215,20 +215,21 @@ func (r *running) checkVersion() error {
 	}
 	this, before := version.Get().GitVersion, strings.TrimSpace(string(content))
 	if before != "" && !canRead(this, before) {
-		return fmt.Errorf("the data in %s was written by Kubernetes %s, and this is %s: "+
-			"Kubernetes reads data of the same minor version and of the one before; "+
-			"use the devcluster of that version, choose another directory with --data, or start without the old data: %s",
+		return fmt.Errorf("read the data in %s: it was written by Kubernetes %s, but Kubernetes %s reads "+
+			"only data of the same and of the previous minor version\n"+
+			"remedy: use the devcluster of that version, choose another directory with --data,\n"+
+			"        or start without the old data: %s",
 			r.dir.Path, before, this, r.freshCommand())
 	}
 	if before != "" && before != this {
-		r.say("note: the data was written by Kubernetes %s; this is %s", before, this)
+		r.say("note: the data was written by Kubernetes %s; this is Kubernetes %s", before, this)
 	}
 	return os.WriteFile(r.dir.File(instance.VersionName), []byte(this+"\n"), 0o600)
 }
 
-// canRead reports whether a version of Kubernetes supports data of another one:
-// that of the same minor version, and of the one before. A version that cannot be
-// parsed is none that devcluster wrote, so the data is not trusted.
+// canRead reports whether a version of Kubernetes can read the data of another one:
+// it must have the same or the previous minor version. Versions that cannot be
+// parsed were not written by devcluster and are rejected.
 func canRead(this, data string) bool {
 	if this == data {
 		return true
@@ -244,7 +245,7 @@ func canRead(this, data string) bool {
 	return ours.Minor() == theirs.Minor() || ours.Minor() == theirs.Minor()+1
 }
 
-// freshCommand is a command line to paste that starts without the old data.
+// freshCommand returns a command line that starts without the old data.
 func (r *running) freshCommand() string {
 	return "devcluster up --fresh --data " + shell.Quote(r.dir.Path)
 }
@@ -266,7 +267,7 @@ func (r *running) kubeconfigFile() (string, error) {
 	if r.Kubeconfig == "" {
 		return r.dir.File(kubeconfigName), nil
 	}
-	file, err := instance.At(r.Kubeconfig) // made absolute by the same rule
+	file, err := instance.At(r.Kubeconfig) // makes the path absolute
 	if err != nil {
 		return "", err
 	}
@@ -289,13 +290,13 @@ func (r *running) reservePorts() error {
 	return err
 }
 
-// stop ends the components in reverse order, etcd last.
+// stop stops the components in reverse order, etcd last.
 func (r *running) stop() error {
 	if r.etcd != nil {
 		r.say("stopping")
 	}
 	if r.http != nil {
-		// A server takes a second to part from an open connection.
+		// An open connection would delay the shutdown of a server by a second.
 		utilnet.CloseIdleConnectionsFor(r.http.Transport)
 	}
 	var problems []error
@@ -309,16 +310,16 @@ func (r *running) stop() error {
 		problems = append(problems, r.group.Stop(etcdGrace, r.etcd))
 		r.say("stopped; the data stays in %s", r.dir.Path)
 	}
-	// A component that had to be killed is worth a line, but no failure: the
-	// cluster is down, which is what was asked for.
+	// A killed component is reported, but it is not an error: the cluster has
+	// stopped as requested.
 	if err := errors.Join(problems...); err != nil {
 		r.say("note: %v", err)
 	}
 	return errors.Join(r.group.Close(), r.dir.RemoveState())
 }
 
-// say writes a line for the user. That nobody reads it any more is no reason to
-// end.
+// say writes a line for the user. It ignores errors, so that the cluster keeps
+// running if the reader exits.
 func (r *running) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Progress, format+"\n", args...)
 }

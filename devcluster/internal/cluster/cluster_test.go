@@ -13,8 +13,8 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 )
 
-// TestReservedPort checks that a component can listen on a reserved port and
-// that nobody else can take it.
+// TestReservedPort checks that a component can listen on a reserved port and that
+// other programs cannot.
 func TestReservedPort(t *testing.T) {
 	p, err := reservePort(0)
 	if err != nil {
@@ -22,7 +22,7 @@ func TestReservedPort(t *testing.T) {
 	}
 	address := net.JoinHostPort(loopback, p.String())
 	if err := take(t, address); err == nil {
-		t.Error("the reserved port could be taken")
+		t.Error("another program can listen on the reserved port")
 	}
 	sharing := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
@@ -32,10 +32,10 @@ func TestReservedPort(t *testing.T) {
 	}}
 	listener, err := sharing.Listen(t.Context(), "tcp", address)
 	if err != nil {
-		t.Fatalf("the component cannot listen: %v", err)
+		t.Fatalf("the component cannot listen on the reserved port: %v", err)
 	}
 	defer func() { _ = listener.Close() }()
-	for range 20 { // each connection arrives at the one that listens
+	for range 20 { // all connections must reach the component
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestServerPortIsKeptWhenFree(t *testing.T) {
 	}
 	second, note, err := reserveServerPort(dir)
 	if err != nil || note != "" || second.number != first.number {
-		t.Errorf("port %d, then %d, note %q, error %v", first.number, second.number, note, err)
+		t.Errorf("second port %d, note %q, error %v, want port %d again", second.number, note, err, first.number)
 	}
 	if err := second.release(); err != nil {
 		t.Fatal(err)
@@ -89,6 +89,6 @@ func TestServerPortIsKeptWhenFree(t *testing.T) {
 	}
 	content, err := os.ReadFile(dir.File(portName))
 	if err != nil || strings.TrimSpace(string(content)) != strconv.Itoa(third.number) {
-		t.Errorf("recorded %q, %v", content, err)
+		t.Errorf("recorded port %q, error %v, want %d", content, err, third.number)
 	}
 }

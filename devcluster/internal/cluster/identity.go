@@ -15,13 +15,12 @@ import (
 const (
 	pkiDir     = "pki"
 	signingKey = "service-account.key"
-	// mastersGroup may do everything; its membership cannot be taken away by
-	// RBAC objects.
+	// mastersGroup has all permissions, independently of RBAC objects.
 	mastersGroup = "system:masters"
 	adminUser    = "devcluster-admin"
 )
 
-// identities writes certificates, keys and kubeconfigs for every component, and
+// identities writes the certificates, keys and kubeconfigs of all components and
 // returns the kubeconfig of the administrator.
 func identities(d instance.Dir, server string) (admin []byte, err error) {
 	if err := os.MkdirAll(d.File(pkiDir), 0o700); err != nil {
@@ -46,7 +45,7 @@ func identities(d instance.Dir, server string) (admin []byte, err error) {
 		clients(d, ca, server),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("certificates: %w", err)
+		return nil, fmt.Errorf("create credentials: %w", err)
 	}
 	pair, err := ca.Issue(pki.Request{CommonName: adminUser, Organizations: []string{mastersGroup}})
 	if err != nil {

@@ -18,16 +18,16 @@ const (
 	portName = "port"
 )
 
-// port is a reserved TCP port of the loopback interface. The socket behind it is
-// bound but does not listen, and shares the port with a component started with
-// --permit-port-sharing. So nobody else takes the port between the moment it is
-// chosen and the moment the component listens.
+// port is a reserved TCP port of the loopback interface. Its socket is bound but
+// does not listen, and shares the port with a component that is started with
+// --permit-port-sharing. No other program can take the port between the reservation
+// and the start of the component.
 type port struct {
 	fd     int
 	number int
 }
 
-// reservePort reserves the wanted port, or any free one when wanted is 0.
+// reservePort reserves the wanted port, or any free port if wanted is 0.
 func reservePort(wanted int) (port, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func reservePort(wanted int) (port, error) {
 	}
 	unix.CloseOnExec(fd)
 	p := port{fd: fd}
-	// Without SO_REUSEADDR: with it, anyone who sets it as well could listen.
+	// SO_REUSEADDR is not set: it would let other programs that set it listen.
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}})
@@ -65,13 +65,14 @@ func (p port) release() error { return unix.Close(p.fd) }
 
 func (p port) String() string { return strconv.Itoa(p.number) }
 
-// url returns the https URL of a path behind the port.
+// url returns the HTTPS URL of a path on the port.
 func (p port) url(path string) string {
 	return "https://" + net.JoinHostPort(loopback, p.String()) + path
 }
 
-// reserveServerPort reserves the port of the last run, so that a kubeconfig from
-// then stays valid, or another one, with a note that says so.
+// reserveServerPort reserves the port of the previous run, so that its kubeconfig
+// stays valid. If that port is in use, it reserves another one and returns a note
+// for the user.
 func reserveServerPort(dir instance.Dir) (p port, note string, err error) {
 	content, err := os.ReadFile(dir.File(portName))
 	if err == nil {
@@ -80,7 +81,7 @@ func reserveServerPort(dir instance.Dir) (p port, note string, err error) {
 			if p, err = reservePort(last); err == nil {
 				return p, "", nil
 			}
-			note = fmt.Sprintf("port %d of the last run is taken; using another one", last)
+			note = fmt.Sprintf("port %d of the previous run is in use; using another port", last)
 		}
 	}
 	p, err = reservePort(0)

@@ -18,15 +18,16 @@ import (
 
 const (
 	pollInterval = 25 * time.Millisecond
-	// startTimeout bounds the wait for one component on a very slow machine.
+	// startTimeout is the timeout for the start of a component. It allows for
+	// very slow machines.
 	startTimeout = 2 * time.Minute
 	logTailLines = 8
 	logLineLimit = 240
 )
 
-// startControlPlane starts etcd and the API server and waits until the latter
-// is ready. The API server does not start earlier: an attempt to reach etcd too
-// early makes it pause for longer than etcd needs.
+// startControlPlane starts etcd and then the API server and waits until both are
+// ready. If the API server started before etcd is ready, its backoff would take
+// longer than the start of etcd.
 func (r *running) startControlPlane(ctx context.Context) error {
 	var err error
 	if r.etcd, err = r.launch(etcd, "", r.dir.File("etcd")); err != nil {
@@ -44,8 +45,8 @@ func (r *running) startControlPlane(ctx context.Context) error {
 	})
 }
 
-// startControllers starts everything that works through the API server, and
-// waits until each has shown that it does.
+// startControllers starts the components that use the API server and waits until
+// they work.
 func (r *running) startControllers(ctx context.Context) error {
 	for _, c := range []struct {
 		name, health string
@@ -84,8 +85,8 @@ func (r *running) awaitControllers(ctx context.Context) error {
 	return nil
 }
 
-// managerWorks looks at what the controllers do, not only at their health: the
-// default ServiceAccount is there, which Pods need.
+// managerWorks checks the health of the controller manager and that it has created
+// the default ServiceAccount, which Pods need.
 func (r *running) managerWorks(ctx context.Context) error {
 	_, err := r.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return errors.Join(err, r.healthy(ctx, r.managerPort.url("/healthz")))
@@ -109,8 +110,8 @@ func (r *running) launch(name, health string, args ...string) (*supervise.Proces
 	return p, r.dir.WriteState(r.state)
 }
 
-// await repeats check until it succeeds, and gives up when ctx ends, when a
-// component fails, or when the component called name has had time enough.
+// await repeats check until it succeeds. It returns an error if ctx is done, a
+// component fails, or startTimeout has passed.
 func (r *running) await(ctx context.Context, name string, check func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -128,17 +129,17 @@ func (r *running) await(ctx context.Context, name string, check func(context.Con
 		case p := <-r.group.Failed():
 			return r.failure(p)
 		case <-limited.Done():
-			return fmt.Errorf("%s is not ready after %s: %w; its log is %s",
+			return fmt.Errorf("start %s: not ready after %s: %w; see its log %s",
 				name, startTimeout, err, r.dir.File(logDir, name+".log"))
 		case <-ticker.C:
 		}
 	}
 }
 
-// failure describes a component that ended by itself: why it panicked, or the end
-// of its log.
+// failure returns an error for a component that exited unexpectedly, with its panic
+// message or the end of its log.
 func (r *running) failure(p *supervise.Process) error {
-	text := fmt.Sprintf("%s ended unexpectedly (%s)", p.Name, p.Reason())
+	text := fmt.Sprintf("%s exited unexpectedly (%s)", p.Name, p.Reason())
 	r.say("%s", text)
 	log, err := supervise.ReadLog(p.LogFile, logTailLines)
 	full := r.dir.CheckSpace()
@@ -146,7 +147,7 @@ func (r *running) failure(p *supervise.Process) error {
 	case err != nil:
 		return errors.Join(componentError(text), err, full)
 	case log.Panic != "":
-		text = fmt.Sprintf("%s: panic: %s; its log is %s", text, shorten(log.Panic), p.LogFile)
+		text = fmt.Sprintf("%s: panic: %s; see its log %s", text, shorten(log.Panic), p.LogFile)
 	default:
 		text = fmt.Sprintf("%s; the end of %s:", text, p.LogFile)
 		for line := range strings.Lines(string(log.Tail)) {
@@ -154,7 +155,7 @@ func (r *running) failure(p *supervise.Process) error {
 		}
 	}
 	if p.Name == etcd && r.apiServer == nil && full == nil {
-		text += "\nIf the data is damaged, start without it: " + r.freshCommand()
+		text += "\nremedy: if the data is damaged, start without it: " + r.freshCommand()
 	}
 	return errors.Join(componentError(text), full)
 }
@@ -170,7 +171,8 @@ func (r *running) kubeconfigOf(name string) string {
 	return r.dir.File(pkiDir, name+".kubeconfig")
 }
 
-// etcdServes looks for the file that etcd creates; prepare removes an old one.
+// etcdServes checks for the file that the etcd component creates when it is ready.
+// prepare removes the file of a previous run.
 func (r *running) etcdServes(context.Context) error {
 	_, err := os.Stat(r.dir.File(etcdReady))
 	return err
@@ -185,9 +187,9 @@ func (r *running) healthy(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	_ = response.Body.Close() // only the status counts
+	_ = response.Body.Close() // only the status code matters
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return fmt.Errorf("get %s: %s", url, response.Status)
 	}
 	return nil
 }

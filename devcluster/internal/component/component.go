@@ -1,9 +1,9 @@
 //go:build !race
 
-// Package component holds what a child process of devcluster runs: etcd, the
-// three Kubernetes programs, the simulated nodes, the volumes, and kubectl. It
-// is the only package that imports their source; everything else in this module
-// builds and tests without it.
+// Package component runs the components of a cluster in child processes: etcd, the
+// three Kubernetes servers, the simulated nodes and volumes. It also runs kubectl.
+// It is the only package that imports their sources, so that the rest of the
+// module builds and tests quickly.
 package component
 
 import (
@@ -28,9 +28,9 @@ const (
 	Volumes           = "volumes"
 )
 
-// Run runs the named component in this process until it ends or the process is
-// told to terminate, and returns the exit code. Only one component can run in a
-// process, because each of them sets up logging and signals for itself.
+// Run runs the named component in this process until it exits or the process
+// receives SIGTERM, and returns the exit code. A process can run only one
+// component, because each sets up logging and signal handling.
 func Run(name string, args []string) int {
 	var err error
 	switch name {
@@ -43,7 +43,7 @@ func Run(name string, args []string) int {
 	case Volumes:
 		err = untilTerminated(args, volume.Run)
 	default:
-		err = fmt.Errorf("there is no component of this name; there are %s",
+		err = fmt.Errorf("unknown component; the components are %s",
 			strings.Join(names(), ", "))
 	}
 	if err != nil {
@@ -60,10 +60,10 @@ func names() []string {
 }
 
 // untilTerminated calls run with the single argument of the component and a
-// context that ends when the process is asked to terminate.
+// context that is canceled by SIGINT or SIGTERM.
 func untilTerminated(args []string, run func(context.Context, string) error) error {
 	if len(args) != 1 {
-		return fmt.Errorf("takes one argument, got %d", len(args))
+		return fmt.Errorf("expected one argument, got %d", len(args))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// EtcdSocket is the name of the socket that etcd listens on, relative to the
-// data directory. A relative name keeps within the limit for socket paths,
-// however deep the data directory is.
+// EtcdSocket is the name of the socket that etcd listens on, relative to the data
+// directory. A relative path stays below the length limit of socket paths even if
+// the path of the data directory is long.
 const EtcdSocket = "etcd.sock"
 
-// EtcdReady is the name of an empty file, relative to the data directory, that
-// appears when etcd serves its clients.
+// EtcdReady is the name of an empty file, relative to the data directory, that is
+// created when etcd is ready for clients.
 const EtcdReady = "etcd.ready"
 
 const (
@@ -26,9 +26,9 @@ const (
 	electionMs = 100
 )
 
-// runEtcd runs a single etcd member that keeps its data in dir and listens on
-// the unix socket EtcdSocket in the working directory alone. It has no port, so
-// the permissions of the directory decide who reaches it.
+// runEtcd runs a single etcd member that stores its data in dir. It listens only on
+// the Unix socket EtcdSocket in the working directory, so the permissions of that
+// directory control access.
 func runEtcd(ctx context.Context, dir string) error {
 	cfg := embed.NewConfig()
 	cfg.Name = "devcluster"
@@ -36,18 +36,18 @@ func runEtcd(ctx context.Context, dir string) error {
 	cfg.LogLevel = "info"
 	cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: EtcdSocket}}
-	// A single member needs no listener for peers. What it advertises has to
-	// look like an address, but nobody listens there and nobody asks for it.
+	// A single member needs no peer listener. The advertised addresses are
+	// required but unused.
 	cfg.ListenPeerUrls = nil
 	cfg.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2379"}}
 	cfg.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:2380"}}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	// A single member elects itself; it need not wait for others to be heard.
+	// A single member elects itself, so short election timeouts are safe.
 	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
 
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
-		return fmt.Errorf("cannot start: %w", err)
+		return fmt.Errorf("start etcd: %w", err)
 	}
 	defer server.Close()
 	select {
@@ -62,7 +62,7 @@ func runEtcd(ctx context.Context, dir string) error {
 	case <-ctx.Done():
 		return nil
 	case <-server.Server.StopNotify():
-		return errors.New("stopped by itself")
+		return errors.New("stopped unexpectedly")
 	case err := <-server.Err():
 		return err
 	}

@@ -3,7 +3,7 @@
 package component
 
 import (
-	_ "time/tzdata" // so that a CronJob may name a time zone
+	_ "time/tzdata" // for CronJobs with a time zone
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"

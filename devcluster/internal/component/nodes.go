@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// nodeHolder is the holder of the node leases. It is the same at every
-	// start, so that a new process takes over without waiting for the leases
-	// of the last one to expire.
+	// nodeHolder is the holder identity of the node leases. It is the same at
+	// every start, so that a new process need not wait until the leases of the
+	// previous process expire.
 	nodeHolder = "devcluster"
-	// nodeIP is the address of every node. Nothing answers there on the
-	// kubelet's port, so that "kubectl logs" is refused rather than hanging.
+	// nodeIP is the address of every node. Nothing listens there on the kubelet's
+	// port, so "kubectl logs" fails immediately instead of hanging.
 	nodeIP           = "127.0.0.1"
 	podCIDR          = "10.64.0.0/16"
 	leaseSeconds     = 40
 	stageParallelism = 4
 )
 
-// runNodes plays the kubelet for every node of the cluster: kwok's controller
-// with the stages that kwok ships, and without its server.
+// runNodes simulates the kubelet of every node. It runs the controller of kwok with
+// its default stages, without kwok's server.
 func runNodes(ctx context.Context, kubeconfig string) error {
 	stages, err := defaultStages()
 	if err != nil {
@@ -95,8 +95,8 @@ func nodesConfig(kubeconfig string) (controllers.Config, error) {
 	return conf, err
 }
 
-// defaultStages returns kwok's own stages: a node and a Pod become ready at
-// once, the Pod of a Job completes, and a deleted Pod goes away.
+// defaultStages returns the default stages of kwok: nodes and Pods become ready
+// immediately, Pods of Jobs complete, and deleted Pods are removed.
 func defaultStages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	stages := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, text := range []string{
@@ -108,7 +108,7 @@ func defaultStages() (map[internalversion.StageResourceRef][]*internalversion.St
 	} {
 		stage, err := config.UnmarshalWithType[*internalversion.Stage](text)
 		if err != nil {
-			return nil, fmt.Errorf("stage: %w", err)
+			return nil, fmt.Errorf("parse stage: %w", err)
 		}
 		ref := stage.Spec.ResourceRef
 		stages[ref] = append(stages[ref], stage)

@@ -9,13 +9,14 @@ import (
 	"slices"
 )
 
-// VersionName is the file with the version of Kubernetes that has written the
-// data.
+// VersionName is the name of the file with the version of Kubernetes that wrote
+// the data.
 const VersionName = "version"
 
-// made lists what devcluster makes in its directory, as patterns of
-// filepath.Match. What matches is deleted with all that is in it.
-func made() []string {
+// createdPatterns lists the files and directories that devcluster creates in its
+// data directory, as patterns of filepath.Match. Matching directories are deleted
+// with their contents.
+func createdPatterns() []string {
 	return []string{
 		"etcd/member", "etcd.sock", "etcd.ready",
 		"pki/*.crt", "pki/*.key", "pki/*.kubeconfig", "pki/.kubeconfig-*",
@@ -24,14 +25,14 @@ func made() []string {
 	}
 }
 
-// Clear deletes what devcluster has made in the directory, except what makes it
-// ours. It returns the paths of what else is there, relative to the directory.
-// The caller holds the lock.
+// Clear deletes the files that devcluster created in the directory, except for the
+// marker and the lock. It returns the paths of all other files, which it keeps,
+// relative to the directory. The caller must hold the lock.
 func (d Dir) Clear() (kept []string, err error) {
 	if !d.Ours() {
-		return nil, fmt.Errorf("%s was not made by devcluster, so it is not deleted", d.Path)
+		return nil, fmt.Errorf("clear data directory %s: it was not created by devcluster", d.Path)
 	}
-	for _, pattern := range made() {
+	for _, pattern := range createdPatterns() {
 		if err := d.removeMatches(pattern); err != nil {
 			return nil, err
 		}
@@ -55,11 +56,11 @@ func (d Dir) Clear() (kept []string, err error) {
 	return kept, nil
 }
 
-// folders lists those that devcluster makes, and that may have other files in
-// them.
+// folders lists the subdirectories that devcluster creates. They may contain files
+// of the user.
 func folders() []string { return []string{"etcd", "pki", "logs"} }
 
-// removeEmpty deletes a folder if nothing is in it, and returns what is.
+// removeEmpty deletes a folder if it is empty. Otherwise it returns its contents.
 func (d Dir) removeEmpty(folder string) (kept []string, err error) {
 	entries, err := os.ReadDir(d.File(folder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +78,8 @@ func (d Dir) removeEmpty(folder string) (kept []string, err error) {
 	return nil, os.Remove(d.File(folder))
 }
 
-// removeMatches deletes what matches a pattern. The path of the directory is no
-// part of the pattern: it may have characters with a meaning there.
+// removeMatches deletes the files that match a pattern. It does not use
+// filepath.Glob, because the path of the directory may contain special characters.
 func (d Dir) removeMatches(pattern string) error {
 	folder, name := filepath.Split(pattern)
 	entries, err := os.ReadDir(d.File(folder))

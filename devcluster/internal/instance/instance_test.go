@@ -30,17 +30,17 @@ func TestPrepareRefusesForeignDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Prepare(); err == nil {
-		t.Error("a directory with something else in it was accepted")
+		t.Error("a directory with files of the user was accepted")
 	}
 	if _, err := d.Clear(); err == nil {
-		t.Error("a directory with something else in it was deleted")
+		t.Error("a directory with files of the user was cleared")
 	}
 	if _, err := os.Stat(d.File("thesis.txt")); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestClearDeletesOnlyWhatDevclusterMade(t *testing.T) {
+func TestClearDeletesOnlyFilesOfDevcluster(t *testing.T) {
 	d := prepared(t)
 	for _, name := range []string{"etcd/member/db", "pki/ca.crt", "logs/etcd.log", "logs/etcd.log.1", "port", "notes.txt", "logs/my.txt", "mine/x"} {
 		if err := os.MkdirAll(filepath.Dir(d.File(name)), 0o700); err != nil {
@@ -69,32 +69,32 @@ func TestClearDeletesOnlyWhatDevclusterMade(t *testing.T) {
 	}
 }
 
-func TestTheEmptyPathIsNotTheCurrentDirectory(t *testing.T) {
+func TestAtRejectsAnEmptyPath(t *testing.T) {
 	if d, err := At(""); err == nil {
-		t.Errorf("it is %s", d.Path)
+		t.Errorf("At(\"\") = %s, want an error", d.Path)
 	}
 }
 
 func TestLock(t *testing.T) {
 	d := prepared(t)
 	if locked, err := d.Locked(); err != nil || locked {
-		t.Errorf("locked before anyone did: %t, %v", locked, err)
+		t.Errorf("locked before Lock: %t, %v", locked, err)
 	}
 	file, stale, err := d.Lock()
 	if err != nil || stale != nil {
 		t.Fatalf("stale %v, error %v", stale, err)
 	}
 	if locked, err := d.Locked(); err != nil || !locked {
-		t.Errorf("locked is %t, %v", locked, err)
+		t.Errorf("locked after Lock: %t, %v", locked, err)
 	}
 	if err := d.WriteState(State{PID: os.Getpid(), Started: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	var running *RunningError
 	if _, _, err := d.Lock(); !errors.As(err, &running) || running.State.PID != os.Getpid() {
-		t.Errorf("a second lock: %v", err)
+		t.Errorf("second Lock: error %v, want RunningError", err)
 	}
-	// A lock that is let go of while its owner left its state is stale.
+	// If the lock is released but the state is still there, the state is stale.
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.RemoveState(); err != nil {
-		t.Errorf("the state is already removed: %v", err)
+		t.Errorf("second RemoveState: %v", err)
 	}
 }
 
@@ -121,6 +121,6 @@ func TestNearest(t *testing.T) {
 		t.Errorf("nearest is %v, %t, want %v", got, ok, d)
 	}
 	if got, ok := Nearest(t.TempDir()); ok {
-		t.Errorf("found %v where there is none", got)
+		t.Errorf("Nearest = %v in a directory without a data directory", got)
 	}
 }

@@ -12,19 +12,19 @@ import (
 
 const stateName = "instance.json"
 
-// State is what a running instance tells about itself.
+// State describes a running instance.
 type State struct {
-	// PID is the process of "devcluster up".
+	// PID is the process ID of "devcluster up".
 	PID int `json:"pid"`
-	// Ready says that everything was up once.
+	// Ready reports whether the cluster has become ready.
 	Ready bool `json:"ready"`
-	// Kubeconfig is the file for the user.
+	// Kubeconfig is the path of the user's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	// Server is the URL of the API server.
 	Server string `json:"server"`
 	// Version is the version of Kubernetes.
 	Version string `json:"version"`
-	// Started is the time of the start.
+	// Started is the start time.
 	Started time.Time `json:"started"`
 	// Components are the child processes.
 	Components []Component `json:"components,omitempty"`
@@ -35,13 +35,13 @@ type Component struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
 	Log  string `json:"log"`
-	// Health is a URL that answers 200 while the component is well. It is
-	// empty for a component that serves nothing.
+	// Health is a URL that returns status 200 while the component is healthy. It
+	// is empty for a component without a server.
 	Health string `json:"health,omitempty"`
 }
 
-// ReadState returns what the last instance wrote. It says nothing about whether
-// that instance still runs; Dir.Locked does.
+// ReadState returns the state that the last instance wrote. Use Locked to find out
+// whether that instance is still running.
 func (d Dir) ReadState() (State, error) {
 	var s State
 	content, err := os.ReadFile(d.File(stateName))
@@ -49,12 +49,12 @@ func (d Dir) ReadState() (State, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(content, &s); err != nil {
-		return s, fmt.Errorf("%s: %w", d.File(stateName), err)
+		return s, fmt.Errorf("parse %s: %w", d.File(stateName), err)
 	}
 	return s, nil
 }
 
-// WriteState replaces the state at once.
+// WriteState replaces the state atomically.
 func (d Dir) WriteState(s State) error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -62,12 +62,12 @@ func (d Dir) WriteState(s State) error {
 	}
 	temp := d.File(stateName + ".new")
 	if err := os.WriteFile(temp, append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("state: %w", err)
+		return fmt.Errorf("write state: %w", err)
 	}
 	return os.Rename(temp, d.File(stateName))
 }
 
-// RemoveState deletes the state: the instance has ended in order.
+// RemoveState deletes the state after a clean exit of the instance.
 func (d Dir) RemoveState() error {
 	err := os.Remove(d.File(stateName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +76,8 @@ func (d Dir) RemoveState() error {
 	return err
 }
 
-// Nearest returns the data directory of the default name in dir or in the
-// closest directory above it.
+// Nearest returns the nearest data directory with the default name, searching dir
+// and then its parents.
 func Nearest(dir string) (Dir, bool) {
 	for {
 		d := Dir{Path: filepath.Join(dir, DefaultName)}

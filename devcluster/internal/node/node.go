@@ -1,5 +1,5 @@
-// Package node describes the simulated nodes of a cluster and keeps as many of
-// them as asked for. What happens on a node is played by kwok.
+// Package node creates and deletes the simulated nodes of a cluster. kwok
+// simulates what happens on a node.
 package node
 
 import (
@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// User is the identity of the component that plays the nodes.
+	// User is the user name of the component that simulates the nodes.
 	User = "devcluster:nodes"
 
 	simulatedLabel = "devcluster.einmal.dev/simulated"
 	kwokAnnotation = "kwok.x-k8s.io/node"
 )
 
-// Ensure creates the nodes node-0 to node-(count-1) where they are missing, and
-// deletes those with a higher number from an earlier start.
+// Ensure creates the missing nodes among node-0 to node-(count-1) and deletes the
+// nodes with higher numbers from earlier starts.
 func Ensure(ctx context.Context, client kubernetes.Interface, count int) error {
 	wanted := map[string]bool{}
 	for i := range count {
@@ -53,7 +53,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, count int) error {
 	return nil
 }
 
-// AllReady reports an error that names a node that does not take Pods yet.
+// AllReady returns an error that names a node that is not ready for Pods.
 func AllReady(ctx context.Context, client kubernetes.Interface) error {
 	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: simulatedLabel})
 	if err != nil {
@@ -113,7 +113,7 @@ func simulated(name string) *corev1.Node {
 	}
 }
 
-// Rules are the permissions that User needs.
+// Rules returns the permissions that User needs.
 func Rules() []rbacv1.PolicyRule {
 	all := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{

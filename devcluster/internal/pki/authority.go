@@ -1,6 +1,6 @@
-// Package pki issues what the parts of a development cluster authenticate each
-// other with: two certificate authorities, the certificates signed by them, the
-// key that signs ServiceAccount tokens, and the kubeconfigs that carry them.
+// Package pki issues the credentials of a development cluster: two certificate
+// authorities, certificates signed by them, the key that signs ServiceAccount
+// tokens, and kubeconfigs.
 package pki
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	authorityValidity   = 10 * 365 * 24 * time.Hour
 	certificateValidity = 365 * 24 * time.Hour
-	// clockSkew is how far into the past a certificate is valid.
+	// clockSkew is how long before its creation a certificate becomes valid.
 	clockSkew = time.Hour
 )
 
@@ -33,18 +33,18 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 	// PEM is the certificate of the authority, PEM encoded.
 	PEM []byte
-	// CertFile and KeyFile are where the authority is kept.
+	// CertFile and KeyFile are the files of the authority.
 	CertFile, KeyFile string
 }
 
-// Request says what a certificate is for.
+// Request describes a certificate to issue.
 type Request struct {
-	// CommonName is the user name that the API server sees.
+	// CommonName is the user name in the API server.
 	CommonName string
-	// Organizations are the groups that the API server sees.
+	// Organizations are the groups of the user in the API server.
 	Organizations []string
-	// DNSNames and IPs are what a server answers under. When both are empty the
-	// certificate is for a client only.
+	// DNSNames and IPs are the addresses of a server. If both are empty, the
+	// certificate is valid only for clients.
 	DNSNames []string
 	IPs      []net.IP
 }
@@ -54,8 +54,8 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// LoadOrCreateAuthority reads the authority called name from dir, or creates it
-// there when it does not exist yet.
+// LoadOrCreateAuthority reads the authority called name from dir. It creates the
+// authority if it does not exist.
 func LoadOrCreateAuthority(dir, name string) (*Authority, error) {
 	a := &Authority{
 		CertFile: filepath.Join(dir, name+".crt"),
@@ -66,7 +66,7 @@ func LoadOrCreateAuthority(dir, name string) (*Authority, error) {
 		return a, a.create("devcluster " + name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority %s: %w", a.CertFile, err)
+		return nil, fmt.Errorf("read certificate authority %s: %w", a.CertFile, err)
 	}
 	return a, nil
 }
@@ -82,16 +82,16 @@ func (a *Authority) load() error {
 	}
 	block, _ := pem.Decode(certPEM)
 	if block == nil {
-		return errors.New("is not PEM encoded")
+		return errors.New("certificate is not PEM encoded")
 	}
 	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil {
 		return err
 	}
 	if time.Now().Add(certificateValidity).After(a.cert.NotAfter) {
-		return errors.New("is about to expire")
+		return errors.New("certificate expires within a year")
 	}
 	if block, _ = pem.Decode(keyPEM); block == nil {
-		return errors.New("has a key that is not PEM encoded")
+		return errors.New("key is not PEM encoded")
 	}
 	if a.key, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
 		return err
@@ -131,7 +131,8 @@ func (a *Authority) create(commonName string) error {
 		return err
 	}
 	a.key, a.PEM = key, encodeCert(der)
-	// The key goes first: a certificate on disk means a complete authority.
+	// Write the key first, so that a certificate on disk implies a complete
+	// authority.
 	if err := os.WriteFile(a.KeyFile, keyPEM, 0o600); err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (a *Authority) Issue(r Request) (Pair, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return Pair{}, fmt.Errorf("certificate for %s: %w", r.CommonName, err)
+		return Pair{}, fmt.Errorf("create certificate for %s: %w", r.CommonName, err)
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {
@@ -174,8 +175,7 @@ func (a *Authority) Issue(r Request) (Pair, error) {
 	return Pair{Cert: encodeCert(der), Key: keyPEM}, nil
 }
 
-// Write puts the pair into the files name.crt and name.key of dir, readable by
-// their owner alone.
+// Write writes the pair to the files name.crt and name.key in dir, with mode 0600.
 func (p Pair) Write(dir, name string) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".crt"), p.Cert, 0o600); err != nil {
 		return err
@@ -183,17 +183,17 @@ func (p Pair) Write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.Key, 0o600)
 }
 
-// EnsureSigningKey creates the private key in file unless the file exists; then
-// it checks that there is a key in it. The key signs ServiceAccount tokens, so it
-// has to stay the same between runs.
+// EnsureSigningKey creates a private key in file. If the file exists, it checks
+// that the file contains a key. The key signs ServiceAccount tokens, so it must
+// stay the same between runs.
 func EnsureSigningKey(file string) error {
 	if keyPEM, err := os.ReadFile(file); err == nil {
 		block, _ := pem.Decode(keyPEM)
 		if block == nil {
-			return fmt.Errorf("signing key %s: is not PEM encoded", file)
+			return fmt.Errorf("read signing key %s: not PEM encoded", file)
 		}
 		if _, err := x509.ParseECPrivateKey(block.Bytes); err != nil {
-			return fmt.Errorf("signing key %s: %w", file, err)
+			return fmt.Errorf("read signing key %s: %w", file, err)
 		}
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// header is the first line of every kubeconfig written here. It tells such a
-// file from one that belongs to the user and must not be overwritten.
+// header is the first line of every kubeconfig that devcluster writes. A file
+// without it belongs to the user and must not be overwritten.
 const header = "# Written by devcluster; it is replaced at every start.\n"
 
 const kubeconfigFormat = header + `apiVersion: v1
@@ -34,19 +34,19 @@ users:
     client-key-data: %[5]s
 `
 
-// Kubeconfig returns a kubeconfig for user, which authenticates with the client
-// certificate in pair to the server whose certificate authority signed.
+// Kubeconfig returns a kubeconfig for user. It authenticates with the client
+// certificate in pair and trusts server certificates of authority.
 func Kubeconfig(server, user string, authority *Authority, pair Pair) []byte {
 	encode := base64.StdEncoding.EncodeToString
 	return fmt.Appendf(nil, kubeconfigFormat, server, encode(authority.PEM), user,
 		encode(pair.Cert), encode(pair.Key))
 }
 
-// CheckKubeconfigFile reports an error when file exists and was not written by
-// WriteKubeconfig, or cannot be created because its directory does not exist.
+// CheckKubeconfigFile returns an error if file exists and was not written by
+// WriteKubeconfig, or if its directory does not exist.
 func CheckKubeconfigFile(file string) error {
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-		return fmt.Errorf("write kubeconfig %s: there is no directory %s; create it or name another file with --kubeconfig",
+		return fmt.Errorf("write kubeconfig %s: no directory %s; create it or name another file with --kubeconfig",
 			file, filepath.Dir(file))
 	}
 	content, err := os.ReadFile(file)
@@ -54,22 +54,21 @@ func CheckKubeconfigFile(file string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	if len(content) > 0 && !bytes.HasPrefix(content, []byte(header)) {
-		return fmt.Errorf("kubeconfig %s holds something that devcluster did not write, "+
-			"so it stays untouched: name another file with --kubeconfig", file)
+		return fmt.Errorf("write kubeconfig %s: the file was not written by devcluster and is kept unchanged; "+
+			"name another file with --kubeconfig", file)
 	}
 	return nil
 }
 
-// WriteKubeconfig replaces file at once, so that a reader sees the old content
-// or the new one. The file is readable by its owner alone.
+// WriteKubeconfig replaces file atomically and gives it mode 0600.
 func WriteKubeconfig(file string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(file), ".kubeconfig-*")
 	if err != nil {
 		if failed, ok := errors.AsType[*fs.PathError](err); ok {
-			err = failed.Err // The path is that of a temporary file.
+			err = failed.Err // Its path would be that of the temporary file.
 		}
 		return fmt.Errorf("write kubeconfig %s: %w", file, err)
 	}

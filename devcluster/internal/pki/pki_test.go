@@ -29,7 +29,7 @@ func TestAuthorityStaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadOrCreateAuthority(dir, "ca"); err == nil {
-		t.Error("a broken authority was accepted")
+		t.Error("an invalid authority was accepted")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestIssue(t *testing.T) {
 		}
 		_, err = cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{c.usage}})
 		if (err == nil) != c.valid {
-			t.Errorf("%s: valid should be %t: %v", name, c.valid, err)
+			t.Errorf("%s: verification error %v, want valid %t", name, err, c.valid)
 		}
 		if diff := cmp.Diff(c.request.Organizations, cert.Subject.Organization); diff != "" {
 			t.Errorf("%s: groups (-want +got):\n%s", name, diff)
@@ -91,22 +91,22 @@ func TestKubeconfig(t *testing.T) {
 	}
 	if config.Host != "https://127.0.0.1:1" || string(config.CertData) != string(pair.Cert) ||
 		string(config.KeyData) != string(pair.Key) || string(config.CAData) != string(ca.PEM) {
-		t.Errorf("the kubeconfig does not say what it was given: %v", config)
+		t.Errorf("the kubeconfig differs from the arguments: %v", config)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if err := CheckKubeconfigFile(file); err != nil {
-		t.Errorf("our own file is refused: %v", err)
+		t.Errorf("a file written by devcluster was rejected: %v", err)
 	}
 	if err := CheckKubeconfigFile(filepath.Join(dir, "missing")); err != nil {
-		t.Errorf("a missing file is refused: %v", err)
+		t.Errorf("a missing file was rejected: %v", err)
 	}
 	if err := os.WriteFile(file, []byte("kind: Config\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := CheckKubeconfigFile(file); err == nil {
-		t.Error("a foreign file is accepted")
+		t.Error("a file of the user was accepted")
 	}
 }
 

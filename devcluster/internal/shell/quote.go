@@ -1,9 +1,10 @@
-// Package shell writes words that can be pasted into a POSIX shell.
+// Package shell quotes strings for a POSIX shell.
 package shell
 
 import "strings"
 
-// Quote returns s as one word of a POSIX shell; a plain path stays as it is.
+// Quote quotes s so that a POSIX shell reads it as one word. It returns plain
+// paths unchanged.
 func Quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

@@ -7,22 +7,22 @@ import (
 	"syscall"
 )
 
-// FollowParent makes this process, a child started by a Group, end as soon as
-// its parent is gone. It returns an error when the process was started in any
-// other way.
-func FollowParent() error {
-	lifeline := os.NewFile(lifelineFD, "lifeline")
-	info, err := lifeline.Stat()
+// ExitWithParent makes this process, a child started by a Group, exit as soon as
+// its parent exits. It returns an error if the process was started in any other
+// way.
+func ExitWithParent() error {
+	parentPipe := os.NewFile(parentPipeFD, "parent pipe")
+	info, err := parentPipe.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-		return errors.New(`a component is started by "devcluster up", not by hand`)
+		return errors.New(`run a component: only "devcluster up" can start components`)
 	}
-	// Neither may reach a program that this process executes in turn.
-	syscall.CloseOnExec(lifelineFD)
+	// Programs that this process executes must not inherit the descriptors.
+	syscall.CloseOnExec(parentPipeFD)
 	syscall.CloseOnExec(holdFD)
 	go func() {
-		// Nothing is ever written, so this returns at the end of the parent.
-		_, _ = io.Copy(io.Discard, lifeline)
-		os.Exit(1) //nolint:forbidigo // nobody is left to return an error to
+		// The parent never writes, so Copy returns when the parent exits.
+		_, _ = io.Copy(io.Discard, parentPipe)
+		os.Exit(1) //nolint:forbidigo // there is no caller to return an error to
 	}()
 	return nil
 }

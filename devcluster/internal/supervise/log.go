@@ -9,30 +9,30 @@ import (
 	"os"
 )
 
-// tailBytes bounds what Tail reads from the end of a log.
+// tailBytes is how many bytes Tail reads from the end of a log.
 const tailBytes = 16 << 10
 
-// openLog opens a new log and keeps the one before.
+// openLog creates a log file. It keeps the previous one with the suffix ".1".
 func openLog(name string) (*os.File, error) {
 	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("log: %w", err)
+		return nil, fmt.Errorf("keep the previous log: %w", err)
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("log: %w", err)
+		return nil, fmt.Errorf("create log: %w", err)
 	}
 	return file, nil
 }
 
-// Log is what the log of an ended component says about its end.
+// Log is the end of the log of a component that has exited.
 type Log struct {
-	// Tail is the last lines, without the stacks of goroutines.
+	// Tail holds the last lines, without the stack traces of a panic.
 	Tail []byte
-	// Panic is the message of a panic, empty when there was none.
+	// Panic is the message of a panic, or "".
 	Panic string
 }
 
-// ReadLog reads the end of a log, with up to n lines.
+// ReadLog reads up to n lines from the end of a log.
 func ReadLog(name string, n int) (Log, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func ReadLog(name string, n int) (Log, error) {
 			read.Panic = string(message)
 		}
 		if read.Panic != "" && bytes.HasPrefix(line, []byte("goroutine ")) {
-			break // The rest is stacks.
+			break // The rest is stack traces.
 		}
 		lines = append(lines, line)
 	}
@@ -67,7 +67,7 @@ func ReadLog(name string, n int) (Log, error) {
 	return read, nil
 }
 
-// Tail returns up to the last n lines of the file.
+// Tail returns up to n lines from the end of a log.
 func Tail(name string, n int) ([]byte, error) {
 	read, err := ReadLog(name, n)
 	return read.Tail, err

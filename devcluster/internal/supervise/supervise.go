@@ -1,7 +1,7 @@
 // Package supervise starts the components of a cluster as child processes,
-// notices when one ends, and stops them. No child outlives the parent, however
-// the parent ends: every child holds the read end of a pipe whose write end the
-// parent alone holds, and leaves when that pipe is closed.
+// reports when one exits, and stops them. No child outlives the parent, even if
+// the parent is killed: each child reads the parent pipe, whose write end only the
+// parent holds, and exits when the pipe is closed.
 package supervise
 
 import (
@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// The file descriptors that a child inherits besides the standard three.
+// The file descriptors that a child inherits besides the standard streams.
 const (
-	lifelineFD = 3
-	holdFD     = 4
+	parentPipeFD = 3
+	holdFD       = 4
 )
 
-// Spec says how to run one component.
+// Spec describes how to run a component.
 type Spec struct {
-	// Name is what messages call the component.
+	// Name is the name of the component in messages.
 	Name string
-	// Program and Args are what is executed.
+	// Program and Args are the command line.
 	Program string
 	Args    []string
 	// Dir is the working directory.
 	Dir string
-	// LogFile receives what the component writes. A log from an earlier run is
-	// kept next to it with the suffix .1.
+	// LogFile receives the output of the component. The log of the previous run
+	// is kept with the suffix ".1".
 	LogFile string
 }
 
@@ -53,17 +53,17 @@ type Group struct {
 	stopping  map[*Process]bool
 }
 
-// NewGroup returns a group without processes. Each process inherits hold, so
-// that a lock on it lasts until the last of them is gone.
+// NewGroup returns a group without processes. Each process inherits hold, so that
+// a lock on it is held until the last process has exited.
 func NewGroup(hold *os.File) (*Group, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("lifeline: %w", err)
+		return nil, fmt.Errorf("open the pipe that stops child processes: %w", err)
 	}
-	const plenty = 64 // never blocks a watcher: far fewer processes are started
+	const capacity = 64 // more than the number of processes, so that watch never blocks
 	return &Group{
 		readEnd: r, writeEnd: w, hold: hold,
-		failed:   make(chan *Process, plenty),
+		failed:   make(chan *Process, capacity),
 		stopping: map[*Process]bool{},
 	}, nil
 }
@@ -76,16 +76,16 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	}
 	defer func() { _ = log.Close() }() // the child has its own descriptor
 	p := &Process{Spec: spec, exited: make(chan struct{})}
-	p.cmd = exec.Command(spec.Program, spec.Args...) //nolint:gosec,noctx // runs this very binary; Stop ends it, in order
+	p.cmd = exec.Command(spec.Program, spec.Args...) //nolint:gosec,noctx // runs the same binary; Stop stops it
 	p.cmd.Dir = spec.Dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	// In this order they become lifelineFD and holdFD.
+	// In this order they become parentPipeFD and holdFD.
 	p.cmd.ExtraFiles = []*os.File{g.readEnd, g.hold}
-	// In a group of its own, a child does not get the terminal's Ctrl-C: the
-	// parent stops the components in its own order.
+	// In its own process group, a child does not receive Ctrl-C from the terminal.
+	// The parent stops the components in the right order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", spec.Name, err)
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	g.mu.Lock()
 	g.processes = append(g.processes, p)
@@ -105,12 +105,12 @@ func (g *Group) watch(p *Process) {
 	}
 }
 
-// Failed delivers every component that ended without having been stopped.
+// Failed returns a channel of the components that exited without being stopped.
 func (g *Group) Failed() <-chan *Process { return g.failed }
 
-// Stop asks the processes to terminate, all at once, and kills those that are
-// still there after grace. It returns when they are gone, with an error that
-// names the ones killed.
+// Stop sends SIGTERM to all given processes and kills those that still run after
+// the grace period. It waits until they have exited and returns an error that
+// names the killed ones.
 func (g *Group) Stop(grace time.Duration, processes ...*Process) error {
 	g.mu.Lock()
 	for _, p := range processes {
@@ -135,13 +135,14 @@ func (g *Group) Stop(grace time.Duration, processes ...*Process) error {
 		default:
 			p.signal(syscall.SIGKILL)
 			<-p.exited
-			killed = append(killed, fmt.Errorf("%s did not stop within %s and was killed", p.Name, grace))
+			killed = append(killed, fmt.Errorf("stop %s: killed because it did not stop within %s", p.Name, grace))
 		}
 	}
 	return errors.Join(killed...)
 }
 
-// Close lets go of the lifeline; components that still run leave at once.
+// Close closes the parent pipe, so that remaining components exit immediately, and
+// waits for them.
 func (g *Group) Close() error {
 	err := errors.Join(g.writeEnd.Close(), g.readEnd.Close())
 	g.mu.Lock()
@@ -156,10 +157,10 @@ func (g *Group) Close() error {
 	return err
 }
 
-// PID returns the process id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Reason says how an ended process ended. It waits for the end.
+// Reason waits until the process has exited and describes how.
 func (p *Process) Reason() string {
 	<-p.exited
 	if p.err == nil {
@@ -168,5 +169,5 @@ func (p *Process) Reason() string {
 	return p.err.Error()
 }
 
-// signal sends a signal; a process that is already gone needs none.
+// signal sends a signal. It ignores the error for a process that has exited.
 func (p *Process) signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// roleVariable makes the test binary play a child, or a parent of one.
+	// roleVariable makes the test binary act as a child or as a parent.
 	roleVariable = "SUPERVISE_TEST_ROLE"
 	grace        = 10 * time.Second
-	patience     = 30 * time.Second
+	waitTimeout  = 30 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -25,15 +25,15 @@ func TestMain(m *testing.M) {
 	case "":
 		m.Run()
 	case "parent":
-		os.Exit(playParent(os.Stdout)) //nolint:forbidigo // a part in the play, not a test
+		os.Exit(runParent(os.Stdout)) //nolint:forbidigo // the process acts as a parent and runs no tests
 	default:
-		os.Exit(playChild(role, os.Stdout)) //nolint:forbidigo // a part in the play, not a test
+		os.Exit(runChild(role, os.Stdout)) //nolint:forbidigo // the process acts as a child and runs no tests
 	}
 }
 
-// playChild does what its role says until it is ended.
-func playChild(role string, out io.Writer) int {
-	if err := FollowParent(); err != nil {
+// runChild behaves according to its role until it is stopped.
+func runChild(role string, out io.Writer) int {
+	if err := ExitWithParent(); err != nil {
 		fmt.Fprintln(out, err)
 		return 9
 	}
@@ -49,8 +49,8 @@ func playChild(role string, out io.Writer) int {
 	select {}
 }
 
-// playParent starts a child and waits to be killed.
-func playParent(out *os.File) int {
+// runParent starts a child and waits until it is killed.
+func runParent(out *os.File) int {
 	group, err := NewGroup(out)
 	if err != nil {
 		return 8
@@ -87,7 +87,7 @@ func newGroup(t *testing.T) *Group {
 	return group
 }
 
-// start starts a child in a role and waits until it is up.
+// start starts a child with a role and waits until it is running.
 func start(t *testing.T, group *Group, role string) *Process {
 	t.Helper()
 	t.Setenv(roleVariable, role)
@@ -106,13 +106,13 @@ func start(t *testing.T, group *Group, role string) *Process {
 
 func eventually(t *testing.T, check func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for !check() {
 		select {
 		case <-deadline:
-			t.Fatalf("did not happen within %s", patience)
+			t.Fatalf("the condition is not true after %s", waitTimeout)
 		case <-ticker.C:
 		}
 	}
@@ -127,11 +127,11 @@ func TestStop(t *testing.T) {
 		t.Error(err)
 	}
 	if !gone(p.PID()) {
-		t.Error("the process is still there")
+		t.Error("the process still exists")
 	}
 	select {
 	case p := <-group.Failed():
-		t.Errorf("%s counts as failed", p.Name)
+		t.Errorf("the stopped process %s was reported as failed", p.Name)
 	default:
 	}
 	if err := group.Stop(grace, p); err != nil {
@@ -142,15 +142,15 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestStopKillsWhatDoesNotListen(t *testing.T) {
+func TestStopKillsAProcessThatIgnoresSIGTERM(t *testing.T) {
 	group := newGroup(t)
 	stubborn, obedient := start(t, group, "stubborn"), start(t, group, "obedient")
 	err := group.Stop(50*time.Millisecond, stubborn, obedient)
-	if err == nil || !strings.Contains(err.Error(), "stubborn did not stop") || strings.Contains(err.Error(), "obedient") {
-		t.Errorf("got %v", err)
+	if err == nil || !strings.Contains(err.Error(), "stop stubborn: killed") || strings.Contains(err.Error(), "obedient") {
+		t.Errorf("error %v, want one that names only the process stubborn", err)
 	}
 	if !gone(stubborn.PID()) || !gone(obedient.PID()) {
-		t.Error("a process is still there")
+		t.Error("a process still exists")
 	}
 }
 
@@ -160,29 +160,29 @@ func TestFailure(t *testing.T) {
 	select {
 	case p := <-group.Failed():
 		if p.Name != "fails" || p.Reason() != "exit status 4" {
-			t.Errorf("%s: %s", p.Name, p.Reason())
+			t.Errorf("failed process %s (%s), want fails (exit status 4)", p.Name, p.Reason())
 		}
 		tail, err := Tail(p.LogFile, 1)
 		if err != nil || string(tail) != "no disk, no fun" {
 			t.Errorf("the log ends with %q, %v", tail, err)
 		}
-	case <-time.After(patience):
-		t.Error("the failure went unnoticed")
+	case <-time.After(waitTimeout):
+		t.Errorf("the failure was not reported within %s", waitTimeout)
 	}
 }
 
-func TestCloseEndsWhatRuns(t *testing.T) {
+func TestCloseStopsRunningProcesses(t *testing.T) {
 	group := newGroup(t)
 	p := start(t, group, "stubborn")
 	if err := group.Close(); err != nil {
 		t.Error(err)
 	}
 	if !gone(p.PID()) {
-		t.Error("the process is still there")
+		t.Error("the process still exists")
 	}
 }
 
-func TestChildEndsWithKilledParent(t *testing.T) {
+func TestChildExitsWithKilledParent(t *testing.T) {
 	t.Setenv(roleVariable, "parent")
 	group := newGroup(t)
 	dir := t.TempDir()
@@ -199,7 +199,7 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 		return err == nil
 	})
 	if gone(child) {
-		t.Fatal("the child is not there")
+		t.Fatal("the child does not exist")
 	}
 	if err := syscall.Kill(parent.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 	eventually(t, func() bool { return gone(child) })
 }
 
-func TestLogOfLastRunIsKept(t *testing.T) {
+func TestLogOfPreviousRunIsKept(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	for _, text := range []string{"first\n", "second\n"} {
 		file, err := openLog(name)

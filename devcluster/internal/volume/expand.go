@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// expand grows the volume of a bound claim to what the claim requests: first
-// the capacity of the volume, then the capacity in the status of the claim.
+// expand expands the volume of a bound claim to the requested size: first the
+// capacity of the volume, then the capacity in the claim's status.
 func (c *controller) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if actual := claim.Status.Capacity[corev1.ResourceStorage]; requested.Cmp(actual) <= 0 {
@@ -39,7 +39,7 @@ func (c *controller) expand(ctx context.Context, claim *corev1.PersistentVolumeC
 	return c.finish(ctx, claim, requested)
 }
 
-// announce tells in the claim's conditions and events that its volume grows.
+// announce adds a condition and an event about the expansion to the claim.
 func (c *controller) announce(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) (*corev1.PersistentVolumeClaim, error) {
 	if slices.ContainsFunc(claim.Status.Conditions, isResizing) {
 		return claim, nil
@@ -58,8 +58,8 @@ func (c *controller) announce(ctx context.Context, claim *corev1.PersistentVolum
 	return updated, nil
 }
 
-// finish records the new capacity in the claim's status and removes what the
-// growth in progress left there.
+// finish sets the new capacity in the claim's status and removes the conditions and
+// allocations of the expansion.
 func (c *controller) finish(ctx context.Context, claim *corev1.PersistentVolumeClaim, capacity resource.Quantity) error {
 	claim = claim.DeepCopy()
 	if claim.Status.Capacity == nil {
@@ -81,13 +81,13 @@ func (c *controller) updateStatus(ctx context.Context, claim *corev1.PersistentV
 	return c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
 }
 
-// resizeFailed reports a failure to the user unless it is a mere conflict, which
-// the next attempt resolves.
+// resizeFailed emits an event for an error, except for conflicts, which the next
+// attempt resolves.
 func (c *controller) resizeFailed(claim *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsConflict(err) {
 		c.events.Eventf(claim, corev1.EventTypeWarning, "VolumeResizeFailed", "%v", err)
 	}
-	return fmt.Errorf("resize: %w", err)
+	return fmt.Errorf("resize volume: %w", err)
 }
 
 func isResizing(condition corev1.PersistentVolumeClaimCondition) bool {

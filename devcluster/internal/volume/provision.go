@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// The volume controller of Kubernetes asks for a volume by this annotation.
-	askedOfAnnotation = "volume.kubernetes.io/storage-provisioner"
-	// The scheduler sets this one on a claim that waits for its first consumer.
+	// The volume controller of Kubernetes requests a volume with this annotation.
+	provisionerAnnotation = "volume.kubernetes.io/storage-provisioner"
+	// The scheduler sets this annotation on a claim that waits for its first
+	// consumer.
 	selectedNodeAnnotation  = "volume.kubernetes.io/selected-node"
 	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
 
-	// pathPrefix is where the volumes claim to be. Nothing is created there.
+	// pathPrefix is the directory in the host paths of the volumes. It is never
+	// created.
 	pathPrefix = "/devcluster/volumes"
 )
 
@@ -37,15 +39,15 @@ func (c *controller) syncClaim(ctx context.Context, namespace, name string) erro
 		return nil
 	case claim.Status.Phase == corev1.ClaimBound:
 		return c.expand(ctx, claim)
-	case claim.Spec.VolumeName == "" && claim.Annotations[askedOfAnnotation] == Provisioner:
+	case claim.Spec.VolumeName == "" && claim.Annotations[provisionerAnnotation] == Provisioner:
 		return c.provision(ctx, claim)
 	default:
 		return nil
 	}
 }
 
-// provision creates the volume of a claim. Its name is made from the claim's
-// uid, so that a repetition creates nothing twice.
+// provision creates the volume of a claim. The name of the volume is derived from
+// the claim's UID, so that a retry does not create a second volume.
 func (c *controller) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if claim.Spec.StorageClassName == nil {
 		return nil
@@ -90,13 +92,13 @@ func waitsForPod(class *storagev1.StorageClass) bool {
 		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// unsupported says why a claim cannot be served, or nothing.
+// unsupported returns why no volume can be provisioned for a claim, or "".
 func unsupported(claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case claim.Spec.Selector != nil:
-		return "a volume cannot be provisioned for a claim with a selector"
+		return Provisioner + " does not support claims with a selector"
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
-		return "volumes of " + Provisioner + " hold no data, so none can be made from a dataSource"
+		return Provisioner + " does not support claims with a dataSource: its volumes are simulated and contain no data"
 	default:
 		return ""
 	}
@@ -105,7 +107,7 @@ func unsupported(claim *corev1.PersistentVolumeClaim) string {
 func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*corev1.PersistentVolume, error) {
 	ref, err := reference.GetReference(scheme.Scheme, claim)
 	if err != nil {
-		return nil, fmt.Errorf("reference to claim: %w", err)
+		return nil, fmt.Errorf("create reference to claim: %w", err)
 	}
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {
@@ -134,7 +136,8 @@ func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev
 	}, nil
 }
 
-// syncVolume deletes a volume of ours that its claim has left.
+// syncVolume deletes a released volume if it is ours and its reclaim policy is
+// Delete.
 func (c *controller) syncVolume(ctx context.Context, name string) error {
 	volume, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -158,6 +161,7 @@ func (c *controller) syncVolume(ctx context.Context, name string) error {
 	return nil
 }
 
+// ours reports whether this provisioner created the volume.
 func ours(volume *corev1.PersistentVolume) bool {
 	return volume.Annotations[provisionedByAnnotation] == Provisioner
 }

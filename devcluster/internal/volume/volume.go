@@ -1,7 +1,7 @@
-// Package volume provides the volumes of a development cluster: it creates a
-// PersistentVolume for every claim of its storage class, grows it when the
-// claim asks for more, and deletes it once it is released. Nodes are simulated,
-// so nothing is ever mounted and no directory is created.
+// Package volume simulates the volumes of a development cluster. It creates a
+// PersistentVolume for each claim of its storage classes, expands it when the claim
+// requests more storage, and deletes it when it is released. Nothing is mounted and
+// no directory is created, because the nodes are simulated.
 package volume
 
 import (
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// User is the identity of the component.
+	// User is the user name of the component.
 	User = "devcluster:volumes"
-	// Provisioner is the name that a storage class names it by.
+	// Provisioner is the provisioner name in storage classes.
 	Provisioner = "devcluster.einmal.dev/volumes"
 	// ClassName is the name of the default storage class.
 	ClassName = "standard"
@@ -55,7 +55,7 @@ func Class() *storagev1.StorageClass {
 	}
 }
 
-// Rules are the permissions that User needs.
+// Rules returns the permissions that User needs.
 func Rules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
@@ -73,7 +73,7 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// key names what a worker looks at next: a volume, or, with a namespace, a claim.
+// key identifies a queued object: a claim, or a volume if the namespace is empty.
 type key struct{ namespace, name string }
 
 type controller struct {
@@ -85,7 +85,7 @@ type controller struct {
 	queue   workqueue.TypedRateLimitingInterface[key]
 }
 
-// Run provides volumes to the cluster of the kubeconfig until ctx ends.
+// Run provisions volumes in the cluster of the kubeconfig until ctx is done.
 func Run(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -122,10 +122,10 @@ func Run(ctx context.Context, kubeconfig string) error {
 	defer c.queue.ShutDown()
 	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced && ctx.Err() == nil {
-			return fmt.Errorf("cannot list %s", kind)
+			return fmt.Errorf("list %s: the cache did not sync", kind)
 		}
 	}
-	klog.InfoS("volumes are provided", "provisioner", Provisioner)
+	klog.InfoS("started the volume provisioner", "provisioner", Provisioner)
 	for range workers {
 		go c.work(ctx)
 	}
@@ -152,7 +152,7 @@ func (c *controller) work(ctx context.Context) {
 			return
 		}
 		if err := c.sync(ctx, k); err != nil {
-			klog.ErrorS(err, "will be retried", "namespace", k.namespace, "name", k.name)
+			klog.ErrorS(err, "sync failed, will retry", "namespace", k.namespace, "name", k.name)
 			c.queue.AddRateLimited(k)
 		} else {
 			c.queue.Forget(k)
