@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// checkAccess refuses access strings with anything but flags, patterns and rules for commands: passwords have no place in them.
+// checkAccess rejects access strings that contain anything but flags, patterns and command rules. In particular, they must not contain
+// passwords.
 func checkAccess(access string) error {
 	rule := regexp.MustCompile(`^(on|off|allkeys|resetkeys|allchannels|resetchannels|allcommands|nocommands|%(R|W|RW)~.+|[~&].+|[+-]@?[a-zA-Z0-9|_-]+)$`)
 	for part := range strings.FieldsSeq(access) {
@@ -17,8 +18,8 @@ func checkAccess(access string) error {
 	return nil
 }
 
-// normalize writes an access string as Redis' ACL LIST does: the flag, the keys, the channels, the commands from all or none on. That
-// AWS gives back the same is a guess; that it is not what was sent is known.
+// normalize formats an access string like ACL LIST of Redis: the flag, the keys, the channels, then the commands, starting with all or
+// none. AWS also returns an access string in another form than it was sent; that it has exactly this form is a guess.
 func normalize(access string) string {
 	flag, keys, channels, commands := "off", []string(nil), []string(nil), []string(nil)
 	for part := range strings.FieldsSeq(access) {

@@ -1,10 +1,11 @@
-// Package awslab plays the parts of AWS that the tenant operator uses, so that it can be tried and tested without an account: SSM
-// parameters, and the users and user groups of ElastiCache. It speaks their wire, so that the unmodified AWS SDK works against it
-// through its BaseEndpoint, see Config. Users that may log in are written onto a real Redis, so that logins are real.
+// Package awslab emulates the parts of AWS that the tenant operator uses, so that the operator can be tested without an AWS account: SSM
+// parameters, and the users and user groups of ElastiCache. It implements the wire protocols of these services, so that the unmodified
+// AWS SDK works with it (see Config). It writes users that may log in to a real Redis, so that logins are real.
 //
-// It also plays what goes wrong: states that take their time, reads that lag behind writes, lost answers, refused connections, and any
-// error a service may give; see Options and Fault. A journal tells which calls there were, and never a value.
+// It also emulates failures: slow state transitions, reads that lag behind writes, lost responses, refused connections and any error of a
+// service (see Options and Fault). A journal records the calls, without values.
 //
-// It shows what a program does on such days, not how AWS behaves: what is not documented there is a guess here, on the stern side, and
-// says so. It checks neither signatures nor rights, keeps all in memory, and keeps no password but as a SHA-256.
+// It tests how a program handles failures; it does not define how AWS behaves. Where the documentation of AWS is silent, awslab makes a
+// strict assumption, which a comment marks as a guess. It checks neither signatures nor permissions. It keeps all state in memory, and
+// passwords only as SHA-256 digests.
 package awslab

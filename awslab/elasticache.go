@@ -16,10 +16,10 @@ const (
 	deleting  = "deleting"
 )
 
-// defaultUser is the id of the user that each account has, and the name that some user of each group must have.
+// defaultUser is the ID of a user that every account has. Every group must contain a user with this name.
 const defaultUser = "default"
 
-// Codes of errors that several calls answer.
+// Error codes that several actions return.
 const (
 	codeUserNotFound = "UserNotFound"
 	codeBadValue     = "InvalidParameterValue"
@@ -48,16 +48,16 @@ func (l *Lab) elasticache(c queryCall) (any, error) {
 	case "AddTagsToResource", "RemoveTagsFromResource", "ListTagsForResource":
 		return l.tagResource(c)
 	default:
-		return nil, refuse("InvalidAction", "the lab has no action "+c.action())
+		return nil, refuse("InvalidAction", "awslab does not implement the action "+c.action())
 	}
 }
 
-// members is a list in an answer.
+// members is a list in a response.
 type members[T any] struct {
 	Member []T `xml:"member"`
 }
 
-// tagResource adds, removes and lists tags of a user or of a group, which its ARN names.
+// tagResource adds, removes or lists the tags of the user or group with the given ARN.
 func (l *Lab) tagResource(c queryCall) (any, error) {
 	arn := c.form.Get("ResourceName")
 	parts := strings.Split(arn, ":")
@@ -98,7 +98,7 @@ func (l *Lab) tagResource(c queryCall) (any, error) {
 	return struct{ TagList list }{list{sortedTags(tags)}}, nil
 }
 
-// page cuts a sorted list of ids for an answer: those from a marker on, and the marker of the next page, "" at the end.
+// page returns the IDs of a page, sorted and starting at the marker, and the marker of the next page, or "" for the last page.
 func (c queryCall) page(ids []string) ([]string, string, error) {
 	slices.Sort(ids)
 	size, err := strconv.Atoi(cmp.Or(c.form.Get("MaxRecords"), strconv.Itoa(maxPage)))
@@ -113,7 +113,7 @@ func (c queryCall) page(ids []string) ([]string, string, error) {
 	return ids[:size], ids[size], nil
 }
 
-// described is the answer to a call that describes one thing, or a page of all: those that reads see.
+// described returns the outputs for a describe call, either of one resource or of a page of all, as lagging reads see them.
 func described[T, O any](l *Lab, c queryCall, all map[string]*history[T], key string, output func(T) O) ([]O, string, error) {
 	seen := map[string]T{}
 	for id, versions := range all {

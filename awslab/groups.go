@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// group is one version of a user group. Adding and Removing are not in force yet.
+// group is a version of a user group. Adding and Removing are pending changes.
 type group struct {
 	ID, Engine, Status      string
 	Users, Adding, Removing []string
 	Tags                    map[string]string
 }
 
-// AddGroup makes an active user group with the user "default" in it, unless there is one of that id. An empty id is none.
+// AddGroup creates an active user group that contains the user "default". It does nothing if the group exists or the ID is empty.
 func (l *Lab) AddGroup(id string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -30,7 +30,7 @@ func groupNotFound(id string) error {
 	return made
 }
 
-// groupOutput is a group in an answer.
+// groupOutput is a group in a response.
 type groupOutput struct {
 	UserGroupID                          string `xml:"UserGroupId"`
 	Status, Engine, MinimumEngineVersion string
@@ -57,7 +57,7 @@ func (l *Lab) groupOutput(g group) groupOutput {
 	return made
 }
 
-// attached lists the caches that know the users of a group: the one cache, for the first of the groups that can be attached.
+// attached returns the caches that a group is attached to: the only cache for the oldest group that is not detached, else none.
 func (l *Lab) attached(g group) []string {
 	for _, id := range l.attachable {
 		if _, there := l.groups[id].latest(); there && !slices.Contains(l.options.Detached, id) {
@@ -95,8 +95,8 @@ func (l *Lab) group(id string) group {
 	return found
 }
 
-// checkMembers holds the rules for who may be in a group, given its members and those of them that are new. That a new one must be active
-// is a guess, and so is the code for too many.
+// checkMembers checks the members of a group, given all members and the added ones. That an added user must be active is a guess, and so
+// is the error code for too many users.
 func (l *Lab) checkMembers(all, added []string) error {
 	for _, id := range added {
 		found, there := l.users[id].latest()
@@ -158,14 +158,14 @@ func merged(users, add, remove []string) []string {
 	return slices.DeleteFunc(all, func(id string) bool { return slices.Contains(remove, id) })
 }
 
-// regroup begins a change of a group's members.
+// regroup starts a change of a group's members.
 func (l *Lab) regroup(g group, add, remove []string) {
 	g.Status, g.Adding, g.Removing = modifying, add, remove
 	keep(l.groups, g.ID, g, true)
 	l.after(l.options.Groups.Modify, func() { l.regrouped(g.ID) })
 }
 
-// regrouped puts a change of a group's members in force. While Redis does not take it, the group stays modifying.
+// regrouped completes a change of a group's members. If Redis does not accept it, the group stays modifying and the change is retried.
 func (l *Lab) regrouped(id string) {
 	before := l.group(id)
 	next := before

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// remembered is for how long versions are kept after the next: longer than any sensible Options.ReadLag.
-const remembered = 10 * time.Minute
+// retention is how long a version is kept after the next one was added. It must be longer than Options.ReadLag.
+const retention = 10 * time.Minute
 
-// history has the versions of a thing, so that reads can lag behind writes.
+// history holds the versions of a resource, so that reads can lag behind writes.
 type history[T any] struct{ versions []version[T] }
 
 type version[T any] struct {
@@ -21,16 +21,16 @@ type version[T any] struct {
 func (h *history[T]) put(value T, there bool) {
 	now := time.Now()
 	first := 0
-	for first+1 < len(h.versions) && now.Sub(h.versions[first+1].since) > remembered {
+	for first+1 < len(h.versions) && now.Sub(h.versions[first+1].since) > retention {
 		first++
 	}
 	h.versions = append(h.versions[first:], version[T]{now, value, there})
 }
 
-// latest is what writes see.
+// latest returns the current version, which writes see.
 func (h *history[T]) latest() (T, bool) { return h.asOf(0) }
 
-// asOf is what is seen by a read that lags.
+// asOf returns the version that a read sees with the given lag.
 func (h *history[T]) asOf(lag time.Duration) (T, bool) {
 	var none T
 	if h == nil {
@@ -45,7 +45,7 @@ func (h *history[T]) asOf(lag time.Duration) (T, bool) {
 	return none, false
 }
 
-// find returns the last version that was there and is what is looked for.
+// find returns the latest existing version for which is reports true.
 func (h *history[T]) find(is func(T) bool) (T, bool) {
 	for _, at := range slices.Backward(h.versions) {
 		if at.there && is(at.value) {

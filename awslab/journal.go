@@ -6,43 +6,43 @@ import (
 	"slices"
 )
 
-// CodeRefused is the code in the journal of a call whose connection was cut before anything was done.
+// CodeRefused is the code in the journal of a call whose connection was closed before the call was performed.
 const CodeRefused = "refused"
 
-// Call is a call in the journal. It never holds a value, a password or an access string.
+// Call is an entry of the journal. It never contains a value, a password or an access string.
 type Call struct {
 	// Service is "ssm" or "elasticache".
 	Service string
-	// Action is as AWS names it, such as PutParameter.
+	// Action is the name of the action, such as PutParameter.
 	Action string
-	// Resource is what it was about: the name of a parameter, the id of a user or of a group; several are joined by commas.
+	// Resource is the name of the parameter, or the ID of the user or group. Several are separated by commas.
 	Resource string
-	// Write tells that it changes something when it succeeds.
+	// Write reports whether the action changes something if it succeeds.
 	Write bool
-	// Code is that of the error that came of it, "" for success. An answer that was lost has the code that it would have told.
+	// Code is the error code, or "" for success. If the response was lost, it is the code of the lost response.
 	Code string
 }
 
-// Journal returns the calls since the beginning, or since Forget: each attempt of the SDK is one.
+// Journal returns the calls since New or Forget. Each attempt of the SDK is a separate call.
 func (l *Lab) Journal() []Call {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return slices.Clone(l.journal)
 }
 
-// Forget begins the journal anew.
+// Forget clears the journal.
 func (l *Lab) Forget() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.journal = nil
 }
 
-// Writes counts the calls in the journal that would change something, whatever came of them.
+// Writes returns the number of calls in the journal with a write action, including failed ones.
 func (l *Lab) Writes() int {
 	return l.count(func(c Call) bool { return c.Write })
 }
 
-// Count counts the calls of an action in the journal, whatever came of them.
+// Count returns the number of calls of an action in the journal, including failed ones.
 func (l *Lab) Count(action string) int {
 	return l.count(func(c Call) bool { return c.Action == action })
 }
@@ -63,30 +63,30 @@ func (l *Lab) note(asked call, code string) {
 	})
 }
 
-// Fault is something that goes wrong with a call. Of its kinds, the first that is set counts.
+// Fault is a failure of a call. If several of Refused, Lost and Code are set, the first one applies.
 type Fault struct {
-	// Resource is what the call must be about, "" for anything.
+	// Resource restricts the fault to calls for a resource. If it is empty, the fault applies to any resource.
 	Resource string
-	// Refused: the connection is cut, and nothing was done.
+	// Refused closes the connection without performing the call.
 	Refused bool
-	// Lost: what was asked is done, and the connection is cut instead of an answer.
+	// Lost performs the call and then closes the connection without a response.
 	Lost bool
-	// Code is answered as an error, such as ThrottlingException, and nothing is done. Codes of ElastiCache lack the "Fault" at the end
-	// that the types of the SDK have.
+	// Code is returned as an error, such as ThrottlingException, and the call is not performed. Codes of ElastiCache lack the suffix
+	// "Fault" of the SDK's types.
 	Code string
-	// Message is what the error says; Status is its HTTP status, 400 if zero.
+	// Message is the message of the error. Status is its HTTP status. The default is 400.
 	Message string
 	Status  int
 }
 
-// planned is a fault that waits for its call.
+// planned is a fault that has not been applied yet.
 type planned struct {
 	action string
 	fault  Fault
 }
 
-// Fail plans faults for the next calls of an action, "" for any: each fault is for one call, in this order. slices.Repeat makes
-// one last.
+// Fail plans faults for the next calls of an action, or of any action if it is empty. Each fault applies to one call, in the given order.
+// Use slices.Repeat to fail several calls in the same way.
 func (l *Lab) Fail(action string, faults ...Fault) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -95,21 +95,21 @@ func (l *Lab) Fail(action string, faults ...Fault) {
 	}
 }
 
-// Heal forgets the faults that are still planned.
+// Heal removes all planned faults.
 func (l *Lab) Heal() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.faults = nil
 }
 
-// Refuse makes the Lab cut every connection without doing anything, or end that.
+// Refuse sets whether the Lab closes every connection without performing the call.
 func (l *Lab) Refuse(all bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.refuses = all
 }
 
-// next takes the fault that is planned for a call.
+// next removes and returns the fault that is planned for a call.
 func (l *Lab) next(asked call) (Fault, bool) {
 	at := slices.IndexFunc(l.faults, func(p planned) bool {
 		return (p.action == "" || p.action == asked.action()) && (p.fault.Resource == "" || p.fault.Resource == asked.resource())
@@ -122,7 +122,7 @@ func (l *Lab) next(asked call) (Fault, bool) {
 	return found, true
 }
 
-// failure is an error that a service answers.
+// failure is an error response of a service.
 type failure struct {
 	Code, Message string
 	Status        int
@@ -143,8 +143,8 @@ func refuse(code, message string) *failure {
 }
 
 func codeOf(err error) string {
-	if told, ok := errors.AsType[*failure](err); ok {
-		return told.Code
+	if failed, ok := errors.AsType[*failure](err); ok {
+		return failed.Code
 	}
 	return ""
 }

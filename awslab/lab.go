@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the services allow, where Options say nothing else.
+// The defaults of Options, and the maximum size of a page.
 const (
 	defaultUsers      = 1000
 	defaultGroupUsers = 100
@@ -23,44 +23,45 @@ const (
 	maxPage           = 100
 )
 
-// Settle is how long changes of a kind take until they are in force.
+// Settle is how long each kind of change takes to become effective.
 type Settle struct {
 	Create, Modify, Delete time.Duration
 }
 
-// Options are what a Lab does. The zero value is an AWS where all is at once, and nothing fails.
+// Options configure a Lab. With the zero value, all changes are effective immediately and nothing fails.
 type Options struct {
-	// Users and Groups are how long users are creating, modifying and deleting, and user groups likewise. With zero a change is in force
-	// before it is answered.
+	// Users and Groups set how long users and user groups stay in the states creating, modifying and deleting. With zero, a change is
+	// effective before the response.
 	Users, Groups Settle
-	// ReadLag is for how long reads do not see a write. Writes always see all of them.
+	// ReadLag is how long reads do not see a write. Writes see all earlier writes.
 	ReadLag time.Duration
-	// RecreateAfter is for how long a deleted parameter's name is taken: it is not found, and to create it is ParameterAlreadyExists.
-	// AWS asks to wait 30 s; what it does before is a guess.
+	// RecreateAfter is how long the name of a deleted parameter stays reserved: reads do not find the parameter, and creating it fails with
+	// ParameterAlreadyExists. AWS recommends to wait 30 s; the behaviour before that is a guess.
 	RecreateAfter time.Duration
-	// MaxUsers is how many users there may be, 1000 if zero. MaxGroupUsers is how many may be in a group, 100 if zero.
+	// MaxUsers is the maximum number of users. The default is 1000. MaxGroupUsers is the maximum number of users in a group. The default
+	// is 100.
 	MaxUsers, MaxGroupUsers int
-	// MaxParameters is how many parameters of the standard tier there may be, 10,000 if zero.
+	// MaxParameters is the maximum number of parameters in the standard tier. The default is 10,000.
 	MaxParameters int
-	// Cache is the Redis onto which users are written when they are active and in a group. The user "default" never is. Without it
-	// nothing is written anywhere. Its logins must not be those of users of the Lab.
+	// Cache is the Redis to which users are written when they are active and in a group. The user "default" is never written. If Cache is
+	// nil, nothing is written. The client must not log in as a user of the Lab.
 	Cache redis.UniversalClient
-	// Detached are ids of groups that are attached to no cache, so that their users cannot log in. Of the others one is attached to the cache,
-	// the first one that is made: AWS takes one group for a cache.
+	// Detached lists IDs of groups that are not attached to the cache, so that their users cannot log in. Of the other groups, the one
+	// created first is attached, because a cache of AWS has one group.
 	Detached []string
-	// Account and Region are those in ARNs; 123456789012 and eu-central-1 if empty.
+	// Account and Region are used in ARNs. The defaults are 123456789012 and eu-central-1.
 	Account, Region string
 }
 
-// Lab is an account with one region, an http.Handler. Its methods may be called at the same time. Make it with New.
+// Lab emulates an AWS account in one region. It is an http.Handler and safe for concurrent use. Create it with New.
 type Lab struct {
 	mutex      sync.Mutex
 	options    Options
 	parameters map[string]*history[parameter]
-	deleted    map[string]time.Time // parameters, and when
+	deleted    map[string]time.Time // deletion times of parameters
 	users      map[string]*history[user]
 	groups     map[string]*history[group]
-	attachable []string // ids of groups, in the order in which they were made
+	attachable []string // IDs of groups in order of creation
 	faults     []planned
 	refuses    bool
 	journal    []Call
@@ -68,7 +69,7 @@ type Lab struct {
 	closed     bool
 }
 
-// New makes a Lab. It has one user, "default", as each AWS account does.
+// New returns a Lab with one user, "default", like every AWS account.
 func New(options Options) *Lab {
 	options.MaxUsers = cmp.Or(options.MaxUsers, defaultUsers)
 	options.MaxGroupUsers = cmp.Or(options.MaxGroupUsers, defaultGroupUsers)
@@ -83,7 +84,7 @@ func New(options Options) *Lab {
 	return l
 }
 
-// Config makes the SDK call a Lab that is served at a URL.
+// Config returns an SDK configuration for a Lab that is served at a URL.
 func Config(url string) aws.Config {
 	return aws.Config{
 		Region: defaultRegion, BaseEndpoint: &url,
@@ -91,14 +92,14 @@ func Config(url string) aws.Config {
 	}
 }
 
-// Adjust changes what the Lab does from now on. What has begun to settle takes the time that it took when it began.
+// Adjust changes the options. Changes that are already settling keep their duration.
 func (l *Lab) Adjust(change func(*Options)) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	change(&l.options)
 }
 
-// Close ends what is settling, where it is.
+// Close stops all pending state transitions. Resources stay in their current state.
 func (l *Lab) Close() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -109,7 +110,7 @@ func (l *Lab) Close() {
 	clear(l.timers)
 }
 
-// after does something when the time is over, with the mutex held; at once if there is none.
+// after calls do after the wait, with the mutex held. If the wait is zero, it calls do immediately; the caller holds the mutex.
 func (l *Lab) after(wait time.Duration, do func()) {
 	if wait <= 0 {
 		do()
@@ -130,16 +131,16 @@ func (l *Lab) after(wait time.Duration, do func()) {
 	l.timers[timer] = true
 }
 
-// arn names a resource as AWS does.
+// arn returns the ARN of a resource.
 func (l *Lab) arn(service, resource string) string {
 	return "arn:aws:" + strings.Join([]string{service, l.options.Region, l.options.Account, resource}, ":")
 }
 
-// ServeHTTP answers a call of either service. To GET it answers with the journal, in JSON, a call a line.
+// ServeHTTP handles a call of either service. For GET it returns the journal in JSON, one call per line.
 func (l *Lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		for _, made := range l.Journal() {
-			_ = json.NewEncoder(w).Encode(made) //nolint:errchkjson // a client that has gone away hears nothing
+			_ = json.NewEncoder(w).Encode(made) //nolint:errchkjson // the client may have disconnected
 		}
 		return
 	}
@@ -156,7 +157,7 @@ func (l *Lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	asked.write(w, answer, err)
 }
 
-// handle does what is asked, or what is planned to go wrong with it. It tells whether the connection is cut instead of an answer.
+// handle performs a call or applies the fault that is planned for it. cut reports whether to close the connection instead of responding.
 func (l *Lab) handle(asked call) (answer any, err error, cut bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -22,14 +22,14 @@ import (
 	"github.com/einmal-operators/einmal/awslab"
 )
 
-// patience is for how long a test waits for what must come.
-const patience = 10 * time.Second
+// waitTimeout is the timeout of a wait in a test.
+const waitTimeout = 10 * time.Second
 
-// cacheAddress is where the Redis of the package's tests is. It is set before they run.
+// cacheAddress is the address of the Redis for all tests. TestMain sets it.
 var cacheAddress string //nolint:gochecknoglobals // one server for all tests of the package
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m)) //nolint:forbidigo // it is the main of the tests
+	os.Exit(run(m)) //nolint:forbidigo // main function of the tests
 }
 
 func run(m *testing.M) int {
@@ -42,11 +42,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// startRedis starts a Redis that keeps nothing.
+// startRedis starts a Redis without persistence.
 func startRedis() (func(), error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		return nil, errors.New("the tests need redis-server: tools/servers.sh says how to install it")
+		return nil, errors.New("find redis-server: not on the PATH; tools/servers.sh installs it or explains how")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,12 +69,12 @@ func startRedis() (func(), error) {
 	defer func() { _ = client.Close() }()
 	if err := client.Ping(context.Background()).Err(); err != nil {
 		stop()
-		return nil, fmt.Errorf("redis-server does not start: %w", err)
+		return nil, fmt.Errorf("start redis-server: %w", err)
 	}
 	return stop, nil
 }
 
-// world is a served Lab with the SDK's clients for it.
+// world is a Lab with an HTTP server and SDK clients.
 type world struct {
 	*testing.T
 	lab        *awslab.Lab
@@ -96,31 +96,31 @@ func newWorld(t *testing.T, options awslab.Options) world {
 	return world{t, lab, ssm.NewFromConfig(config), elasticache.NewFromConfig(config)}
 }
 
-// says expects an error with a code, "" for none.
-func (w world) says(err error, code string) {
+// expectCode fails the test unless err has the error code. If the code is empty, err must be nil.
+func (w world) expectCode(err error, code string) {
 	w.Helper()
-	told, ok := errors.AsType[smithy.APIError](err)
+	response, ok := errors.AsType[smithy.APIError](err)
 	switch {
 	case code == "" && err != nil, code != "" && !ok:
-		w.Fatalf("it says %v, want the code %q", err, code)
-	case ok && told.ErrorCode() != code:
-		w.Fatalf("it says %s, want %q: %v", told.ErrorCode(), code, err)
+		w.Fatalf("error %v, want error code %q", err, code)
+	case ok && response.ErrorCode() != code:
+		w.Fatalf("error code %s, want %q: %v", response.ErrorCode(), code, err)
 	}
 }
 
-// eventually waits until something holds.
+// eventually waits until the condition holds.
 func (w world) eventually(what string, holds func() bool) {
 	w.Helper()
 	ticks := time.NewTicker(5 * time.Millisecond)
 	defer ticks.Stop()
-	for end := time.Now().Add(patience); !holds(); <-ticks.C {
+	for end := time.Now().Add(waitTimeout); !holds(); <-ticks.C {
 		if time.Now().After(end) {
-			w.Fatalf("after %s still not: %s", patience, what)
+			w.Fatalf("not true after %s: %s", waitTimeout, what)
 		}
 	}
 }
 
-// login tries a user's password on the Redis.
+// login logs in to Redis as a user.
 func (w world) login(name, password string) error {
 	w.Helper()
 	client := redis.NewClient(&redis.Options{Addr: cacheAddress, Username: name, Password: password, MaxRetries: -1})
@@ -128,7 +128,7 @@ func (w world) login(name, password string) error {
 	return client.Ping(w.Context()).Err()
 }
 
-// forget makes the Redis forget a user.
+// forget deletes a user from Redis.
 func (w world) forget(name string) error {
 	client := redis.NewClient(&redis.Options{Addr: cacheAddress})
 	defer func() { _ = client.Close() }()

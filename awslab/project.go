@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// How long Redis may take, and how long to wait before it is tried again.
+// projectionTimeout is the timeout of a write to Redis, retryProjection the time before a retry.
 const (
 	projectionTimeout = 5 * time.Second
 	retryProjection   = 200 * time.Millisecond
 )
 
-// Restore writes all users that may log in onto the Redis again, as AWS does with a node that it replaces. A Redis that has lost its memory
-// needs it.
+// Restore writes all users that may log in to Redis again, as AWS does after replacing a node. Call it after Redis has lost its data.
 func (l *Lab) Restore() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -27,7 +26,7 @@ func (l *Lab) Restore() error {
 	return nil
 }
 
-// project makes a user what it is in Redis, as far as it is in a group, or is not there.
+// project writes a user to Redis if it is in an attached group, and deletes it from Redis otherwise.
 func (l *Lab) project(u user) error {
 	if l.options.Cache == nil || u.Name == defaultUser || u.Status == creating || u.Status == deleting {
 		return nil
@@ -45,10 +44,10 @@ func (l *Lab) project(u user) error {
 	if u.Mode == noPassword {
 		rules = append(rules, "nopass")
 	}
-	return l.tell(rules...)
+	return l.execute(rules...)
 }
 
-// member tells whether a user is in a group by now.
+// member reports whether a user is in an attached group.
 func (l *Lab) member(id string) bool {
 	for _, g := range l.memberships(id) {
 		if g.Status != deleting && len(l.attached(g)) > 0 && slices.Contains(g.Users, id) {
@@ -58,19 +57,20 @@ func (l *Lab) member(id string) bool {
 	return false
 }
 
-// withdraw takes a user from Redis, which ends its connections.
+// withdraw deletes a user from Redis, which closes its connections.
 func (l *Lab) withdraw(u user) error {
 	if l.options.Cache == nil || u.Name == defaultUser {
 		return nil
 	}
-	return l.tell("ACL", "DELUSER", u.Name)
+	return l.execute("ACL", "DELUSER", u.Name)
 }
 
-func (l *Lab) tell(command ...any) error {
+// execute runs an ACL command of Redis whose third argument is a user name.
+func (l *Lab) execute(command ...any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), projectionTimeout)
 	defer cancel()
 	if err := l.options.Cache.Do(ctx, command...).Err(); err != nil {
-		return fmt.Errorf("write the user %v onto Redis: %w", command[2], err)
+		return fmt.Errorf("write user %v to Redis: %w", command[2], err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The limits of SSM, of the standard tier.
+// The limits of SSM in the standard tier.
 const (
 	maxNames     = 10
 	maxValue     = 4096
@@ -20,7 +20,7 @@ const (
 	secureString = "SecureString"
 )
 
-// The tiers of parameters. Which default an account has is a setting of it: here it is the standard tier.
+// The tiers of parameters. The default tier is a setting of an account; here it is the standard tier.
 const (
 	standardTier    = "Standard"
 	advancedTier    = "Advanced"
@@ -28,7 +28,7 @@ const (
 	maxAdvanced     = 100_000
 )
 
-// parameter is one version of a parameter. Its value is the only thing of the Lab that is kept as it came, for it has to be given back.
+// parameter is a version of a parameter. Its value is kept in plain text because it must be returned.
 type parameter struct {
 	name, value, kind string
 	key, tier         string
@@ -37,7 +37,7 @@ type parameter struct {
 	tags              map[string]string
 }
 
-// parameterInput is what any of the calls has.
+// parameterInput has the fields of all requests.
 type parameterInput struct {
 	Name, Value, Type, KeyID string
 	Names                    []string
@@ -51,7 +51,7 @@ type parameterInput struct {
 	MaxResults               int
 }
 
-// parameterOutput is a parameter in an answer.
+// parameterOutput is a parameter in a response.
 type parameterOutput struct {
 	ARN, Name, Type, Value, DataType string
 	Selector                         string `json:",omitempty"`
@@ -79,7 +79,7 @@ func (l *Lab) ssm(action string, in parameterInput) (any, error) {
 	case "AddTagsToResource", "RemoveTagsFromResource", "ListTagsForResource":
 		return l.tagParameter(action, in)
 	default:
-		return nil, refuse("UnknownOperationException", "the lab has no action "+action)
+		return nil, refuse("UnknownOperationException", "awslab does not implement the action "+action)
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 	}{found.version, found.tier}, nil
 }
 
-// tier is the tier of a new parameter, of which there must be room.
+// tier returns the tier of a new parameter, or an error if its quota is exhausted.
 func (l *Lab) tier(asked string) (string, error) {
 	counts := map[string]int{}
 	for _, all := range l.parameters {
@@ -138,7 +138,7 @@ func (l *Lab) tier(asked string) (string, error) {
 	return tier, nil
 }
 
-// checkParameter holds the rules for what is put.
+// checkParameter checks the input of PutParameter.
 func checkParameter(in parameterInput) error {
 	wrong := func(text string) error { return refuse("ValidationException", text) }
 	switch {
@@ -156,7 +156,7 @@ func checkParameter(in parameterInput) error {
 	return checkName(in.Name)
 }
 
-// checkName holds the rules for names, those of the documentation of PutParameter.
+// checkName checks a parameter name by the rules in the documentation of PutParameter.
 func checkName(name string) error {
 	levels := strings.Split(strings.TrimPrefix(name, "/"), "/")
 	first := strings.ToLower(levels[0])
@@ -175,8 +175,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// read is what a read sees of a parameter. Without decryption a SecureString is not readable.
-// A name can have a version behind a colon.
+// read returns a parameter as lagging reads see it. Without decryption, the value of a SecureString is not readable. The name may end
+// with a colon and a version.
 func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint:revive // as in the request
 	name, selected, selects := strings.Cut(name, ":")
 	found, there := l.parameters[name].asOf(l.options.ReadLag)
@@ -234,7 +234,8 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// getParametersByPath answers with a page of what reads see below a path. The token of the next page is the name that it begins with.
+// getParametersByPath returns a page of the parameters below a path, as lagging reads see them. The token of the next page is its first
+// name.
 func (l *Lab) getParametersByPath(in parameterInput) (any, error) {
 	size := cmp.Or(in.MaxResults, maxNames)
 	if !strings.HasPrefix(in.Path, "/") || size < 1 || size > maxNames {

@@ -20,56 +20,55 @@ func secure(name, value string) *ssm.PutParameterInput {
 	return &ssm.PutParameterInput{Name: &name, Value: &value, Type: types.ParameterTypeSecureString}
 }
 
-// tenant-and-database.md §2: create-only puts, reads of up to ten names of which the missing ones are told, and deletions, with the real SDK.
-func TestParametersAreMadeOnceReadAndDeleted(t *testing.T) {
+// Parameters are created without overwriting, read by up to ten names, with missing names reported, and deleted.
+func TestParametersAreCreatedOnceReadAndDeleted(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, awslab.Options{}), t.Context()
 	put := secure("/lab/app/db", "first")
 	put.KeyId, put.Tags = aws.String("alias/tenants"), []types.Tag{{Key: aws.String("team"), Value: aws.String("a")}}
 	made, err := w.parameters.PutParameter(ctx, put)
-	w.says(err, "")
+	w.expectCode(err, "")
 	_, err = w.parameters.PutParameter(ctx, secure("/lab/app/db", "second"))
-	w.says(err, "ParameterAlreadyExists")
+	w.expectCode(err, "ParameterAlreadyExists")
 	got, err := w.parameters.GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"/lab/app/db", "/lab/none"}, WithDecryption: aws.Bool(true)})
-	w.says(err, "")
+	w.expectCode(err, "")
 	if made.Version != 1 || len(got.Parameters) != 1 || *got.Parameters[0].Value != "first" || got.Parameters[0].Version != 1 ||
 		!cmp.Equal(got.InvalidParameters, []string{"/lab/none"}) || time.Since(*got.Parameters[0].LastModifiedDate).Abs() > time.Minute {
-		t.Errorf("made %v, got %+v", made.Version, got)
+		t.Errorf("created version %v, read %+v", made.Version, got)
 	}
 	sealed, err := w.parameters.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/lab/app/db")})
-	w.says(err, "")
+	w.expectCode(err, "")
 	if *sealed.Parameter.Value == "first" {
-		t.Error("a SecureString is shown without decryption")
+		t.Error("the value of a SecureString is returned without decryption")
 	}
 	tags, err := w.parameters.ListTagsForResource(ctx, &ssm.ListTagsForResourceInput{ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: aws.String("/lab/app/db")})
-	w.says(err, "")
+	w.expectCode(err, "")
 	if len(tags.TagList) != 1 || *tags.TagList[0].Key != "team" || *tags.TagList[0].Value != "a" {
-		t.Errorf("the tags are %+v", tags.TagList)
+		t.Errorf("tags %+v, want team: a", tags.TagList)
 	}
 	over := secure("/lab/app/db", "third")
 	over.Overwrite = aws.Bool(true)
 	changed, err := w.parameters.PutParameter(ctx, over)
-	w.says(err, "")
+	w.expectCode(err, "")
 	if changed.Version != 2 {
 		t.Errorf("the version is %d after an overwrite, want 2", changed.Version)
 	}
 	for selector, want := range map[string]string{":1": "first", ":2": "third", "": "third"} {
 		got, err := w.parameters.GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"/lab/app/db" + selector}, WithDecryption: aws.Bool(true)})
-		w.says(err, "")
+		w.expectCode(err, "")
 		if len(got.Parameters) != 1 || *got.Parameters[0].Name != "/lab/app/db" || aws.ToString(got.Parameters[0].Selector) != selector || *got.Parameters[0].Value != want {
-			t.Errorf("with the selector %q: %+v", selector, got)
+			t.Errorf("selector %q: got %+v, want value %s", selector, got, want)
 		}
 	}
 	_, err = w.parameters.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String("/lab/app/db")})
-	w.says(err, "")
+	w.expectCode(err, "")
 	_, err = w.parameters.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String("/lab/app/db")})
-	w.says(err, "ParameterNotFound")
+	w.expectCode(err, "ParameterNotFound")
 	_, err = w.parameters.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/lab/app/db")})
-	w.says(err, "ParameterNotFound")
+	w.expectCode(err, "ParameterNotFound")
 }
 
-// tenant-and-database.md §2, Details, SSM: the rules that a program must keep.
-func TestParametersHaveTheRulesOfSSM(t *testing.T) {
+func TestParametersFollowTheRulesOfSSM(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, awslab.Options{}), t.Context()
 	tagged := secure("/lab/x", "v")
@@ -86,34 +85,34 @@ func TestParametersHaveTheRulesOfSSM(t *testing.T) {
 	} {
 		_, err := w.parameters.PutParameter(ctx, put)
 		t.Log(name)
-		w.says(err, "ValidationException")
+		w.expectCode(err, "ValidationException")
 	}
 	_, err := w.parameters.PutParameter(ctx, secure(strings.Repeat("/a", 16), "v"))
-	w.says(err, "HierarchyLevelLimitExceededException")
+	w.expectCode(err, "HierarchyLevelLimitExceededException")
 	var names []string
 	for i := range 11 {
 		names = append(names, fmt.Sprint("/lab/", i))
 	}
 	_, err = w.parameters.GetParameters(ctx, &ssm.GetParametersInput{Names: names})
-	w.says(err, "ValidationException")
+	w.expectCode(err, "ValidationException")
 	_, err = w.parameters.DeleteParameters(ctx, &ssm.DeleteParametersInput{Names: names})
-	w.says(err, "ValidationException")
+	w.expectCode(err, "ValidationException")
 }
 
-// tenant-and-database.md §5: lost answers, refused connections, throttles and read lag; and the journal, which has each attempt and no value.
-func TestWhatGoesWrongIsPlannedAndNoted(t *testing.T) {
+// The journal records each attempt, including throttled, refused and lost ones, without values.
+func TestPlannedFaultsAreInTheJournal(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, awslab.Options{}), t.Context()
 	w.lab.Fail("PutParameter", awslab.Fault{Code: "ThrottlingException"}, awslab.Fault{Refused: true}, awslab.Fault{Lost: true, Resource: "/lab/b"})
 	_, err := w.parameters.PutParameter(ctx, secure("/lab/a", "secret-a"))
-	w.says(err, "")
-	// The answer is lost, the SDK tries again by itself, and hears that it is there.
+	w.expectCode(err, "")
+	// The response is lost. The SDK retries, which fails because the parameter exists.
 	_, err = w.parameters.PutParameter(ctx, secure("/lab/b", "secret-b"))
-	w.says(err, "ParameterAlreadyExists")
+	w.expectCode(err, "ParameterAlreadyExists")
 	w.lab.Fail("GetParameter", slices.Repeat([]awslab.Fault{{Code: "AccessDeniedException", Status: 403}}, 2)...)
 	for range 2 {
 		_, err = w.parameters.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/lab/a")})
-		w.says(err, "AccessDeniedException")
+		w.expectCode(err, "AccessDeniedException")
 	}
 	put := func(name, code string) awslab.Call {
 		return awslab.Call{Service: "ssm", Action: "PutParameter", Resource: name, Write: true, Code: code}
@@ -129,35 +128,35 @@ func TestWhatGoesWrongIsPlannedAndNoted(t *testing.T) {
 	w.lab.Forget()
 	w.lab.Refuse(true)
 	if _, err = w.parameters.PutParameter(ctx, secure("/lab/c", "v")); err == nil {
-		t.Error("a refused connection is an answer")
+		t.Error("a call with a refused connection succeeded")
 	}
 	w.lab.Refuse(false)
 	_, err = w.parameters.PutParameter(ctx, secure("/lab/c", "v"))
-	w.says(err, "")
+	w.expectCode(err, "")
 	if len(w.lab.Journal()) != 4 {
-		t.Errorf("the journal is %v, want three refused attempts and one that succeeds", w.lab.Journal())
+		t.Errorf("journal %v, want three refused attempts and one that succeeds", w.lab.Journal())
 	}
 }
 
-// tenant-and-database.md §2: reads are not promised to see a write at once; and a deleted name is not free at once.
+// With a read lag, reads do not see a write immediately. The name of a deleted parameter stays reserved for a while.
 func TestReadsLagBehindWrites(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, awslab.Options{ReadLag: 100 * time.Millisecond, RecreateAfter: 300 * time.Millisecond}), t.Context()
 	_, err := w.parameters.PutParameter(ctx, secure("/lab/a", "v"))
-	w.says(err, "")
+	w.expectCode(err, "")
 	get := &ssm.GetParameterInput{Name: aws.String("/lab/a")}
 	_, err = w.parameters.GetParameter(ctx, get)
-	w.says(err, "ParameterNotFound")
+	w.expectCode(err, "ParameterNotFound")
 	w.eventually("the read sees it", func() bool { _, err := w.parameters.GetParameter(ctx, get); return err == nil })
 	_, err = w.parameters.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: get.Name})
-	w.says(err, "")
+	w.expectCode(err, "")
 	_, err = w.parameters.GetParameter(ctx, get)
-	w.says(err, "")
+	w.expectCode(err, "")
 	w.lab.Adjust(func(o *awslab.Options) { o.ReadLag = 0 })
 	_, err = w.parameters.GetParameter(ctx, get)
-	w.says(err, "ParameterNotFound")
+	w.expectCode(err, "ParameterNotFound")
 	_, err = w.parameters.PutParameter(ctx, secure("/lab/a", "v"))
-	w.says(err, "ParameterAlreadyExists")
+	w.expectCode(err, "ParameterAlreadyExists")
 	w.eventually("the name is free", func() bool { _, err := w.parameters.PutParameter(ctx, secure("/lab/a", "v")); return err == nil })
 }
 
@@ -165,23 +164,23 @@ func TestTagsOfAParameterChange(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, awslab.Options{}), t.Context()
 	_, err := w.parameters.PutParameter(ctx, secure("/lab/a", "v"))
-	w.says(err, "")
+	w.expectCode(err, "")
 	kind, id := types.ResourceTypeForTaggingParameter, aws.String("/lab/a")
 	_, err = w.parameters.AddTagsToResource(ctx, &ssm.AddTagsToResourceInput{
 		ResourceType: kind, ResourceId: id, Tags: []types.Tag{{Key: aws.String("b"), Value: aws.String("2")}, {Key: aws.String("a"), Value: aws.String("1")}},
 	})
-	w.says(err, "")
+	w.expectCode(err, "")
 	_, err = w.parameters.RemoveTagsFromResource(ctx, &ssm.RemoveTagsFromResourceInput{ResourceType: kind, ResourceId: id, TagKeys: []string{"b"}})
-	w.says(err, "")
+	w.expectCode(err, "")
 	left, err := w.parameters.ListTagsForResource(ctx, &ssm.ListTagsForResourceInput{ResourceType: kind, ResourceId: id})
-	w.says(err, "")
+	w.expectCode(err, "")
 	found := map[string]string{}
 	for _, tag := range left.TagList {
 		found[*tag.Key] = *tag.Value
 	}
 	if !maps.Equal(found, map[string]string{"a": "1"}) {
-		t.Errorf("the tags are %v", found)
+		t.Errorf("tags %v, want a: 1", found)
 	}
 	_, err = w.parameters.ListTagsForResource(ctx, &ssm.ListTagsForResourceInput{ResourceType: kind, ResourceId: aws.String("/none")})
-	w.says(err, "InvalidResourceId")
+	w.expectCode(err, "InvalidResourceId")
 }

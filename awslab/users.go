@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// How users prove who they are.
+// The authentication modes of users.
 const (
 	byPassword = "password"
 	byIAM      = "iam"
@@ -26,7 +26,7 @@ const (
 	maxUserID    = 40
 )
 
-// user is one version of a user. Of its passwords there are only the SHA-256, in hex.
+// user is a version of a user. Passwords are SHA-256 digests in hex.
 type user struct {
 	ID, Name, Engine, Access, Mode string
 	Passwords                      []string
@@ -47,7 +47,7 @@ func userNotFound(id string) error {
 	return made
 }
 
-// userOutput is a user in an answer.
+// userOutput is a user in a response.
 type userOutput struct {
 	UserID                                         string `xml:"UserId"`
 	UserName, Status, Engine, MinimumEngineVersion string
@@ -69,7 +69,7 @@ func (l *Lab) userOutput(u user) userOutput {
 	}
 }
 
-// groupsOf lists the groups that a user is in, as reads see it.
+// groupsOf returns the groups that contain a user, as lagging reads see them.
 func (l *Lab) groupsOf(id string) []string {
 	var found []string
 	for name, all := range l.groups {
@@ -106,7 +106,7 @@ func (l *Lab) createUser(c queryCall) (any, error) {
 	return l.userOutput(l.now(id)), nil
 }
 
-// checkUser holds the rules for what does not change later.
+// checkUser checks the fields of a new user that cannot be modified later.
 func checkUser(made user) error {
 	switch {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(made.ID), len(made.ID) > maxUserID, strings.HasSuffix(made.ID, "-"), strings.Contains(made.ID, "--"):
@@ -120,7 +120,7 @@ func checkUser(made user) error {
 	return nil
 }
 
-// change takes from a call what it says about access and passwords.
+// change applies the access string and the passwords of a call to a user.
 func (c queryCall) change(u *user) error {
 	if access := c.form.Get("AccessString"); access != "" {
 		u.Access = access
@@ -191,7 +191,7 @@ func (l *Lab) modifyUser(c queryCall) (any, error) {
 	return l.userOutput(l.now(found.ID)), nil
 }
 
-// settled is the user of a call that changes it: it must be active.
+// settled returns the user that a call modifies. It must be active.
 func (l *Lab) settled(c queryCall) (user, error) {
 	id := strings.ToLower(c.form.Get("UserId"))
 	found, there := l.users[id].latest()
@@ -209,9 +209,9 @@ func (l *Lab) now(id string) user {
 	return found
 }
 
-// finish puts a change of a user in force. While Redis does not take it, the user stays as it is.
+// finish completes a change of a user. If Redis does not accept it, the user stays in its state and the change is retried.
 func (l *Lab) finish(next user) {
-	next.Tags = l.now(next.ID).Tags // They may have changed in between.
+	next.Tags = l.now(next.ID).Tags // They may have changed in the meantime.
 	next.Status = active
 	if err := l.project(next); err != nil {
 		l.after(retryProjection, func() { l.finish(next) })
@@ -220,7 +220,7 @@ func (l *Lab) finish(next user) {
 	l.keepUser(next)
 }
 
-// deleteUser deletes a user. It leaves its groups by that, which are modifying then.
+// deleteUser deletes a user and removes it from its groups, which are modifying meanwhile.
 func (l *Lab) deleteUser(c queryCall) (any, error) {
 	found, err := l.settled(c)
 	if err != nil {
@@ -253,7 +253,7 @@ func (l *Lab) vanish(gone user) {
 	keep(l.users, gone.ID, gone, false)
 }
 
-// memberships lists the groups that a user is in, or is to be in.
+// memberships returns the groups that contain a user or to which it is being added.
 func (l *Lab) memberships(id string) []group {
 	var found []group
 	for _, name := range slices.Sorted(maps.Keys(l.groups)) {
@@ -264,7 +264,7 @@ func (l *Lab) memberships(id string) []group {
 	return found
 }
 
-// present lists the ids of the users that there are.
+// present returns the IDs of all users.
 func (l *Lab) present() []string {
 	var found []string
 	for id, all := range l.users {

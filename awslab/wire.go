@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// maxRequest is the size of the largest request in bytes.
+// maxRequest is the maximum size of a request in bytes.
 const maxRequest = 1 << 20
 
 const (
@@ -36,7 +36,7 @@ func isWrite(action string) bool {
 	return !strings.HasPrefix(action, "Get") && !strings.HasPrefix(action, "Describe") && !strings.HasPrefix(action, "List")
 }
 
-// readCall reads which service is called, and what for.
+// readCall parses a request of either service.
 func readCall(w http.ResponseWriter, r *http.Request) (call, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -51,7 +51,7 @@ func readCall(w http.ResponseWriter, r *http.Request) (call, error) {
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil || form.Get("Action") == "" {
-		return nil, errors.New("neither the header X-Amz-Target " + ssmTarget + "* nor a form with an Action: this is no call of SSM or ElastiCache")
+		return nil, errors.New("not a call of SSM or ElastiCache: neither the header X-Amz-Target " + ssmTarget + "* nor a form with an Action")
 	}
 	return queryCall{form}, nil
 }
@@ -79,15 +79,15 @@ func (c jsonCall) do(l *Lab) (any, error) { return l.ssm(c.named, c.input) }
 func (jsonCall) write(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.Header().Set("X-Amzn-Requestid", requestID)
-	if told, ok := errors.AsType[*failure](err); ok {
-		w.Header().Set("X-Amzn-Errortype", told.Code)
-		w.WriteHeader(told.Status)
-		answer = map[string]string{"__type": told.Code, "message": told.Message}
+	if failed, ok := errors.AsType[*failure](err); ok {
+		w.Header().Set("X-Amzn-Errortype", failed.Code)
+		w.WriteHeader(failed.Status)
+		answer = map[string]string{"__type": failed.Code, "message": failed.Message}
 	}
-	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // a client that has gone away hears nothing
+	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // the client may have disconnected
 }
 
-// queryCall is a call of ElastiCache: a form, answered in XML.
+// queryCall is a call of ElastiCache: a form request with an XML response.
 type queryCall struct{ form url.Values }
 
 func (queryCall) service() string  { return "elasticache" }
@@ -104,7 +104,7 @@ func (c queryCall) resource() string {
 
 func (c queryCall) do(l *Lab) (any, error) { return l.elasticache(c) }
 
-// list reads the elements of a list, such as Passwords.member.1.
+// list returns the elements of a list, such as Passwords.member.1.
 func (c queryCall) list(prefix string) []string {
 	var found []string
 	for i := 1; c.form.Has(prefix + "." + strconv.Itoa(i)); i++ {
@@ -113,7 +113,7 @@ func (c queryCall) list(prefix string) []string {
 	return found
 }
 
-// ids reads a list of ids, which AWS stores in lower case.
+// ids returns a list of IDs in lower case, as AWS stores them.
 func (c queryCall) ids(prefix string) []string {
 	found := c.list(prefix + ".member")
 	for i := range found {
@@ -132,23 +132,23 @@ func (c queryCall) tags() map[string]string {
 
 func (c queryCall) write(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("Content-Type", "text/xml")
-	told, failed := errors.AsType[*failure](err)
+	failed, ok := errors.AsType[*failure](err)
 	body := xml.NewEncoder(w)
-	if !failed {
-		_ = respond(body, c.action(), answer) // a client that has gone away hears nothing
+	if !ok {
+		_ = respond(body, c.action(), answer) // the client may have disconnected
 		return
 	}
-	w.WriteHeader(told.Status)
+	w.WriteHeader(failed.Status)
 	var sent struct {
 		XMLName xml.Name `xml:"http://elasticache.amazonaws.com/doc/2015-02-02/ ErrorResponse"`
 		Error   struct{ Type, Code, Message string }
 		ID      string `xml:"RequestId"`
 	}
-	sent.Error.Type, sent.Error.Code, sent.Error.Message, sent.ID = "Sender", told.Code, told.Message, requestID
+	sent.Error.Type, sent.Error.Code, sent.Error.Message, sent.ID = "Sender", failed.Code, failed.Message, requestID
 	_ = body.Encode(sent)
 }
 
-// respond writes an answer with the elements around it, which are named for the action.
+// respond writes a response, wrapped in elements that are named after the action.
 func respond(body *xml.Encoder, action string, answer any) error {
 	root := xml.StartElement{Name: xml.Name{Space: xmlSpace, Local: action + "Response"}}
 	return errors.Join(
@@ -162,11 +162,11 @@ func respond(body *xml.Encoder, action string, answer any) error {
 	)
 }
 
-// hangUp cuts the connection.
+// hangUp resets the connection.
 func hangUp(w http.ResponseWriter) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // So does the server, where a connection cannot be taken over.
+		panic(http.ErrAbortHandler) // The server then closes the connection.
 	}
 	if plain, ok := connection.(*net.TCPConn); ok {
 		_ = plain.SetLinger(0)
@@ -174,7 +174,7 @@ func hangUp(w http.ResponseWriter) {
 	_ = connection.Close()
 }
 
-// tag is a tag in an answer.
+// tag is a tag in a request or response.
 type tag struct{ Key, Value string }
 
 func sortedTags(all map[string]string) []tag {

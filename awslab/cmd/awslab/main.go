@@ -1,5 +1,5 @@
-// Command awslab serves the parts of AWS that the tenant operator uses, in memory: SSM parameters and ElastiCache users. Programs with the
-// AWS SDK use it with AWS_ENDPOINT_URL.
+// Command awslab emulates the parts of AWS that the tenant operator uses, in memory: SSM parameters and ElastiCache users. Programs with
+// the AWS SDK use it through AWS_ENDPOINT_URL.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/einmal-operators/einmal/awslab"
 )
 
-// How long requests may take to arrive, and to be answered when the process ends.
+// headerTimeout is the timeout for reading request headers, shutdownTimeout for completing requests at shutdown.
 const (
-	headerTimeout = 10 * time.Second
-	endTimeout    = 5 * time.Second
+	headerTimeout   = 10 * time.Second
+	shutdownTimeout = 5 * time.Second
 )
 
 func main() {
@@ -41,67 +41,67 @@ func main() {
 	}
 }
 
-// flags are what a person can say.
+// flags are the values of the command-line flags.
 type flags struct {
 	listen, redis, groups string
 	options               awslab.Options
 }
 
 func parse(args []string, out io.Writer) (flags, error) {
-	var said flags
+	var parsed flags
 	var settle, groupSettle time.Duration
 	set := flag.NewFlagSet("awslab", flag.ContinueOnError)
 	set.SetOutput(out)
-	set.StringVar(&said.listen, "listen", "127.0.0.1:4566", "address to serve on; port 0 chooses one")
-	set.StringVar(&said.redis, "redis", "", "URL of the Redis onto which users are written, as redis://admin:password@127.0.0.1:6379; none if empty")
-	set.StringVar(&said.groups, "groups", "tenants", "ids of the user groups that there are at the start, separated by commas")
-	set.DurationVar(&settle, "settle", 2*time.Second, "how long users are creating, modifying and deleting")
-	set.DurationVar(&groupSettle, "group-settle", 0, "how long user groups are modifying; as --settle if 0")
-	set.DurationVar(&said.options.ReadLag, "read-lag", 0, "for how long reads do not see a write")
-	set.DurationVar(&said.options.RecreateAfter, "recreate-after", 0, "for how long the name of a deleted parameter is taken")
-	set.IntVar(&said.options.MaxGroupUsers, "group-users", 100, "how many users may be in a user group")
+	set.StringVar(&parsed.listen, "listen", "127.0.0.1:4566", "address to listen on; port 0 chooses a free port")
+	set.StringVar(&parsed.redis, "redis", "", "URL of the Redis to write users to, such as redis://admin:password@127.0.0.1:6379; if empty, users are not written")
+	set.StringVar(&parsed.groups, "groups", "tenants", "comma-separated IDs of the user groups to create at the start")
+	set.DurationVar(&settle, "settle", 2*time.Second, "how long users stay in the states creating, modifying and deleting")
+	set.DurationVar(&groupSettle, "group-settle", 0, "how long user groups stay in these states; if 0, the value of --settle")
+	set.DurationVar(&parsed.options.ReadLag, "read-lag", 0, "how long reads do not see a write")
+	set.DurationVar(&parsed.options.RecreateAfter, "recreate-after", 0, "how long the name of a deleted parameter stays reserved")
+	set.IntVar(&parsed.options.MaxGroupUsers, "group-users", 100, "maximum number of users in a user group")
 	set.Usage = func() {
-		fmt.Fprintln(out, "awslab plays SSM parameters and ElastiCache users. It keeps all in memory and checks no rights.")
-		fmt.Fprintln(out, "\nPrograms find it with AWS_ENDPOINT_URL=http://ADDRESS, AWS_REGION, and any AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
-		fmt.Fprintln(out, "GET / shows the journal of calls.\n\nFlags:")
+		fmt.Fprintln(out, "awslab emulates SSM parameters and ElastiCache users. It keeps all state in memory and does not check permissions.")
+		fmt.Fprintln(out, "\nTo use it, set AWS_ENDPOINT_URL=http://ADDRESS, AWS_REGION, and any AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
+		fmt.Fprintln(out, "GET / returns the journal of calls.\n\nFlags:")
 		set.PrintDefaults()
 	}
 	if err := set.Parse(args); err != nil {
 		return flags{}, err //nolint:wrapcheck // it names the flag
 	}
 	groupSettle = cmp.Or(groupSettle, settle)
-	said.options.Users = awslab.Settle{Create: settle, Modify: settle, Delete: settle}
-	said.options.Groups = awslab.Settle{Create: groupSettle, Modify: groupSettle, Delete: groupSettle}
-	return said, nil
+	parsed.options.Users = awslab.Settle{Create: settle, Modify: settle, Delete: settle}
+	parsed.options.Groups = awslab.Settle{Create: groupSettle, Modify: groupSettle, Delete: groupSettle}
+	return parsed, nil
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	said, err := parse(args, out)
+	parsed, err := parse(args, out)
 	if err != nil {
 		return err
 	}
-	if said.redis != "" {
-		options, err := redis.ParseURL(said.redis)
+	if parsed.redis != "" {
+		options, err := redis.ParseURL(parsed.redis)
 		if err != nil {
-			return errors.New("--redis is no URL such as redis://admin:password@127.0.0.1:6379")
+			return errors.New("flag --redis: must be a URL such as redis://admin:password@127.0.0.1:6379") // err may contain the password
 		}
 		cache := redis.NewClient(options)
 		defer func() { _ = cache.Close() }()
 		if err := cache.Ping(ctx).Err(); err != nil {
-			return fmt.Errorf("reach the Redis of --redis at %s: %w", options.Addr, err)
+			return fmt.Errorf("flag --redis: connect to Redis at %s: %w", options.Addr, err)
 		}
-		said.options.Cache = cache
+		parsed.options.Cache = cache
 	}
-	lab := awslab.New(said.options)
+	lab := awslab.New(parsed.options)
 	defer lab.Close()
-	for id := range strings.SplitSeq(said.groups, ",") {
+	for id := range strings.SplitSeq(parsed.groups, ",") {
 		lab.AddGroup(strings.TrimSpace(id))
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", said.listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", parsed.listen)
 	if err != nil {
-		return fmt.Errorf("listen on --listen %s: %w", said.listen, err)
+		return fmt.Errorf("flag --listen: listen on %s: %w", parsed.listen, err)
 	}
-	fmt.Fprintf(out, "SSM and ElastiCache are on http://%s\n", listener.Addr())
+	fmt.Fprintf(out, "serving SSM and ElastiCache on http://%s\n", listener.Addr())
 	return serve(ctx, listener, lab)
 }
 
@@ -113,7 +113,7 @@ func serve(ctx context.Context, listener net.Listener, lab *awslab.Lab) error {
 	case err := <-ended:
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ending); err != nil {
 			return fmt.Errorf("stop serving: %w", err)

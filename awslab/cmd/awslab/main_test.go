@@ -16,8 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/awslab"
 )
 
-// Issue: a person runs the emulator, with groups that are there at the start, looks at its journal, and ends it.
-func TestThePersonRunsIt(t *testing.T) {
+func TestRunServesGroupsAndJournal(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -34,10 +33,10 @@ func TestThePersonRunsIt(t *testing.T) {
 	url := regexp.MustCompile(`http://\S+`).FindString(string(line[:n]))
 	groups, err := elasticache.NewFromConfig(awslab.Config(url)).DescribeUserGroups(ctx, &elasticache.DescribeUserGroupsInput{})
 	if err != nil || len(groups.UserGroups) != 2 || aws.ToString(groups.UserGroups[1].UserGroupId) != "two" {
-		t.Errorf("the groups are %+v: %v", groups, err)
+		t.Errorf("groups %+v, error %v, want one and two", groups, err)
 	}
 	if shown := get(t, url); !strings.Contains(shown, `"Action":"DescribeUserGroups"`) {
-		t.Errorf("the journal is %s", shown)
+		t.Errorf("the journal lacks DescribeUserGroups: %s", shown)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -63,15 +62,15 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-func TestMistakesAreToldByFlag(t *testing.T) {
+func TestErrorsNameTheFlag(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--redis", "nowhere"}, {"--settle", "long"}, {"--listen", "nowhere"}} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(args[0], "--")) {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("%v: error %v does not name the flag", args, err)
 		}
 	}
 	var help strings.Builder
 	if err := run(t.Context(), []string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-read-lag") {
-		t.Errorf("%v: %s", err, help.String())
+		t.Errorf("--help: error %v, output %s", err, help.String())
 	}
 }
