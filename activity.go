@@ -5,14 +5,20 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// ActivityFunc is a handler of the operator itself, not of an object. A panic is an error.
-type ActivityFunc func(ctx context.Context) error
+// StartupFunc is a handler of the operator's start. The client sends each request to the API server, since no cache is filled yet; what it may do
+// is said by Permissions. A panic is an error.
+type StartupFunc func(ctx context.Context, c client.Client) error
 
-// ProbeFunc looks whether something that the operator needs is well. What it returns is shown as JSON; an error says that it
-// is not well.
+// CleanupFunc is a handler of the operator's end. A panic is an error.
+type CleanupFunc func(ctx context.Context) error
+
+// ProbeFunc checks something that the operator needs. What it returns is shown as JSON; an error says that the check has failed.
 type ProbeFunc func(ctx context.Context) (any, error)
 
 // activities are the handlers of the operator itself, as they were declared.
@@ -21,30 +27,33 @@ type activities struct {
 	probes           []probe
 }
 
-// OnStartup declares a handler that runs once, when the process begins to work and before anything is asked of the API
-// server about objects: in order of declaration, one after the other. Of several replicas, the one that is elected runs it.
-// RetryAfter asks for another attempt; any other error ends Run with it, and the process with exit code 1. Each attempt
-// has the time of the option Deadline. The context ends when the operator is told to stop.
-func (op *Operator) OnStartup(id string, fn ActivityFunc) {
-	op.activities.startup = append(op.activities.startup, engine.Activity{ID: id, Do: fn})
+// OnStartup declares a handler that runs once, when the process begins to work and before it lists objects. Startup handlers run in order of
+// declaration, one after the other. Of several replicas, the elected one runs them. RetryAfter and RequeueAfter ask for another attempt;
+// any other error ends Run with it, and the process with exit code 1. Each attempt has the AttemptTimeout of HandlerDefaults. The
+// context ends when the operator stops.
+func (op *Operator) OnStartup(id string, fn StartupFunc) {
+	var do func(context.Context) error
+	if fn != nil {
+		do = func(ctx context.Context) error { return fn(ctx, kube.Live(op.client)) }
+	}
+	op.activities.startup = append(op.activities.startup, engine.Activity{ID: id, Do: do})
 }
 
-// OnCleanup declares a handler that runs when the operator has been told to stop, after every other handler has returned:
-// in order of declaration, one after the other. All share what is left of the option Grace, at least two seconds. What
-// fails is logged, and the exit code stays as it is. It does not run where a startup handler has failed, nor after a crash.
-func (op *Operator) OnCleanup(id string, fn ActivityFunc) {
+// OnCleanup declares a handler that runs when the operator stops, after every other handler has returned. Cleanup handlers run in order of
+// declaration, one after the other. They share what is left of the ShutdownTimeout, at least two seconds. A failure is logged and
+// does not change the exit code. They do not run after a failed startup handler, nor after a crash.
+func (op *Operator) OnCleanup(id string, fn CleanupFunc) {
 	op.activities.cleanup = append(op.activities.cleanup, engine.Activity{ID: id, Do: fn})
 }
 
-// OnProbe declares a probe: /healthz calls it for each request, once the startup handlers are done, and answers with a JSON
-// object of what the probes returned, by id. If one fails the answer is 500, with what is wrong as {"error": "..."} in its
-// place. All probes run at the same time, and have ten seconds. In a manager of your own they are one of its health checks,
-// named after the operator's identity, which fails when a probe does.
+// OnProbe declares a probe. /healthz calls it for each request, once the startup handlers are done, and answers with a JSON object of what the
+// probes returned, by id. If a probe fails the answer is 500, with {"error": "..."} in its place. Probes run concurrently and have
+// ten seconds. In a manager of your own they are one of its health checks, named after the operator's identity.
 func (op *Operator) OnProbe(id string, fn ProbeFunc) {
 	op.activities.probes = append(op.activities.probes, probe{id: id, look: fn})
 }
 
-// check finds mistakes in the declarations.
+// check returns what is wrong with the declarations.
 func (a activities) check() error {
 	return errors.Join(checkActivities("startup", a.startup), checkActivities("cleanup", a.cleanup), checkActivities("probe", a.asActivities()))
 }

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
 // Scenario 100: a startup handler that fails ends Run with its error, before anything is asked of the API server.
-func TestAFailedStartupAsksNothing(t *testing.T) {
+func TestAFailedStartupSendsNoRequests(t *testing.T) {
 	var asked atomic.Int32
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -27,13 +28,13 @@ func TestAFailedStartupAsksNothing(t *testing.T) {
 	said := &notes{}
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	einmal.For[Widget](op).OnCreate("make", nothing[Widget])
-	op.OnStartup("first", func(context.Context) error {
+	op.OnStartup("first", func(context.Context, client.Client) error {
 		said.add("first")
 		return nil
 	})
 	failed := errors.New("the licence has expired, password=hunter2hunter2")
-	op.OnStartup("licence", func(context.Context) error { return failed })
-	op.OnStartup("never", func(context.Context) error {
+	op.OnStartup("licence", func(context.Context, client.Client) error { return failed })
+	op.OnStartup("never", func(context.Context, client.Client) error {
 		said.add("never")
 		return nil
 	})
@@ -41,7 +42,7 @@ func TestAFailedStartupAsksNothing(t *testing.T) {
 		said.add("neither")
 		return nil
 	})
-	err := op.Run(t.Context(), &rest.Config{Host: api.URL}, einmal.RunOptions{})
+	err := op.Run(t.Context(), &rest.Config{Host: api.URL}, einmal.RunOptions{SingleReplica: true})
 	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "startup handler licence: the licence has expired") {
 		t.Errorf("Run ended with %v", err)
 	}
@@ -54,15 +55,15 @@ func TestAFailedStartupAsksNothing(t *testing.T) {
 	said.expect(t, "first")
 }
 
-// Scenario 100: the operator waits for what a startup handler waits for, and cleanup comes when everything else is over. What
-// fails there keeps nobody from anything.
+// Scenario 100: the operator waits until startup handlers are done, and calls cleanup handlers after everything else. A failing cleanup handler
+// does not stop the others.
 func TestStartupAndCleanupEncloseAllElse(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			tries := 0
-			op.OnStartup("database", func(context.Context) error {
+			op.OnStartup("database", func(context.Context, client.Client) error {
 				if tries++; tries < 3 {
 					return einmal.RetryAfter(time.Minute, errors.New("not there yet"))
 				}
@@ -94,13 +95,13 @@ func TestStartupAndCleanupEncloseAllElse(t *testing.T) {
 	})
 }
 
-// A stop while a startup handler waits is no failure.
+// Stopping while a startup handler waits is not a failure.
 func TestAStopDuringTheStartup(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			einmal.For[Widget](op).OnCreate("make", nothing[Widget])
-			op.OnStartup("wait", func(context.Context) error { return einmal.RetryAfter(time.Hour, nil) })
+			op.OnStartup("wait", func(context.Context, client.Client) error { return einmal.RequeueAfter(time.Hour) })
 			op.OnCleanup("never", func(context.Context) error {
 				w.Error("what has not started is not cleaned up")
 				return nil
@@ -112,19 +113,19 @@ func TestAStopDuringTheStartup(t *testing.T) {
 	})
 }
 
-func TestMistakesInActivitiesAreTold(t *testing.T) {
+func TestRunReportsMistakesInStartupAndCleanup(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	einmal.For[Widget](op).OnCreate("make", nothing[Widget])
-	op.OnStartup("twice", func(context.Context) error { return nil })
-	op.OnStartup("twice", func(context.Context) error { return nil })
+	op.OnStartup("twice", func(context.Context, client.Client) error { return nil })
+	op.OnStartup("twice", func(context.Context, client.Client) error { return nil })
 	op.OnCleanup("twice", nil)
 	op.OnProbe("bad id!", nil)
-	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
+	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{SingleReplica: true})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`startup handler "twice" is declared twice`, `cleanup handler "twice" has no function`, `probe handler "bad id!": an id has`, `probe handler "bad id!" has no function`,
+		`startup handler "twice" is declared twice`, `cleanup handler "twice" has no function`, `probe handler "bad id!": id must have`, `probe handler "bad id!" has no function`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

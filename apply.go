@@ -2,6 +2,7 @@ package einmal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,18 +13,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // Apply brings a child object to the given whole desired state by server-side apply, and reads the result back into
-// it. The child gets the handled object as its controller, its namespace if it names none, and its labels where it has
-// none of the same name. What an earlier Apply set and this one does not is removed; fields of others stay.
+// it. The child gets the handled object as its controller (see NotController), its namespace if it names none, and its
+// labels where it has none of the same name (see NestedLabels). What an earlier Apply set and this one does not is
+// removed; fields of others stay.
 //
 // It is refused, with an error that names the remedy, when an object of that name exists without our owner reference
 // (unless Adopt is given), and when the garbage collector would take the owner for missing: a child in another
 // namespace, or a cluster-wide child of a namespaced owner.
-func (c *Change[T]) Apply(ctx context.Context, child client.Object, options ...Option) error {
-	return c.apply.apply(ctx, child, options)
+func (c *Change[T]) Apply(ctx context.Context, child client.Object, options ...ApplyOption) error {
+	if c.driven {
+		return c.apply.apply(ctx, child, options)
+	}
+	made, err := c.ownApplier()
+	if err != nil {
+		return err
+	}
+	return made.apply(ctx, child, options)
+}
+
+// ownApplier applies children for a test that calls the handler.
+func (c *Change[T]) ownApplier() (applier, error) {
+	owner, ok := any(c.Object).(client.Object)
+	if c.Client == nil || !ok {
+		return applier{}, errors.New("apply: this Change was made by a test; set its Client")
+	}
+	gvk, err := apiutil.GVKForObject(owner, c.Client.Scheme())
+	if err != nil {
+		return applier{}, fmt.Errorf("apply: owner %T: %w", owner, err)
+	}
+	body, err := bodyOf(gvk)(owner)
+	return applier{client: c.Client, manager: "einmaltest/apply", kind: gvk, owner: body}, err
 }
 
 // applier applies children of one object.
@@ -34,13 +58,10 @@ type applier struct {
 	owner   object.Body
 }
 
-func (a applier) apply(ctx context.Context, child client.Object, options []Option) error {
-	var settings applySettings
-	for _, option := range options {
-		if option.apply == nil {
-			return Permanent(option.misplaced("Apply"))
-		}
-		option.apply(&settings)
+func (a applier) apply(ctx context.Context, child client.Object, options []ApplyOption) error {
+	settings, err := takeApply(options)
+	if err != nil {
+		return &invoke.ProgrammingError{Err: fmt.Errorf("apply %T: %w", child, err)}
 	}
 	gvk, err := apiutil.GVKForObject(child, a.client.Scheme())
 	if err != nil {
@@ -51,8 +72,12 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Optio
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)
 	}
+	if err := settings.checkNested(gvk.Kind, desired); err != nil {
+		return &invoke.ProgrammingError{Err: fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)}
+	}
 	applied, err := kube.Children{
-		Client: a.client, Manager: a.manager, Owner: a.reference(), Adopt: settings.adopt,
+		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Nested: settings.nested,
+		Adopt: settings.adopt, Shared: settings.shared,
 	}.Apply(ctx, desired)
 	if err != nil {
 		return err
@@ -63,8 +88,9 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Optio
 	return nil
 }
 
-func (a applier) reference() kube.Owner {
-	controller := true
+// reference returns the owner of the children, as their controller or not.
+func (a applier) reference(controller bool) kube.Owner {
+	block := true
 	labels := make(map[string]string)
 	for key, value := range object.Map(a.owner, "metadata", "labels") {
 		if text, isText := value.(string); isText {
@@ -78,7 +104,7 @@ func (a applier) reference() kube.Owner {
 			APIVersion: a.kind.GroupVersion().String(), Kind: a.kind.Kind,
 			Name:       object.Text(a.owner, "metadata", "name"),
 			UID:        types.UID(object.Text(a.owner, "metadata", "uid")),
-			Controller: &controller, BlockOwnerDeletion: &controller,
+			Controller: &controller, BlockOwnerDeletion: &block,
 		},
 	}
 }

@@ -64,7 +64,7 @@ func rooms() map[string][]string {
 func operatorMay() []string { return []string{library, "credential", "einmaltest"} }
 
 // testsMay tells what the tests of the library's own rooms may import on top of what the room itself may.
-func testsMay() []string { return []string{"internal/testkit", "einmaltest"} }
+func testsMay() []string { return []string{"internal/testkit", "internal/engine/hook", "einmaltest"} }
 
 // emulator is the folder that tests of what talks to AWS may import, and nothing else may.
 const emulator = "awslab"

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// TestHandlersOnARealControlPlane shows what handlers can do and what cannot hurt them, on a real API server.
+// TestHandlersOnARealControlPlane shows what handlers can do and which faults they survive, on a real API server.
 func TestHandlersOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +26,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"a permanent failure is not retried (scenario 23)":                    w.permanentFailure,
 		"a blocked deletion, and the way out (scenario 18)":                   w.blockedDeletion,
 		"a stop lets running handlers finish":                                 w.stopFinishes,
-		"a foreign edit meanwhile survives (principle 5)":                     w.foreignEdit,
+		"a concurrent foreign edit survives":                                  w.foreignEdit,
 		"a foreign edit of the very record is folded again":                   w.foreignRecord,
 		"what the API server refuses is a failure, told once (scenario 92)":   w.refusedStatus,
 		"a resume handler whose change is refused is tried again":             w.refusedResume,
@@ -35,11 +35,11 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"a copied manifest is a new object":                                   w.copiedManifest,
 		"two operators share a kind (scenario 99)":                            w.twoOperators,
 		"a field that the schema does not have is reported (scenario 60)":     w.droppedField,
-		"two handlers write one status (tenant-and-database.md §0)":           w.twoHandlersOneStatus,
+		"two handlers write one status":                                       w.twoHandlersOneStatus,
 		"children are applied, foreign objects and owners refused":            w.children,
 		"a child that is deleted comes back, and an index is complete":        w.childComesBack,
-		"an outcome is saved while a long handler runs (design §6)":           w.flushed,
-		"SaveFirst and CountCrashes write before the attempt (§6)":            w.savedFirst,
+		"an outcome is saved while a long handler runs":                       w.flushed,
+		"SaveFirst and CountCrashes write before the attempt":                 w.savedFirst,
 		"a field handler does not take a creation for a change (scenario 38)": w.fieldAtCreation,
 		"what no handler is for is left alone (scenarios 48, 49)":             w.leftAlone,
 		"an edit wakes a back-off, and Old is typed (scenarios 34, 4)":        w.editWakes,
@@ -107,7 +107,7 @@ func (w *world) panicIsContained(t *testing.T) {
 	if others.Load() != 1 {
 		t.Errorf("the other handler ran %d times, want once", others.Load())
 	}
-	if text := log.String(); !strings.Contains(text, "panic: a bug") || !strings.Contains(text, "behaviour_test.go") {
+	if log.lines("error~panic: a bug", "stack~behaviour_test.go") == 0 {
 		t.Error("the log has not both the panic and its stack")
 	}
 	stop()
@@ -119,7 +119,7 @@ func (w *world) permanentFailure(t *testing.T) {
 		widgets.OnCreate("never", func(context.Context, *einmal.Change[Widget]) error {
 			calls.Add(1)
 			return einmal.Permanent(errors.New("no such plan"))
-		}, einmal.Field("spec.size"))
+		}, einmal.Fields("spec.size"))
 		widgets.OnCreate("other", func(_ context.Context, c *einmal.Change[Widget]) error {
 			c.Object.Status.Phase = "other went on"
 			return nil
@@ -193,7 +193,7 @@ func (w *world) ownChange(t *testing.T) {
 			watched.Add(1)
 			c.Object.Status.Phase = fmt.Sprint(c.Diff)
 			return nil
-		}, einmal.Field("metadata.labels"))
+		}, einmal.Fields("metadata.labels"))
 	})
 	w.widget(t, "grows")
 	w.stored(t, "grows", `"base"`) // What comes later is a change.
@@ -267,9 +267,9 @@ func (w *world) droppedField(t *testing.T) {
 	for _, name := range []string{"typo-1", "typo-2"} {
 		w.create(t, use, name)
 	}
-	cluster.Until(t, "the dropped field is reported", func() bool { return strings.Contains(log.String(), "status.phrase") })
+	cluster.Until(t, "the dropped field is reported", func() bool { return log.lines("field=status.phrase") > 0 })
 	w.quiet(t, use)
-	if n := strings.Count(log.String(), "field=status.phrase"); n != 1 {
+	if n := log.lines("field=status.phrase"); n != 1 {
 		t.Errorf("reported %d times, want once", n)
 	}
 	stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// blockedDeletion has a condition of somebody else beside ours, which must stay, although the Go type has none.
+// blockedDeletion has a condition of another client beside Einmal's. It must stay, although the Go type has no conditions.
 func (w *world) blockedDeletion(t *testing.T) {
 	stop, log := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
 		widgets.OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -37,6 +37,6 @@ func (w *world) blockedDeletion(t *testing.T) {
 	})
 	w.Kubectl(t, "", "annotate", use.resource, name, testIdentity+"/release=unmake")
 	w.vanished(t, use, name)
-	tells(t, log, "given up by hand")
+	tells(t, log, "msg~released by annotation")
 	stop()
 }

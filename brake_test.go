@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,8 +42,8 @@ func TestTwoHandlersThatUndoEachOtherAreSlowedDownAndNamed(t *testing.T) { //nol
 				return nil
 			}
 		}
-		widgets.OnUpdate("smaller", set(1), einmal.Field("spec.size"))
-		widgets.OnUpdate("larger", set(2), einmal.Field("spec.size"))
+		widgets.OnUpdate("smaller", set(1), einmal.Fields("spec.size"))
+		widgets.OnUpdate("larger", set(2), einmal.Fields("spec.size"))
 		widgets.OnDelete("clean", func(context.Context, *einmal.Change[Widget]) error {
 			deleted = true
 			return nil
@@ -74,7 +73,7 @@ func TestTwoHandlersThatUndoEachOtherAreSlowedDownAndNamed(t *testing.T) { //nol
 			t.Error("the deletion waits for the brake")
 		}
 	})
-	tells(t, log, "two writers change a field", "object=default/one", "field=spec.size", "larger", "smaller")
+	tells(t, log, "msg~two writers keep changing the same field", "object=default/one", "field=spec.size", "writers~larger", "writers~smaller")
 }
 
 // A handler that answers each edit of a user, and another that follows it, are not slowed down.
@@ -86,12 +85,12 @@ func TestHandlersThatFollowEachOtherAreNotSlowedDown(t *testing.T) {
 		widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
 			c.Object.Spec.Color = fmt.Sprint("size ", c.Object.Spec.Size)
 			return nil
-		}, einmal.Field("spec.size"))
+		}, einmal.Fields("spec.size"))
 		widgets.OnUpdate("follow", func(_ context.Context, c *einmal.Change[Widget]) error {
 			followed++
 			c.Object.Status.Phase = c.Object.Spec.Color
 			return nil
-		}, einmal.Field("spec.color"))
+		}, einmal.Fields("spec.color"))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))
@@ -104,14 +103,14 @@ func TestHandlersThatFollowEachOtherAreNotSlowedDown(t *testing.T) {
 			}
 		}
 	})
-	if strings.Contains(log.String(), "two writers") {
+	if log.lines("msg~two writers") > 0 {
 		t.Error("a conflict is reported")
 	}
 }
 
-// While the brake holds an object because of its status, all that does not belong to the conflict goes on at once: the
-// finalizer, deletions, edits and answers of people. What is wiped comes back within seconds at first.
-func TestTheBrakeDelaysNothingButTheConflict(t *testing.T) {
+// While an object is paused because of a conflict in its status, everything else continues at once: the finalizer, deletions, edits and
+// annotations of users. A wiped record is back within seconds at first.
+func TestConflictPausesDelayNothingElse(t *testing.T) {
 	for name, step := range map[string]struct {
 		act  func(*testing.T, *virtualWorld, *Widget)
 		done func(*testing.T, *virtualWorld, *Widget, []string) bool
@@ -178,19 +177,19 @@ func declareWiped(op *einmal.Operator, note func(string)) {
 	widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
 		note("paint " + c.Object.Spec.Color)
 		return nil
-	}, einmal.Field("spec.color"))
+	}, einmal.Fields("spec.color"))
 	widgets.Reconcile("phase", func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Object.Status.Phase = "Ready"
 		return nil
-	}, einmal.Field("status.phase"))
+	}, einmal.Fields("status.phase"))
 	widgets.OnDelete("clean", func(context.Context, *einmal.Change[Widget]) error {
 		note("clean")
 		return nil
 	})
 }
 
-// What is wiped five times within ten seconds is back within a second, each time; later wipes in a row within some seconds.
-func TestWipesAreAnsweredWithinSeconds(t *testing.T) {
+// A record that is wiped five times within ten seconds is back within a second, each time; later wipes in a row within some seconds.
+func TestWipedRecordsAreBackWithinSeconds(t *testing.T) {
 	virtually(t, &syncedText{}, func(op *einmal.Operator) { declareWiped(op, func(string) {}) }, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))
@@ -215,18 +214,18 @@ func TestWipesAreAnsweredWithinSeconds(t *testing.T) {
 }
 
 // An edit of a status field is answered at once, also while two writers fight over the spec.
-func TestTheBrakeDoesNotDelayAnEditOfTheStatus(t *testing.T) {
+func TestConflictPausesDoNotDelayAnEditOfTheStatus(t *testing.T) {
 	wanted := ""
 	virtually(t, &syncedText{}, func(op *einmal.Operator) {
 		widgets := einmal.For[Widget](op)
 		widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
 			c.Object.Spec.Color = "blue"
 			return nil
-		}, einmal.Field("spec.color"))
+		}, einmal.Fields("spec.color"))
 		widgets.OnUpdate("want", func(_ context.Context, c *einmal.Change[Widget]) error {
 			wanted = c.Object.Status.Phase
 			return nil
-		}, einmal.Field("status.phase"))
+		}, einmal.Fields("status.phase"))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))

@@ -61,7 +61,7 @@ func tenantHandlers[T any](tenants *einmal.Kind[T], j *journal) {
 	tenants.OnUpdate("resize", func(_ context.Context, c *einmal.Change[T]) error {
 		j.add("one", fmt.Sprintf("resize %v", c.Diff))
 		return nil
-	}, einmal.Field("spec.limit"))
+	}, einmal.Fields("spec.limit"))
 }
 
 // carrierMove is a release that keeps records elsewhere than the one before.

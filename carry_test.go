@@ -49,17 +49,17 @@ func (r *replacer) declare(op *einmal.Operator) {
 	if r.use.name == "status" {
 		einmal.For[Widget](op).OnUpdate("replace", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			return r.replace(ctx, c.Client, c.Object.DeepCopyObject().(*Widget))
-		}, einmal.Field("spec.size"))
+		}, einmal.Fields("spec.size"))
 		return
 	}
 	gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
 	gadgets.OnUpdate("replace", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 		return r.replace(ctx, c.Client, c.Object.DeepCopy())
-	}, einmal.Field("spec.size"))
+	}, einmal.Fields("spec.size"))
 }
 
-// Design §6: the author cannot hurt the record. What handlers are given has none, so a full update with a copy of it
-// would drop it, and a process that dies then has forgotten everything.
+// Handlers cannot remove the record. Their copy of the object has none, so a full update with that copy would remove it, and a process that dies
+// at that moment would have lost everything.
 func TestAHandlerThatReplacesItsObjectKeepsTheRecord(t *testing.T) {
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -13,107 +14,124 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Reason tells a handler why it runs.
+// Reason says why a handler runs, or for OnEvent, what happened to the object.
 type Reason string
 
-// The reasons. Whether an object was handled before is told by the Reason, never by Old.
+// The reasons of all verbs except OnEvent. To find out whether an object was handled before, test the Reason, not Old.
 const (
-	Create Reason = Reason(cause.Create) // the object was never handled, or its creation is not finished
-	Update Reason = Reason(cause.Update) // what the handler looks at has changed since it last succeeded
-	Delete Reason = Reason(cause.Delete) // the object is being deleted and waits for the handler
-	Resume Reason = Reason(cause.Resume) // the object was handled by an earlier process, and is first seen by this one
+	ReasonCreate Reason = Reason(cause.Create) // the object was never handled, or its creation is not finished
+	ReasonUpdate Reason = Reason(cause.Update) // something that the handler compares has changed since it last succeeded
+	ReasonDelete Reason = Reason(cause.Delete) // the object is being deleted and waits for the handler
+	ReasonResume Reason = Reason(cause.Resume) // an earlier process handled the object, and this process sees it for the first time
 
-	// Reconcile: what the handler looks at is to be looked at in this process, or is to be looked at again.
-	Reconcile Reason = Reason(cause.Reconcile)
-	// Timer: it is time for a timer.
-	Timer Reason = Reason(cause.Timer)
-	// Daemon: the object is there, and is one that the daemon is for.
-	Daemon Reason = Reason(cause.Daemon)
+	ReasonReconcile Reason = Reason(cause.Reconcile) // first run in this process, or the view or a related object has changed
+	ReasonTimer     Reason = Reason(cause.Timer)     // the next run of a timer is due
+	ReasonDaemon    Reason = Reason(cause.Daemon)    // the object exists and matches the filters of the daemon
 )
 
-// The reasons of OnEvent: what has happened to the object.
+// The reasons of OnEvent handlers: they say what happened to the object.
 const (
-	EventListed   Reason = Reason(engine.Listed)   // it was there when this process began to watch
-	EventAdded    Reason = Reason(engine.Added)    // it was created
-	EventModified Reason = Reason(engine.Modified) // it has changed in whatever way
-	EventDeleted  Reason = Reason(engine.Deleted)  // it is gone; Object is how it was seen last
+	WatchListed   Reason = Reason(engine.Listed)   // the object existed when this process started to watch
+	WatchAdded    Reason = Reason(engine.Added)    // the object was created
+	WatchModified Reason = Reason(engine.Modified) // something in the object has changed
+	WatchDeleted  Reason = Reason(engine.Deleted)  // the object is gone; Change.Object is its last known state
 )
 
-// Op is what became of a field.
-type Op string
+// DiffOp is the operation of a Difference.
+type DiffOp string
 
-// The kinds of difference. A list is one field: it is changed as a whole.
+// The operations of differences. A list counts as one field, so a change of one item changes the whole list.
 const (
-	Added   Op = object.Added
-	Changed Op = object.Changed
-	Removed Op = object.Removed
+	DiffAdded   DiffOp = object.Added   // the field did not exist before
+	DiffChanged DiffOp = object.Changed // the field has another value
+	DiffRemoved DiffOp = object.Removed // the field does not exist any more
 )
 
-// Difference is one field that differs. Old is nil for Added, New for Removed. Values are decoded JSON; do not change
-// them.
+// Difference describes one field that differs between Old and Object. Old is nil for DiffAdded, and New is nil for
+// DiffRemoved. Both are decoded JSON; do not modify them.
 type Difference struct {
-	Op   Op
+	Op   DiffOp
 	Path []string
 	Old  any
 	New  any
 }
 
-// Change is what a handler is given: the object and why. It is valid until the handler returns.
+// Change is what a handler gets: the object, the reason for the call, and the means to act. It is valid until the
+// handler returns. To call a handler as a plain function in a test, see einmaltest.NewChange.
 type Change[T any] struct {
-	// Object is the handler's own copy, with what earlier handlers of the same pass have changed. What the handler
-	// changes on it is written afterwards, also when the handler fails, only the touched fields. Finalizers, owner references and
-	// other metadata than labels and annotations are not to be changed here: that fails the attempt.
+	// Object is the handler's own copy. It includes what earlier handlers changed in the same reconciliation. What the
+	// handler changes on it is written afterwards, also if the handler fails. Only changed fields are written. The first
+	// change outside of the status is logged as a warning, because GitOps tools can change it back. Of the
+	// metadata, change labels and annotations only: a change of finalizers, owner references or other metadata fails
+	// the attempt, as a programming error that this process does not retry.
 	Object *T
-	// Reason is why the handler runs.
+	// Reason says why the handler runs.
 	Reason Reason
-	// Diff is what changed since the handler last succeeded, cut to its fields and sorted by path. What the schema fills in since is
-	// not among it. It is empty where Old is not there.
+	// Diff lists the fields that have changed since the handler last succeeded, sorted by path. It covers only what the
+	// handler compares. Values that the schema has defaulted since then are not listed. It is empty if there is no Old.
 	Diff []Difference
-	// Attempt counts from 1, across restarts.
+	// Attempt is the number of this attempt, from 1. It counts across restarts, except for Reconcile, Timer and Daemon.
 	Attempt int
-	// MaybeRepeated tells that an earlier run of this handler for this reason cannot be ruled out: a retry, a call that the
-	// handler has waited for, a creation or deletion that had failed for good, an object that was there when the operator
-	// started, one that a replica sees first within a minute after it was elected, since the one before may have handled it, a
-	// creation that a person has asked for once more. False is a promise only as long as one replica of the operator acts.
+	// MaybeRepeated reports whether the handler may already have run for this reason. It is true for:
+	//
+	//   - a retry, and a call after the handler waited with RequeueAfter;
+	//   - a creation or deletion that failed permanently before;
+	//   - an object that existed when the operator started;
+	//   - an object that a replica first sees within a minute after it was elected, because the previous replica may
+	//     have handled it;
+	//   - a creation that a user requested again with the annotation <identity>/recreate.
+	//
+	// False is reliable only as long as a single replica of the operator acts.
 	MaybeRepeated bool
-	// WokenBy are the related objects whose changes have woken a Reconcile, ten at most: see Owns and Watches. It is empty where
-	// the object itself is the reason.
-	WokenBy []Related
-	// Started is when the first attempt was made.
+	// TriggeredBy lists the related objects whose changes triggered a Reconcile, at most ten: see Owns and Watches. It
+	// is empty if the object itself is the reason.
+	TriggeredBy []Related
+	// Started is the time of the first attempt.
 	Started time.Time
-	// Client reads and writes other objects. Handled kinds, and those of Owns, Watches and Index, are read from the cache with Get, in the
-	// Go type that they were declared with; all else goes to the API server.
-	// Updates and merge patches of handled objects leave their records alone. It also implements client.WithWatch, for watches of your own: they
-	// go to the API server, and the handler's context ends them.
+	// Client reads and writes other objects. Get reads handled kinds, and those of Owns, Watches and Index, from the
+	// cache, if it is called with the Go type that they were declared with. All other requests go to the API server.
+	// Updates and merge patches of handled objects preserve their records.
+	//
+	// It also implements client.WithWatch. Such watches go to the API server, and end with the handler's context.
 	Client client.Client
-	// Log has the object, its generation, the handler, the reason and the attempt as attributes. What is recognised as secret does
-	// not get through: in texts, errors and other values, and what is given under a name that says so, such as password or
-	// token. Of a Secret only its name is logged; give the name alone as secretName, since secret is such a name.
+	// Log has the object, its generation, the handler, the reason and the attempt as attributes. Recognised secrets are
+	// redacted in messages, errors and attribute values. So are the values of attributes with names such as password or
+	// token. Of a Secret only its name is logged. To log the name alone, call the attribute secretName, because secret
+	// is such a name too.
 	Log *slog.Logger
 
 	old   func() (*T, bool)
 	memo  func() *sync.Map
 	apply applier
-	say   func(kind, reason, text string)
-	// steps are the handler's parts, nil where nothing is recorded; left is what it has made of Object so far.
+	say   func(about *corev1.ObjectReference, kind, reason, text string)
+	// driven is true if an operator calls the handler. Otherwise a test does, with a Change from einmaltest.NewChange.
+	driven bool
+	// steps is nil if the handler has no record. left returns the handler's current version of Object.
 	steps *engine.Steps
 	left  func() (object.Body, error)
-	// was is what Old is made of, is what Object was when the handler was called.
+	// was is the body behind Old; is is Object as it was when the handler was called.
 	was, is object.Body
-	// sync and stopping are what daemons have; nil for other handlers.
+	// sync and stopping are nil except for daemons.
 	sync     func(ctx context.Context) error
 	stopping <-chan struct{}
 }
 
-// Old is the object as it was when the handler last succeeded: namespace, name, uid and all that a handler can look
-// at, without status and other metadata, with the defaults that the schema has now. It is false where no such state is kept: at creation, of core Secrets, of very
-// large objects, and never something to conclude from; test Reason instead.
-func (c *Change[T]) Old() (*T, bool) { return c.old() }
+// Old returns the object as it was when the handler last succeeded: its namespace, name and uid, and everything that
+// handlers can compare. It has no status and no other metadata. Schema defaults are those of today.
+//
+// Old returns false if no such state is kept: at creation, for core Secrets, for very large objects, and for Reconcile,
+// Timer and Daemon. Do not conclude anything from that; test Reason instead.
+func (c *Change[T]) Old() (*T, bool) {
+	if c.old == nil {
+		return nil, false
+	}
+	return c.old()
+}
 
 func differences(found []object.Difference) []Difference {
 	public := make([]Difference, len(found))
 	for i, difference := range found {
-		public[i] = Difference{Op: Op(difference.Op), Path: difference.Path, Old: difference.Old, New: difference.New}
+		public[i] = Difference{Op: DiffOp(difference.Op), Path: difference.Path, Old: difference.Old, New: difference.New}
 	}
 	return public
 }

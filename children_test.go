@@ -38,7 +38,6 @@ func (w *world) children(t *testing.T) {
 			c.Apply(ctx, configMap("kube-system", "elsewhere")),
 			c.Apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wide"}}),
 			c.Apply(ctx, configMap("", "")),
-			c.Apply(ctx, configMap("", "x"), einmal.Field("spec.size")),
 		}
 		child := configMap("", "child")
 		err := errors.Join(c.Apply(ctx, child), c.Apply(ctx, configMap("", "child")), c.Apply(ctx, configMap("", "adopted"), einmal.Adopt()))
@@ -51,7 +50,7 @@ func (w *world) children(t *testing.T) {
 	}
 	stop := w.run(t, op, account)
 	w.Kubectl(t, strings.Replace(typedCarrier().manifest("parent", 1), "namespace", "labels: {team: a}, namespace", 1), "create", "-f", "-")
-	wanted := []string{"einmal.Adopt()", "garbage collector", "garbage collector", "no name", "option Field does not belong"}
+	wanted := []string{"einmal.Adopt()", "garbage collector", "garbage collector", "metadata.name is empty"}
 	for i, err := range <-refusals {
 		if err == nil || !strings.Contains(err.Error(), wanted[i]) {
 			t.Errorf("refusal %d: got %v, want %q", i, err, wanted[i])

@@ -47,7 +47,7 @@ func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
 		{"run listens on loopback outside of a pod", h.listensOnLoopback},
 		{"uninstall refuses while the operator runs", h.refusesUninstall},
 		{"a second replica without leader election is reported", h.reportsReplica},
-		{"uninstall notices an operator without a Lease", h.refusesWithoutLease},
+		{"uninstall finds the Lease in the namespace default", h.findsLeaseInDefault},
 		{"uninstall says what is left", h.saysWhatIsLeft},
 	} {
 		if !t.Run(part.name, part.run) {
@@ -113,23 +113,10 @@ func (h *helloTools) start(t *testing.T, kubeconfig string, args ...string) *pro
 	return start(t, exec.Command(h.program, args...), &journal{}) //nolint:noctx // It is ended by the test.
 }
 
-// logs waits until the log of a process has all these texts in one line.
-func (p *process) logs(t *testing.T, texts ...string) {
+// logs waits until the log of a process has a line with all these attributes: see syncedText.lines.
+func (p *process) logs(t *testing.T, attributes ...string) {
 	t.Helper()
-	cluster.Until(t, fmt.Sprintf("the log says %q", texts), func() bool {
-		for line := range strings.Lines(p.log.String()) {
-			found := 0
-			for _, text := range texts {
-				if strings.Contains(line, text) {
-					found++
-				}
-			}
-			if found == len(texts) {
-				return true
-			}
-		}
-		return false
-	})
+	cluster.Until(t, fmt.Sprintf("the log has %q", attributes), func() bool { return p.log.lines(attributes...) > 0 })
 }
 
 func (h *helloTools) diagnoses(t *testing.T) {
@@ -142,11 +129,12 @@ func (h *helloTools) diagnoses(t *testing.T) {
 			connects := h.start(t, cluster.KubeconfigOf(t, refused), elected...)
 			stranger := h.start(t, h.kubeconfig(t, "nonsense"), elected...)
 			unable := h.start(t, powerless, elected...)
-			connects.logs(t, "cannot connect to the API server", "connection refused", "remedy=")
-			stranger.logs(t, "rejects the credentials (401 Unauthorized)", "remedy=")
-			unable.logs(t, "forbidden", `resources: [\"hellos\"], verbs: [\"list\"]`, "at the cluster scope", "system:serviceaccount:default:powerless", "the verb rbac prints")
+			connects.logs(t, "msg~cannot connect to the API server", "error~connection refused", "remedy~--kubeconfig")
+			stranger.logs(t, "msg~rejects the credentials (401 Unauthorized)", "remedy~renew the token")
+			unable.logs(t, "msg~forbidden", `missingRule~resources: ["hellos"], verbs: ["list"]`, "scope=at the cluster scope",
+				"user=system:serviceaccount:default:powerless", "remedy~the rbac command prints")
 			for _, p := range []*process{connects, stranger, unable} {
-				if log := p.log.String(); strings.Contains(log, "is its CustomResourceDefinition installed") || strings.Contains(log, "einmal.Resource[") {
+				if log := p.log.String(); strings.Contains(log, "kind not served") || strings.Contains(log, "einmal.Resource[") {
 					t.Errorf("the log misleads:\n%s", log)
 				}
 				p.stop(t)
@@ -156,7 +144,7 @@ func (h *helloTools) diagnoses(t *testing.T) {
 	h.golden.run(t, "the kubeconfig does not have the context", h.account, "run", "--context", "production")
 	h.Kubectl(t, "", "delete", "crd", "hellos.example.com")
 	missing := h.start(t, h.account, append(home, "--leader-elect=false")...)
-	missing.logs(t, "is its CustomResourceDefinition installed?", "the verb crds prints")
+	missing.logs(t, "msg=kind not served, waiting for it", "remedy~the output of the command crds")
 	missing.stop(t)
 	h.installs(t)
 }
@@ -170,7 +158,7 @@ func (h *helloTools) listensOnLoopback(t *testing.T) {
 		case <-running.ended:
 			return true
 		default:
-			return strings.Contains(running.log.String(), "; watching")
+			return running.log.lines("msg~watching, ") > 0
 		}
 	})
 	select {
@@ -226,7 +214,7 @@ func listeners(t *testing.T, pid int) (addresses []string) {
 func (h *helloTools) refusesUninstall(t *testing.T) {
 	for _, elect := range []string{"--leader-elect=true", "--leader-elect=false"} {
 		running := h.start(t, h.account, "--state-namespace", helloSystem, elect)
-		running.logs(t, "; watching")
+		running.logs(t, "msg~watching, ")
 		cluster.Until(t, "the Lease is held", func() bool {
 			return h.Kubectl(t, "", "get", "lease", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}") != ""
 		})
@@ -242,14 +230,14 @@ func (h *helloTools) refusesUninstall(t *testing.T) {
 
 func (h *helloTools) reportsReplica(t *testing.T) {
 	first := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
-	first.logs(t, "; watching")
+	first.logs(t, "msg~watching, ")
 	second := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
-	second.logs(t, "another replica of this operator runs", "holder=", "--leader-elect")
+	second.logs(t, "msg~another replica of this operator runs", "holder~_", "remedy~--leader-elect")
 	elsewhere := h.start(t, h.Kubeconfig, "--state-namespace", "default")
-	elsewhere.logs(t, "another replica of this operator runs with another state namespace", "holder=", "--state-namespace "+helloSystem)
+	elsewhere.logs(t, "msg~another replica of this operator runs with another state namespace", "holder~_", "remedy~--state-namespace "+helloSystem)
 	elsewhere.stop(t)
-	nowhere := h.start(t, h.Kubeconfig)
-	nowhere.logs(t, "another replica of this operator runs with another state namespace", "holder=", "--state-namespace "+helloSystem)
+	nowhere := h.start(t, h.Kubeconfig, "--leader-elect=false")
+	nowhere.logs(t, "msg~another replica of this operator runs with another state namespace", "holder~_", "remedy~--state-namespace "+helloSystem)
 	nowhere.stop(t)
 	first.stop(t)
 	second.stop(t)
@@ -257,21 +245,21 @@ func (h *helloTools) reportsReplica(t *testing.T) {
 	without := h.start(t, cluster.KubeconfigOf(t, h.Account(t, "leaseless",
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "watch", "patch"}})),
 		"--state-namespace", helloSystem, "--leader-elect=false")
-	without.logs(t, "cannot hold the Lease")
-	without.logs(t, "; watching")
+	without.logs(t, "msg~cannot hold the Lease")
+	without.logs(t, "msg~watching, ")
 	without.stop(t)
 }
 
-// refusesWithoutLease runs the operator where no namespace is known for a Lease.
-func (h *helloTools) refusesWithoutLease(t *testing.T) {
+// findsLeaseInDefault runs the operator without a namespace of its own: it holds its Lease in the namespace default, where uninstall finds it.
+func (h *helloTools) findsLeaseInDefault(t *testing.T) {
 	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found")
-	running := h.start(t, h.Kubeconfig)
-	running.logs(t, "no namespace for the Lease")
-	running.logs(t, "; watching")
-	if code := h.golden.run(t, "the operator runs, and no namespace was known for its Lease", h.Kubeconfig, "uninstall"); code != 1 {
+	running := h.start(t, h.Kubeconfig, "--leader-elect=false")
+	running.logs(t, "msg~watching, ")
+	if code := h.golden.run(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	running.stop(t)
+	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", "default", "--ignore-not-found")
 }
 
 func (h *helloTools) saysWhatIsLeft(t *testing.T) {

@@ -26,7 +26,7 @@ With -state-namespace the Namespace is not printed: it must exist. With -roles-o
 printed, for those that have manifests of their own for them.
 `
 
-// rbacFlags are the flags of the verb rbac.
+// rbacFlags are the flags of the command rbac.
 type rbacFlags struct {
 	name, home string
 	namespaces namespaceFlag
@@ -45,7 +45,7 @@ func (f *rbacFlags) declare(set *flag.FlagSet) {
 func (f *rbacFlags) validate() error {
 	if f.name != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(f.name) {
-			return fmt.Errorf("invalid value %q for flag -name: %s", f.name, problem)
+			return &flagError{name: "name", value: f.name, reason: problem}
 		}
 	}
 	if f.home != "" {
@@ -68,13 +68,13 @@ func (op *Operator) commandRBAC(args []string, out, failures io.Writer) int {
 	}
 	objects, err := op.roles(made, flags)
 	if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
+		fail(failures, err)
 		return exitFailed
 	}
 	for _, one := range objects {
 		text, err := yaml.Marshal(one)
 		if err != nil {
-			_, _ = fmt.Fprintln(failures, err)
+			fail(failures, err)
 			return exitFailed
 		}
 		_, _ = fmt.Fprintf(out, "---\n%s", text)

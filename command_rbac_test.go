@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The verb rbac prints what an operator needs: for its kinds, for what its handlers ask for, and for its own books.
+// The command rbac prints the permissions that an operator needs: for its kinds, for its handlers, and for its own objects.
 func TestRolesArePrinted(t *testing.T) {
 	nothing := func(context.Context, *Change[corev1.Node]) error { return nil }
-	op := New("nodes.example.com", Access(&corev1.Pod{}, "list", "delete"))
+	op := New("nodes.example.com", Permissions(&corev1.Pod{}, "list", "delete"))
 	For[corev1.Node](op).OnCreate("nothing", nothing)
 	tests := map[string]struct {
 		args []string
@@ -59,9 +59,26 @@ func TestRolesArePrinted(t *testing.T) {
 	}
 }
 
-// Rights in one namespace are a Role there: the ClusterRole does not have them. What is served in that namespace is in the same Role.
-func TestRightsInOneNamespaceAreARoleThere(t *testing.T) {
-	op := New("nodes.example.com", Access(&corev1.Pod{}, "list"), AccessIn("a", &corev1.Secret{}, "get"), AccessIn("", &corev1.Secret{}, "update"))
+// Permissions that a handler asks for hold for its kind: only owners whose handlers apply children get finalizers, and a kind with event
+// handlers alone is not patched. Without events there is no permission for them.
+func TestPermissionsOfHandlersArePrinted(t *testing.T) {
+	op := New("nodes.example.com", WithoutEvents())
+	For[corev1.Node](op).OnEvent("count", func(context.Context, *Change[corev1.Node]) error { return nil }, Permissions(&corev1.Pod{}, "list"))
+	For[corev1.Namespace](op).OnCreate("make", func(context.Context, *Change[corev1.Namespace]) error { return nil }, Applies(&corev1.ConfigMap{}))
+	var out, failures bytes.Buffer
+	if code := op.command(t.Context(), []string{"rbac", "--name", "n", "--state-namespace", "s", "--roles-only"}, &out, &failures); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &failures)
+	}
+	const want = "ClusterRole n: get list watch nodes, get list watch patch namespaces, patch namespaces/status, update namespaces/finalizers, list pods, get create patch configmaps"
+	if got := told(t, out.String()); got[0] != want {
+		t.Errorf("it prints\n%s\nwant\n%s", got[0], want)
+	}
+}
+
+// Permissions in one namespace become a Role there and are not part of the ClusterRole. What the operator serves in that namespace is in the
+// same Role.
+func TestPermissionsInOneNamespaceAreARole(t *testing.T) {
+	op := New("nodes.example.com", Permissions(&corev1.Pod{}, "list"), PermissionsIn("a", &corev1.Secret{}, "get"), PermissionsIn("", &corev1.Secret{}, "update"))
 	For[corev1.Node](op).OnCreate("nothing", func(context.Context, *Change[corev1.Node]) error { return nil })
 	state := "Role s/n-state: update secrets, get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases"
 	for namespaces, want := range map[string][]string{
@@ -85,7 +102,7 @@ func TestRightsInOneNamespaceAreARoleThere(t *testing.T) {
 	}
 }
 
-// told says in a line what each role gives.
+// told returns one line for the permissions of each role.
 func told(t *testing.T, manifests string) []string {
 	t.Helper()
 	var lines []string
@@ -111,13 +128,13 @@ func told(t *testing.T, manifests string) []string {
 	return lines
 }
 
-// Rights to what nobody knows are a registration mistake.
-func TestRightsToAnUnknownKindAreAMistake(t *testing.T) {
+// A permission for an unknown kind is a registration error.
+func TestPermissionsForAnUnknownKindAreReported(t *testing.T) {
 	type unknown struct{ corev1.Pod }
-	op := New("unknown.example.com", Access(&unknown{}, "get"), Access(nil), Access(&corev1.Pod{}), AccessIn("a", nil))
+	op := New("unknown.example.com", Permissions(&unknown{}, "get"), Permissions(nil), Permissions(&corev1.Pod{}), PermissionsIn("a", nil))
 	For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
 	err := op.check()
-	for _, part := range []string{"option Access of *einmal.unknown", "einmal.Scheme", "option Access: give an object of the kind, and the verbs", "option AccessIn: give"} {
+	for _, part := range []string{"option Permissions: *einmal.unknown", "einmal.Scheme", "option Permissions: must have an object of the kind and at least one verb", "option PermissionsIn: must have"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the mistake does not say %q: %v", part, err)
 		}

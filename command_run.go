@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // Kubeconfigs with an auth provider work as with kubectl.
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -55,13 +56,16 @@ func (f *connectionFlags) validate() error {
 	return nil
 }
 
-// runFlags are the flags of the verb run.
+// runFlags are the flags of the command run.
 type runFlags struct {
 	RunOptions
 	connectionFlags
 
-	logFormat string
-	verbose   bool
+	op *Operator
+
+	logFormat, logLevel string
+	verbose             bool
+	leaderElect         bool
 }
 
 func (*runFlags) help() string { return runHelp }
@@ -70,12 +74,16 @@ func (f *runFlags) declare(set *flag.FlagSet) {
 	f.declareServer(set)
 	set.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to serve, such as app-*,!app-x*; can be given several times; the default is the option Namespaces of the operator, or all namespaces")
 	set.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap, Lease and Secret; the default is the pod's own namespace, and outside of a pod that of the kubeconfig's context")
-	set.BoolVar(&f.LeaderElection, "leader-elect", true, "let one of several replicas act at a time; with false, run one replica only: a second one is logged as a warning")
-	set.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
-	set.BoolVar(&f.verbose, "v", false, "log in detail")
+	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas act at a time; with false, run one replica only: a second one is logged as a warning")
+	set.StringVar(&f.logFormat, "log-format", "", "`format` of the log: text or json; the default is text, or the operator's own logger")
+	set.StringVar(&f.logLevel, "log-level", "", "lowest `level` of the log: debug, info, warn or error; the default is info")
+	set.BoolVar(&f.verbose, "v", false, "log in detail: -log-level debug")
 	const where = "; the default listens on all interfaces in a pod and on loopback elsewhere"
 	set.StringVar(&f.HealthAddress, "health-probe-bind-address", defaultAddress("8081"), "`address` of /healthz and /readyz, 0 for none"+where)
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", defaultAddress("8080"), "`address` of /metrics, 0 for none"+where)
+	if f.op != nil {
+		f.op.declareOwn(set)
+	}
 }
 
 // defaultAddress returns where a port listens: on all interfaces in a pod, so that probes and scrapes reach it, and on
@@ -88,30 +96,33 @@ func defaultAddress(port string) string {
 }
 
 func (f *runFlags) validate() error {
-	if f.logFormat != "text" && f.logFormat != "json" {
-		return fmt.Errorf("invalid value %q for flag -log-format: must be text or json", f.logFormat)
+	if !slices.Contains([]string{"", "text", "json"}, f.logFormat) {
+		return &flagError{name: "log-format", value: f.logFormat, reason: "must be text or json"}
+	}
+	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.logLevel) {
+		return &flagError{name: "log-level", value: f.logLevel, reason: "must be debug, info, warn or error"}
+	}
+	if f.op != nil && f.op.ownLogger && (f.logFormat != "" || f.logLevel != "" || f.verbose) {
+		return errors.New("flags -log-format, -log-level and -v: this operator has a logger of its own (option Logger)")
 	}
 	return f.connectionFlags.validate()
 }
 
 func (op *Operator) commandRun(ctx context.Context, args []string, out, failures io.Writer) int {
-	var flags runFlags
+	flags := runFlags{op: op}
 	if code, ok := op.begin("run", &flags, args, out, failures); !ok {
 		return code
 	}
 	op.logTo(failures, flags)
 	config, err := op.connect(&flags.connectionFlags)
 	if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
+		fail(failures, err)
 		return exitFailed
 	}
 	if flags.namespaces.given() {
 		op.settings.Namespaces = flags.namespaces.parsed
 	}
-	if flags.LeaderElection && op.settings.Home == "" {
-		op.settings.Log.Warn("no namespace for the Lease, running without leader election: run one replica only, or set --state-namespace")
-		flags.LeaderElection = false
-	}
+	flags.SingleReplica = !flags.leaderElect
 	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host,
 		"health", flags.HealthAddress, "metrics", flags.MetricsAddress)
 	go op.warnElsewhere(ctx, config)
@@ -130,11 +141,11 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 // runNoticing runs the operator. Without leader election it holds the Lease nevertheless, so that uninstall sees that
 // the operator runs, and a second replica is reported.
 func (op *Operator) runNoticing(ctx context.Context, config *rest.Config, options RunOptions) error {
-	if options.LeaderElection || op.settings.Home == "" {
+	if !options.SingleReplica {
 		return op.Run(ctx, config, options)
 	}
-	place := types.NamespacedName{Namespace: op.settings.Home, Name: op.settings.Identity}
-	presence, err := kube.NewPresence(config, place, op.settings.Log, &op.problems)
+	place := op.leasePlace()
+	presence, err := kube.NewPresence(config, place, op.pace, op.settings.Log, &op.problems)
 	if err != nil {
 		return fmt.Errorf("keep the Lease: %w", err)
 	}
@@ -142,12 +153,17 @@ func (op *Operator) runNoticing(ctx context.Context, config *rest.Config, option
 	return op.Run(ctx, config, options)
 }
 
+// leasePlace is where the operator's Lease is. A single replica that knows no namespace of its own keeps it in the namespace default.
+func (op *Operator) leasePlace() types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(op.settings.Home, metav1.NamespaceDefault), Name: op.settings.Identity}
+}
+
 // warnElsewhere warns if a process holds the operator's Lease in another namespace: then no election is between the two. An
 // account with the rights that rbac prints cannot look there, which is no problem: its namespace is the right one.
 func (op *Operator) warnElsewhere(ctx context.Context, config *rest.Config) {
 	ctx, cancel := context.WithTimeout(ctx, lookElsewhere)
 	defer cancel()
-	place := types.NamespacedName{Namespace: op.settings.Home, Name: op.settings.Identity}
+	place := op.leasePlace()
 	live, err := client.New(config, client.Options{Scheme: op.scheme})
 	if err != nil {
 		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
@@ -176,18 +192,26 @@ func (op *Operator) connect(flags *connectionFlags) (*rest.Config, error) {
 
 // logTo sets the operator's log and those of the libraries.
 func (op *Operator) logTo(out io.Writer, flags runFlags) {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if flags.verbose {
-		options.Level = slog.LevelDebug
-	}
-	op.settings.Log = slog.New(slog.NewTextHandler(out, options))
-	if flags.logFormat == "json" {
-		op.settings.Log = slog.New(slog.NewJSONHandler(out, options))
+	if !op.ownLogger {
+		op.settings.Log = slog.New(flags.logHandler(out))
 	}
 	if op.ownsProcess {
 		ctrl.SetLogger(op.libraryLog())
 		klog.SetLogger(op.libraryLog())
 	}
+}
+
+// logHandler returns the handler that the flags describe.
+func (f *runFlags) logHandler(out io.Writer) slog.Handler {
+	level := map[string]slog.Level{"debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}[f.logLevel]
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if f.logFormat == "json" {
+		return slog.NewJSONHandler(out, options)
+	}
+	return slog.NewTextHandler(out, options)
 }
 
 // config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.

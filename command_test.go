@@ -17,21 +17,23 @@ func TestTheCommandLineOfAnOperator(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		"no verb":           {nil, exitUsage, "", "print its CustomResourceDefinitions"},
-		"an unknown verb":   {[]string{"rum"}, exitUsage, "", `unknown verb "rum"`},
-		"help":              {[]string{"--help"}, exitOK, "handle objects until stopped", ""},
-		"version":           {[]string{"version"}, exitOK, "einmal", ""},
-		"crds":              {[]string{"crds"}, exitOK, "---\nkind: One\n---\nkind: Two\n", ""},
-		"run --help":        {[]string{"run", "--help"}, exitOK, "-namespace", ""},
-		"an unknown flag":   {[]string{"run", "--colour"}, exitUsage, "", "colour"},
-		"a bad log format":  {[]string{"run", "--log-format", "xml"}, exitUsage, "", "must be text or json"},
-		"an argument":       {[]string{"run", "now"}, exitUsage, "", `unexpected argument "now"`},
-		"no API server":     {[]string{"run"}, exitFailed, "", "--kubeconfig"},
-		"a missing file":    {[]string{"run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
-		"uninstall --help":  {[]string{"uninstall", "--help"}, exitOK, "Stop the operator first", ""},
-		"uninstall what":    {[]string{"uninstall", "now"}, exitUsage, "", `unexpected argument "now"`},
-		"uninstall where":   {[]string{"uninstall", "--dry-run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
-		"json logs, and -v": {[]string{"run", "--log-format=json", "-v", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"no command":         {nil, exitUsage, "", "print its CustomResourceDefinitions"},
+		"an unknown command": {[]string{"rum"}, exitUsage, "", `unknown command "rum"`},
+		"help":               {[]string{"--help"}, exitOK, "handle objects until stopped", ""},
+		"version":            {[]string{"version"}, exitOK, "einmal", ""},
+		"crds":               {[]string{"crds"}, exitOK, "---\nkind: One\n---\nkind: Two\n", ""},
+		"run --help":         {[]string{"run", "--help"}, exitOK, "-namespace", ""},
+		"an unknown flag":    {[]string{"run", "--colour"}, exitUsage, "", "colour"},
+		"a bad log format":   {[]string{"run", "--log-format", "xml"}, exitUsage, "", "must be text or json"},
+		"an argument":        {[]string{"run", "now"}, exitUsage, "", `unexpected argument "now"`},
+		"no API server":      {[]string{"run"}, exitFailed, "", "--kubeconfig"},
+		"a missing file":     {[]string{"run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"uninstall --help":   {[]string{"uninstall", "--help"}, exitOK, "Stop the operator first", ""},
+		"uninstall what":     {[]string{"uninstall", "now"}, exitUsage, "", `unexpected argument "now"`},
+		"uninstall where":    {[]string{"uninstall", "--dry-run", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"json logs, and -v":  {[]string{"run", "--log-format=json", "-v", "--kubeconfig", nowhere}, exitFailed, "", nowhere},
+		"an empty value":     {[]string{"run", "--kubeconfig", ""}, exitUsage, "", "must not be empty; leave the flag out"},
+		"a bad level":        {[]string{"run", "--log-level", "loud"}, exitUsage, "", "must be debug, info, warn or error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			op := New("op.example.com", CRDs([]byte("---\nkind: One\n"), []byte("kind: Two")))
@@ -55,7 +57,7 @@ func TestMistakesEndRunWithAMessage(t *testing.T) {
 	if code := New("op.example.com").command(t.Context(), []string{"run"}, &out, &failures); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(failures.String(), "no kind is declared") {
+	if !strings.Contains(failures.String(), "no kinds: declare at least one") {
 		t.Errorf("complained %q", &failures)
 	}
 	if code := New("op.example.com").command(t.Context(), []string{"crds"}, &out, &failures); code != exitFailed || !strings.Contains(failures.String(), "einmal.CRDs") {

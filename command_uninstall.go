@@ -20,7 +20,7 @@ const uninstallHelp = `Removes what the operator has left in the cluster: from a
 and from its state namespace its Lease, its ConfigMap with watermarks and its Secret with the key for digests of Secrets.
 Afterwards objects are as if they had never been handled: an operator that is installed again creates them. What
 handlers did stays. Objects that are being deleted and wait for the operator go without their delete handlers; they are
-listed. CustomResourceDefinitions and what the verb rbac prints stay: remove them with kubectl delete -f -
+listed. CustomResourceDefinitions and what the command rbac prints stay: remove them with kubectl delete -f -
 
 Stop the operator first: uninstall refuses while a replica holds the Lease. If a replica was killed, it waits until the Lease
 expires, up to 15 seconds. An operator in a manager of your own, or one that runs where no state namespace is known, holds no such
@@ -37,7 +37,7 @@ Exit codes:
   3  refused, because the operator runs; nothing was changed
 `
 
-// uninstallFlags are the flags of the verb uninstall.
+// uninstallFlags are the flags of the command uninstall.
 type uninstallFlags struct {
 	connectionFlags
 
@@ -61,21 +61,21 @@ func (op *Operator) commandUninstall(ctx context.Context, args []string, out, fa
 	}
 	config, err := op.connect(&flags.connectionFlags)
 	if err != nil {
-		_, _ = fmt.Fprintln(failures, err)
+		fail(failures, err)
 		return exitFailed
 	}
 	err = op.uninstall(ctx, config, flags, writers{out: out, failures: failures})
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintln(failures, err)
+	fail(failures, err)
 	if _, held := errors.AsType[*engine.HeldError](err); held {
 		return exitRefused
 	}
 	return exitFailed
 }
 
-// writers are where a verb writes results, and everything else.
+// writers are where a command writes results, and everything else.
 type writers struct{ out, failures io.Writer }
 
 // uninstall returns an error if not everything is removed.

@@ -19,14 +19,14 @@ import (
 
 const conditionsField = "conditions"
 
-// SetCondition sets a condition on the handler's copy, in status.conditions, as the conventions of Kubernetes want it. The
-// condition needs a Type, a Status and a Reason; LastTransitionTime and ObservedGeneration are set for it, whatever it says: the
-// time moves only when the Status does, and the generation is that of the object which the handler was given. A condition
-// that is so already is no change, and writes nothing.
+// SetCondition sets a condition in status.conditions of the handler's copy, by the conventions of Kubernetes. The
+// condition needs a Type, a Status and a Reason. LastTransitionTime and ObservedGeneration are always overwritten: the
+// time changes only if the Status changes, and the generation is that of the object that the handler got. If the
+// condition is already set like this, nothing changes and nothing is written.
 //
-// It works for types whose status has conditions, usually []metav1.Condition, and for unstructured objects. Where the type has
-// none, or the condition lacks something, the error says so, and is permanent. The list is merged by type with what
-// others have written meanwhile, whoever sets the conditions.
+// It works for types whose status has conditions, usually []metav1.Condition, and for unstructured objects. If the type
+// has no conditions, or the condition is incomplete, it returns an error that is permanent. The list is merged by type
+// with what other clients have written in the meantime, however the conditions are set.
 func (c *Change[T]) SetCondition(condition metav1.Condition) error {
 	if err := complete(condition); err != nil {
 		return Permanent(fmt.Errorf("condition %q of %s: %w", condition.Type, c.apply.kind.Kind, err))
@@ -46,16 +46,16 @@ func (c *Change[T]) SetCondition(condition metav1.Condition) error {
 	return nil
 }
 
-// complete finds what a condition lacks.
+// complete returns an error if the condition lacks a required field.
 func complete(condition metav1.Condition) error {
 	known := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 	switch {
 	case condition.Type == "":
-		return errors.New("it has no Type: name what it is about, such as Ready")
+		return errors.New("has no Type: name what it describes, such as Ready")
 	case !slices.Contains(known, condition.Status):
-		return fmt.Errorf("its Status is %q: give metav1.ConditionTrue, ConditionFalse or ConditionUnknown", condition.Status)
+		return fmt.Errorf("invalid Status %q: use metav1.ConditionTrue, ConditionFalse or ConditionUnknown", condition.Status)
 	case condition.Reason == "":
-		return errors.New("it has no Reason: give one word for programs, such as Provisioned")
+		return errors.New("has no Reason: give one word in CamelCase, such as Provisioned")
 	}
 	return nil
 }
@@ -71,15 +71,15 @@ func setFreeCondition(in *unstructured.Unstructured, condition metav1.Condition)
 	return unstructured.SetNestedSlice(in.Object, items, statusField, conditionsField)
 }
 
-// setTypedCondition does so in whatever type the conditions have.
+// setTypedCondition sets a condition by reflection, whatever Go type the conditions have.
 func setTypedCondition(in reflect.Value, condition metav1.Condition) error {
 	list, found := fieldNamed(in, statusField)
 	if found {
 		list, found = fieldNamed(list, conditionsField)
 	}
 	if !found || list.Kind() != reflect.Slice {
-		return fmt.Errorf("%s has no list status.conditions: give its status the field Conditions []metav1.Condition `json:\"conditions,omitempty\"`, "+
-			"or set fields of your own", in.Type())
+		return fmt.Errorf("%s has no list status.conditions: add the field Conditions []metav1.Condition `json:\"conditions,omitempty\"` to its status, "+
+			"or use other fields", in.Type())
 	}
 	text, err := json.Marshal(list.Interface())
 	if err != nil {
@@ -103,7 +103,7 @@ func setTypedCondition(in reflect.Value, condition metav1.Condition) error {
 	return nil
 }
 
-// pointed is what a pointer points to, which is made where there is nothing.
+// pointed follows pointers. It allocates what a nil pointer points to.
 func pointed(in reflect.Value) reflect.Value {
 	for in.Kind() == reflect.Pointer {
 		if in.IsNil() {
@@ -114,7 +114,7 @@ func pointed(in reflect.Value) reflect.Value {
 	return in
 }
 
-// fieldNamed finds a field by its JSON name, also in what is inlined.
+// fieldNamed returns the field with a JSON name, also from inlined structs.
 func fieldNamed(in reflect.Value, name string) (reflect.Value, bool) {
 	if in = pointed(in); in.Kind() != reflect.Struct {
 		return in, false
@@ -134,7 +134,8 @@ func fieldNamed(in reflect.Value, name string) (reflect.Value, bool) {
 	return in, false
 }
 
-// withCondition puts a condition among others. Fields of it that metav1.Condition does not know stay.
+// withCondition adds or replaces a condition in a list. It preserves fields of the old one that metav1.Condition does
+// not have.
 func withCondition(items []any, condition metav1.Condition) ([]any, error) {
 	at := slices.IndexFunc(items, func(item any) bool {
 		body, is := item.(object.Body)
@@ -143,10 +144,10 @@ func withCondition(items []any, condition metav1.Condition) ([]any, error) {
 	var known []metav1.Condition
 	body := object.Body{}
 	if at >= 0 {
-		body = maps.Clone(items[at].(object.Body)) //nolint:forcetypeassert // That is what was looked for.
+		body = maps.Clone(items[at].(object.Body)) //nolint:forcetypeassert // IndexFunc has checked the type.
 		var before metav1.Condition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body, &before); err != nil {
-			return nil, fmt.Errorf("read the one that is there: %w", err)
+			return nil, fmt.Errorf("read the existing condition: %w", err)
 		}
 		known = append(known, before)
 	}
@@ -155,7 +156,7 @@ func withCondition(items []any, condition metav1.Condition) ([]any, error) {
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&known[0])
 	if err != nil {
-		return nil, fmt.Errorf("write it: %w", err)
+		return nil, fmt.Errorf("convert the condition: %w", err)
 	}
 	maps.Copy(body, written)
 	if at < 0 {

@@ -2,8 +2,8 @@ package einmal
 
 import "reflect"
 
-// copyValue copies a value with all that it refers to. Both are addressable and of the same type. What is not exported is
-// copied as an assignment does.
+// copyValue makes a deep copy of a value. Both values are addressable and have the same type. Unexported fields are
+// copied by assignment.
 func copyValue(out, in reflect.Value) {
 	if copiedByItself(out, in) {
 		return
@@ -27,10 +27,10 @@ func copyValue(out, in reflect.Value) {
 	}
 }
 
-// copiedByItself copies a value whose type has a DeepCopyInto.
+// copiedByItself copies a value with the DeepCopyInto of its type. It reports whether there is one.
 func copiedByItself(out, in reflect.Value) bool {
 	if in.Type().PkgPath() == "" || reflect.PointerTo(in.Type()).NumMethod() == 0 {
-		return false // No method to look for, which would cost time.
+		return false // Looking up a method by name would cost time.
 	}
 	own := in.Addr().MethodByName("DeepCopyInto")
 	if !own.IsValid() || own.Type().NumIn() != 1 || own.Type().In(0) != out.Addr().Type() {
@@ -40,7 +40,7 @@ func copiedByItself(out, in reflect.Value) bool {
 	return true
 }
 
-// copyReferred copies what a value refers to.
+// copyReferred makes a deep copy of what a pointer, interface, slice or map refers to.
 func copyReferred(out, in reflect.Value) {
 	switch in.Kind() { //nolint:exhaustive // Only these refer to something.
 	case reflect.Pointer:
@@ -61,7 +61,7 @@ func copyReferred(out, in reflect.Value) {
 	}
 }
 
-// copied is a copy of a value that has no address.
+// copied returns a deep copy of a value that is not addressable.
 func copied(in reflect.Value) reflect.Value {
 	from, to := reflect.New(in.Type()).Elem(), reflect.New(in.Type()).Elem()
 	from.Set(in)

@@ -27,8 +27,8 @@ type billing struct {
 	hang   string
 }
 
-// What an attempt with CountCrashes has written before it begins keeps the effects of the attempts before it: those with a result and
-// those without one. So a crash in that attempt does not repeat a call.
+// The write that counts an attempt (CountCrashes) keeps the effects of earlier attempts, with and without a result. So a crash in that attempt
+// does not repeat a call.
 func TestACrashInACountedAttemptRepeatsNoCall(t *testing.T) {
 	final, later := einmal.Permanent(errors.New("it cannot go on")), einmal.RetryAfter(time.Minute, errors.New("not yet"))
 	for name, test := range map[string]billing{
@@ -47,14 +47,14 @@ func (b billing) play(w *einmaltest.World) {
 		if hangs {
 			return pause(ctx, time.Hour)
 		}
-		_, err := einmal.Effect(ctx, c, "invoice", einmal.Stop(func(context.Context) (Account, error) {
+		_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
 			return Account{Number: 7}, errors.Join(ran.run("send"), b.call)
 		}))
 		return errors.Join(err, b.then)
 	}
 	ofWidgets(w, func(widgets *einmal.Kind[Widget]) {
 		if b.update {
-			widgets.OnUpdate("bill", bill, einmal.CountCrashes(), einmal.Field("spec.color"))
+			widgets.OnUpdate("bill", bill, einmal.CountCrashes(), einmal.Fields("spec.color"))
 		} else {
 			widgets.OnCreate("bill", bill, einmal.CountCrashes())
 		}
@@ -77,8 +77,8 @@ func (b billing) play(w *einmaltest.World) {
 	expectRan(w, ran, "send")
 }
 
-// Only attempts that begin are counted. When the count cannot be written the handler is not called, and is called later as if nothing had
-// been; also where just the answer to the write was lost.
+// Only attempts that begin are counted. If the count cannot be written, the handler is not called and is called later with the same attempt
+// number. This also holds if only the response to the write was lost.
 func TestAnAttemptThatDoesNotBeginIsNotCounted(t *testing.T) {
 	for name, arrives := range map[string]func(http.Handler, *http.Request){
 		"the write is refused": func(http.Handler, *http.Request) {},

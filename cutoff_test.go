@@ -71,7 +71,7 @@ func (w *wire) cut() {
 	w.ends = nil
 }
 
-// cutOff shows that readiness tells of a watch that does not come through, and that all is well again afterwards.
+// cutOff shows that readiness reports a watch that cannot connect, and that the operator recovers afterwards.
 func (w *world) cutOff(t *testing.T) {
 	between := &wire{target: strings.TrimPrefix(w.account.Host, "https://"), address: "127.0.0.1:0"}
 	between.join(t)
@@ -81,7 +81,7 @@ func (w *world) cutOff(t *testing.T) {
 	j, use, health, shown := &journal{}, typedCarrier(), freeAddress(t), freeAddress(t)
 	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds))
 	use.declare(op, plan{journal: j})
-	stop := runShown(t, op, account, einmal.RunOptions{HealthAddress: health, MetricsAddress: shown})
+	stop := runShown(t, op, account, einmal.RunOptions{SingleReplica: true, HealthAddress: health, MetricsAddress: shown})
 	w.create(t, use, "before")
 	w.called(t, use, j, "before", "make (create, attempt 1)")
 	answers(t, "http://"+health+"/readyz?verbose", http.StatusOK, "ok")

@@ -14,7 +14,7 @@ func guardedOn() livedOn {
 	return livedOn{
 		unrecorded: true,
 		declare: func(widgets *einmal.Kind[Widget], j *journal) {
-			widgets.Timer("tick", done(j, "tick"), einmal.Interval(time.Hour))
+			widgets.Timer("tick", time.Hour, done(j, "tick"))
 			widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				c.Object.Status.Phase = "guarded"
 				if err := c.Sync(ctx); err != nil {

@@ -81,7 +81,7 @@ func guardedLife[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einma
 		op := newTestOperator(w)
 		declared, of := kind(op)
 		guarded(declared, of, p, outside)
-		declared.Timer("tick", nothing[T], einmal.Interval(time.Minute))
+		declared.Timer("tick", time.Minute, nothing[T])
 		return op
 	})
 	w.Create(one)
@@ -93,8 +93,8 @@ func guardedLife[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einma
 	w.Outcome("guards", outside.left())
 }
 
-// Principle 9 for daemons (scenarios 62, 63 and 69): whatever goes wrong, also when two processes have a daemon each, the end is
-// the same, and a process that has crashed does nothing more.
+// Scenarios 62, 63 and 69: with any fault, also when two processes have a daemon each, the final state is the same, and a crashed process does
+// nothing more.
 func TestWhateverGoesWrongDaemonsEndTheSame(t *testing.T) {
 	t.Run("widgets", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) { guardedLife(w, declareWidgets, newWidget(), func() {}) })
@@ -107,9 +107,8 @@ func TestWhateverGoesWrongDaemonsEndTheSame(t *testing.T) {
 	})
 }
 
-// Design §9 and principle 6: a thousand objects with an hourly timer and a daemon each for a day: every tick is made, nothing
-// is written but the finalizers of the first minute, memory stays as it is, and no goroutine is left behind: the
-// bubble of the test would not end.
+// A thousand objects have an hourly timer and a daemon each for a day. Every tick runs, only the finalizers of the first minute are written,
+// memory does not grow, and no goroutine is left: it would keep the test from ending.
 func TestTenThousandTicksAndAThousandDaemonsInADay(t *testing.T) {
 	var mu sync.Mutex
 	ticks, running := 0, 0
@@ -120,8 +119,7 @@ func TestTenThousandTicksAndAThousandDaemonsInADay(t *testing.T) {
 	}
 	declare := func(op *einmal.Operator) {
 		widgets := einmal.For[Widget](op)
-		widgets.Timer("tick", func(context.Context, *einmal.Change[Widget]) error { count(&ticks, 1); return nil },
-			einmal.Interval(time.Hour), einmal.Sharp(), einmal.Jitter(10*time.Minute))
+		widgets.Timer("tick", time.Hour, func(context.Context, *einmal.Change[Widget]) error { count(&ticks, 1); return nil }, einmal.FixedRate(), einmal.Jitter(10*time.Minute))
 		widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			count(&running, 1)
 			defer count(&running, -1)

@@ -50,7 +50,7 @@ func TestADaemonReadsAndWritesWhileItRuns(t *testing.T) {
 	})
 }
 
-// What is not a daemon's to change fails, as for other handlers, and who is no daemon cannot write meanwhile.
+// A daemon that changes fields of other handlers fails, as other handlers do. Handlers that are not daemons cannot write while they run.
 func TestWhatADaemonCannotWrite(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
@@ -71,7 +71,7 @@ func TestWhatADaemonCannotWrite(t *testing.T) {
 		w.Stop()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		for i, want := range []string{"make: sync: it is for daemons", "phase: sync: handler guard has changed what others own", "color: sync: the API server refused what the handler wrote"} {
+		for i, want := range []string{"make: sync: only daemons can call it", "phase: sync: handler guard changed fields that other handlers own", "color: sync: the API server rejected the changes of the handler"} {
 			if i >= len(d.lines) || !strings.HasPrefix(d.lines[i], want) {
 				w.Errorf("want %q, got %q", want, d.lines)
 			}
@@ -79,27 +79,21 @@ func TestWhatADaemonCannotWrite(t *testing.T) {
 	})
 }
 
-// Design §9: options of daemons in the wrong place, and others that mean nothing for them, are mistakes.
-func TestMistakesOfDaemonsAreTold(t *testing.T) {
+// Run reports options of daemons with impossible values, and options that have no meaning for a daemon.
+func TestRunReportsMistakesOfDaemons(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("grace", nothing[Widget], einmal.StopGrace(time.Second))
-	widgets.Timer("abandon", nothing[Widget], einmal.Interval(time.Second), einmal.AbandonAfter(time.Second))
-	widgets.Daemon("interval", nothing[Widget], einmal.Interval(time.Second))
 	widgets.Daemon("never", nothing[Widget], einmal.AbandonAfter(0))
 	widgets.Daemon("below", nothing[Widget], einmal.StopGrace(-1))
-	widgets.Daemon("count", nothing[Widget], einmal.CountCrashes())
-	widgets.Daemon("save", nothing[Widget], einmal.SaveFirst())
-	widgets.Daemon("looks", nothing[Widget], einmal.Field("spec.size"))
+	widgets.Daemon("timeout", nothing[Widget], einmal.AttemptTimeout(time.Minute))
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"handler grace of Widget: options StopGrace and AbandonAfter", "handler abandon of Widget: options StopGrace and AbandonAfter",
-		"handler interval of Widget: options Interval, Sharp", "handler never of Widget: option AbandonAfter: 0s leaves no time",
-		"handler below of Widget: option StopGrace: -1ns is below zero", "handler count of Widget: option CountCrashes",
-		"handler save of Widget: option SaveFirst", "handler looks of Widget: option Field without a match",
+		"handler never of Widget: option AbandonAfter: must be positive, got 0s",
+		"handler below of Widget: option StopGrace: must not be negative, got -1ns",
+		"handler timeout of Widget: option AttemptTimeout: not allowed for a daemon",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

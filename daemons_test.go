@@ -81,8 +81,8 @@ func untilStopped(ctx context.Context, _ *einmal.Change[Widget]) error {
 	return ctx.Err()
 }
 
-// Scenarios 62 and 63: a daemon is started once for each object, by each process, and stopped at the deletion, which waits
-// for it. The finalizer is all that is written.
+// Scenarios 62 and 63: each process starts a daemon once for each object and stops it at the deletion, which waits for it. Only the finalizer is
+// written.
 func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.Daemon("guard", d.keep(func(ctx context.Context, _ *einmal.Change[Widget]) error {
@@ -97,7 +97,7 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 		w.Advance(time.Hour)
 		w.Restart()
 		w.Advance(time.Hour)
-		d.expect(w, "one begins at 0s, attempt 1", "one ends at 2h0m30s: the operator stops", "one begins at 2h0m30s, attempt 1")
+		d.expect(w, "one begins at 0s, attempt 1", "one ends at 2h0m30s: the operator is stopping", "one begins at 2h0m30s, attempt 1")
 		w.Delete(widgetOf("one"))
 		w.Advance(29 * time.Second)
 		if !w.Get(widgetOf("one")) {
@@ -105,7 +105,7 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 		}
 		w.Advance(2 * time.Second)
 		if w.Get(widgetOf("one")) {
-			w.Error("the object waits for nobody")
+			w.Error("the object is kept although no daemon is left")
 		}
 		d.expect(w, "one ends at 3h1m0s: the object is being deleted")
 		if made := w.Writes(); len(made) != 2 {
@@ -114,16 +114,16 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 	})
 }
 
-// Scenarios 64 and 65: who does not return is told to stop, then loses its context, then is abandoned, and the object goes.
-// Without a time to abandon it the object stays.
+// Scenarios 64 and 65: a daemon that does not return is asked to stop, then its context is cancelled, then it is abandoned, and the object is
+// deleted. Without a time to abandon it the object stays.
 func TestADaemonThatDoesNotReturn(t *testing.T) {
 	for name, test := range map[string]struct {
-		options []einmal.Option
+		options []einmal.DaemonOption
 		gone    time.Duration
 		want    []string
 	}{
 		"with times": {
-			[]einmal.Option{einmal.StopGrace(10 * time.Second), einmal.AbandonAfter(20 * time.Second)},
+			[]einmal.DaemonOption{einmal.StopGrace(10 * time.Second), einmal.AbandonAfter(20 * time.Second)},
 			30 * time.Second,
 			[]string{"one begins at 0s, attempt 1", "told at 1m0s", "cut at 1m10s", "one ends at 11m0s: the object is being deleted"},
 		},
@@ -159,8 +159,8 @@ func TestADaemonThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// Scenario 66: a daemon that returns is not started again, and neither is one that has failed for good, before the operator
-// starts again. The object goes without waiting.
+// Scenario 66: a daemon that has returned or failed permanently is not started again before the operator restarts. The deletion of the object
+// does not wait for it.
 func TestADaemonThatReturnsHasEnded(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.Daemon("guard", d.keep(func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -181,7 +181,7 @@ func TestADaemonThatReturnsHasEnded(t *testing.T) {
 		w.Delete(widgetOf("two"))
 		w.Advance(time.Second)
 		if w.Get(widgetOf("two")) {
-			w.Error("the object waits for nobody")
+			w.Error("the object is kept although no daemon is left")
 		}
 		w.Restart()
 		w.Advance(time.Minute)
@@ -189,15 +189,15 @@ func TestADaemonThatReturnsHasEnded(t *testing.T) {
 	})
 }
 
-// Scenario 67: a daemon is stopped when its object does not match any more, and started when it does again, however quickly
-// that changes: never before the one before it has returned.
+// Scenario 67: a daemon is stopped when its object no longer matches and started when it matches again, however quickly that changes: never
+// before the previous one has returned.
 func TestADaemonFollowsItsFilters(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.Daemon("guard", d.keep(func(ctx context.Context, _ *einmal.Change[Widget]) error {
 			<-ctx.Done()
 			<-time.After(10 * time.Second)
 			return nil
-		}), einmal.Field("spec.size", einmal.Equals(1)))
+		}), einmal.FieldMatches("spec.size", einmal.Equals(1)))
 	}, func(w *einmaltest.World, d *crew) {
 		size := func(n int) { w.Patch(widgetOf("one"), fmt.Sprintf(`{"spec":{"size":%d}}`, n)) }
 		w.Create(widgetOf("one"))
@@ -206,7 +206,7 @@ func TestADaemonFollowsItsFilters(t *testing.T) {
 		w.Advance(time.Minute)
 		left := widgetOf("one")
 		if w.Get(left); len(left.Finalizers) > 0 {
-			w.Errorf("nobody needs the finalizers %v", left.Finalizers)
+			w.Errorf("finalizers without need: %v", left.Finalizers)
 		}
 		size(1)
 		w.Advance(time.Minute)
@@ -216,14 +216,13 @@ func TestADaemonFollowsItsFilters(t *testing.T) {
 		}
 		size(1)
 		w.Advance(time.Minute)
-		const reason = "the object is not one that the daemon is for any more"
+		const reason = "the object no longer matches the daemon's filters"
 		d.expect(w, "one begins at 0s, attempt 1", "one ends at 1m10s: "+reason, "one begins at 2m0s, attempt 1",
 			"one ends at 3m10s: "+reason, "one begins at 3m10s, attempt 1")
 	})
 }
 
-// Scenario 68: after an error a daemon is started again when its time has come. What it has changed in the attempt is
-// written.
+// Scenario 68: after an error a daemon is started again after the delay. The changes of the failed attempt are written.
 func TestADaemonIsStartedAgainAfterAnError(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
@@ -265,11 +264,11 @@ func TestCleanupComesAfterDaemons(t *testing.T) {
 			op := newTestOperator(w)
 			op.OnCleanup("close", func(context.Context) error { d.add("cleanup"); return nil })
 			widgets := einmal.For[Widget](op)
-			widgets.Timer("tick", func(ctx context.Context, _ *einmal.Change[Widget]) error {
+			widgets.Timer("tick", 10*time.Second, func(ctx context.Context, _ *einmal.Change[Widget]) error {
 				err := pause(ctx, 3*time.Second)
 				d.add("tick has ended")
 				return err
-			}, einmal.Interval(10*time.Second), einmal.Sharp())
+			}, einmal.FixedRate())
 			widgets.Daemon("guard", d.keep(func(ctx context.Context, c *einmal.Change[Widget]) error {
 				<-c.Stopping()
 				d.add("told")
@@ -290,13 +289,12 @@ func TestCleanupComesAfterDaemons(t *testing.T) {
 		w.Stop()
 		w.Advance(time.Minute)
 		if d.lines = slices.DeleteFunc(d.lines, func(line string) bool { return strings.HasPrefix(line, "one begins") }); true {
-			d.expect(w, "tick has ended", "told", "tick has ended", "one ends at 14s: the operator stops", "cleanup", "at last")
+			d.expect(w, "tick has ended", "told", "tick has ended", "one ends at 14s: the operator is stopping", "cleanup", "at last")
 		}
 	})
 }
 
-// Scenario 76: an object that vanishes while the watch is not looking takes its daemons and its memos with it when the next
-// list shows that.
+// Scenario 76: when an object is deleted during a gap of the watch, the next list ends its daemons and its memo.
 func TestADaemonOfAVanishedObjectIsStopped(t *testing.T) {
 	type memory struct{ times int }
 	d := &crew{}
@@ -306,7 +304,7 @@ func TestADaemonOfAVanishedObjectIsStopped(t *testing.T) {
 			einmal.Memo[memory](c).times++
 			d.add("memo: %d", einmal.Memo[memory](c).times)
 			return untilStopped(ctx, c)
-		}), einmal.Optional())
+		}), einmal.WithoutFinalizer())
 	}, func(t *testing.T, w *virtualWorld) {
 		w.Pass(time.Second)
 		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
@@ -331,8 +329,8 @@ func TestADaemonOfAVanishedObjectIsStopped(t *testing.T) {
 	}, lost)
 }
 
-// Scenario 108 and footgun G2b: while a daemon takes its time, delete handlers that are done are not called again. The
-// object goes as soon as the daemon has ended.
+// Scenario 108 and G2b of docs/concepts/footguns.md: while a daemon takes its time, finished delete handlers are not called again. The object is
+// deleted as soon as the daemon has ended.
 func TestADeleteHandlerRunsOnceBesideASlowDaemon(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[Widget], d *crew) {
 		widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { d.add("unmake"); return nil })
@@ -353,7 +351,7 @@ func TestADeleteHandlerRunsOnceBesideASlowDaemon(t *testing.T) {
 			w.Error("the object has gone before its daemon")
 		}
 		if w.Advance(2 * time.Second); w.Get(widgetOf("one")) {
-			w.Error("the object waits for nobody")
+			w.Error("the object is kept although no daemon is left")
 		}
 		d.expect(w, "one begins at 0s, attempt 1", "unmake", "one ends at 11m0s: the object is being deleted")
 	})

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definitions are the operator's CustomResourceDefinitions: those of the option CRDs, and one made for each Resource that
-// these leave out.
+// definitions returns the operator's CustomResourceDefinitions: those of the option CRDs, and a generated one for each
+// Resource that has none there.
 func (op *Operator) definitions() ([][]byte, error) {
 	if op.undefined != nil {
 		return nil, op.undefined
@@ -22,21 +22,21 @@ func (op *Operator) definitions() ([][]byte, error) {
 		}
 		text, err := yaml.Marshal(openDefinition(declared.kind.GVK))
 		if err != nil {
-			return nil, fmt.Errorf("write the definition of %s: %w", declared.kind.GVK.Kind, err)
+			return nil, fmt.Errorf("marshal the CustomResourceDefinition of %s: %w", declared.kind.GVK.Kind, err)
 		}
 		all = append(all, text)
 	}
 	return all, nil
 }
 
-// definesItself tells of a Resource that the option CRDs leaves out.
+// definesItself reports whether the kind is a Resource without a definition in the option CRDs.
 func (op *Operator) definesItself(declared *declaredKind) bool {
 	_, given := op.defined[declared.kind.GVK.GroupKind()]
 	_, is := declared.kind.New().(nameless)
 	return is && !given
 }
 
-// openDefinition defines a namespaced kind whose spec and status may hold anything.
+// openDefinition returns the definition of a namespaced kind whose spec and status accept all fields.
 func openDefinition(kind schema.GroupVersionKind) map[string]any {
 	plural, singular := meta.UnsafeGuessKindToResource(kind)
 	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}

@@ -13,8 +13,8 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// A delete handler that is done is not called again while another takes its time, over a restart too, and the object goes as
-// soon as that one is done (scenario 108, G2b).
+// A finished delete handler is not called again while another one is still running, also after a restart, and the object is deleted as soon as
+// that one is done (scenario 108, and G2b of docs/concepts/footguns.md).
 func TestADeleteHandlerThatIsDoneIsNotCalledAgain(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		busy := true
@@ -24,7 +24,7 @@ func TestADeleteHandlerThatIsDoneIsNotCalledAgain(t *testing.T) {
 			widgets.OnDelete("quick", func(context.Context, *einmal.Change[Widget]) error { return nil })
 			widgets.OnDelete("slow", func(context.Context, *einmal.Change[Widget]) error {
 				if busy {
-					return einmal.RetryAfter(10*time.Second, nil)
+					return einmal.RequeueAfter(10 * time.Second)
 				}
 				return nil
 			})
@@ -55,8 +55,8 @@ func TestADeleteHandlerThatIsDoneIsNotCalledAgain(t *testing.T) {
 	})
 }
 
-// An object that is gone while its handler runs, deleted by force, is no error: the handler is not called again, nothing is
-// asked in vain more than once, and nothing is left to do (scenario 19).
+// An object that is deleted by force while its handler runs is not an error: the handler is not called again, at most one request fails, and
+// nothing is left to do (scenario 19).
 func TestAnObjectThatGoesWhileItsHandlerRunsIsForgotten(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("slow")
@@ -86,7 +86,7 @@ func TestAnObjectThatGoesWhileItsHandlerRunsIsForgotten(t *testing.T) {
 	})
 }
 
-// Somebody else edits the finalizers just before we do: ours comes and goes, and nobody's is lost (scenario 17).
+// Another client edits the finalizers just before Einmal does. Einmal adds and removes its own, and no finalizer is lost (scenario 17).
 func TestFinalizersOfOthersAreNotLost(t *testing.T) {
 	const theirs, another = "others.example.com/hold", "another.example.com/hold"
 	einmaltest.Run(t, func(w *einmaltest.World) {

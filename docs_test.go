@@ -48,7 +48,7 @@ func verbsAndOptions(t *testing.T) []string {
 	return names
 }
 
-// speaks tells whether a function is one that handlers are declared with, or that they use.
+// speaks reports whether handlers are declared with a function, or use it.
 func speaks(function *ast.FuncDecl) bool {
 	var types []string
 	if function.Recv != nil {
@@ -62,7 +62,7 @@ func speaks(function *ast.FuncDecl) bool {
 		types = append(types, typeName(results.List[0].Type))
 	}
 	return slices.ContainsFunc(types, func(name string) bool {
-		return slices.Contains([]string{"Kind", "Change", "Option", "Match"}, name)
+		return strings.HasSuffix(name, "Option") || slices.Contains([]string{"Kind", "Change", "Filter", "Match", "Transition", "Recovery"}, name)
 	})
 }
 

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
+
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Recovery says what an Effect calls, and how it goes on when a process has died, or an answer was lost, so that nobody knows
-// whether the call has made anything. It is given by Keyed, Named, Findable or Stop, of which one has to be chosen.
+// Recovery defines what an Effect calls, and how it continues if it is unknown whether the call was made, because the
+// process crashed or the answer was lost. Create it with RecoverByKey, RecoverByName, RecoverByLookup or RecoverByHand.
 type Recovery[R any] struct {
 	class record.Class
 	name  string
@@ -20,33 +23,40 @@ type Recovery[R any] struct {
 	do    func(ctx context.Context, intent record.Intent) (R, error)
 }
 
-// Keyed is for a system that takes a token with a call, and makes nothing when it gets the same token again: an idempotency key,
-// a client token, a request id. The call is made again with the same token until it gives a result.
+// RecoverByKey returns the Recovery for a system that accepts a token with a call and does nothing when it gets the
+// same token again: an idempotency key, a client token or a request id. The call is made again, with the same token,
+// until it returns a result.
 //
-// The token is a UUID. It is stored with the intent and is not secret. In a creation and in a deletion it follows from the
-// object's uid and the ids of handler and effect, so it is the same even after the record was lost.
-func Keyed[R any](do func(ctx context.Context, token string) (R, error)) Recovery[R] {
+// The token is a UUID. It is stored with the intent, and it is not secret. For a creation or a deletion, it is computed
+// from the object's uid and the ids of handler and effect. So it is the same even after the record was lost.
+func RecoverByKey[R any](do func(ctx context.Context, token string) (R, error)) Recovery[R] {
 	return recoverBy(record.Keyed, do, func(intent record.Intent) string { return intent.Token })
 }
 
-// Named is for a system where we choose the name of what is made, and nothing is there twice under one name. The call is made
-// again with the same name until it gives a result; so do takes "it exists already" for success, once it has made sure that what
-// exists is its own. The name is stored with the intent: do is given that one, also by a later release that would choose another. It
+// RecoverByName returns the Recovery for a system in which the caller chooses a unique name for what is created. The
+// call is made again, with the same name, until it returns a result. So do must treat "already exists" as success,
+// after it has verified that what exists is its own.
+//
+// The name is stored with the intent, so do gets the stored name, even if a later release passes another one. The name
 // is not secret.
-func Named[R any](name string, do func(ctx context.Context, name string) (R, error)) Recovery[R] {
+func RecoverByName[R any](name string, do func(ctx context.Context, name string) (R, error)) Recovery[R] {
 	made := recoverBy(record.Named, do, func(intent record.Intent) string { return intent.Name })
 	made.name = name
 	return made
 }
 
-// Findable is for a system where what was made can be looked up, by the token if the call can leave it there, as a tag or a
-// comment, else by what it means. Where the call may have been made before, find is called first. What it finds is the result, and
-// do is not called; with false do is called, with the same token. An error of find says nothing: nothing is called, and the
-// handler is tried again.
+// RecoverByLookup returns the Recovery for a system that can look up what was created: by the token, if the call can
+// store it there as a tag or a comment, or by other properties. If the call may have been made before, find is called
+// first:
 //
-// False is to be the system's own word that there is nothing. Another replica may be at the call, and a system may not find at once
-// what was made: so nothing is looked up before the intent is 30 seconds old; the handler waits. Where that is not enough it is made twice.
-func Findable[R any](find func(ctx context.Context, token string) (R, bool, error), do func(ctx context.Context, token string) (R, error)) Recovery[R] {
+//   - If find returns a value and true, that value is the result, and do is not called.
+//   - If find returns false, do is called with the same token.
+//   - If find returns an error, do is not called, and the handler is retried.
+//
+// Return false only if the system itself confirms that nothing exists. Another replica may be in the middle of the
+// call, and some systems do not list new things at once. So the handler waits until the intent is 30 seconds old before
+// it calls find. If a system needs longer to list what was created, the effect can happen twice.
+func RecoverByLookup[R any](find func(ctx context.Context, token string) (R, bool, error), do func(ctx context.Context, token string) (R, error)) Recovery[R] {
 	made := recoverBy(record.Findable, do, func(intent record.Intent) string { return intent.Token })
 	if made.find = find; find == nil {
 		made.do = nil
@@ -54,18 +64,19 @@ func Findable[R any](find func(ctx context.Context, token string) (R, bool, erro
 	return made
 }
 
-// Stop is for a system that offers nothing of that: where a call may have been made already, nothing is called. The handler
-// fails for good, and says in the log, in an event and in the condition EffectUndecided, if the status has conditions, which effect of
-// which object it is about and since when. A person finds out, and says so by an annotation that is named there:
+// RecoverByHand returns the Recovery for a system that has no token, unique name or lookup. If the call may already
+// have been made, it is not made again. Instead the handler fails permanently. The log, an event, and the condition
+// EffectUndecided, if the status has conditions, name the object, the effect, the time, and an annotation. A person
+// finds out what happened and answers with that annotation:
 //
-//	IDENTITY/effect.TOKEN: again              it was not made: it is called once more
+//	IDENTITY/effect.TOKEN: again              it was not made: call once more
 //	IDENTITY/effect.TOKEN: done               it was made: the result is the zero value of R
-//	IDENTITY/effect.TOKEN: '{"id":"a-17"}'    it was made, and this is the result
+//	IDENTITY/effect.TOKEN: '{"id":"a-17"}'    it was made: this is the result
 //
-// The handler is called again for each new word. A word is about one call: the next one has another token. An error of do leaves it
-// open too whether something was made, unless it is given by NotMade. Where an object is found without a record, and an earlier process
-// may have handled it, a person is asked before the first call.
-func Stop[R any](do func(ctx context.Context) (R, error)) Recovery[R] {
+// Each new answer triggers the handler again. An answer applies to one call only, because the next call has another
+// token. An error of do also leaves it open whether something was made, unless the error comes from NotMade. A person
+// is also asked before the first call, if the object has no record but an earlier process may have handled it.
+func RecoverByHand[R any](do func(ctx context.Context) (R, error)) Recovery[R] {
 	made := Recovery[R]{class: record.Stop}
 	if do != nil {
 		made.do = func(ctx context.Context, _ record.Intent) (R, error) { return do(ctx) }
@@ -81,29 +92,34 @@ func recoverBy[R any](class record.Class, do func(context.Context, string) (R, e
 	return made
 }
 
-// Effect makes something outside of the cluster that must not be made twice, and gives its result.
+// Effect makes a call to an external system that must not be repeated, and returns its result.
 //
-//	account, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(ctx context.Context, token string) (Account, error) {
+//	account, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(ctx context.Context, token string) (Account, error) {
 //		return bank.Open(ctx, c.Object.Name, token)
 //	}))
 //
-// First the intent is written into the object's record, which costs one write more than a StepResult does, and Effect waits until
-// the API server has stored it. Only then the call is made. Its result is recorded as that of a StepResult, and later attempts get it
-// from there. If the intent cannot be written (the API server is away, the object is gone or is another one by that name, another
-// replica has handled it meanwhile or leads now), nothing is called, and the handler is to return the error: it is tried again.
+// First Effect writes the intent into the object's record, and waits until the API server has stored it. Only then it
+// makes the call. The result is recorded as that of a StepResult, and later attempts get it from the record. This costs
+// one write more than a StepResult.
 //
-// Who finds an intent without a result does not know whether the call was made. Then the Recovery decides: it calls again with the
-// same token or name, looks up what is there, or leaves it to a person. An Effect that changes to another class between two
-// releases, while there is no result, is left to a person too, unless the new class is Findable.
+// If the intent cannot be stored, the call is not made. Return the error: the handler is retried. This happens if the
+// API server is unavailable, if the object is gone or was replaced by another one with its name, or if another replica
+// has handled it meanwhile or was elected.
 //
-// The id, the type of the result and all else are as those of a StepResult: the result is not secret and has at most 4 KiB, effects
-// can be made within steps and by the items of an Each, and there are none where nothing is recorded. What comes of the
-// result goes into Object after Effect, since what the call changes there is not made again when the API server refuses it.
+// An intent without a result means that the call may have been made. The Recovery then decides: it calls again with the
+// same token or name, looks up what exists, or asks a person. If a release changes the kind of Recovery while an intent
+// has no result, a person is asked too, unless the new one is RecoverByLookup.
 //
-// One is made for each handling of a cause: an object has one creation, a handler's next change begins anew, and the effects
-// of a delete handler are its own, so write what that needs to find into the status. Other than steps, effects are
-// remembered beyond a failure for good: those of a creation and of a deletion until it succeeds, those of a change as
-// long as the result is not known. The annotation that has create handlers run once more begins anew.
+// The id and the result follow the rules of StepResult: the result must not be secret, and has at most 4 KiB. An Effect
+// can be called within a Step and for the items of an Each. It fails in handlers that have no record: Reconcile, Timer,
+// Daemon and OnEvent. That is a programming error, which this process does not retry. Set fields of Object from the
+// result after Effect returns. Changes within the call are lost if the API server rejects them, because the call is not
+// made again.
+//
+// Each creation, each change that an update handler handles, and each deletion has its own effects. A delete handler
+// does not see the results of a create handler, so store in the status what it needs. Unlike steps, effects survive a
+// permanent failure: those of a creation or a deletion until it succeeds, those of a change as long as the result is
+// unknown. The annotation <identity>/recreate starts new effects.
 func Effect[T, R any](ctx context.Context, c *Change[T], id string, recovery Recovery[R]) (R, error) {
 	var result R
 	of := part{name: id, room: record.ResultLimit + record.IntentSize(recovery.name), effect: true}
@@ -111,32 +127,39 @@ func Effect[T, R any](ctx context.Context, c *Change[T], id string, recovery Rec
 		return result, fmt.Errorf("%s: %w", of, err)
 	}
 	text, err := c.step(ctx, of, func(ctx context.Context) (stdjson.RawMessage, error) {
+		if !c.driven { // A test calls the handler: it is the first call.
+			given, err := recovery.do(ctx, record.Intent{Token: string(uuid.NewUUID()), Name: recovery.name})
+			if err != nil {
+				return nil, err
+			}
+			return resultText(given, c.hides())
+		}
 		return recovery.make(ctx, c.steps, scopeOf(ctx).id)
 	})
 	if err != nil {
 		return result, err
 	}
 	if err := stdjson.Unmarshal(text, &result); err != nil {
-		return result, Permanent(fmt.Errorf("%s: the result that is recorded, of an earlier release perhaps, cannot be read as %T: "+
-			"let the type read it; with another id it would be made a second time: %w", of, result, err))
+		return result, Permanent(fmt.Errorf("%s: cannot read the recorded result as %T; an earlier release may have written it, so change the type until it can be read; "+
+			"with another id the effect would happen twice: %w", of, result, err))
 	}
 	return result, nil
 }
 
-// NotMade says in an Effect that nothing was made, and nothing will be: the system has refused the call, or was not reached at
-// all. Then the call is as if it had never been intended, and the error means what it means in a handler: see RetryAfter and
-// Permanent. A timeout, or an answer that is lost, is no such case. NotMade(nil) is an error too.
+// NotMade wraps the error of an Effect's call that certainly had no effect: the system refused the call, or was never
+// reached. The intent is withdrawn, and err is handled as in any handler: see RetryAfter and Permanent. Do not use it
+// for a timeout or a lost answer. NotMade(nil) is an error too.
 func NotMade(err error) error {
 	if err == nil {
-		err = errors.New("nothing was made, without a reason given")
+		err = errors.New("nothing was made, no reason given")
 	}
 	return &notMadeError{err}
 }
 
-// notMadeError is an error after which nothing was made.
+// notMadeError is an error that certainly had no effect.
 type notMadeError struct{ error }
 
-// Unwrap gives the failure.
+// Unwrap returns the wrapped error.
 func (e *notMadeError) Unwrap() error { return e.error }
 
 func checkEffect[T, R any](c *Change[T], id string, recovery Recovery[R]) error {
@@ -144,21 +167,25 @@ func checkEffect[T, R any](c *Change[T], id string, recovery Recovery[R]) error 
 		return err
 	}
 	if recovery.do == nil {
-		return errors.New("it has no recovery, or one without a function: give it one of Keyed, Named, Findable and Stop, with what is to be called")
+		return &invoke.ProgrammingError{Err: errors.New(
+			"recovery is missing or has a nil function: use RecoverByKey, RecoverByName, RecoverByLookup or RecoverByHand")}
 	}
 	if recovery.class == record.Named && (recovery.name == "" || len(recovery.name) > longestName) {
-		return fmt.Errorf("the name of what is made is %q: give 1 to %d bytes", recovery.name, longestName)
+		return fmt.Errorf("name must have 1 to %d bytes, got %q", longestName, recovery.name)
 	}
-	if c.steps == nil {
-		return nil // A step says so.
+	if c.steps == nil && c.driven {
+		return nil // Change.step returns the error.
 	}
-	return checkResult[R](c.steps.Hides)
+	if err := checkResult[R](c.hides()); err != nil {
+		return &invoke.ProgrammingError{Err: err}
+	}
+	return nil
 }
 
-// longestName is the longest name of a thing outside that is recorded.
+// longestName is the maximum length of a name that is recorded.
 const longestName = 1024
 
-// make makes an effect, or does what its class is for.
+// make runs an effect, or recovers from an earlier attempt.
 func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (stdjson.RawMessage, error) {
 	found := steps.Effect(id)
 	move := found.Next(r.class)
@@ -168,13 +195,13 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 	case move.Take:
 		return r.said(found.Word, steps, id)
 	case move.Ask && found.Word != "":
-		return nil, Permanent(fmt.Errorf("the annotation says %.40q, which is no word that is known; %s", found.Word, steps.Ask(id, r.class)))
+		return nil, Permanent(fmt.Errorf("unknown annotation value %.40q; %s", found.Word, steps.Ask(id, r.class)))
 	case move.Ask:
 		return nil, Permanent(errors.New(steps.Ask(id, r.class)))
 	}
 	intent := found.Intent
 	if move.Declare {
-		declared, err := steps.Declare(ctx, id, r.class, r.name, move.Anew)
+		declared, err := steps.Declare(ctx, id, r.class, r.name, move.NewToken)
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +210,7 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 	if move.Look {
 		given, there, err := r.find(ctx, intent.Token)
 		if err != nil {
-			return nil, fmt.Errorf("look up what was made: %w", err)
+			return nil, fmt.Errorf("look up the result of an earlier call: %w", err)
 		}
 		if there {
 			return resultText(given, steps.Hides)
@@ -192,7 +219,7 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 	return r.call(ctx, steps, id, *intent)
 }
 
-// call makes the call, whose intent is stored.
+// call makes the call. Its intent is already stored.
 func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, intent record.Intent) (stdjson.RawMessage, error) {
 	given, err := r.do(ctx, intent)
 	if _, is := errors.AsType[*notMadeError](err); is {
@@ -209,19 +236,19 @@ func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, i
 	return text, err
 }
 
-// said is the result as a person has told it.
+// said returns the result that a person has set in the annotation.
 func (r Recovery[R]) said(word string, steps *engine.Steps, id string) (stdjson.RawMessage, error) {
 	var given R
 	if word != record.WordDone {
 		decoder := stdjson.NewDecoder(bytes.NewBufferString(word))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&given); err != nil {
-			return nil, Permanent(fmt.Errorf("what the annotation says is no result of type %T: %w; %s", given, err, steps.Ask(id, r.class)))
+			return nil, Permanent(fmt.Errorf("read the annotation as a result of type %T: %w; %s", given, err, steps.Ask(id, r.class)))
 		}
 	}
 	text, err := resultText(given, steps.Hides)
 	if err != nil {
-		return nil, Permanent(fmt.Errorf("what the annotation says: %w; %s", err, steps.Ask(id, r.class)))
+		return nil, Permanent(fmt.Errorf("result from the annotation: %w; %s", err, steps.Ask(id, r.class)))
 	}
 	return text, nil
 }

@@ -71,13 +71,13 @@ func (b *bank) accounts() (open, calls int) {
 // recoveries are the classes, with a bank that offers what each needs and no more.
 func recoveries(b *bank, p *einmaltest.Process) map[string]einmal.Recovery[Account] {
 	return map[string]einmal.Recovery[Account]{
-		"keyed": einmal.Keyed(func(_ context.Context, token string) (Account, error) { return b.openOnce(p, token) }),
-		"named": einmal.Named("acme", func(_ context.Context, name string) (Account, error) { return b.openOnce(p, name) }),
-		"findable": einmal.Findable(
+		"keyed": einmal.RecoverByKey(func(_ context.Context, token string) (Account, error) { return b.openOnce(p, token) }),
+		"named": einmal.RecoverByName("acme", func(_ context.Context, name string) (Account, error) { return b.openOnce(p, name) }),
+		"findable": einmal.RecoverByLookup(
 			func(_ context.Context, token string) (Account, bool, error) { return b.find(token) },
 			func(_ context.Context, token string) (Account, error) { return b.open(p, token) }),
-		"stop":            einmal.Stop(func(context.Context) (Account, error) { return b.open(p, "") }),
-		"keyed, unheeded": einmal.Keyed(func(context.Context, string) (Account, error) { return b.openOnce(p, rand.Text()) }),
+		"stop":            einmal.RecoverByHand(func(context.Context) (Account, error) { return b.open(p, "") }),
+		"keyed, unheeded": einmal.RecoverByKey(func(context.Context, string) (Account, error) { return b.openOnce(p, rand.Text()) }),
 	}
 }
 
@@ -159,13 +159,13 @@ func phaseOf(w *einmaltest.World, one client.Object) string {
 	return phase
 }
 
-// askedBy is the annotation by which a person is to say what came of an effect; "" if nobody is asked.
+// askedBy returns the annotation by which a user reports the result of an effect; "" if no result is unknown.
 func askedBy(w *einmaltest.World, one client.Object) string {
 	conditions, _, _ := unstructured.NestedSlice(read(w, one).Object, "status", "conditions")
 	for _, item := range conditions {
 		condition, _ := item.(map[string]any)
 		if condition["type"] == "EffectUndecided" && condition["status"] == "True" {
-			_, annotation, _ := strings.Cut(fmt.Sprint(condition["message"]), "make/account: see the annotation ")
+			_, annotation, _ := strings.Cut(fmt.Sprint(condition["message"]), "make/account: report it with the annotation ")
 			return annotation
 		}
 	}
@@ -178,8 +178,8 @@ func findableWidget(w *einmaltest.World) { tended(w, declareWidgets, newWidget()
 func stopWidget(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop") }
 func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, newGadget(), "stop") }
 
-// Design §7, principle 2: whatever goes wrong, and whenever, there is one account: of a call that takes a token or a name, of
-// one that can be looked up, and of one of which a person says what came of it. That one is never made twice unless a person says so.
+// With any fault at any time, exactly one account exists: for effects with a token or a name, for effects that can be looked up, and for effects
+// whose result a user reports. The last are never made twice unless a user asks for it.
 func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
 	// What has to do with neither the class nor where the record is kept is tried with the others.
 	elsewhere := []einmaltest.Dimension{einmaltest.Clocks, einmaltest.Events, einmaltest.OtherWriters, einmaltest.Standby}
@@ -190,7 +190,7 @@ func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
 	t.Run("stop, record in the annotation", func(t *testing.T) { einmaltest.Explore(t, stopGadget, einmaltest.Without(elsewhere...)) })
 }
 
-// The negative control: a token that is made anew for each call is what the first bad day finds.
+// The negative control: the exploration finds a handler that makes a new token for each call.
 func TestATokenThatIsNotKeptIsFound(t *testing.T) {
 	found := einmaltest.Search(t, func(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "keyed, unheeded") })
 	if found == nil || !strings.Contains(found.String(), "accounts: the outcome differs") {

@@ -23,7 +23,7 @@ func opened(t *trail, number int) func(context.Context, string) (Account, error)
 	}
 }
 
-// Design §7: the intent is stored before the call is made, conditionally, and the result after it.
+// The intent is stored before the call, conditionally, and the result after it.
 func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 					op := newTestOperator(w)
 					kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind))
 					kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-						_, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(_ context.Context, known string) (Account, error) {
+						_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(_ context.Context, known string) (Account, error) {
 							now := read(w, one)
 							token, during = known, use.record(now)
 							return Account{Number: 7}, nil
@@ -62,12 +62,12 @@ func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 	}
 }
 
-// Design §6, the write budget: an effect costs one write more than a step, however many there are at the same time.
+// The write budget: an effect costs one write more than a step, however many effects run concurrently.
 func TestAnEffectCostsOneWriteMoreThanAStep(t *testing.T) {
 	type handler = func(context.Context, *einmal.Change[unstructured.Unstructured]) error
 	open := func(context.Context, string) (Account, error) { return Account{Number: 7}, nil }
 	make := func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-		_, err := einmal.Effect(ctx, c, "account", einmal.Keyed(open))
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(open))
 		return err
 	}
 	for _, use := range carriers() {
@@ -114,16 +114,15 @@ func TestAnEffectCostsOneWriteMoreThanAStep(t *testing.T) {
 	}
 }
 
-// Design §6, §7: where the object was made anew meanwhile its intent is not written into the new one, and nothing is called for the
-// old one.
+// When the object was re-created in the meantime, the intent is not written into the new object, and nothing is called for the old one.
 func TestNothingIsCalledForAnObjectThatIsGone(t *testing.T) {
 	slow := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
 		color := c.Object.Spec.Color
 		if err := pause(ctx, 10*time.Second); err != nil {
 			return err
 		}
-		_, err := einmal.Effect(ctx, c, "account", einmal.Named(color, opened(t, 7)))
-		_, again := einmal.Effect(ctx, c, "another", einmal.Named(color, opened(t, 8)))
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByName(color, opened(t, 7)))
+		_, again := einmal.Effect(ctx, c, "another", einmal.RecoverByName(color, opened(t, 8)))
 		return errors.Join(err, again)
 	}
 	stepping(t, slow, func(w *einmaltest.World, ran *trail) {
@@ -137,7 +136,8 @@ func TestNothingIsCalledForAnObjectThatIsGone(t *testing.T) {
 	})
 }
 
-// A later release may choose another name: what was begun goes on under the first one. Another token would make another thing.
+// A later release may choose another name: a started effect continues under its first name and token, because another token would create a
+// second thing.
 func TestACallIsRepeatedAsItWasIntended(t *testing.T) {
 	type change = einmal.Change[Widget]
 	call := func(c *change, t *trail) func(context.Context, string) (Account, error) {
@@ -150,12 +150,12 @@ func TestACallIsRepeatedAsItWasIntended(t *testing.T) {
 		}
 	}
 	for name, recovery := range map[string]func(*change, *trail) einmal.Recovery[Account]{
-		"keyed": func(c *change, t *trail) einmal.Recovery[Account] { return einmal.Keyed(call(c, t)) },
+		"keyed": func(c *change, t *trail) einmal.Recovery[Account] { return einmal.RecoverByKey(call(c, t)) },
 		"named": func(c *change, t *trail) einmal.Recovery[Account] {
-			return einmal.Named(fmt.Sprintf("name %d", c.Attempt), call(c, t))
+			return einmal.RecoverByName(fmt.Sprintf("name %d", c.Attempt), call(c, t))
 		},
 		"findable": func(c *change, t *trail) einmal.Recovery[Account] {
-			return einmal.Findable(func(context.Context, string) (Account, bool, error) { return Account{}, false, nil }, call(c, t))
+			return einmal.RecoverByLookup(func(context.Context, string) (Account, bool, error) { return Account{}, false, nil }, call(c, t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestACallIsRepeatedAsItWasIntended(t *testing.T) {
 	}
 }
 
-// What a lookup finds is the result, and an error of it says nothing.
-func TestWhatWasMadeIsFound(t *testing.T) {
+// The object that a lookup finds is the result; an error of the lookup says nothing about the effect.
+func TestAnEffectThatIsFoundIsNotRepeated(t *testing.T) {
 	var seen Account
 	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) (err error) {
 		find := func(context.Context, string) (Account, bool, error) {
@@ -185,14 +185,14 @@ func TestWhatWasMadeIsFound(t *testing.T) {
 			}
 			return Account{Number: 7}, true, nil
 		}
-		seen, err = einmal.Effect(ctx, c, "account", einmal.Findable(find, func(context.Context, string) (Account, error) {
+		seen, err = einmal.Effect(ctx, c, "account", einmal.RecoverByLookup(find, func(context.Context, string) (Account, error) {
 			return Account{}, errors.Join(t.run("open"), errors.New("no answer"))
 		}))
 		return err
 	}
 	stepping(t, make, func(w *einmaltest.World, ran *trail) {
 		w.Advance(20 * time.Second)
-		expectRan(w, ran, "open") // Whoever is at the call has half a minute.
+		expectRan(w, ran, "open") // The call may take half a minute.
 		w.Advance(5 * time.Minute)
 		expectRan(w, ran, "open", "look in attempt 2", "look in attempt 3")
 		if seen.Number != 7 {
@@ -201,9 +201,8 @@ func TestWhatWasMadeIsFound(t *testing.T) {
 	})
 }
 
-// Design §7, the class stop: nobody but a person knows, and each word of a person is about one call. Said is what the person says
-// each time that one is asked.
-func TestAPersonSaysWhatCameOfACall(t *testing.T) {
+// The class stop: only a user knows the result, and each answer is about one call. Said lists the answers of the user, in order.
+func TestAUserReportsTheResultOfACall(t *testing.T) {
 	type change = einmal.Change[Widget]
 	lost := func(c *change) error { return fmt.Errorf("no answer in attempt %d", c.Attempt) }
 	until := func(call int, fail func(*change) error) func(*change, int) error {
@@ -244,7 +243,7 @@ func TestAPersonSaysWhatCameOfACall(t *testing.T) {
 // openedByStop is a handler that opens an account of which only a person can say whether it is open.
 func openedByStop(fails func(*einmal.Change[Widget], int) error) func(context.Context, *einmal.Change[Widget], *trail) error {
 	return func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
-		account, err := einmal.Effect(ctx, c, "account", einmal.Stop(func(context.Context) (Account, error) {
+		account, err := einmal.Effect(ctx, c, "account", einmal.RecoverByHand(func(context.Context) (Account, error) {
 			err := t.run("open")
 			return Account{Number: 7}, errors.Join(err, fails(c, len(t.all())))
 		}))
@@ -255,11 +254,11 @@ func openedByStop(fails func(*einmal.Change[Widget], int) error) func(context.Co
 	}
 }
 
-// A word that is none of those that are known is told of, so that nobody waits for what comes of it, and nothing is called.
-func TestAWordThatMeansNothingIsToldOf(t *testing.T) {
+// An unknown annotation value is reported, so that no user waits for its effect, and nothing is called.
+func TestAnUnknownAnnotationValueIsReported(t *testing.T) {
 	told := ""
 	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
-		_, err := einmal.Effect(ctx, c, "account", einmal.Stop(func(context.Context) (Account, error) {
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByHand(func(context.Context) (Account, error) {
 			return Account{}, errors.Join(t.run("open"), errors.New("no answer"))
 		}))
 		told = fmt.Sprint(err)
@@ -282,13 +281,13 @@ func sayInTurn(w *einmaltest.World, said []string) {
 		w.Advance(2 * time.Minute)
 		annotation := askedBy(w, newWidget())
 		if annotation == "" {
-			w.Fatalf("nobody is asked for the word %d: %v", i, w.Calls())
+			w.Fatalf("no user is asked for answer %d: %v", i, w.Calls())
 		}
 		say(w, newWidget(), annotation, word)
 	}
 }
 
-// What was begun in another class was called without what this one recovers by: a person decides, unless it can be looked up.
+// An effect that was started in another recovery class was called without the means of this class: a user decides, unless it can be looked up.
 func TestAnotherClassDoesNotRepeatACall(t *testing.T) {
 	lost := func(t *trail) func(context.Context, string) (Account, error) {
 		return func(context.Context, string) (Account, error) {
@@ -299,17 +298,17 @@ func TestAnotherClassDoesNotRepeatACall(t *testing.T) {
 		now  func(t *trail) einmal.Recovery[Account]
 		asks bool
 	}{
-		"named": {func(t *trail) einmal.Recovery[Account] { return einmal.Named("it", lost(t)) }, true},
+		"named": {func(t *trail) einmal.Recovery[Account] { return einmal.RecoverByName("it", lost(t)) }, true},
 		"stop": {func(t *trail) einmal.Recovery[Account] {
-			return einmal.Stop(func(ctx context.Context) (Account, error) { return lost(t)(ctx, "") })
+			return einmal.RecoverByHand(func(ctx context.Context) (Account, error) { return lost(t)(ctx, "") })
 		}, true},
 		"findable": {func(t *trail) einmal.Recovery[Account] {
-			return einmal.Findable(func(context.Context, string) (Account, bool, error) { return Account{Number: 7}, true, nil }, lost(t))
+			return einmal.RecoverByLookup(func(context.Context, string) (Account, bool, error) { return Account{Number: 7}, true, nil }, lost(t))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
-				recovery := einmal.Keyed(lost(t))
+				recovery := einmal.RecoverByKey(lost(t))
 				if c.Attempt > 1 {
 					recovery = test.now(t)
 				}
@@ -328,29 +327,29 @@ func TestAnotherClassDoesNotRepeatACall(t *testing.T) {
 	}
 }
 
-// A mistake is told before anything is called.
+// A mistake is reported before anything is called.
 func TestMistakesWithEffectsNameTheRemedy(t *testing.T) {
 	ran := func(context.Context, string) (Account, error) { panic("it ran") }
 	for name, test := range map[string]struct {
 		make func(context.Context, *einmal.Change[Widget]) error
 		want []string
 	}{
-		"no recovery":        {effectOf("a", einmal.Recovery[Account]{}), []string{`effect "a"`, "Keyed, Named, Findable and Stop"}},
-		"no function":        {effectOf("a", einmal.Keyed[Account](nil)), []string{"without a function"}},
-		"no lookup":          {effectOf("a", einmal.Findable(nil, ran)), []string{"without a function"}},
-		"no name":            {effectOf("a", einmal.Named("", ran)), []string{"1 to 1024 bytes"}},
-		"an id that is none": {effectOf("a/b", einmal.Keyed(ran)), []string{`"a/b"`, "letters"}},
+		"no recovery":        {effectOf("a", einmal.Recovery[Account]{}), []string{`effect "a"`, "recovery is missing"}},
+		"no function":        {effectOf("a", einmal.RecoverByKey[Account](nil)), []string{"nil function"}},
+		"no lookup":          {effectOf("a", einmal.RecoverByLookup(nil, ran)), []string{"nil function"}},
+		"no name":            {effectOf("a", einmal.RecoverByName("", ran)), []string{"1 to 1024 bytes"}},
+		"an id that is none": {effectOf("a/b", einmal.RecoverByKey(ran)), []string{`"a/b"`, "letters"}},
 		"a result that hides": {
-			effectOf("a", einmal.Keyed(func(context.Context, string) (Secretive, error) { panic("it ran") })),
-			[]string{"einmal_test.Secretive", "hides itself", "in a Secret"},
+			effectOf("a", einmal.RecoverByKey(func(context.Context, string) (Secretive, error) { panic("it ran") })),
+			[]string{"einmal_test.Secretive", "redacts itself", "in a Secret"},
 		},
 		"a result that is no struct": {
-			effectOf("a", einmal.Keyed(func(context.Context, string) (string, error) { panic("it ran") })),
-			[]string{"string", "declare a struct type"},
+			effectOf("a", einmal.RecoverByKey(func(context.Context, string) (string, error) { panic("it ran") })),
+			[]string{"string", "is not a named struct"},
 		},
 		"an id twice": {func(ctx context.Context, c *einmal.Change[Widget]) error {
 			none := func(context.Context) error { return nil }
-			return errors.Join(einmal.Step(ctx, c, "a", none), effectOf("a", einmal.Keyed(ran))(ctx, c))
+			return errors.Join(einmal.Step(ctx, c, "a", none), effectOf("a", einmal.RecoverByKey(ran))(ctx, c))
 		}, []string{`"a"`, "its own"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -385,14 +384,14 @@ func TestEffectsNeedARecord(t *testing.T) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			einmal.For[Widget](op).Reconcile("sync", func(ctx context.Context, c *einmal.Change[Widget]) error {
-				told = effectOf("a", einmal.Keyed(func(context.Context, string) (Account, error) { panic("it ran") }))(ctx, c)
+				told = effectOf("a", einmal.RecoverByKey(func(context.Context, string) (Account, error) { panic("it ran") }))(ctx, c)
 				return nil
 			})
 			return op
 		})
 		w.Create(newWidget())
 		w.Advance(time.Second)
-		if told == nil || !strings.Contains(told.Error(), "nothing is recorded of a handler of reconcile") || !strings.Contains(told.Error(), "OnCreate") {
+		if told == nil || !strings.Contains(told.Error(), "handlers for the reason reconcile have no record") || !strings.Contains(told.Error(), "OnCreate") {
 			w.Errorf("told %v", told)
 		}
 	})

@@ -1,7 +1,6 @@
 package einmal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -14,12 +13,12 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// elect makes the manager one of several replicas, of which one acts at a time. What that manager sends goes through a
-// fence, which a replica that does not hold the Lease cannot pass with a change. The Lease is in the namespace home.
+// elect makes the manager one of several replicas, of which one acts at a time. Requests of the manager pass a fence,
+// which rejects writes while the replica does not hold the Lease. The Lease is in the namespace home.
 func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Options, pace kube.Pace) error {
 	if home == "" {
-		return errors.New("leader election: no namespace is known for the Lease; outside of a pod, name one with " +
-			"einmal.StateNamespace or --state-namespace, or run one replica with --leader-elect=false")
+		return errors.New("leader election: no namespace for the Lease; outside of a pod, set one with the option StateNamespace or " +
+			"--state-namespace, or run a single replica, with RunOptions.SingleReplica or --leader-elect=false")
 	}
 	lease, err := kube.NewLeadership(config, types.NamespacedName{Namespace: home, Name: op.settings.Identity}, pace)
 	if err != nil {
@@ -38,7 +37,7 @@ func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Option
 	return nil
 }
 
-// join lets the operator take part in the election of its manager.
+// join connects the operator to the leader election of its manager.
 func (op *Operator) join(driver *engine.Operator, mgr manager.Manager) error {
 	driver.Election = engine.Election{Elected: mgr.Elected(), Lease: op.lease}
 	if op.lease == nil {
@@ -50,10 +49,4 @@ func (op *Operator) join(driver *engine.Operator, mgr manager.Manager) error {
 		return fmt.Errorf("add the standby to the manager: %w", err)
 	}
 	return nil
-}
-
-// Elect lets package einmaltest run several replicas of the operator. The type of its argument is internal: nobody else
-// can call it.
-func (op *Operator) Elect(in engine.Elected) error {
-	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
 }

@@ -15,14 +15,19 @@ const shortestRetry = 100 * time.Millisecond
 // errors.Is(context.Cause(ctx), einmal.ErrObjectDeleted).
 var ErrObjectDeleted = engine.ErrObjectDeleted
 
-// RetryAfter asks for another attempt after d. With an err the attempt has failed and is counted; with nil the handler
-// only waits: no attempt is counted, and however often it waits it is written once. An edit of the object does not
-// bring the attempt forward, but where a Reconcile only waits: it looks at once at what it has not seen. The shortest d is
-// 100 milliseconds: a shorter one counts as that, so that a handler is not called as fast as the API server answers.
+// RequeueAfter calls the handler again after d, without a failure: the handler waits for something. No attempt is counted, and the wait is
+// written once, however often it is repeated. An edit of the object does not shorten the wait, except for Reconcile, which looks at the
+// edit at once. The shortest d is 100 milliseconds; a shorter one counts as that.
+func RequeueAfter(d time.Duration) error {
+	return &invoke.RetryAfterError{Delay: max(d, shortestRetry)}
+}
+
+// RetryAfter reports a failure that is retried after d instead of after the backoff. The attempt counts as failed. RetryAfter(d, nil) is
+// RequeueAfter(d). The shortest d is 100 milliseconds; a shorter one counts as that.
 //
-// Any other error is retried with back-off, a second first, doubled each time up to five minutes, shifted by up to a
-// tenth, unless the handler's options Backoff and OnError say otherwise; an edit of what the handler looks at ends the
-// wait. What a handler writes and the API server finds invalid is such an error; from the tenth attempt on it is final.
+// Any other error is retried with backoff: after one second, then doubled each time up to five minutes, shifted by up to a tenth, unless
+// the options Backoff and OnError say otherwise. An edit of what the handler compares ends the wait. An object that the handler writes
+// and the API server finds invalid is such an error; from the tenth attempt on it is final.
 func RetryAfter(d time.Duration, err error) error {
 	return &invoke.RetryAfterError{Delay: max(d, shortestRetry), Err: err} // mutant: shortest-retry
 }

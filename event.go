@@ -4,39 +4,95 @@ import (
 	"fmt"
 	"log/slog"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
 	"github.com/einmal-operators/einmal/internal/core/notice"
 )
 
-// Severity is how much an event matters.
-type Severity string
+// EventType is the type of a Kubernetes event.
+type EventType string
 
-// The severities that Kubernetes knows.
+// The types of Kubernetes events.
 const (
-	Normal  Severity = notice.Normal
-	Warning Severity = notice.Warning // somebody should look
+	EventNormal  EventType = notice.Normal
+	EventWarning EventType = notice.Warning
 )
 
-// Event sends a Kubernetes event about the object, which kubectl describe shows: of a severity, for a reason, which is one word
-// for programs such as VolumeCreated, with a message for people. With args the message is a format, as for fmt.Sprintf.
+// Event sends a Kubernetes event about the object, as kubectl describe shows it. The reason is one word for programs,
+// such as VolumeCreated; the message is for people. With args, the message is a format, as for fmt.Sprintf.
 //
-// It returns at once; whether the event arrives is not told, so use it to explain, not to signal. Events of the
-// handler with the same severity, reason and message are counted as one within six minutes. An object has up to 25 events at once, and
-// then one in five minutes; what is too much is left out and counted by einmal_events_dropped_total. Any other severity is a
-// Warning; a reason of several words is joined to one; of a message over 1024 bytes the middle is left out; what is recognised
-// as secret is taken out. There are no events about objects of kind Event. The operator needs the right to create and
-// patch events of events.k8s.io in the object's namespace, in default for one without, as the verb rbac prints it.
-func (c *Change[T]) Event(severity Severity, reason, message string, args ...any) {
+// Event returns at once and does not report whether the event arrives, so use events to explain, not to signal. Limits:
+//
+//   - Events of the handler with the same type, reason and message within six minutes are counted as one event.
+//   - An object can have a burst of 25 events, and then one every five minutes. Further events are dropped and counted
+//     by einmal_events_dropped_total.
+//   - Any other type counts as EventWarning. A reason of several words is joined to one word.
+//   - Of a message over 1024 bytes, the middle is left out. Recognised secrets are redacted.
+//   - No events are sent about objects of kind Event.
+//
+// The operator needs the permission to create and patch events of events.k8s.io in the object's namespace, or in
+// default for a cluster-scoped object. The command rbac prints it.
+func (c *Change[T]) Event(eventType EventType, reason, message string, args ...any) {
 	if len(args) > 0 {
 		message = fmt.Sprintf(message, args...)
 	}
-	c.say(string(severity), reason, message)
+	c.event(nil, eventType, reason, message)
 }
 
-// EventsFromLogs is an option of New: what handlers write to Change.Log at this level or above is sent as an event about
-// the object too, with the reason Logging and the attributes in its message: a Warning from slog.LevelWarn on, Normal below. It
-// is as limited as Event. The default is that no log is sent.
-func EventsFromLogs(level slog.Level) Option {
-	return Option{name: "EventsFromLogs", operator: func(op *Operator) error {
+// EventAbout sends an event about another object, such as a child or a parent, as kubectl describe of that object shows
+// it. The object needs a name, and its kind, either from its Go type or from its apiVersion and kind. Set its uid, so
+// that the event is not shown for another object that gets the same name later. All else is as with Event.
+func (c *Change[T]) EventAbout(about client.Object, eventType EventType, reason, message string, args ...any) error {
+	if !c.driven {
+		return nil
+	}
+	gvk, err := apiutil.GVKForObject(about, c.Client.Scheme())
+	if err != nil {
+		return fmt.Errorf("event about %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", about, err)
+	}
+	if about.GetName() == "" {
+		return fmt.Errorf("event about %s: the object has no name", gvk.Kind)
+	}
+	if len(args) > 0 {
+		message = fmt.Sprintf(message, args...)
+	}
+	c.event(&corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: about.GetNamespace(), Name: about.GetName(),
+		UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
+	}, eventType, reason, message)
+	return nil
+}
+
+// event sends an event; nil means about the handled object.
+func (c *Change[T]) event(about *corev1.ObjectReference, eventType EventType, reason, message string) {
+	if c.say != nil {
+		c.say(about, string(eventType), reason, message)
+	}
+}
+
+// WithoutEvents makes the operator send no Kubernetes events, neither those of handlers nor its own. The command rbac then
+// prints no permission for events.
+func WithoutEvents() OperatorOption {
+	return option{name: "WithoutEvents", operator: func(op *Operator) error {
+		op.withoutEvents = true
+		return nil
+	}}
+}
+
+// noEvents drops all events.
+type noEvents struct{}
+
+// Eventf drops an event.
+func (noEvents) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+
+// EventsFromLogs also sends what handlers write to Change.Log at this level or above as an event about the object. The
+// event has the reason Logging, and the log message with its attributes. It is a Warning from slog.LevelWarn on, and
+// Normal below. The limits of Event apply. By default, no log messages are sent.
+func EventsFromLogs(level slog.Level) OperatorOption {
+	return option{name: "EventsFromLogs", operator: func(op *Operator) error {
 		op.settings.LogEvents = &level
 		return nil
 	}}

@@ -46,7 +46,7 @@ func oneWidget(name string) *Widget {
 }
 
 // speaking runs an operator of widgets whose handler make speaks, and waits a minute.
-func speaking(t *testing.T, make einmal.HandlerFunc[Widget], use func(*einmaltest.World), options ...einmal.Option) {
+func speaking(t *testing.T, make einmal.HandlerFunc[Widget], use func(*einmaltest.World), options ...einmal.OperatorOption) {
 	t.Helper()
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
@@ -67,13 +67,12 @@ func expectEvents(w *einmaltest.World, want ...string) {
 	}
 }
 
-// Scenario 106 and design §4: what a handler says about its object is an event, of a form that the API server accepts and
-// without what is secret.
+// Scenario 106: a handler sends events about its object, in a form that the API server accepts and without secrets.
 func TestHandlersSendEvents(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
-		c.Event(einmal.Normal, "Made", "made %d of %s", 2, "them")
-		c.Event(einmal.Normal, "Made", "and 100% more")
-		c.Event(einmal.Warning, "login refused", "dial postgres://app:"+planted+"@db: refused")
+		c.Event(einmal.EventNormal, "Made", "made %d of %s", 2, "them")
+		c.Event(einmal.EventNormal, "Made", "and 100% more")
+		c.Event(einmal.EventWarning, "login refused", "dial postgres://app:"+planted+"@db: refused")
 		c.Event("Error", "", strings.Repeat("a", 2500)+strings.Repeat("z", 2500))
 		return nil
 	}, func(w *einmaltest.World) {
@@ -86,11 +85,11 @@ func TestHandlersSendEvents(t *testing.T) {
 	})
 }
 
-// Issue: events are aggregated. What is said again is counted, what is new is not lost in that.
+// Events are aggregated: repetitions are counted, and new events are not lost.
 func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
-		c.Event(einmal.Warning, "NotYet", "not yet")
-		c.Event(einmal.Warning, "NotYet", "attempt %d", (c.Attempt+1)/2)
+		c.Event(einmal.EventWarning, "NotYet", "not yet")
+		c.Event(einmal.EventWarning, "NotYet", "attempt %d", (c.Attempt+1)/2)
 		if c.Attempt < 4 {
 			return einmal.RetryAfter(time.Second, errors.New("not yet"))
 		}
@@ -98,6 +97,7 @@ func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 	}, func(w *einmaltest.World) {
 		w.Advance(time.Hour) // The counts of series are sent when they have ended.
 		expectEvents(w,
+			"Warning HandlerFailing Widget default/one by make: handler make has failed 3 times and will be retried: not yet (retry requested after 1s)",
 			"Warning NotYet Widget default/one by make x2: attempt 2",
 			"Warning NotYet Widget default/one by make x4: not yet",
 			"Warning NotYet Widget default/one by make/2 x2: attempt 1",
@@ -105,13 +105,13 @@ func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 	})
 }
 
-// Issue: events are rate-limited, by object.
+// Events are rate-limited by object.
 func TestAnObjectHasNoEndlessEvents(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
 		for i := range 100 {
-			c.Event(einmal.Normal, "Count", "%d", i)
+			c.Event(einmal.EventNormal, "Count", "%d", i)
 		}
-		return einmal.RetryAfter(time.Hour, nil)
+		return einmal.RequeueAfter(time.Hour)
 	}, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
 		if found := eventsOf(w); len(found) != 25 {
@@ -137,7 +137,7 @@ func TestThereAreNoEventsAboutEvents(t *testing.T) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := einmal.New(testIdentity, einmal.EventsFromLogs(slog.LevelInfo))
 			einmal.For[eventsv1.Event](op).OnEvent("watch", func(_ context.Context, c *einmal.Change[eventsv1.Event]) error {
-				c.Event(einmal.Normal, "Seen", "seen")
+				c.Event(einmal.EventNormal, "Seen", "seen")
 				c.Log.Info("seen")
 				return errors.New("seen")
 			})
@@ -156,18 +156,18 @@ func TestThereAreNoEventsAboutEvents(t *testing.T) {
 	})
 }
 
-// A handler that fails for good, whoever says so, is told by an event.
+// A handler that fails permanently, for whatever reason, is reported by an event.
 func TestAFailureForGoodIsAnEvent(t *testing.T) {
 	speaking(t, func(context.Context, *einmal.Change[Widget]) error {
 		return einmal.Permanent(errors.New("no room for password=" + planted))
 	}, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
-		expectEvents(w, "Warning HandlerFailed Widget default/one by make: the handler make has failed for good, and runs again "+
-			"when what it looks at changes: no room for password=***")
+		expectEvents(w, "Warning HandlerFailed Widget default/one by make: handler make failed permanently and runs again "+
+			"only when its fields change: no room for password=***")
 	})
 }
 
-// Issue: log-to-event is opt-in.
+// Events from logs are opt-in.
 func TestLogsAreEventsOnRequest(t *testing.T) {
 	speak := func(_ context.Context, c *einmal.Change[Widget]) error {
 		log := c.Log.With("db", "acme").WithGroup("server").With("port", 5432)

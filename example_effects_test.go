@@ -3,15 +3,18 @@ package einmal_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
 )
 
 // provider is a system outside of the cluster, and how it can be called without making something twice.
 type provider interface {
 	// OpenAccount opens no second account for the same token.
 	OpenAccount(ctx context.Context, token string) (number int, err error)
-	// CreateBucket answers errExists where there is one by that name, and tells whether that is our own.
+	// CreateBucket returns errExists if a bucket with that name exists, and reports whether it is the caller's own.
 	CreateBucket(ctx context.Context, name string) (ours bool, err error)
 	// FindLine looks for a line with this tag. RentLine rents one with it, and another each time.
 	FindLine(ctx context.Context, tag string) (number int, found bool, err error)
@@ -31,14 +34,14 @@ var errExists = errors.New("it exists already")
 func ExampleEffect() {
 	var outside provider
 	make := func(ctx context.Context, c *einmal.Change[Widget]) error {
-		account, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(ctx context.Context, token string) (Account, error) {
+		account, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(ctx context.Context, token string) (Account, error) {
 			number, err := outside.OpenAccount(ctx, token) // The same token each time: an idempotency key.
 			return Account{Number: number}, err
 		}))
 		if err != nil {
 			return err
 		}
-		_, err = einmal.Effect(ctx, c, "bucket", einmal.Named(string(c.Object.UID), func(ctx context.Context, name string) (Bucket, error) {
+		_, err = einmal.Effect(ctx, c, "bucket", einmal.RecoverByName(string(c.Object.UID), func(ctx context.Context, name string) (Bucket, error) {
 			ours, err := outside.CreateBucket(ctx, name)
 			if errors.Is(err, errExists) && ours {
 				err = nil // An earlier call has made it.
@@ -52,15 +55,15 @@ func ExampleEffect() {
 			number, found, err := outside.FindLine(ctx, token)
 			return Account{Number: number}, found, err
 		}
-		_, err = einmal.Effect(ctx, c, "line", einmal.Findable(find, func(ctx context.Context, token string) (Account, error) {
+		_, err = einmal.Effect(ctx, c, "line", einmal.RecoverByLookup(find, func(ctx context.Context, token string) (Account, error) {
 			number, err := outside.RentLine(ctx, token)
 			return Account{Number: number}, err
 		}))
 		if err != nil {
 			return err
 		}
-		_, err = einmal.Effect(ctx, c, "invoice", einmal.Stop(func(ctx context.Context) (Account, error) {
-			number, err := outside.SendInvoice(ctx) // Where nobody knows whether it went, a person is asked.
+		_, err = einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(ctx context.Context) (Account, error) {
+			number, err := outside.SendInvoice(ctx) // If the result is unknown, a user reports it.
 			return Account{Number: number}, err
 		}))
 		c.Log.Info("it has what it needs", "number", account.Number)
@@ -69,4 +72,74 @@ func ExampleEffect() {
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
 	einmal.For[Widget](op).OnCreate("make", make)
 	// Output:
+}
+
+// numbers is a provider that opens accounts, and gives the same number for the same token.
+type numbers struct {
+	provider
+
+	given map[string]int
+}
+
+// OpenAccount opens an account, or returns the one of an earlier call.
+func (n numbers) OpenAccount(_ context.Context, token string) (int, error) {
+	if _, known := n.given[token]; !known {
+		n.given[token] = len(n.given) + 1
+	}
+	return n.given[token], nil
+}
+
+// A handler makes the same call for two purposes. How do both share the call, and what happens after a crash? A function returns the Recovery. A test
+// passes a fake of the provider.
+func ExampleRecovery() {
+	account := func(at provider) einmal.Recovery[Account] {
+		return einmal.RecoverByKey(func(ctx context.Context, token string) (Account, error) {
+			number, err := at.OpenAccount(ctx, token)
+			return Account{Number: number}, err
+		})
+	}
+	bank := numbers{given: map[string]int{}}
+	open := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		main, err := einmal.Effect(ctx, c, "main-account", account(bank))
+		if err != nil {
+			return err
+		}
+		savings, err := einmal.Effect(ctx, c, "savings-account", account(bank))
+		c.Object.Status.Phase = fmt.Sprintf("Accounts %d and %d", main.Number, savings.Number)
+		return err
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnCreate("open", open)
+	// op.Main()
+
+	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	fmt.Println(open(context.Background(), change), change.Object.Status.Phase)
+	// Output: <nil> Accounts 1 and 2
+}
+
+// errPaperOut is the error of a printer that has printed nothing.
+var errPaperOut = errors.New("no paper")
+
+// A system refuses a call, and certainly has done nothing. NotMade says so: the handler is called again after ten minutes. Any other error of this
+// call makes the handler fail until a person has found out whether the invoice was sent, because the system cannot look it up.
+func ExampleNotMade() {
+	send := func(context.Context) (Account, error) { return Account{}, errPaperOut }
+	invoice := einmal.RecoverByHand(func(ctx context.Context) (Account, error) {
+		sent, err := send(ctx)
+		if errors.Is(err, errPaperOut) {
+			return Account{}, einmal.NotMade(einmal.RetryAfter(10*time.Minute, err))
+		}
+		return sent, err // The answer was lost, or something else went wrong: it is unknown what was sent.
+	})
+	bill := func(ctx context.Context, c *einmal.Change[Widget]) error {
+		_, err := einmal.Effect(ctx, c, "invoice", invoice)
+		return err
+	}
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	einmal.For[Widget](op).OnCreate("bill", bill)
+	// op.Main()
+
+	err := bill(context.Background(), einmaltest.NewChange(widgetOf("one"))) // As a test calls the handler.
+	fmt.Println(errors.Is(err, errPaperOut))
+	// Output: true
 }

@@ -17,7 +17,7 @@ func ExampleOnField() {
 			return nil
 		},
 		einmal.Labels("team", einmal.Present()),
-		einmal.Field("spec.color", einmal.From(einmal.Equals("trial")), einmal.To(einmal.Present())),
+		einmal.FieldChanges("spec.color", einmal.From(einmal.Equals("trial")), einmal.To(einmal.Present())),
 	)
 	// op.Main()
 

@@ -11,11 +11,11 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// A child that somebody deletes or edits is put right: the handler applies what it wants, whatever there is.
+// A child that another client deletes or edits is restored: the handler applies the desired state, whatever the present state is.
 func ExampleOwns() {
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Applies(&corev1.ConfigMap{}))
 	keep := func(ctx context.Context, c *einmal.Change[Widget]) error {
-		for _, related := range c.WokenBy {
+		for _, related := range c.TriggeredBy {
 			c.Log.Info("looking after my children", "because", related.String())
 		}
 		config := &corev1.ConfigMap{Data: map[string]string{"color": c.Object.Spec.Color}}
@@ -26,7 +26,7 @@ func ExampleOwns() {
 	// Output:
 }
 
-// Widgets are painted anew when the ConfigMap changes that they name in their color. The index knows who names which.
+// Widgets are painted again when the ConfigMap changes that their color names. The index finds the widgets that name it.
 func ExampleWatches() {
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
@@ -51,7 +51,7 @@ func indexColors(op *einmal.Operator) *einmal.Lookup[string, types.NamespacedNam
 		return map[string]types.NamespacedName{
 			widget.Namespace + "/" + widget.Spec.Color: client.ObjectKeyFromObject(widget),
 		}, nil
-	}, einmal.Field("spec.color", einmal.Present()))
+	}, einmal.FieldMatches("spec.color", einmal.Present()))
 }
 
 // A handler of any kind can ask: here, who else has its color.

@@ -29,7 +29,7 @@ func Example() {
 			c.Log.Info("resized", "from", difference.Old, "to", difference.New)
 		}
 		return nil
-	}, einmal.Field("spec.size"))
+	}, einmal.Fields("spec.size"))
 	widgets.OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error { return nil })
 	// op.Main()
 
@@ -86,7 +86,7 @@ func ExampleChange_Apply() {
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("make-config", makeConfig)
-	widgets.OnUpdate("update-config", makeConfig, einmal.Field("spec.size"))
+	widgets.OnUpdate("update-config", makeConfig, einmal.Fields("spec.size"))
 	// Output:
 }
 
@@ -118,7 +118,7 @@ func ExampleKind_OnUpdate() {
 			return einmal.Permanent(fmt.Errorf("size %d is below the present %d: make a new widget", c.Object.Spec.Size, before.Spec.Size))
 		}
 		return nil
-	}, einmal.Field("spec.size"))
+	}, einmal.Fields("spec.size"))
 	// Output:
 }
 
@@ -151,7 +151,7 @@ func ExampleRetryAfter() {
 			return err // Retried with back-off.
 		}
 		if pod.Status.Phase != corev1.PodRunning {
-			return einmal.RetryAfter(pollEvery, nil)
+			return einmal.RequeueAfter(pollEvery)
 		}
 		return nil
 	}

@@ -35,7 +35,7 @@ func ExampleKind_Daemon() {
 // measure asks a system outside of the cluster.
 func measure(context.Context, int) (string, error) { return "Used", nil }
 
-// A timer looks at something that tells nobody of its changes.
+// A timer polls a system that does not report its changes.
 func ExampleKind_Timer() {
 	countPods := func(ctx context.Context, c *einmal.Change[Widget]) error {
 		pods := &corev1.PodList{}
@@ -48,8 +48,7 @@ func ExampleKind_Timer() {
 		}
 		return nil // Where the phase is the same as before, nothing is written.
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Access(&corev1.Pod{}, "list"))
-	einmal.For[Widget](op).Timer("count-pods", countPods,
-		einmal.Interval(5*time.Minute), einmal.Jitter(time.Minute), einmal.OwnsStatus("phase"))
+	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Permissions(&corev1.Pod{}, "list"))
+	einmal.For[Widget](op).Timer("count-pods", 5*time.Minute, countPods, einmal.Jitter(time.Minute), einmal.OwnsStatus("phase"))
 	// Output:
 }

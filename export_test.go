@@ -10,14 +10,14 @@ import (
 )
 
 // WatchSilence sets how long a watch may deliver nothing before it is opened again. It is an option of New.
-func WatchSilence(d time.Duration) Option {
-	return Option{name: "WatchSilence", operator: func(op *Operator) error {
+func WatchSilence(d time.Duration) OperatorOption {
+	return option{name: "WatchSilence", operator: func(op *Operator) error {
 		op.deadlines.Silence = d
 		return nil
 	}}
 }
 
-// UninstallFrom does what the verb uninstall does, on an API server that no kubeconfig names.
+// UninstallFrom does what the command uninstall does, on an API server that no kubeconfig names.
 func (op *Operator) UninstallFrom(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {
 	var flags uninstallFlags
 	set := flag.NewFlagSet("uninstall", flag.ContinueOnError)

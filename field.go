@@ -2,7 +2,11 @@ package einmal
 
 import (
 	"context"
+	"encoding"
+	stdjson "encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -11,17 +15,20 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// FieldFunc is a handler of one field, with the field's value when the handler last succeeded, and now. A field that is not
-// there is the zero V; a pointer tells it from one that is there. Else it is as a HandlerFunc.
+// FieldFunc is the function of an OnField handler. It gets the value that the field had when the handler last
+// succeeded, and the current value. A missing field is the zero V; use a pointer type to distinguish the two. All else
+// is as for HandlerFunc.
 type FieldFunc[V, T any] func(ctx context.Context, c *Change[T], before, after V) error
 
-// OnField declares a handler for changes of one field: OnUpdate with Field(path), and the values in the type V. It does not run
-// at creation, when a field comes to be with its object; AlsoAtCreation asks for that. The value before is the zero V too
-// where the object is so large that it is not kept: see Change.Old.
+// OnField declares a handler for changes of one field. It is OnUpdate with Fields(path), and its function gets the
+// values as type V. It does not run at creation, unless it has the option AlsoAtCreation. The value before the change
+// is also the zero V if it is not recorded, for very large objects: see Change.Old.
 //
-// The options are those of OnUpdate; a Field must have the same path, to give it conditions. A value that does not fit V
-// fails the handler for good, and the error names the field. Of Secrets no values are kept: use OnUpdate there.
-func OnField[V, T any](kind *Kind[T], id, path string, fn FieldFunc[V, T], options ...Option) {
+// To run for some changes only, add FieldChanges with the same path. Run returns an error if V does not fit the type of
+// the field. In an object of an open type (a map, or unstructured.Unstructured), a value that does not fit V makes the
+// handler fail permanently, with an error that names the field. Values of Secrets are not recorded: use OnUpdate for
+// Secrets.
+func OnField[V, T any](kind *Kind[T], id, path string, fn FieldFunc[V, T], options ...UpdateOption) {
 	var handle HandlerFunc[T]
 	if fn != nil {
 		handle = func(ctx context.Context, c *Change[T]) error {
@@ -40,30 +47,31 @@ func OnField[V, T any](kind *Kind[T], id, path string, fn FieldFunc[V, T], optio
 			return fn(ctx, c, before, after)
 		}
 	}
-	kind.declare(cause.Update, id, handle, append([]Option{Field(path)}, options...))
-	where := fmt.Sprintf("handler %s of %s", id, kind.declared.kind.GVK.Kind)
+	declareWith(kind, cause.Update, id, handle, append([]UpdateOption{FieldChanges(path)}, options...))
 	fields := kind.declared.kind.Handlers[len(kind.declared.kind.Handlers)-1].Fields
 	for _, other := range fields[min(1, len(fields)):] {
 		if !slices.Equal(other, fields[0]) {
-			kind.mistake(fmt.Errorf("%s: option Field: OnField looks at %s alone, not at %s: use OnUpdate for several", where, fields[0], other))
+			kind.mistakeOf(id, fmt.Errorf("option Fields: OnField compares %s only, not %s: use OnUpdate for several fields", fields[0], other))
 		}
 	}
+	kind.checkFieldType(id, fields, reflect.TypeFor[V]())
 	if kind.declared.kind.Secret() {
-		kind.mistake(fmt.Errorf("%s: of Secrets no values are kept, so that OnField has none from before: use OnUpdate with Field", where))
+		kind.mistakeOf(id, errors.New("OnField: no values of Secrets are kept, so there is no value before the change: use OnUpdate with Fields"))
 	}
 }
 
-// AlsoAtCreation is an option of OnField and OnUpdate: the handler answers the creation too, with the Reason Create, where
-// there is something that it looks at. The value before is then the zero value, and Old is not there. It is one of the
-// create handlers in all else: it does not run at creation again once it has succeeded, and the creation waits for it.
-func AlsoAtCreation() Option {
-	return Option{name: "AlsoAtCreation", handler: func(settings *handlerSettings) error {
+// AlsoAtCreation makes an update handler also run at the creation of an object, with the Reason ReasonCreate, if the
+// object has a value for something that the handler compares. The value before is then the zero value, and Old is
+// empty. The handler then also counts as a create handler: once it has succeeded it does not run for the creation
+// again, and the creation is not finished until then.
+func AlsoAtCreation() UpdateOption {
+	return option{name: "AlsoAtCreation", handler: func(settings *handlerSettings) error {
 		settings.atCreation = true
 		return nil
 	}}
 }
 
-// valueOf reads the field of a body as V.
+// valueOf reads a field of a body as V.
 func valueOf[V any](body object.Body, path object.Path, when string) (V, error) {
 	var into V
 	value, found := object.Get(body, path...)
@@ -75,7 +83,57 @@ func valueOf[V any](body object.Body, path object.Path, when string) (V, error) 
 		err = json.Unmarshal(text, &into)
 	}
 	if err != nil {
-		return into, Permanent(fmt.Errorf("field %s: what it is %s cannot be read as %T, the type of the handler's values: %w", path, when, into, err))
+		return into, Permanent(fmt.Errorf("field %s: cannot read its value %s as %T, the type of the handler's values: %w", path, when, into, err))
 	}
 	return into, nil
+}
+
+// checkFieldType reports a type of values that the field's Go type cannot be read as.
+func (k *Kind[T]) checkFieldType(id string, fields []object.Path, values reflect.Type) {
+	if len(fields) == 0 {
+		return // The path is wrong, which is reported already.
+	}
+	declared, ok := typeAt(k.declared.goType, fields[0])
+	if !ok || fits(declared, values) {
+		return
+	}
+	k.mistakeOf(id, fmt.Errorf("OnField: %s is a %s, and the handler takes a %s", fields[0], declared, values))
+}
+
+// fits reports whether JSON of one Go type can be read as another. It is always true for open types and for types that
+// marshal themselves.
+func fits(from, into reflect.Type) bool {
+	for from.Kind() == reflect.Pointer {
+		from = from.Elem()
+	}
+	for into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	if from == into || custom(from) || custom(into) || from.Kind() == reflect.Interface || into.Kind() == reflect.Interface {
+		return true
+	}
+	return shape(from.Kind()) == shape(into.Kind())
+}
+
+// custom reports whether a type marshals or unmarshals itself as JSON or text.
+func custom(in reflect.Type) bool {
+	pointer := reflect.PointerTo(in)
+	return pointer.Implements(reflect.TypeFor[stdjson.Marshaler]()) || pointer.Implements(reflect.TypeFor[stdjson.Unmarshaler]()) ||
+		pointer.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// shape returns the JSON type that values of a Go kind are written as.
+func shape(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	default:
+		return "number"
+	}
 }

@@ -175,9 +175,8 @@ func TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler(t *testing.T) {
 	}
 }
 
-// What is found out in the middle of a pass, when the outcomes so far are saved, cancels the handlers that are left: an object
-// that is being deleted or that does not match any more is not updated.
-func TestHandlersThatAreLeftDoNotRunForAnObjectThatHasChanged(t *testing.T) {
+// When a save between two handlers shows that the object is being deleted or no longer matches, the remaining handlers are cancelled.
+func TestRemainingHandlersDoNotRunForAnObjectThatHasChanged(t *testing.T) {
 	const overwritten = `{"status":{"records":null}}`
 	for name, change := range map[string]func(t *testing.T, w *virtualWorld, one *unstructured.Unstructured){
 		"deleted": func(t *testing.T, w *virtualWorld, one *unstructured.Unstructured) {
@@ -207,8 +206,8 @@ func TestHandlersThatAreLeftDoNotRunForAnObjectThatHasChanged(t *testing.T) {
 					j.add("one", "first")
 					meanwhile()
 					return nil
-				}, einmal.Field("spec.size"))
-				widgets.OnUpdate("second", done(j, "second"), einmal.SaveFirst(), einmal.Field("spec.size"), einmal.Labels("team", einmal.Equals("a")))
+				}, einmal.Fields("spec.size"))
+				widgets.OnUpdate("second", done(j, "second"), einmal.SaveFirst(), einmal.Fields("spec.size"), einmal.Labels("team", einmal.Equals("a")))
 			}, func(t *testing.T, w *virtualWorld) {
 				one := use.object("one")
 				one.SetLabels(map[string]string{"team": "a"})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The page of what cannot happen names tests and scripts that are there, at least one in each row.
-func TestWhatCannotHappenIsShown(t *testing.T) {
+// The page docs/concepts/footguns.md names existing tests and scripts, at least one in each row.
+func TestThePageOfFootgunsNamesTestsThatAreThere(t *testing.T) {
 	const page = "docs/concepts/footguns.md"
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// A handler that ends its goroutine, as FailNow of a test does, has failed as one that panics: it is called again, and blocks no
+// A handler that ends its goroutine, as FailNow of a test does, counts as failed like one that panics: it is called again, and does not block a
 // worker.
 func TestAHandlerThatEndsItsGoroutineIsCalledAgain(t *testing.T) {
 	exits := func(ran *trail, what string) bool {

@@ -53,10 +53,10 @@ func (h *hangWorld) through(t *testing.T) (*valve, *rest.Config) {
 	return between, account
 }
 
-func (h *hangWorld) operator(t *testing.T, more ...einmal.Option) *einmal.Operator {
+func (h *hangWorld) operator(t *testing.T, more ...einmal.OperatorOption) *einmal.Operator {
 	t.Helper()
-	options := []einmal.Option{
-		einmal.Scheme(addTestKinds), einmal.RequestTimeout(hangTimeout), einmal.WatchSilence(hangSilence), einmal.Grace(hangGrace),
+	options := []einmal.OperatorOption{
+		einmal.Scheme(addTestKinds), einmal.RequestTimeout(hangTimeout), einmal.WatchSilence(hangSilence), einmal.ShutdownTimeout(hangGrace),
 		einmal.Logger(slog.New(slog.NewTextHandler(testLog(t), nil))),
 	}
 	return einmal.New(testIdentity, append(options, more...)...)

@@ -1,6 +1,7 @@
 package einmal
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -10,31 +11,57 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 )
 
-// Scheme knows the types of the operator: the built-in kinds and those of the option Scheme. It is for the options of a
-// manager of your own.
+// Scheme returns the types of the operator: the built-in kinds and those of the option Scheme. Use it in the options of
+// your own manager.
 func (op *Operator) Scheme() *runtime.Scheme { return op.scheme }
 
-// Observe lets package einmaltest see each attempt of a handler, and sends the operator's log to the test. The type of
-// its argument is internal: nobody else can call it.
-func (op *Operator) Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared {
-	op.settings.Witness, op.settings.Log = witness, log
+// testable is an operator as package einmaltest uses it: an *Operator, or a type that embeds one.
+type testable interface {
+	observe(onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared
+	electIn(in engine.Elected) error
+}
+
+// The hook gives package einmaltest access to an operator: see docs/decisions/0020.
+var _ = hook.Set(hook.Hooks{
+	Observe: func(operator any, onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared {
+		return operator.(testable).observe(onAttempt, log) // A panic ends a test that is wrong.
+	},
+	Elect: func(operator any, in engine.Elected) error {
+		return operator.(testable).electIn(in) // A panic ends a test that is wrong.
+	},
+})
+
+// electIn makes the operator one of several replicas in a manager of package einmaltest.
+func (op *Operator) electIn(in engine.Elected) error {
+	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
+}
+
+// observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger.
+func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared {
+	op.settings.Witness, op.settings.Log = onAttempt, log
 	definitions, err := op.definitions()
 	if err != nil {
 		op.mistake(err)
 		definitions = op.crds
 	}
 	declared := engine.Declared{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
-	declared.Rights, _ = op.rights(op.settings.Namespaces) // What is wrong with them is a registration mistake.
+	declared.Rights, _ = op.rights(op.settings.Namespaces) // Run reports the error as a registration mistake.
 	for _, kind := range op.kinds {
 		declared.Kinds = append(declared.Kinds, kind.kind.GVK)
+	}
+	for _, one := range op.everyKind() {
+		for _, handler := range one.handlers() {
+			declared.Handlers = append(declared.Handlers, handler.ID)
+		}
 	}
 	declared.Chosen = op.chosenNow
 	return declared
 }
 
-// chosenNow are the kinds that are chosen now.
+// chosenNow returns the kinds that ForEvery selects now.
 func (op *Operator) chosenNow(ctx context.Context, api discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	watched, err := op.watched()
 	if err != nil || len(watched.selections) == 0 {

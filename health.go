@@ -19,10 +19,8 @@ import (
 )
 
 const (
-	// probeDeadline ends the context of a probe.
-	probeDeadline = 10 * time.Second
-	// headerDeadline is how long a client of the health port may take to say what it wants.
-	headerDeadline = 10 * time.Second
+	probeTimeout  = 10 * time.Second // for one probe
+	headerTimeout = 10 * time.Second // for a client of the health port to send the header of its request
 )
 
 // probe is a declared probe.
@@ -31,10 +29,10 @@ type probe struct {
 	look ProbeFunc
 }
 
-// run looks once, and gives the answer as JSON.
+// run calls the probe, and returns its answer as JSON.
 func (p probe) run(ctx context.Context) (json.RawMessage, error) {
 	var answer json.RawMessage
-	err := invoke.Run(ctx, probeDeadline, func(ctx context.Context) error {
+	err := invoke.Run(ctx, probeTimeout, func(ctx context.Context) error {
 		found, err := p.look(ctx)
 		if err != nil {
 			return err
@@ -48,7 +46,7 @@ func (p probe) run(ctx context.Context) (json.RawMessage, error) {
 	return answer, nil
 }
 
-// look runs all probes at the same time. What failed is joined into one error.
+// look calls all probes concurrently. Their errors are joined.
 func (a activities) look(ctx context.Context) (map[string]any, error) {
 	answers, failures := make([]json.RawMessage, len(a.probes)), make([]error, len(a.probes))
 	var running sync.WaitGroup
@@ -67,18 +65,18 @@ func (a activities) look(ctx context.Context) (map[string]any, error) {
 	return found, errors.Join(failures...)
 }
 
-// healthy is the check of a manager's own health port.
+// healthy returns the health check for a manager that the author provides.
 func (op *Operator) healthy(driver *engine.Operator) healthz.Checker {
 	return func(r *http.Request) error {
 		if !driver.Begun() {
-			return nil // What probes look at need not be there yet.
+			return nil // Startup handlers may not have created yet what probes check.
 		}
 		_, err := op.activities.look(r.Context())
 		return err
 	}
 }
 
-// health serves /healthz and /readyz.
+// health returns the handler of /healthz and /readyz.
 func (op *Operator) health(driver *engine.Operator) http.Handler {
 	ready := func(*http.Request) error { return driver.Ready() }
 	ports := http.NewServeMux()
@@ -102,7 +100,7 @@ func (op *Operator) health(driver *engine.Operator) http.Handler {
 	return ports
 }
 
-// serveHealth adds the health port to the operator's own manager.
+// serveHealth adds the health port to the manager of Run.
 func (op *Operator) serveHealth(ctx context.Context, mgr manager.Manager, driver *engine.Operator, address string) error {
 	if address = orNowhere(address); address == nowhere {
 		return nil
@@ -113,7 +111,7 @@ func (op *Operator) serveHealth(ctx context.Context, mgr manager.Manager, driver
 	}
 	served := &manager.Server{
 		Name: "health", Listener: listener,
-		Server: &http.Server{Handler: op.health(driver), ReadHeaderTimeout: headerDeadline},
+		Server: &http.Server{Handler: op.health(driver), ReadHeaderTimeout: headerTimeout},
 	}
 	if err := mgr.Add(served); err != nil {
 		return fmt.Errorf("add the health port: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/engine"
 )
@@ -74,19 +75,19 @@ func TestProbesAreShownOnTheHealthPort(t *testing.T) {
 	}
 }
 
-// Scenario 100: the exit code of a failed startup, through the verb run, with its health port.
+// Scenario 100: the exit code of a failed startup, through the command run, with its health port.
 func TestAFailedStartupEndsTheProgram(t *testing.T) {
 	ready := true
 	op := probed(&ready)
-	op.OnStartup("licence", func(context.Context) error { return errors.New("the licence has expired") })
+	op.OnStartup("licence", func(context.Context, client.Client) error { return errors.New("the licence has expired") })
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	const nobody = `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],` +
+	const invalid = `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],` +
 		`"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(nobody), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, []byte(invalid), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, failures strings.Builder
-	args := []string{"run", "--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0"}
+	args := []string{"run", "--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0"}
 	if code := op.command(t.Context(), args, &out, &failures); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
@@ -95,12 +96,12 @@ func TestAFailedStartupEndsTheProgram(t *testing.T) {
 	}
 }
 
-// The health port is the operator's: one that cannot be opened is told.
+// A health port that cannot be opened is an error of Run.
 func TestAHealthPortThatIsTaken(t *testing.T) {
 	taken := httptest.NewServer(nil)
 	defer taken.Close()
 	ready := true
-	err := probed(&ready).Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, RunOptions{HealthAddress: taken.Listener.Addr().String()})
+	err := probed(&ready).Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, RunOptions{SingleReplica: true, HealthAddress: taken.Listener.Addr().String()})
 	if err == nil || !strings.Contains(err.Error(), "open the health port") {
 		t.Errorf("got %v", err)
 	}

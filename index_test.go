@@ -137,9 +137,9 @@ func TestAnIndexFollowsItsObjects(t *testing.T) {
 	})
 }
 
-// Scenario 76, G5: objects that are deleted, or made anew under their name, while the watch has a gap are not in the index any more,
-// and what handlers remembered of them is told for the last time and forgotten.
-func TestWhatVanishesInAGapIsNotIndexedAnyMore(t *testing.T) {
+// Scenario 76, and G5 of docs/concepts/footguns.md: objects that are deleted or re-created with the same name during a gap of the watch leave
+// the index. Their last state is delivered once, and their memo is forgotten.
+func TestObjectsThatVanishInAWatchGapLeaveTheIndex(t *testing.T) {
 	newest, said := &indexes{}, &notes{}
 	lost := simulation.Fault{Kind: simulation.EventLost, At: simulation.Point{What: "configmaps", N: 3}}
 	type memory struct{ n int }
@@ -198,24 +198,24 @@ func failsFor(tries *notes) func(*corev1.ConfigMap) (map[string]string, error) {
 	}
 }
 
-// Scenario 79: what the function of an index fails for is kept as it was, excluded until it changes, or excluded until it is tried
-// again.
-func TestWhatAnIndexFailsFor(t *testing.T) {
+// Scenario 79: an object for which the index function fails keeps its previous entries, is excluded until it changes, or is excluded until a
+// retry succeeds.
+func TestFailuresOfAnIndex(t *testing.T) {
 	there := map[string][]string{"a": {"one"}}
 	for name, test := range map[string]struct {
 		fail    string
-		options []einmal.Option
+		options []einmal.IndexOption
 		// now is what the index holds after the failure, tries how often the function is called in the hour after it.
 		now   map[string][]string
 		tries int
 	}{
-		"ignored: stale kept":                    {"plain", []einmal.Option{einmal.OnError(einmal.Ignore)}, there, 1},
+		"ignored: stale kept":                    {"plain", []einmal.IndexOption{einmal.OnError(einmal.PolicyIgnore)}, there, 1},
 		"permanent: excluded":                    {"permanent", nil, map[string][]string{}, 1},
-		"fail: excluded":                         {"plain", []einmal.Option{einmal.OnError(einmal.Fail)}, map[string][]string{}, 1},
-		"at most three attempts: excluded":       {"plain", []einmal.Option{einmal.MaxAttempts(3)}, map[string][]string{}, 3},
+		"fail: excluded":                         {"plain", []einmal.IndexOption{einmal.OnError(einmal.PolicyFail)}, map[string][]string{}, 1},
+		"at most three attempts: excluded":       {"plain", []einmal.IndexOption{einmal.MaxAttempts(3)}, map[string][]string{}, 3},
 		"asked for a delay: excluded until then": {"later", nil, map[string][]string{}, 2},
-		"plain: excluded, and tried again":       {"plain", []einmal.Option{einmal.Backoff(25*time.Minute, 25*time.Minute)}, map[string][]string{}, 3},
-		"a panic is an error":                    {"panic", []einmal.Option{einmal.OnError(einmal.Ignore)}, there, 1},
+		"plain: excluded, and tried again":       {"plain", []einmal.IndexOption{einmal.Backoff(25*time.Minute, 25*time.Minute)}, map[string][]string{}, 3},
+		"a panic is an error":                    {"panic", []einmal.IndexOption{einmal.OnError(einmal.PolicyIgnore)}, there, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newest, tries := &indexes{}, &notes{}
@@ -248,7 +248,7 @@ func TestWhatAnIndexFailsFor(t *testing.T) {
 	}
 }
 
-// A retry succeeds without another event, where what the function asks has come to be.
+// A retry succeeds without another event once the dependency of the function exists.
 func TestAnIndexTriesAgain(t *testing.T) {
 	newest := &indexes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
@@ -256,7 +256,7 @@ func TestAnIndexTriesAgain(t *testing.T) {
 			op, n := newTestOperator(w), 0
 			newest.set(einmal.Index(op, "by-team", func(config *corev1.ConfigMap) (map[string]string, error) {
 				if n++; n < 3 {
-					return nil, einmal.RetryAfter(time.Minute, nil)
+					return nil, einmal.RequeueAfter(time.Minute)
 				}
 				return byTeam(config)
 			}))
@@ -271,8 +271,8 @@ func TestAnIndexTriesAgain(t *testing.T) {
 	})
 }
 
-// What callers do with the values of a lookup harms nobody, and any number may ask.
-func TestALookupIsTheCallersOwn(t *testing.T) {
+// Callers may change the values of a lookup, and any number of them may look up concurrently.
+func TestALookupReturnsACopy(t *testing.T) {
 	newest := &indexes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
@@ -300,7 +300,7 @@ func TestALookupIsTheCallersOwn(t *testing.T) {
 	})
 }
 
-// Design §4: mistakes in indexes come back as one error, which names the way out. A kind that is not there yet keeps nobody.
+// Run returns all mistakes in indexes as one error that names the remedy. A kind that is not served yet blocks nothing.
 func TestMistakesInIndexes(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
@@ -309,9 +309,7 @@ func TestMistakesInIndexes(t *testing.T) {
 	einmal.Index(op, "twice", byTeam)
 	einmal.Index(op, "twice", byTeam)
 	einmal.Index(op, "no id", byTeam)
-	einmal.Index(op, "field", byTeam, einmal.Field("data"))
-	einmal.Index(op, "no-field", byTeam, einmal.Field("spec.x", einmal.Present()))
-	einmal.Index(op, "misplaced", byTeam, einmal.SaveFirst())
+	einmal.Index(op, "no-field", byTeam, einmal.FieldMatches("spec.x", einmal.Present()))
 	einmal.Index(op, "no-name", metadata)
 	einmal.Index(op, "two-forms", func(*unstructured.Unstructured) (map[string]bool, error) { return nil, nil }, einmal.GVK("", "v1", "ConfigMap"))
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
@@ -319,9 +317,9 @@ func TestMistakesInIndexes(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`index "no-function" has no function`, `index "twice" is declared twice`, `index "no id": an id has`, "index field: option Field: an index looks at the whole object",
-		`index "no-field": option Field: spec.x: v1.ConfigMap has no field spec`, "index misplaced: option SaveFirst does not belong to Index",
-		`index "no-name" of v1.PartialObjectMetadata: metadata alone`, `index "two-forms" of unstructured.Unstructured: `,
+		`index "no-function" has no function`, `index "twice" is declared twice`, `index "no id": id must have`,
+		`index "no-field": field spec.x: v1.ConfigMap has no field spec`,
+		`index "no-name" of v1.PartialObjectMetadata: PartialObjectMetadata does not say its kind`, `index "two-forms" of unstructured.Unstructured: `,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

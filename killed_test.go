@@ -16,9 +16,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// A process that dies between its finalizer and its first record leaves an object that the next one creates (design §5:
-// our finalizer alone proves nothing). One that dies between a call and its result leaves an intent, by which the next one
-// finds out (design §7).
+// A process that dies between its finalizer and its first record leaves an object that the next one creates: the finalizer alone proves nothing.
+// A process that dies between a call and its result leaves an intent, by which the next one finds out.
 func TestAKillAtTheWorstMomentOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +112,7 @@ func start(t *testing.T, command *exec.Cmd, j *journal, env ...string) *process 
 // serves waits until the operator has looked at all objects that were there.
 func (p *process) serves(t *testing.T) {
 	t.Helper()
-	cluster.Until(t, "the operator serves", func() bool { return strings.Contains(p.log.String(), "; watching") })
+	cluster.Until(t, "the operator serves", func() bool { return p.log.lines("msg~watching, ") > 0 })
 }
 
 // kill ends the operator with SIGKILL.

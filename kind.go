@@ -16,39 +16,47 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// HandlerFunc is a handler. It may be called again after a crash, so a second run must do no harm. Nil is success; see
-// RetryAfter and Permanent for what other errors mean. A panic is an error. The context ends with the attempt's
-// deadline, or when the operator has been told to stop and the grace period is over.
+// HandlerFunc is the function of a handler. Nil is success. For the meaning of errors, see RetryAfter, RequeueAfter and
+// Permanent. A panic is an error. The function can be called again after a crash, so a second run must be harmless.
+//
+// The context is cancelled after the AttemptTimeout, or when the operator is stopping and its ShutdownTimeout has
+// passed.
 type HandlerFunc[T any] func(ctx context.Context, c *Change[T]) error
 
-// Kind is one kind of objects that an operator handles. Declare handlers with its verbs before the operator runs; they
-// are called in the order of their declaration. Each has an id: unique in its kind, short, made of letters, digits,
-// dots, dashes and underscores, and the same in every release, since an object's record refers to it.
+// Kind is one kind of objects that an operator handles. Declare its handlers with its methods, before the operator
+// runs. Handlers are called in the order of their declaration.
+//
+// Each handler has an id of 1 to 63 letters, digits, dots, dashes and underscores, which is unique in its kind. Keep it
+// the same in all releases, because records refer to it; to rename a handler, see FormerlyKnownAs.
 type Kind[T any] struct {
 	op       *Operator
 	declared *declaredKind
 	empty    func() client.Object
-	// every keeps what is declared for kinds that are chosen at run time; nil for others. quiet: it is declared again.
+	// every keeps the declarations of ForEvery; it is nil for other kinds. quiet is true while they are repeated for a
+	// selected kind.
 	every *every[T]
 	quiet bool
 }
 
-// For declares that the operator handles objects of type T: a struct whose pointer is a client.Object and whose package is added
-// with Scheme, a Resource or unstructured.Unstructured with the option GVK. A kind is declared once.
+// For declares that the operator handles objects of type T. T is a struct whose pointer is a client.Object and whose
+// package is added with Scheme, or a Resource or unstructured.Unstructured with the option GVK. Declare each kind once.
 //
-// Of core Secrets nothing is recorded but digests, made with a key that the operator keeps in a Secret of its own, named
-// after its identity, in the namespace of StateNamespace; it needs the rights to get and create it. So Old and Diff are
-// never there for Secrets. Where that key is lost, no handler runs for it: what changed until then counts as seen.
+// Of core Secrets only digests are recorded, so Old and Diff are always empty for Secrets. The digests are made with a
+// key. The operator keeps the key in a Secret named after its identity, in the namespace of StateNamespace. It needs
+// the permissions to get and create that Secret. If the key is lost, changes that were not handled before are not
+// detected, and trigger no handler.
 func For[T any, P interface {
 	*T
 	client.Object
-}](op *Operator, options ...Option) *Kind[T] {
+}](op *Operator, options ...KindOption) *Kind[T] {
 	k := &Kind[T]{op: op, declared: &declaredKind{}}
 	var settings kindSettings
-	for _, option := range options {
-		if option.kind == nil {
-			op.mistake(option.misplaced("For"))
-		} else if err := option.kind(&settings); err != nil {
+	known, err := optionsOf(options)
+	if err != nil {
+		op.mistake(fmt.Errorf("kind %T: %w", *new(T), err))
+	}
+	for _, one := range known {
+		if err := one.kind(&settings); err != nil {
 			op.mistake(err)
 		}
 	}
@@ -68,58 +76,70 @@ func For[T any, P interface {
 	return k
 }
 
-// OnCreate declares a handler for objects that were never handled. Once it has succeeded it does not run again for
-// the same object (the same uid), whatever happens to the object's annotations, the operator or its cache. Until then it is
-// retried with the newest state of the object; a change meanwhile is part of the creation.
-func (k *Kind[T]) OnCreate(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Create, id, fn, options)
-}
-
-// OnUpdate declares a handler for changes of what it looks at: the essence of the object, or the fields given with
-// Field. It sees the difference to the state that it last succeeded with, also across restarts. It does not run at
+// OnCreate declares a handler for objects that have not been handled before. Once it has succeeded, it does not run
+// again for the same object (the same uid), whatever happens to the object's annotations, the operator or its cache.
+// The exception is the annotation <identity>/recreate, with which a user requests another run.
+//
+// Until it has succeeded, it is retried with the current state of the object. A change in the meantime is part of the
 // creation.
-func (k *Kind[T]) OnUpdate(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Update, id, fn, options)
+func (k *Kind[T]) OnCreate(id string, fn HandlerFunc[T], options ...CreateOption) {
+	declareWith(k, cause.Create, id, fn, options)
 }
 
-// OnDelete declares a handler for objects that are being deleted. A finalizer, set before any other handler runs,
-// keeps the object until all delete handlers have succeeded; with the option Optional there is none. One that fails for
-// good keeps the object: see ReleaseOnFailure.
-func (k *Kind[T]) OnDelete(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Delete, id, fn, options)
+// OnUpdate declares a handler for changes of what it compares: the essence of the object, or its Fields. Diff and Old
+// show the difference to the state that the handler last succeeded with, also across restarts. It does not run at
+// creation: see AlsoAtCreation.
+func (k *Kind[T]) OnUpdate(id string, fn HandlerFunc[T], options ...UpdateOption) {
+	declareWith(k, cause.Update, id, fn, options)
 }
 
-// OnResume declares a handler for objects that an earlier process of the operator has handled: it runs once per
-// process and object, when this process first sees the object. Objects that are being deleted by then are left out, but for
-// the option AlsoAtDeletion.
-func (k *Kind[T]) OnResume(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Resume, id, fn, options)
+// OnDelete declares a handler for objects that are being deleted. Einmal adds a finalizer before any other handler
+// runs. The finalizer keeps the object until all delete handlers have succeeded. If a delete handler fails permanently,
+// the object stays: see ReleaseOnFailure. To add no finalizer, see WithoutFinalizer.
+func (k *Kind[T]) OnDelete(id string, fn HandlerFunc[T], options ...DeleteOption) {
+	declareWith(k, cause.Delete, id, fn, options)
 }
 
-func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], options []Option) {
+// OnResume declares a handler for objects that an earlier process of the operator has handled. It runs once per process
+// and object, when this process first sees the object. It does not run for objects that are being deleted, unless it
+// has the option AlsoAtDeletion.
+func (k *Kind[T]) OnResume(id string, fn HandlerFunc[T], options ...ResumeOption) {
+	declareWith(k, cause.Resume, id, fn, options)
+}
+
+// declareWith declares a handler with the options of its verb.
+func declareWith[T, O any](k *Kind[T], verb cause.Cause, id string, fn HandlerFunc[T], given []O) {
+	options, err := optionsOf(given)
+	if err != nil {
+		k.mistakeOf(id, err)
+	}
+	k.declare(verb, id, fn, options)
+}
+
+func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], options []option) {
 	if k.every != nil {
 		k.every.verbs = append(k.every.verbs, func(one *Kind[T]) { one.declare(verb, id, fn, options) })
 	}
 	settings := handlerSettings{context: filterContext{goType: k.declared.goType, read: k.fromBody}}
-	for _, option := range options {
-		if option.handler == nil {
-			k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, option.misplaced("a handler")))
-		} else if err := option.handler(&settings); err != nil {
-			k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
-		}
+	if err := settings.take(k.op.defaults); err != nil {
+		k.mistakeOf(id, fmt.Errorf("option HandlerDefaults: %w", err))
+	}
+	settings.defaulted(verb)
+	if err := settings.take(options); err != nil {
+		k.mistakeOf(id, err)
 	}
 	for _, err := range settings.misplacedAt(verb) {
-		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistakeOf(id, err)
 	}
 	declaration, err := settings.declaration(verb, id)
 	if err != nil {
-		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistakeOf(id, err)
 	}
 	if declaration.Timing, err = settings.timing.of(settings.context); err != nil {
-		k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+		k.mistakeOf(id, err)
 	}
 	declared := engine.Handler{
-		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes,
+		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes, AttemptTimeout: settings.attemptTimeout,
 		Concurrency: settings.concurrency, StopGrace: settings.stopGrace, Abandon: settings.abandon,
 	}
 	settings.retries.into(&declared.Declaration)
@@ -128,30 +148,38 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	}
 	k.declared.add(declared)
 	k.declared.relate(id, settings.related)
+	if !k.quiet {
+		k.op.allow(k.declared, settings.permissions)
+	}
 }
 
-// call hands the object to the handler in its own type, and takes back what it made of it.
+// mistakeOf records an error in the declaration of a handler.
+func (k *Kind[T]) mistakeOf(id string, err error) {
+	k.mistake(fmt.Errorf("handler %s of %s: %w", id, k.declared.kind.GVK.Kind, err))
+}
+
+// call converts the object to the handler's type, calls the handler, and stores what the handler left.
 func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call) error {
 	copied, err := k.fromBody(call.Given)
 	if err != nil {
 		return err
 	}
-	// The copy's own form is what it is compared with afterwards: a Go type writes its zero values too.
+	// Convert to T and back, so that zero values that the Go type writes are not taken for changes of the handler.
 	if call.Given, err = k.canonical(call.Given); err != nil {
 		return err
 	}
 	change := &Change[T]{
 		Object: typed[T](copied), Reason: Reason(call.Reason), Diff: differences(call.Diff),
 		Attempt: call.Attempt, MaybeRepeated: call.MaybeRepeated, Started: call.Started, Client: k.op.client, Log: call.Log,
-		old:   func() (*T, bool) { return k.old(call) },
-		memo:  call.Memo,
+		old:  func() (*T, bool) { return k.old(call) },
+		memo: call.Memo, driven: true,
 		say:   call.Say,
 		steps: call.Steps,
 
-		WokenBy: relatedObjects(call.WokenBy),
-		was:     call.Old,
-		is:      call.Given,
-		apply:   applier{client: kube.Live(k.op.client), manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
+		TriggeredBy: relatedObjects(call.TriggeredBy),
+		was:         call.Old,
+		is:          call.Given,
+		apply:       applier{client: kube.Live(k.op.client), manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	change.left = func() (object.Body, error) { return k.left(change.Object) }
 	k.keepUp(change, call)
@@ -162,19 +190,19 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 	return failed
 }
 
-// left is what a handler has made of its copy so far.
+// left returns the handler's current version of the object.
 func (k *Kind[T]) left(of *T) (object.Body, error) {
 	if of == nil {
-		return nil, errors.New("the handler set Object to nil: change the fields of the object instead")
+		return nil, errors.New("handler set Object to nil: change the fields of the object instead")
 	}
 	body, err := bodyOf(k.declared.kind.GVK)(any(of).(client.Object))
 	if err != nil {
-		return nil, fmt.Errorf("what the handler left cannot be read: %w", err)
+		return nil, fmt.Errorf("read the object that the handler changed: %w", err)
 	}
 	return body, nil
 }
 
-// old builds the object as the handler last saw it.
+// old returns the object as the handler last saw it.
 func (k *Kind[T]) old(call *engine.Call) (*T, bool) {
 	if !call.HasOld {
 		return nil, false
@@ -187,7 +215,7 @@ func (k *Kind[T]) old(call *engine.Call) (*T, bool) {
 	}
 	old, err := k.fromBody(body)
 	if err != nil {
-		return nil, false // Written by a release whose type does not fit today's.
+		return nil, false // Recorded by a release with an incompatible type.
 	}
 	return typed[T](old), true
 }
@@ -205,7 +233,7 @@ func (k *Kind[T]) fromBody(body object.Body) (client.Object, error) {
 	return into, nil
 }
 
-// canonical reads a body as T and writes it again.
+// canonical converts a body to T and back.
 func (k *Kind[T]) canonical(body object.Body) (object.Body, error) {
 	if _, is := k.empty().(*unstructured.Unstructured); is {
 		return body, nil
@@ -217,7 +245,8 @@ func (k *Kind[T]) canonical(body object.Body) (object.Body, error) {
 	return bodyOf(k.declared.kind.GVK)(read)
 }
 
-// bodyOf decodes objects of a kind into maps, Secrets as the API server keeps them.
+// bodyOf returns a function that decodes objects of a kind into maps. Secrets have the form in which the API server
+// stores them.
 func bodyOf(gvk schema.GroupVersionKind) func(client.Object) (object.Body, error) {
 	decode := decoder(gvk)
 	if !(engine.Kind{GVK: gvk}).Secret() {
@@ -243,7 +272,7 @@ func decoder(gvk schema.GroupVersionKind) func(client.Object) (object.Body, erro
 	}
 }
 
-// typed gives back the struct behind an object that was made by Kind.empty.
+// typed returns an object that was made by Kind.empty as its struct.
 func typed[T any](from client.Object) *T {
 	known, _ := any(from).(*T)
 	return known

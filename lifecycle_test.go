@@ -23,12 +23,12 @@ func TestOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	for _, use := range carriers() {
 		t.Run("record in the "+use.name, func(t *testing.T) {
-			t.Run("write budget (scenarios 1, 3, 21, 39 and 57; design §6)", func(t *testing.T) { w.writeBudget(t, use) })
-			t.Run("write budget with a delete handler (scenario 10, design §6)", func(t *testing.T) { w.writeBudgetWithDelete(t, use) })
+			t.Run("write budget (scenarios 1, 3, 21, 39 and 57)", func(t *testing.T) { w.writeBudget(t, use) })
+			t.Run("write budget with a delete handler (scenario 10)", func(t *testing.T) { w.writeBudgetWithDelete(t, use) })
 			t.Run("an object from before the start is handled once (scenarios 2, 3)", func(t *testing.T) { w.objectBeforeStart(t, use) })
 			t.Run("ten re-applies and ten restarts create once (scenario 3)", func(t *testing.T) { w.reapplyAndRestart(t, use) })
 			t.Run("changed while down (scenarios 4, 5)", func(t *testing.T) { w.changedWhileDown(t, use) })
-			t.Run("kubectl replace while running repeats nothing (principle 3)", func(t *testing.T) { w.replaceWhileRunning(t, use) })
+			t.Run("kubectl replace while running repeats nothing", func(t *testing.T) { w.replaceWhileRunning(t, use) })
 			t.Run("deleted while down (scenario 12)", func(t *testing.T) { w.deletedWhileDown(t, use) })
 			t.Run("re-created under the same name (scenario 20)", func(t *testing.T) { w.recreated(t, use) })
 			t.Run("a large object is handled as any other (G6)", func(t *testing.T) { w.largeObject(t, use) })

@@ -16,8 +16,7 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// Issue: each line about an object names its kind and generation, each line about an attempt also the handler, the attempt and
-// why it is made.
+// Each log line about an object names its kind and generation. Each line about an attempt also names the handler, the attempt and its reason.
 func TestLinesOfTheLogSayWhatTheyAreAbout(t *testing.T) {
 	log := testLog(t)
 	virtually(t, log, talkative, func(t *testing.T, w *virtualWorld) {
@@ -44,8 +43,8 @@ func TestLinesOfTheLogSayWhatTheyAreAbout(t *testing.T) {
 		}
 	}
 	for _, message := range []string{
-		`msg="handler failed and is tried again"`, `msg="handler failed for good; it runs again when what it looks at changes"`,
-		`msg="handler waits"`, `msg="handler succeeded"`, `msg=hello`, `msg="the object is gone"`, `msg="the event handler failed; it is not called again for this event"`,
+		`msg="handler failed, will retry"`, `msg="handler failed permanently, will run again when its fields change"`,
+		`msg="handler waits"`, `msg="handler succeeded"`, `msg=hello`, `msg="the object is gone"`, `msg="event handler failed, will not retry"`,
 	} {
 		if !said[message] {
 			t.Errorf("the log has no %s", message)
@@ -55,7 +54,7 @@ func TestLinesOfTheLogSayWhatTheyAreAbout(t *testing.T) {
 
 func messageOf(line string) string { return regexp.MustCompile(`msg=("[^"]*"|\S+)`).FindString(line) }
 
-// mustSay is what a line must say once.
+// mustSay returns the texts that a line must contain once.
 func mustSay(line, message string) []string {
 	var parts []string
 	if strings.Contains(line, " object=") {
@@ -73,7 +72,7 @@ func mustSay(line, message string) []string {
 	return parts
 }
 
-// talkative has handlers that end in every way.
+// talkative has handlers that end in all possible ways.
 func talkative(op *einmal.Operator) {
 	widgets := einmal.For[Widget](op)
 	widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -88,12 +87,12 @@ func talkative(op *einmal.Operator) {
 		return nil
 	})
 	widgets.OnCreate("fail", func(context.Context, *einmal.Change[Widget]) error { return einmal.Permanent(errors.New("no")) })
-	widgets.OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error { return einmal.RetryAfter(time.Hour, nil) })
+	widgets.OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error { return einmal.RequeueAfter(time.Hour) })
 	widgets.Reconcile("level", func(context.Context, *einmal.Change[Widget]) error { return nil })
 	widgets.OnDelete("undo", func(context.Context, *einmal.Change[Widget]) error { return nil })
 }
 
-// Issue: secrets are redacted in what handlers log, and what a handled Secret holds is found in any form.
+// Secrets are redacted in what handlers log, and the contents of a handled Secret are found in any form.
 func TestWhatHandlersLogHasNoSecrets(t *testing.T) {
 	log := testLog(t)
 	virtually(t, log, func(op *einmal.Operator) {
@@ -102,7 +101,7 @@ func TestWhatHandlersLogHasNoSecrets(t *testing.T) {
 			c.Log.Info("it is "+value, //nolint:sloglint // What a message says is scrubbed too.
 				"in base64", base64.StdEncoding.EncodeToString([]byte(value)), "object of the handler", c.Object)
 			c.Log.With("error", fmt.Errorf("refused %q", value)).Error("failed", "count", 3)
-			c.Event(einmal.Normal, value, "it is "+value)
+			c.Event(einmal.EventNormal, value, "it is "+value)
 			return nil
 		})
 	}, func(t *testing.T, w *virtualWorld) {

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Lookup finds what an Index holds. It may be used by any number of handlers at the same time.
+// Lookup returns what an Index contains. Any number of handlers can use it concurrently.
 type Lookup[K comparable, V any] struct {
 	mu       sync.RWMutex
 	byKey    map[K]*bucket[V]
 	byObject map[types.NamespacedName][]K
 }
 
-// bucket holds the values of one key, by object. sorted is a list of them that is made when it is asked for, and never changed.
+// bucket holds the values of one key, by object. sorted caches them as a list; it is never modified, only replaced.
 type bucket[V any] struct {
 	values map[types.NamespacedName]V
 	sorted []V
 }
 
-// Get gives the values of a key, one of each object that has an entry there, in the order of the objects' namespaces and
-// names. The slice is the caller's own; what its values refer to is shared, and must not be changed.
+// Get returns the values of a key: one of each object that has an entry for it, sorted by the namespace and name of the
+// object. The caller owns the slice. Whatever its values refer to is shared, so do not modify it.
 func (l *Lookup[K, V]) Get(key K) []V {
 	l.mu.RLock()
 	found, has := l.byKey[key]
@@ -44,7 +44,7 @@ func (l *Lookup[K, V]) Get(key K) []V {
 	return slices.Clone(found.sorted)
 }
 
-// Keys gives all keys that some object has an entry for, in no order.
+// Keys returns all keys that have an entry, in no particular order.
 func (l *Lookup[K, V]) Keys() []K {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -61,14 +61,14 @@ func (b *bucket[V]) sort() {
 	}
 }
 
-// size is of how many objects there are entries.
+// size returns how many objects have entries.
 func (l *Lookup[K, V]) size() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return len(l.byObject)
 }
 
-// enter gives an object these entries and no others. They are there all at once.
+// enter replaces the entries of an object. The replacement is atomic.
 func (l *Lookup[K, V]) enter(object types.NamespacedName, entries map[K]V) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Lookup[K, V]) enter(object types.NamespacedName, entries map[K]V) {
 	l.byObject[object] = keys
 }
 
-// remove takes out the entries of an object.
+// remove removes the entries of an object.
 func (l *Lookup[K, V]) remove(object types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

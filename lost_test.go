@@ -21,7 +21,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// TestLostRecordsOnARealControlPlane shows what becomes of objects whose record is wiped, copied or not yet written.
+// TestLostRecordsOnARealControlPlane shows what happens to objects whose record is wiped, copied or not written yet.
 func TestLostRecordsOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,7 +122,7 @@ func (w *world) wipedWhileDown(t *testing.T, use carrier) {
 	w.watermark(t, use, now())
 	stop, log := w.stateful(t, use, plan{journal: j, onResume: true})
 	w.called(t, use, j, "lost", "make (create, attempt 1)", "greet (resume, attempt 1)")
-	if !strings.Contains(log.String(), "the record was lost while the operator was down") {
+	if log.lines("msg~record lost while the operator was down") == 0 {
 		t.Error("the log does not warn")
 	}
 	cluster.Eventually(t, "an event names the way out", func(context.Context) error {
@@ -147,7 +147,7 @@ func (w *world) wipedWhileDown(t *testing.T, use carrier) {
 	w.delete(t, use, "lost")
 }
 
-// lostIs checks the condition, beside which that of somebody else must stay.
+// lostIs checks the condition. The condition of another client beside it must stay.
 func (w *world) lostIs(t *testing.T, use carrier, want string) {
 	t.Helper()
 	const path = `jsonpath={.status.conditions[?(@.type=="StateLost")].status} {.status.conditions[?(@.type=="Theirs")].status}`
@@ -168,7 +168,7 @@ func (w *world) replacedWhileDown(t *testing.T, use carrier) {
 	w.spend(t, use, "start after a replace while down", use.writes(0, 2), func() {
 		stop, log := w.stateful(t, use, plan{journal: j})
 		w.called(t, use, j, "replaced", "make (create, attempt 1)")
-		if lost := strings.Contains(log.String(), "the record was lost"); lost != (use.name == "annotation") {
+		if lost := log.lines("msg~record lost") > 0; lost != (use.name == "annotation") {
 			t.Errorf("told of a loss: %t", lost)
 		}
 		stop()

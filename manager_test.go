@@ -41,8 +41,8 @@ func (c *checks) AddReadyzCheck(_ string, check healthz.Checker) error {
 	return nil
 }
 
-// Design §3: an operator shares a manager with plain reconcilers. The kind is not served at first: the operator says
-// what it waits for, and serves it when it comes (§9).
+// An operator shares a manager with plain reconcilers. The kind is not served at first: the operator logs what it waits for, and serves the kind
+// when it appears.
 func TestAnOperatorBesideAPlainReconciler(t *testing.T) {
 	real := cluster.Start(t)
 	account := real.Account(t, "operator", rbacv1.PolicyRule{
@@ -81,7 +81,7 @@ func TestAnOperatorBesideAPlainReconciler(t *testing.T) {
 	ready := func() error { return mgr.ready(&http.Request{}) }
 	cluster.Until(t, "not ready while the kind is not served, and says which", func() bool {
 		err := ready()
-		return err != nil && strings.Contains(err.Error(), "Widget: the API server does not serve it")
+		return err != nil && strings.Contains(err.Error(), "Widget: the API server does not serve this kind")
 	})
 	w := &world{Cluster: real}
 	w.Kubectl(t, "", "apply", "-f", "testdata/crds.yaml")
@@ -92,7 +92,7 @@ func TestAnOperatorBesideAPlainReconciler(t *testing.T) {
 	if reconciled.Load() == 0 {
 		t.Error("the plain reconciler was not called")
 	}
-	if n := strings.Count(log.String(), "managed fields"); n != 1 {
+	if n := log.lines("msg~managed fields"); n != 1 {
 		t.Errorf("told %d times that the cache is not stripped, want once", n)
 	}
 	stopped()

@@ -1,19 +1,27 @@
 package einmal
 
-import "reflect"
+import (
+	"reflect"
+	"sync"
+)
 
-// Memo is what the handlers of one object remember of it in this process: a V, which begins as its zero value, and is the
-// same for every handler of the object that asks for a V. Use a type of your own for each thing to remember. It is not
-// stored anywhere: it is gone when the process ends, and when the object goes; one that is created again under the same
-// name starts afresh.
+// Memo returns the value of type V that the handlers of one object share in this process. It starts as the zero value.
+// Use a type of your own for each thing to remember:
 //
 //	type calls struct{ n int }
 //
 //	einmal.Memo[calls](c).n++
 //
-// Handlers of one object never run at the same time, so V needs no lock, unless you share it with goroutines of your own or with
-// a daemon, which runs beside all others.
+// The value is not stored anywhere: it is lost when the process ends or the object is deleted. An object that is
+// created again under the same name starts with a zero value.
+//
+// Handlers of one object never run concurrently, so V needs no lock, unless you share it with goroutines of your own or
+// with a daemon.
 func Memo[V, T any](c *Change[T]) *V {
+	if c.memo == nil { // A test calls the handler.
+		own := &sync.Map{}
+		c.memo = func() *sync.Map { return own }
+	}
 	memo, of := c.memo(), reflect.TypeFor[V]()
 	found, has := memo.Load(of)
 	if !has {

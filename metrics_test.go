@@ -58,13 +58,13 @@ func declareMetered(op *einmal.Operator) {
 	widgets.OnCreate("fail", func(context.Context, *einmal.Change[Widget]) error { return einmal.Permanent(errors.New("no")) })
 	widgets.OnCreate("wait", func(_ context.Context, c *einmal.Change[Widget]) error {
 		if c.Object.Spec.Size == 0 {
-			return einmal.RetryAfter(time.Hour, nil)
+			return einmal.RequeueAfter(time.Hour)
 		}
 		return nil
 	})
 }
 
-// Design §3, issue "Everything a handler can say": runs, failures, duration, retries, pending, by handler.
+// Metrics by handler: runs, failures, duration, retries and pending objects.
 func TestHandlersAreCounted(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("fail", "wait")
@@ -101,7 +101,7 @@ func TestHandlersAreCounted(t *testing.T) {
 	})
 }
 
-// What is written anew after somebody else was faster, and what the API server does not accept.
+// Writes that are repeated after a conflict, and writes that the API server rejects, are counted.
 func TestConflictsAndRefusalsAreCounted(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {

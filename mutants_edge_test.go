@@ -46,7 +46,7 @@ func edgeMutants() []mutant {
 
 // loopMutants returns the bugs in slowing down writes that go on and on, and in what triggers a run.
 func loopMutants() []mutant {
-	const pauses = "TestTheBrakeDelaysNothingButTheConflict/"
+	const pauses = "TestConflictPausesDelayNothingElse/"
 	return []mutant{
 		{
 			name: "own-loop-not-slowed", changed: `if MUTATED || len(c.chain) <= innocentChain && !(c.chained && c.recent(now)) {`,
@@ -71,6 +71,14 @@ func loopMutants() []mutant {
 		{
 			name: "trigger-dropped", changed: `if !MUTATED { LINE }`,
 			in: ".", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team added",
+		},
+		{
+			name: "shared-owner-lost", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestAnOwnerThatComesMeanwhileIsKept", says: "boss: owner",
+		},
+		{
+			name: "programming-error-retried", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestAProgrammingErrorIsNotRetriedInTheSameProcess/finalizers", says: "in the first process: called",
 		},
 	}
 }

@@ -47,7 +47,7 @@ func recordMutants() []mutant {
 		{
 			name:    "runs-after-deletion",
 			changed: `return !MUTATED`,
-			in:      ".", test: "TestHandlersThatAreLeftDoNotRunForAnObjectThatHasChanged", says: "second 1",
+			in:      ".", test: "TestRemainingHandlersDoNotRunForAnObjectThatHasChanged", says: "second 1",
 		},
 		{
 			name:    "finalizer-before-record",

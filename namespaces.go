@@ -14,16 +14,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// NewCache makes the cache of a manager of your own that serves the namespaces of the option Namespaces: give it to the manager's
-// options as NewCache, beside CacheOptions. It is needed for patterns, and lets a namespace that may not be watched be in
-// nobody's way; with all namespaces it is controller-runtime's own. Other controllers of the manager see these namespaces only.
+// NewCache creates the cache of a manager of your own, limited to the namespaces of the option Namespaces. Set it as
+// NewCache in the manager's options, together with CacheOptions. It is required if Namespaces has patterns. With it, a
+// namespace that the operator may not watch does not block the others. Other controllers of the manager see these
+// namespaces only. Without the option Namespaces, it is the cache of controller-runtime.
 //
-// The lists of the cache have the deadline of the option RequestTimeout. A watch whose connection is dead is opened again within three minutes.
+// The list requests of the cache have the timeout of the option RequestTimeout. A watch whose connection is dead is
+// opened again within three minutes.
 func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	if options.HTTPClient == nil {
 		through, err := rest.HTTPClientFor(config)
 		if err != nil {
-			return nil, fmt.Errorf("make the client of the cache: %w", err)
+			return nil, fmt.Errorf("create the client of the cache: %w", err)
 		}
 		options.HTTPClient = through
 	}
@@ -31,7 +33,7 @@ func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.
 	if op.settings.Namespaces.All() {
 		made, err := cache.New(config, options)
 		if err != nil {
-			return nil, fmt.Errorf("make the cache: %w", err)
+			return nil, fmt.Errorf("create the cache: %w", err)
 		}
 		return made, nil
 	}
@@ -43,30 +45,31 @@ func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.
 	return spaces, nil
 }
 
-// closed forgets how the watches of a namespace fared that is gone.
+// closed removes the watch health and metrics of a namespace that is gone.
 func (op *Operator) closed(namespace string) {
 	for _, resource := range op.streams.ForgetNamespace(namespace) {
 		op.counted.UnwatchedIn(op.settings.Identity, resource, namespace)
 	}
 }
 
-// spaces are those of a manager; nil where it watches all namespaces, or names alone in a way of its own.
+// spaces returns the namespace caches of a manager. It returns nil if the manager watches all namespaces, or has its
+// own cache for fixed names.
 func (op *Operator) spaces(mgr manager.Manager) (*kube.Spaces, error) {
 	spaces, are := mgr.GetCache().(*kube.Spaces)
 	served := op.settings.Namespaces
 	if !are && !served.All() && !served.Fixed() {
-		return nil, fmt.Errorf("option Namespaces: the manager's cache cannot follow namespaces by the pattern %s: make the manager with NewCache: op.NewCache", served)
+		return nil, fmt.Errorf("option Namespaces: the manager's cache does not support the pattern %s: create the manager with NewCache: op.NewCache", served)
 	}
 	return spaces, nil
 }
 
-// namespaceFlag is a flag of namespaces, which can be given several times.
+// namespaceFlag is a flag of namespaces. It can be given several times.
 type namespaceFlag struct {
 	patterns []string
 	parsed   filter.Namespaces
 }
 
-// String shows the patterns.
+// String returns the patterns.
 func (f *namespaceFlag) String() string { return strings.Join(f.patterns, " ") }
 
 // Set adds a pattern.
@@ -74,7 +77,7 @@ func (f *namespaceFlag) Set(pattern string) error {
 	patterns := append(slices.Clone(f.patterns), pattern)
 	parsed, err := filter.ParseNamespaces(patterns...)
 	if err != nil {
-		return err //nolint:wrapcheck // It names the pattern and the remedy.
+		return err //nolint:wrapcheck // The error names the pattern and the remedy.
 	}
 	for _, name := range parsed.Names() {
 		for _, problem := range validation.IsDNS1123Label(name) {

@@ -41,7 +41,7 @@ func patterned(t *testing.T, said *notes, patterns ...string) func(*einmaltest.P
 			}
 		}
 		widgets.OnCreate("make", say("make"))
-		widgets.OnDelete("unmake", say("unmake"), einmal.Optional())
+		widgets.OnDelete("unmake", say("unmake"), einmal.WithoutFinalizer())
 		widgets.Daemon("follow", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			said.add("follow %s/%s", c.Object.Namespace, c.Object.Name)
 			<-ctx.Done()
@@ -52,8 +52,8 @@ func patterned(t *testing.T, said *notes, patterns ...string) func(*einmaltest.P
 			return map[string]int{"all": widget.Spec.Size}, nil
 		})
 		widgets.Reconcile("woken", func(_ context.Context, c *einmal.Change[Widget]) error {
-			if len(c.WokenBy) > 0 {
-				said.add("woken %s/%s by %v, %d sizes", c.Object.Namespace, c.Object.Name, c.WokenBy[0], len(sizes.Get("all")))
+			if len(c.TriggeredBy) > 0 {
+				said.add("woken %s/%s by %v, %d sizes", c.Object.Namespace, c.Object.Name, c.TriggeredBy[0], len(sizes.Get("all")))
 			}
 			return nil
 		}, einmal.Watches(namedIn))
@@ -61,8 +61,8 @@ func patterned(t *testing.T, said *notes, patterns ...string) func(*einmaltest.P
 	}
 }
 
-// Scenario 84: watches follow the namespaces that match; in one that is gone nothing is left running, and one that comes back is
-// served again. A restart repeats nothing.
+// Scenario 84: watches follow the namespaces that match. Nothing keeps running for a deleted namespace, and one that comes back is served again.
+// A restart repeats nothing.
 func TestNamespacesAppearAndVanish(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
@@ -99,10 +99,9 @@ func TestNamespacesAppearAndVanish(t *testing.T) {
 	})
 }
 
-// Scenario 84: a manager whose cache
-// cannot follow namespaces is refused, and a pattern that makes no sense is a registration mistake.
+// Scenario 84: a manager whose cache cannot follow namespaces is refused, and an invalid pattern is a registration error.
 func TestNamespacesThatCannotBeFollowed(t *testing.T) {
-	handled := func(options ...einmal.Option) *einmal.Operator {
+	handled := func(options ...einmal.OperatorOption) *einmal.Operator {
 		op := einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds))...)
 		einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error { return nil })
 		return op
@@ -113,11 +112,11 @@ func TestNamespacesThatCannotBeFollowed(t *testing.T) {
 		options  func(*einmal.Operator) ctrl.Options
 		want     string
 	}{
-		{patterns: []string{"app-*"}, want: "make the manager with NewCache: op.NewCache"},
+		{patterns: []string{"app-*"}, want: "create the manager with NewCache: op.NewCache"},
 		{patterns: []string{"app-*"}, options: func(op *einmal.Operator) ctrl.Options { return ctrl.Options{NewCache: op.NewCache} }},
 		{patterns: []string{"app"}},
-		{patterns: []string{"app", "a,b"}, want: `option Namespaces: namespaces "a,b": "b" adds nothing to "a"`},
-		{patterns: []string{"App"}, want: "neither the name of a namespace nor a glob"},
+		{patterns: []string{"app", "a,b"}, want: `option Namespaces: namespaces "a,b": "b" has no effect: the first glob of the pattern, "a", does not match it`},
+		{patterns: []string{"App"}, want: "invalid name or glob"},
 	} {
 		op := handled(einmal.Namespaces(test.patterns...))
 		options := ctrl.Options{}
@@ -136,8 +135,8 @@ func TestNamespacesThatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// Scenario 84, explored: whatever goes wrong while namespaces come and go, each object in one that matches is handled once, and no
-// other is.
+// Scenario 84, explored: with any fault while namespaces come and go, each object in a matching namespace is handled once, and no other object
+// is handled.
 func TestWhateverGoesWrongNamespacesAreFollowed(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		operator := func(*einmaltest.Process) *einmal.Operator {

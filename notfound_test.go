@@ -86,7 +86,7 @@ func TestNotFoundForAnotherReasonDoesNotSilenceAnObject(t *testing.T) {
 				widgets.OnUpdate("resize", func(_ context.Context, c *einmal.Change[Widget]) error {
 					calls = append(calls, fmt.Sprint("resize to ", c.Object.Spec.Size))
 					return nil
-				}, einmal.Field("spec.size"))
+				}, einmal.Fields("spec.size"))
 			}, func(t *testing.T, w *virtualWorld) {
 				one := widget("one")
 				must(t, w.User.Create(t.Context(), one))
@@ -114,7 +114,7 @@ func TestNotFoundForAnotherReasonEndsNoDaemon(t *testing.T) {
 			started++
 			<-ctx.Done()
 			return nil
-		}, einmal.Optional())
+		}, einmal.WithoutFinalizer())
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))
@@ -144,7 +144,7 @@ func TestAnObjectThatCountsAsGoneIsReadAgain(t *testing.T) {
 		widgets.Daemon("watch", func(ctx context.Context, _ *einmal.Change[Widget]) error {
 			<-ctx.Done()
 			return nil
-		}, einmal.Optional())
+		}, einmal.WithoutFinalizer())
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))

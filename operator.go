@@ -3,6 +3,7 @@ package einmal
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,11 +32,11 @@ import (
 
 // The defaults of the options, and how long an outcome may be unsaved while another handler runs.
 const (
-	defaultWorkers  = 16
-	defaultGrace    = 25 * time.Second
-	defaultDeadline = 10 * time.Minute
-	defaultMargin   = 10 * time.Minute
-	flushWindow     = 500 * time.Millisecond
+	defaultWorkers         = 16
+	defaultShutdownTimeout = 25 * time.Second
+	defaultAttemptTimeout  = 10 * time.Minute
+	defaultMargin          = 10 * time.Minute
+	flushWindow            = 500 * time.Millisecond
 	// managerMargin lets the engine end by itself when its last save hangs. Else the manager would report a failure.
 	managerMargin = time.Second
 )
@@ -47,11 +49,12 @@ type Operator struct {
 	// defined are the kinds in crds, undefined is why not all of these could be read.
 	defined   map[schema.GroupKind]resource
 	undefined error
-	access    []access
-	applies   bool
-	kinds     []*declaredKind
-	selected  []*declaredSelection
-	indexes   []*declaredIndex
+	// permissions are what handlers need beside handling; defaults are options of every handler.
+	permissions permissions
+	defaults    []option
+	kinds       []*declaredKind
+	selected    []*declaredSelection
+	indexes     []*declaredIndex
 	// activities are the handlers of the operator itself.
 	activities activities
 	mistakes   []error
@@ -61,35 +64,47 @@ type Operator struct {
 	deadlines kube.Deadlines
 	// client is what handlers get; it is there from SetupWithManager on.
 	client client.Client
-	// lease is what replicas are elected by; nil where they are not, or by somebody else's manager.
+	// lease is what replicas are elected by; nil where they are not, or by another program's manager.
 	lease *kube.Leadership
-	// alarm is told by the cache of watches in trouble; streams knows how they fare, in a manager of the operator's own.
+	// alarm receives the failures of watches from the cache. streams has the health of each watch, in a manager of the operator's own.
 	alarm   engine.Alarm
 	streams *kube.Streams
 	counted *metrics.Metrics
 	// problems logs why the API server cannot be used.
 	problems kube.ProblemLog
+	// pace is how the Lease is held.
+	pace kube.Pace
+	// ownLogger: the author has given a logger. ownFlags, runnables and httpHandlers are what the author adds to Main and Run.
+	ownLogger bool
+	// withoutEvents: no Kubernetes events are sent.
+	withoutEvents bool
+	ownFlags      *flag.FlagSet
+	runnables     []manager.Runnable
+	httpHandlers  map[string]http.Handler
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the
 // same over all releases: the finalizer, the record and the field manager of the operator are named after it.
 // Mistakes are reported by Run, SetupWithManager and Main, all at once.
-func New(identity string, options ...Option) *Operator {
+func New(identity string, options ...OperatorOption) *Operator {
 	op := &Operator{
 		scheme:    runtime.NewScheme(),
+		pace:      kube.NewPace(1),
 		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
-			Identity: identity, Workers: defaultWorkers, Grace: defaultGrace, Deadline: defaultDeadline,
+			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
 			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(), Log: slog.Default(),
 		},
 	}
 	if err := clientscheme.AddToScheme(op.scheme); err != nil {
 		op.mistake(fmt.Errorf("add the built-in kinds: %w", err))
 	}
-	for _, option := range options {
-		if option.operator == nil {
-			op.mistake(option.misplaced("New"))
-		} else if err := option.operator(op); err != nil {
+	known, err := optionsOf(options)
+	if err != nil {
+		op.mistake(err)
+	}
+	for _, one := range known {
+		if err := one.operator(op); err != nil {
 			op.mistake(err)
 		}
 	}
@@ -101,7 +116,7 @@ func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) 
 // applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
 func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
 
-// CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which nobody reads, are
+// CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which no handler reads, are
 // dropped, only the operator's namespaces are watched, and a watch of metadata that ends leaves no goroutine behind. They go into the
 // options of a manager of your own; Run uses them itself.
 func (op *Operator) CacheOptions() cache.Options {
@@ -133,11 +148,23 @@ func podNamespace() string {
 	return strings.TrimSpace(string(name))
 }
 
-// SetupWithManager adds the operator to a manager of your own, beside other controllers: it starts and stops with the
-// manager and follows its leader election. Build the manager with CacheOptions; its scheme must hold the handled
-// types. The operator's readiness is added to the manager's, and its probes to the manager's health. Give the manager a GracefulShutdownTimeout at
-// least four seconds above the option Grace. RequestTimeout holds for what the operator sends, and for the manager's cache if that is
-// made with NewCache. It does not hold for the manager's own client, its REST mapper and its events. All registration mistakes come back as one joined error.
+// SetupWithManager adds the operator to a manager of your own, beside other controllers. The operator starts and stops with the manager and
+// follows its leader election. Its readiness and its probes are added to the manager's checks. All registration mistakes come back as one
+// joined error. Build the manager with CacheOptions, with a scheme that holds the handled types, and with a GracefulShutdownTimeout at least four
+// seconds above the option ShutdownTimeout.
+//
+// Run does the following, and a manager of your own does not:
+//
+//   - Write fence: Run checks before each write that the replica still holds the Lease. Here a replica that was suspended can write until
+//     the manager notices that it has lost the Lease.
+//   - Handover: Run releases the Lease after the last handler has returned, and a waiting replica has full caches. Here the manager decides
+//     when it releases the Lease, and the operator fills its caches when the manager is elected.
+//   - Readiness: that of Run also reports each watch that keeps failing or has fallen silent. Here it only says whether the kinds are served
+//     and listed. A watch that fails later is logged, and has no metric.
+//   - Requests: the option RequestTimeout applies to what the operator sends, and to the manager's cache if it is made with NewCache. It does
+//     not apply to the manager's own client, its RESTMapper and its events.
+//   - The verbs and flags of Main, the Lease that lets uninstall and other replicas see the operator, and the options LeaseDuration, Flags,
+//     Runnables and HTTPHandler.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	driver, err := op.setUp(mgr)
 	if err != nil {
@@ -181,7 +208,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Events:  mgr.GetEventRecorder(op.settings.Identity),
+		Events:  op.eventRecorder(mgr),
 		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
@@ -203,6 +230,14 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	return driver, nil
 }
 
+// eventRecorder returns what Kubernetes events are sent with.
+func (op *Operator) eventRecorder(mgr manager.Manager) events.EventRecorder {
+	if op.withoutEvents {
+		return noEvents{}
+	}
+	return mgr.GetEventRecorder(op.settings.Identity)
+}
+
 // RunOptions is where an operator is looked at. The zero value opens no ports.
 type RunOptions struct {
 	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere. The answer of /healthz is a JSON
@@ -212,16 +247,16 @@ type RunOptions struct {
 	// those of handlers, whose names begin with einmal_: docs/metrics.md lists them. In a manager of your own they are on its
 	// /metrics.
 	MetricsAddress string
-	// LeaderElection lets one of several replicas act at a time: the one that holds the Lease named after the operator's
-	// identity, in the namespace of the option StateNamespace, which is needed then. The others wait with full caches. A
-	// replica that stops hands over when its handlers have returned; after one that has crashed or hangs another takes over
-	// within 20 seconds. One that loses the Lease changes nothing any more, and Run returns an error: end the process then. The
-	// default is false: then only one replica may run.
-	LeaderElection bool
+	// SingleReplica switches leader election off: only one replica may run then. By default one of several replicas acts at a time: the one that
+	// holds the Lease named after the operator's identity, in the namespace of the option StateNamespace, which Run needs then. The others
+	// wait with full caches. A replica that stops hands over when its handlers have returned; after a replica that has crashed or hangs
+	// another one takes over within 20 seconds. A replica that loses the Lease changes nothing any more, and Run returns an error: end
+	// the process then.
+	SingleReplica bool
 }
 
 // Run runs the operator until the context ends; then no handler starts any more, running ones get the time of the
-// option Grace, cleanup handlers are called, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
+// option ShutdownTimeout, cleanup handlers are called, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
 // the API server.
 func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
 	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
@@ -235,7 +270,10 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 	if err != nil {
 		return err
 	}
-	driver.Election.Alone = !options.LeaderElection
+	driver.Election.Alone = options.SingleReplica
+	if err := op.extend(mgr); err != nil {
+		return err
+	}
 	if err := op.serveHealth(ctx, mgr, driver, options.HealthAddress); err != nil {
 		return err
 	}
@@ -261,8 +299,8 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
 		GracefulShutdownTimeout: &stop,
 	}
-	if options.LeaderElection {
-		if err := op.elect(op.settings.Home, config, &managed, kube.NewPace(1)); err != nil {
+	if !options.SingleReplica {
+		if err := op.elect(op.settings.Home, config, &managed, op.pace); err != nil {
 			return nil, err
 		}
 	}

@@ -11,70 +11,77 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Daemon declares a handler that runs beside all others as long as its object is there: it has a goroutine for each
-// object, and no deadline. It starts when this process first sees the object, or the object begins to match its filters,
-// after the other handlers that were due then, whether or not those have succeeded. Of one object and daemon there is one at
-// a time in a process.
+// Daemon declares a handler that runs in a goroutine of its own as long as its object exists, beside all other
+// handlers. It has no timeout. It starts when this process first sees the object, or when the object starts to match
+// its filters. Other handlers that are due run first, whether or not they succeed. A process runs one call at a time
+// for an object and a daemon.
 //
-// Its context ends when the object is being deleted or gone, does not match its filters any more, when its kind is not served any
-// more, or the operator stops; context.Cause tells which: it is ErrObjectDeleted for the first two. Then it has to return, and what it
-// returns does not matter. A finalizer keeps the object until it has, or until it is abandoned (AbandonAfter); with Optional there is none.
-// What it has changed on Object when it returns is written, as by other handlers; see Sync for what it reads and writes meanwhile.
+// The context is cancelled when the object is being deleted or gone, when it does not match the filters any more, when
+// its kind is not served any more, and when the operator stops. context.Cause returns the reason: ErrObjectDeleted for
+// the first two. The daemon must then return; what it returns is ignored. A finalizer keeps the object until the daemon
+// has returned or was abandoned: see AbandonAfter and WithoutFinalizer.
 //
-// Delete handlers do not wait for it. Remove external resources twice: in the daemon before it returns, and in a delete handler, which also
-// runs after the process was killed.
+// Changes of Object are written when the daemon returns, as for other handlers. To write and read in between, see
+// Change.Sync.
 //
-// When it returns by itself it has ended for this object: after nil, and after a failure that is final, it starts again
-// when the object comes to match its filters again, or when the operator starts again. After RetryAfter and plain errors it
-// is started again when their time has come, with the newest object. An attempt that has lasted longer than the longest back-off
-// counts as the first one. There is neither Old nor Diff, and nothing of it is recorded.
-func (k *Kind[T]) Daemon(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Daemon, id, fn, options)
+// Delete handlers do not wait for daemons. Remove external resources in two places: in the daemon before it returns,
+// and in a delete handler, which also runs after the process was killed.
+//
+// A daemon that returns nil, or fails permanently, has ended for this object. It starts again when the object matches
+// its filters again, or when the operator restarts. After RequeueAfter, RetryAfter and other errors, it is called again
+// after the delay, with the newest object. If a call ran longer than the longest backoff, attempts count from 1 again.
+// Nothing is recorded. Old and Diff are empty.
+func (k *Kind[T]) Daemon(id string, fn HandlerFunc[T], options ...DaemonOption) {
+	declareWith(k, cause.Daemon, id, fn, options)
 }
 
-// StopGrace is an option of Daemon: the time between the word to stop, which Change.Stopping gives, and the end of the
-// daemon's context, so that it can finish what it does. When the operator stops it is no longer than the option Grace. The default
-// is none: the context ends at once.
-func StopGrace(d time.Duration) Option {
-	return Option{name: "StopGrace", handler: func(settings *handlerSettings) error {
+// StopGrace sets the time between the signal of Change.Stopping and the end of the daemon's context, so that the daemon
+// can finish its work. When the operator stops, it is at most the ShutdownTimeout. By default, the context is cancelled
+// at once.
+func StopGrace(d time.Duration) DaemonOption {
+	return option{name: "StopGrace", handler: func(settings *handlerSettings) error {
 		if settings.stopGrace = max(d, 1); d < 0 {
-			return fmt.Errorf("option StopGrace: %s is below zero", d)
+			return fmt.Errorf("option StopGrace: must not be negative, got %s", d)
 		}
 		return nil
 	}}
 }
 
-// AbandonAfter is an option of Daemon: how long after the end of its context nobody waits for it any more. Then its object is
-// let go, and the log and an event warn of it; what it changes is not written any more. It still runs, as nobody can end a
-// goroutine, and no other one is started for that object before it has returned. The default is to wait for ever.
-func AbandonAfter(d time.Duration) Option {
-	return Option{name: "AbandonAfter", handler: func(settings *handlerSettings) error {
+// AbandonAfter sets how long Einmal waits for a daemon after its context was cancelled. After that, the daemon is
+// abandoned: the object can be deleted, the log and an event warn about it, and its later changes of Object are not
+// written. The goroutine may still be running, because Go cannot stop it. Until it returns, the daemon is not started
+// again for this object. By default, Einmal waits forever.
+func AbandonAfter(d time.Duration) DaemonOption {
+	return option{name: "AbandonAfter", handler: func(settings *handlerSettings) error {
 		if settings.abandon = max(d, 1); d <= 0 {
-			return fmt.Errorf("option AbandonAfter: %s leaves no time to return; leave the option out to wait for ever", d)
+			return fmt.Errorf("option AbandonAfter: must be positive, got %s; leave it out to wait without limit", d)
 		}
 		return nil
 	}}
 }
 
-// Sync is for daemons: it writes what has been changed on Object since the daemon began or since the last Sync, only the
-// touched fields, and waits until that is done. Then Object is another copy, of the newest state that this process knows.
-// Where nothing was changed it only reads, from the cache. It is not to be called by several goroutines at a time.
+// Sync writes what a daemon has changed on Object since it started or since the last Sync, and waits until that is
+// done. Only changed fields are written. Afterwards Object is a new copy, of the newest state that this process knows.
+// If nothing was changed, Sync only reads from the cache.
 //
-// It waits for handlers of the object that run, and fails when the context ends, when the operator stops, when what was changed
-// is not the daemon's to change, or when the API server does not accept it. What was not written then is on Object still.
-// In other handlers it is an error.
+// It waits until running handlers of the object return. It fails when ctx ends, when the operator stops, when the
+// daemon may not change a field, or when the API server rejects the write. Changes that were not written stay on
+// Object. Do not call it concurrently. In handlers that are not daemons, it returns an error.
 func (c *Change[T]) Sync(ctx context.Context) error {
+	if !c.driven { // A test calls the handler.
+		return nil
+	}
 	if c.sync == nil {
-		return errors.New("sync: it is for daemons; what other handlers change is written when they return")
+		return errors.New("sync: only daemons can call it; changes of other handlers are written when they return")
 	}
 	return c.sync(ctx)
 }
 
-// Stopping is closed when a daemon is to stop: StopGrace before its context ends. In other handlers it is nil, which never
-// yields.
+// Stopping returns a channel that is closed when a daemon should stop: StopGrace before its context is cancelled. For
+// handlers that are not daemons it is nil, which blocks forever.
 func (c *Change[T]) Stopping() <-chan struct{} { return c.stopping }
 
-// keepUp gives a daemon what it reads and writes with while it runs.
+// keepUp gives a daemon its Sync and Stopping.
 func (k *Kind[T]) keepUp(change *Change[T], call *engine.Call) {
 	change.stopping = call.Stopping
 	if call.Sync == nil {

@@ -13,22 +13,24 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// statusField is where a kind has its status.
+// statusField is the field that contains the status.
 const statusField = "status"
 
-// OwnsStatus is an option of a handler: these fields of the status, and all below them, are written by it alone. The paths
-// begin below the status: OwnsStatus("phase", "database.ready"). A condition is named by its type, as an item of any list with
-// keys is by its key: OwnsStatus("conditions[Ready]"); OwnsStatus("conditions") are all.
+// OwnsStatus makes a handler the only writer of these fields of the status, and of everything below them. Paths start
+// below the status: OwnsStatus("phase", "database.ready"). Name a condition by its type, and an item of any list with
+// keys by its key: OwnsStatus("conditions[Ready]"). OwnsStatus("conditions") covers all conditions.
 //
-// Two handlers that own the same field, or one below the other's, are a registration mistake. The attempt of another handler that
-// changes the field on its copy fails, with an error that names both, and nothing that it changed is written. A field for
-// which the schema has no room is reported when the operator starts. What others than handlers of the kind write is
-// not looked at. The default is that a field belongs to nobody: then two handlers that set it differently in one pass are warned
-// of, and the later one wins.
-func OwnsStatus(paths ...string) Option {
-	return Option{name: "OwnsStatus", handler: func(settings *handlerSettings) error {
+// Run returns an error if two handlers own the same field, or one owns a field below that of the other. If another
+// handler changes the field on its copy, its attempt fails with an error that names both handlers, and none of its
+// changes is written. It is a programming error, which this process does not retry. A field that the schema does not have is reported when the operator starts. Writes of other
+// clients are not checked.
+//
+// By default, nothing owns a field. If two handlers then set it differently in one reconciliation, the later one wins,
+// and Einmal warns about it.
+func OwnsStatus(paths ...string) HandlerOption {
+	return option{name: "OwnsStatus", handler: func(settings *handlerSettings) error {
 		if len(paths) == 0 {
-			return errors.New("option OwnsStatus: it names no field of the status; give it one, such as phase")
+			return errors.New("option OwnsStatus: must have at least one field of the status, such as phase, got none")
 		}
 		for _, text := range paths {
 			path, err := object.ParsePath(text)
@@ -36,7 +38,7 @@ func OwnsStatus(paths ...string) Option {
 				return fmt.Errorf("option OwnsStatus: %w", err)
 			}
 			if len(path) > 1 && path[0] == statusField {
-				return fmt.Errorf("option OwnsStatus: %s: paths begin below the status: write it as %s", text, path[1:])
+				return fmt.Errorf("option OwnsStatus: paths must start below the status, got %s: write it as %s", text, path[1:])
 			}
 			settings.owns = append(settings.owns, append(object.Path{statusField}, path...))
 		}
@@ -44,21 +46,18 @@ func OwnsStatus(paths ...string) Option {
 	}}
 }
 
-// checkOwned finds fields of the status that the type does not have, and such that two handlers own.
+// checkOwned returns errors for owned fields that the type does not have, and for fields with two owners.
 func (d *declaredKind) checkOwned() []error {
 	var found []error
 	kind, handlers := d.kind.GVK.Kind, d.handlers()
 	for i, declared := range handlers {
 		where := fmt.Sprintf("handler %q of %s: option OwnsStatus", declared.ID, kind)
-		if len(declared.Owns) > 0 && declared.Verb == engine.Event {
-			found = append(found, fmt.Errorf("%s: an event handler changes nothing; leave it out", where))
-		}
 		for _, path := range declared.Owns {
 			if err := d.checkOwnedField(path); err != nil {
 				found = append(found, fmt.Errorf("%s: %w", where, err))
 			}
 			if owner, owned := ownerOf(handlers[:i], path); owned != nil {
-				found = append(found, fmt.Errorf("%s: handler %q owns %s already, and this one wants %s: let one of them write it, or leave the option out",
+				found = append(found, fmt.Errorf("%s: handler %q already owns %s, which conflicts with %s: let one handler write it, or leave the option out",
 					where, owner, owned, path))
 			}
 		}
@@ -66,7 +65,7 @@ func (d *declaredKind) checkOwned() []error {
 	return found
 }
 
-// ownerOf finds the handler that owns a field at, above or below a path.
+// ownerOf returns the handler that owns a field at, above or below a path, and that field.
 func ownerOf(handlers []engine.Handler, path object.Path) (id string, owned object.Path) {
 	for _, declared := range handlers {
 		for _, other := range declared.Owns {
@@ -78,7 +77,8 @@ func ownerOf(handlers []engine.Handler, path object.Path) (id string, owned obje
 	return "", nil
 }
 
-// checkOwnedField refuses fields that the type does not have. Below a list of structs one more element names an item.
+// checkOwnedField returns an error for a field that the type does not have. In a list of structs, one more path element
+// names an item.
 func (d *declaredKind) checkOwnedField(path object.Path) error {
 	if d.goType == reflect.TypeFor[unstructured.Unstructured]() {
 		return nil
@@ -94,7 +94,7 @@ func (d *declaredKind) checkOwnedField(path object.Path) error {
 	return err
 }
 
-// typeAt is the type of a field that is reached through structs alone.
+// typeAt returns the Go type of a field that is reached through structs alone.
 func typeAt(in reflect.Type, path object.Path) (reflect.Type, bool) {
 	for _, element := range path {
 		for in.Kind() == reflect.Pointer {
@@ -112,11 +112,11 @@ func typeAt(in reflect.Type, path object.Path) (reflect.Type, bool) {
 	return in, true
 }
 
-// deepest is how far the fields of a status are followed: types can hold themselves.
+// deepest limits how deep the fields of a status are followed, because types can contain themselves.
 const deepest = 8
 
-// statusFields are the fields of the status that a Go type has, down to those that are no structs. Records are left out:
-// they have another place where the schema has no room for them.
+// statusFields returns the fields of a type's status, down to those that are not structs. Records are left out: they
+// are stored elsewhere if the schema does not have the field.
 func statusFields(in reflect.Type) []object.Path {
 	status, found := typeAt(in, object.Path{statusField})
 	if !found {

@@ -10,93 +10,96 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Timer declares a handler that runs again and again for each object, at the times that its options say; Interval is
-// required. It first runs when this process first sees the object, or when the object begins to match its filters, and
-// ends with the deletion, which does not wait for it: there is no finalizer. It runs in a pass after the other handlers
-// that are due, whether or not those have succeeded.
+// Timer declares a handler that runs again and again for each object. The interval is the time between the end of one
+// run and the start of the next, at least a millisecond. The first run is when this process first sees the object, or
+// when the object starts to match the filters, after the other handlers that are due, whether or not they succeed. The
+// timer stops when the object is deleted. The deletion does not wait for it, because it has no finalizer.
 //
-// A run never overlaps with another one of the same object, of this timer or of other handlers but daemons: one that
-// takes long puts the others off. A tick costs no goroutine and no write, unless the handler changes the object. Nothing
-// of it is recorded: a new process begins anew, also with the initial delay. There is neither Old nor Diff.
+// Runs for one object never overlap, neither with each other nor with other handlers, except daemons. So a long run
+// delays the others. A run costs no goroutine, and no write unless the handler changes the object. Nothing is recorded:
+// a new process starts over, including InitialDelay. Old and Diff are empty.
 //
-// An error is retried as for other handlers, out of the timer's turn; attempts count from 1 in each run. A failure that
-// is final, because of Permanent, MaxAttempts, Timeout or OnError(Fail), ends the timer for the object: until what it
-// looks at changes, the object comes to match its filters again, or the operator starts again. RetryAfter(d, nil) puts the
-// next run at d from now.
-func (k *Kind[T]) Timer(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Timer, id, fn, options)
+// Errors are retried as for other handlers; attempts count from 1 for each run. A final failure (Permanent,
+// MaxAttempts, RetryFor or OnError(PolicyFail)) stops the timer for the object until what it compares changes, the
+// object starts to match the filters again, or the operator restarts. RequeueAfter(d) sets the next run to d from now.
+func (k *Kind[T]) Timer(id string, interval time.Duration, fn HandlerFunc[T], options ...TimerOption) {
+	if interval < shortestInterval {
+		k.mistakeOf(id, fmt.Errorf("interval: must be at least %s, got %s", shortestInterval, interval))
+		interval = shortestInterval
+	}
+	every := option{name: "interval", handler: func(settings *handlerSettings) error {
+		settings.timing.interval = interval
+		return nil
+	}}
+	declareWith(k, cause.Timer, id, fn, append([]TimerOption{every}, options...))
 }
 
-// timing is what the options of a timer set.
+// shortestInterval is the shortest interval of a timer.
+const shortestInterval = time.Millisecond
+
+// timing holds the options of a timer.
 type timing struct {
-	set                    bool
 	interval, idle, jitter time.Duration
 	sharp                  bool
 	delay                  func(filterContext) (func(object.Body) time.Duration, error)
 }
 
-// timerOption is an option of a timer with a duration.
-func timerOption(name string, d, least time.Duration, set func(*timing)) Option {
-	return Option{name: name, handler: func(settings *handlerSettings) error {
-		settings.timing.set = true
+// timerOption returns an option of a timer with a duration.
+func timerOption(name string, d time.Duration, set func(*timing)) TimerOption {
+	return option{name: name, handler: func(settings *handlerSettings) error {
 		set(&settings.timing)
-		if d < least {
-			return fmt.Errorf("option %s: %s is too short: give at least %s", name, d, least)
+		if d < 0 {
+			return fmt.Errorf("option %s: must not be negative, got %s", name, d)
 		}
 		return nil
 	}}
 }
 
-// Interval is an option of Timer: how long after the end of one run the next one begins; with Sharp, how far the moments lie
-// apart at which runs begin. At least a millisecond.
-func Interval(d time.Duration) Option {
-	return timerOption("Interval", d, time.Millisecond, func(t *timing) { t.interval = max(d, time.Millisecond) })
+// FixedRate makes a timer start its runs at fixed times: at multiples of the interval after its first run, however long
+// runs take. Times that pass during a run are skipped. By default, the interval lies between the end of one run and the
+// start of the next.
+func FixedRate() TimerOption {
+	return timerOption("FixedRate", 0, func(t *timing) { t.sharp = true })
 }
 
-// Sharp is an option of Timer: runs begin on a grid of intervals that begins with the first run, however long they take
-// and however busy the operator is. Moments that pass while a run goes on are left out. The default is an interval between
-// the end of one run and the beginning of the next.
-func Sharp() Option {
-	return timerOption("Sharp", 0, 0, func(t *timing) { t.sharp = true })
+// IdleFor delays a run until what the timer compares (the essence of the object, or its Fields) has not changed for d.
+// Changes of the status do not count, and neither do the timer's own changes. When the operator starts, the time starts
+// again. With FixedRate, the run is at the next fixed time after that. By default, a timer does not wait.
+func IdleFor(d time.Duration) TimerOption {
+	return timerOption("IdleFor", d, func(t *timing) { t.idle = d })
 }
 
-// Idle is an option of Timer: it does not run before what it looks at (the essence of the object, or the fields given with
-// Field) has been as it is for d. Changes of the status do not count, nor does what the timer changes itself. When the
-// operator starts it begins to count anew. With Sharp the run is at the next moment of the grid after that. The
-// default is not to wait.
-func Idle(d time.Duration) Option {
-	return timerOption("Idle", d, 0, func(t *timing) { t.idle = d })
+// Jitter delays each run by up to d, including the first one, so that objects that started together do not run
+// together. The delay of a run is the same each time, because it depends only on the object and the number of the run.
+// d must not exceed the interval. The default is 0.
+func Jitter(d time.Duration) TimerOption {
+	return timerOption("Jitter", d, func(t *timing) { t.jitter = d })
 }
 
-// Jitter is an option of Timer: each run is put off by up to d, the first one too, so that objects which began together do not
-// come together. By how much is given by object and run alone. It is no longer than the interval. The default is none.
-func Jitter(d time.Duration) Option {
-	return timerOption("Jitter", d, 0, func(t *timing) { t.jitter = d })
-}
-
-// InitialDelay is an option of Timer: how long after the object is first seen by this process, or begins to match, the first
-// run comes. The default is at once.
-func InitialDelay(d time.Duration) Option {
-	return timerOption("InitialDelay", d, 0, func(t *timing) {
+// InitialDelay sets how long after the process first sees the object, or the object starts to match, the first run is.
+// The default is 0.
+func InitialDelay(d time.Duration) TimerOption {
+	return timerOption("InitialDelay", d, func(t *timing) {
 		t.delay = func(filterContext) (func(object.Body) time.Duration, error) {
 			return func(object.Body) time.Duration { return d }, nil
 		}
 	})
 }
 
-// InitialDelayOf is InitialDelay with a function that says how long, of the object as it is then: with its namespace, name, uid
-// and essence. T is the type that the kind was declared with. It is asked once for each object; less than zero counts as
-// zero. A panic leaves the object alone, and is told and tried again, as one of When.
-func InitialDelayOf[T any](delay func(*T) time.Duration) Option {
-	return timerOption("InitialDelayOf", 0, 0, func(t *timing) {
+// InitialDelayOf is InitialDelay with a function that returns the delay for an object. The object has its namespace,
+// name, uid and essence. T must be the type that the kind was declared with. The function is called once for each
+// object; a negative delay counts as 0. If it panics, the object is not handled. This is logged and retried, as for
+// When.
+func InitialDelayOf[T any](delay func(*T) time.Duration) TimerOption {
+	return timerOption("InitialDelayOf", 0, func(t *timing) {
 		t.delay = func(in filterContext) (func(object.Body) time.Duration, error) {
 			if wanted := reflect.TypeFor[T](); wanted != in.goType || delay == nil {
-				return nil, fmt.Errorf("option InitialDelayOf: it takes a function of *%s, for which the handler's kind was declared", in.goType)
+				return nil, fmt.Errorf("option InitialDelayOf: must have a function that takes a *%s, the type of the handler's kind", in.goType)
 			}
 			return func(body object.Body) time.Duration {
 				read, err := in.read(body)
 				if err != nil {
-					panic(err) // Caught where the function is called.
+					panic(err) // The caller recovers it.
 				}
 				return delay(typed[T](read))
 			}, nil
@@ -104,11 +107,11 @@ func InitialDelayOf[T any](delay func(*T) time.Duration) Option {
 	})
 }
 
-// of is the timing as it is declared.
+// of returns the timing for the engine.
 func (t timing) of(in filterContext) (handler.Timing, error) {
 	declared := handler.Timing{Interval: t.interval, Sharp: t.sharp, Idle: t.idle, Jitter: t.jitter}
 	if t.interval > 0 && t.jitter > t.interval {
-		return declared, fmt.Errorf("option Jitter: %s is longer than the interval of %s: runs would overtake each other", t.jitter, t.interval)
+		return declared, fmt.Errorf("option Jitter: must not exceed the interval of %s, got %s", t.interval, t.jitter)
 	}
 	if t.delay == nil {
 		return declared, nil

@@ -24,8 +24,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// TestTroubleOnTheWayToARealControlPlane shows that an operator outlives its connections and its token.
-func TestTroubleOnTheWayToARealControlPlane(t *testing.T) {
+// TestConnectionFailuresOnARealControlPlane shows that an operator outlives its connections and its token.
+func TestConnectionFailuresOnARealControlPlane(t *testing.T) {
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "3") // How soon client-go asks a silent connection, so that the test is short.
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
 	w := newWorld(t)
@@ -150,8 +150,7 @@ func (w *world) silentConnection(t *testing.T) {
 	w.delete(t, use, "silent")
 }
 
-// tokenReplaced takes the account away and makes it anew, so that the token which the operator has is refused, and gives it
-// the new one later.
+// tokenReplaced deletes and re-creates the account, so that the operator's token is rejected, and gives the operator the new token later.
 func (w *world) tokenReplaced(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "operator"}}
 	token := filepath.Join(t.TempDir(), "token")
@@ -181,7 +180,7 @@ func (w *world) tokenReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The API server remembers for a while that the old token was good.
-	for i := 0; !strings.Contains(log.String(), "Unauthorized"); i++ {
+	for i := 0; log.lines("error~Unauthorized") == 0; i++ {
 		name := fmt.Sprintf("refused-%d", i)
 		w.create(t, use, name)
 		cluster.Until(t, "the operator handles "+name, func() bool { return len(j.of(name)) > 0 })
@@ -209,8 +208,8 @@ func readToken(t *testing.T, file string) string {
 	return string(text)
 }
 
-// An API server that refuses to list for a while costs time and nothing else: the operator says that it is not ready, and
-// serves when it can (scenario 89).
+// An API server that refuses to list for a while causes only a delay: the operator reports that it is not ready, and serves when it can
+// (scenario 89).
 func TestRefusedListsAreTriedUntilTheyAreAnswered(t *testing.T) {
 	for code, reason := range map[int]string{
 		http.StatusInternalServerError: "InternalError", http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound",
@@ -261,7 +260,7 @@ func widgetNamed(name string) *Widget {
 	return &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 }
 
-// An API server that asks for patience gets it, and the handler is not called again for that (scenario 90).
+// Einmal waits as long as an API server asks for (Retry-After), and the handler is not called again because of that (scenario 90).
 func TestTheWaitThatAnAPIServerAsksForIsKept(t *testing.T) {
 	const wait = 7 * time.Second
 	j := &journal{}
@@ -292,8 +291,8 @@ func TestTheWaitThatAnAPIServerAsksForIsKept(t *testing.T) {
 	})
 }
 
-// Ten thousand objects at the start are listed once and handled by no more workers than were asked for; a start without
-// anything to do writes nothing and asks for nothing else (scenario 94).
+// Ten thousand objects at the start are listed once and handled by no more workers than configured. A start with nothing to do writes nothing
+// and sends no other requests (scenario 94).
 func TestTenThousandObjectsAtTheStart(t *testing.T) {
 	const workers = 16
 	var mu sync.Mutex

@@ -14,9 +14,8 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// What a handler says of its outcome goes into the status, beside what others keep there, and through the status
-// subresource (scenario 56). Fields that it sets and fields that it removes are one write, together with the record
-// (scenario 57).
+// The outcome that a handler sets goes into the status, beside the fields of others, through the status subresource (scenario 56). Set and
+// removed fields are one write, together with the record (scenario 57).
 func TestTheOutcomeOfAHandlerIsOneWriteOfTheStatus(t *testing.T) {
 	const theirs = "another.example.com"
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -24,7 +24,7 @@ func TestAnOvertakenIntentCallsNothing(t *testing.T) {
 			if c.Attempt == 1 {
 				return errors.New("not yet")
 			}
-			_, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(context.Context, string) (Account, error) {
+			_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(context.Context, string) (Account, error) {
 				return Account{Number: 7}, ran.run("open in attempt " + strings.Repeat("I", c.Attempt))
 			}))
 			return err

@@ -25,7 +25,7 @@ func TestADaemonWritesInTheGracePeriodOfItsPod(t *testing.T) {
 				synced = errors.Join(synced, c.Sync(ctx))
 			}
 			return nil
-		}, einmal.Optional(), einmal.StopGrace(15*time.Second))
+		}, einmal.WithoutFinalizer(), einmal.StopGrace(15*time.Second))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},

@@ -39,7 +39,7 @@ func TestARecordFitsIntoAnObjectThatIsNearlyFull(t *testing.T) {
 		one := annotated("one", 22<<10)
 		must(t, w.User.Create(t.Context(), one))
 		w.Pass(time.Minute)
-		if failed := strings.Count(log.String(), "could not be handled"); failed > 0 {
+		if failed := log.lines("msg~reconcile failed"); failed > 0 {
 			t.Errorf("%d passes have failed", failed)
 		}
 		w.restart(func() {})
@@ -58,8 +58,8 @@ func TestARecordFitsIntoAnObjectThatIsNearlyFull(t *testing.T) {
 	}
 }
 
-// A record for which there is no room at all does not block the deletion of its object: the finalizer goes when the delete handler
-// is done, and that is not called again while somebody else keeps the object.
+// A record that does not fit does not block the deletion of its object: Einmal removes the finalizer when the delete handler is done, and does
+// not call the handler again while another client keeps the object.
 func TestADeletionGoesOnWithoutRoomForTheRecord(t *testing.T) { //nolint:gocognit // One story, told row by row.
 	for _, holds := range []bool{false, true} {
 		t.Run(fmt.Sprint("another finalizer: ", holds), func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// A pass that writes twice, and is overtaken before the first of the two: the second is made anew. It is not taken for one whose
-// content is refused, which would call the handler again although it is done.
-func TestASecondWriteThatIsOvertakenIsNoRefusal(t *testing.T) {
+// A reconciliation writes twice, and the first write meets a conflict. The second write is repeated. It does not count as rejected content,
+// which would call the finished handler again.
+func TestAConflictOfTheSecondWriteIsNoRejection(t *testing.T) {
 	wiped := simulation.Fault{Kind: simulation.BookkeepingWiped, At: simulation.Point{What: "patch widgets.test.einmal.dev default/one", N: 1}}
 	virtually(t, testLog(t), func(op *einmal.Operator) {
 		widgets := einmal.For[Widget](op)
@@ -21,7 +21,7 @@ func TestASecondWriteThatIsOvertakenIsNoRefusal(t *testing.T) {
 			c.Object.Annotations = map[string]string{"example.com/note": "seen"}
 			c.Object.Status.Phase = "noted"
 			return nil
-		}, einmal.Field("spec.size"))
+		}, einmal.Fields("spec.size"))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widgetOf("one")
 		if err := w.User.Create(t.Context(), one); err != nil {

@@ -11,36 +11,34 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// Design §4: mistakes with filters and fields come back at once, and name the remedy.
+// Run reports mistakes with filters and fields at once, and names the remedy.
 func TestMistakesWithFiltersComeBackAtOnce(t *testing.T) {
-	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.StateNamespace("default"), einmal.Labels("a", einmal.Present()))
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.StateNamespace("default"))
 	widgets := einmal.For[Widget](op)
-	handler := func(id string, options ...einmal.Option) { widgets.OnCreate(id, idle, options...) }
+	handler := func(id string, options ...einmal.CreateOption) { widgets.OnCreate(id, idle, options...) }
 	handler("no-match", einmal.Labels("a", einmal.Match{}))
 	handler("no-key", einmal.Labels("", einmal.Present()))
 	handler("no-string", einmal.Annotations("a", einmal.Equals(1)))
-	handler("no-json", einmal.Field("spec.size", einmal.Equals(func() {})))
-	handler("no-function", einmal.Labels("a", einmal.Func(nil)))
+	handler("no-json", einmal.FieldMatches("spec.size", einmal.Equals(func() {})))
+	handler("no-function", einmal.Labels("a", einmal.Satisfies(nil)))
 	handler("nil-when", einmal.When[Widget](nil))
 	handler("another-type", einmal.When(func(*corev1.Pod) bool { return true }))
 	handler("contradiction", einmal.Labels("a", einmal.Equals("x")), einmal.All(einmal.Labels("a", einmal.Absent())))
 	handler("empty", einmal.Any())
-	handler("no-filter", einmal.Not(einmal.SaveFirst()))
-	handler("no-condition", einmal.All(einmal.Field("spec.size")))
-	handler("no-path", einmal.None(einmal.Field("spec.sise", einmal.Present())))
-	handler("from-at-creation", einmal.Field("spec.size", einmal.From(einmal.Equals(1))))
-	handler("from-label", einmal.Labels("a", einmal.To(einmal.Present())))
-	handler("at-creation", einmal.AlsoAtCreation())
-	update := func(id string, match ...einmal.Match) {
-		widgets.OnUpdate(id, idle, einmal.Field("spec.size", match...))
+	handler("nil-filter", einmal.Not(nil))
+	handler("no-condition", einmal.All(einmal.FieldMatches("spec.size", einmal.Match{})))
+	handler("no-path", einmal.None(einmal.FieldMatches("spec.sise", einmal.Present())))
+	handler("nil-option", nil)
+	update := func(id string, transitions ...einmal.Transition) {
+		widgets.OnUpdate(id, idle, einmal.FieldChanges("spec.size", transitions...))
 	}
-	update("both-ends", einmal.From(einmal.To(einmal.Present())))
-	update("two-conditions", einmal.Present(), einmal.Equals(1))
-	update("either-and-from", einmal.Present(), einmal.From(einmal.Equals(1)))
+	update("two-conditions", einmal.From(einmal.Present()), einmal.From(einmal.Equals(1)))
+	update("either-and-from", einmal.FromOrTo(einmal.Present()), einmal.From(einmal.Equals(1)))
 	update("no-change", einmal.From(einmal.Equals(1)), einmal.To(einmal.Equals(1.0)))
-	widgets.OnUpdate("no-such-change", idle, einmal.Field("spec.size", einmal.To(einmal.Absent())), einmal.Field("spec.size", einmal.To(einmal.Present())))
-	widgets.OnDelete("delete-field", idle, einmal.All(einmal.Field("spec.size", einmal.Present())))
-	einmal.OnField(widgets, "two-fields", "spec.size", func(context.Context, *einmal.Change[Widget], int, int) error { return nil }, einmal.Field("spec.color"))
+	widgets.OnUpdate("no-such-change", idle, einmal.FieldChanges("spec.size", einmal.To(einmal.Absent())), einmal.FieldChanges("spec.size", einmal.To(einmal.Present())))
+	widgets.OnDelete("delete-field", idle, einmal.All(einmal.FieldMatches("spec.size", einmal.Present())))
+	einmal.OnField(widgets, "two-fields", "spec.size", func(context.Context, *einmal.Change[Widget], int, int) error { return nil }, einmal.Fields("spec.color"))
+	einmal.OnField(widgets, "other-type", "spec.size", func(context.Context, *einmal.Change[Widget], string, string) error { return nil })
 	einmal.OnField[int](widgets, "nil-field", "spec.size", nil)
 	einmal.OnField[int](widgets, "bad-path", "spec..size", nil)
 	widgets.OnDelete("fine", idle, einmal.Any(einmal.Labels("a", einmal.Equals("x")), einmal.Labels("a", einmal.Equals("y"))))
@@ -50,18 +48,18 @@ func TestMistakesWithFiltersComeBackAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"option Labels does not belong to New", "no-match of Widget: option Labels: a: it has no condition: give it Present, Absent, Equals or Func",
-		`no-key of Widget: option Labels: "" is no key of labels`, "no-string of Widget: option Annotations: a: the values of annotations are strings, and 1 is none",
-		"no-json of Widget: option Field: spec.size: Equals: func() cannot be written as JSON", "Func: the function is nil", "option When: the function is nil",
-		"option When: its function takes a *v1.Pod, but the handler's kind was declared as einmal_test.Widget",
-		"contradiction of Widget: no object matches the two conditions on metadata.labels.a", "option Any: it joins no filters",
-		"option Not: SaveFirst is no filter", "option All: Field: spec.size: inside of another filter it takes one match",
-		`"no-path" of Widget: option Field: spec.sise: einmal_test.WidgetSpec has no field sise`,
-		"from-at-creation of Widget: option Field: spec.size: From and To are about a change", "from-label of Widget: option Labels: a: From and To are for the Field of an update handler",
-		"option AlsoAtCreation is for OnField and OnUpdate", "From and To are about one end", "two-conditions of Widget: option Field: spec.size: it has two conditions on the same end",
-		"a condition on either end stands beside From or To", "From and To match the same value only", "no change matches the two conditions on spec.size",
-		`"delete-field" of Widget: option Field: spec.size: a delete handler answers the deletion`, "OnField looks at spec.size alone, not at spec.color",
-		`handler "nil-field" of Widget has no function`, "spec..size", "of Secrets no values are kept",
+		"no-match of Widget: option Labels: a: has no condition: use Present, Absent, Equals or Satisfies", "nil-option of Widget: option 1 is nil",
+		`no-key of Widget: option Labels: invalid key "" of labels`, "no-string of Widget: option Annotations: a: annotations values must be strings, got 1",
+		"no-json of Widget: option FieldMatches: spec.size: Equals: marshal func()", "Satisfies: the function is nil", "option When: the function is nil",
+		"option When: the function takes a *v1.Pod, but the kind was declared with type einmal_test.Widget",
+		"contradiction of Widget: no object can match both conditions on metadata.labels.a", "option Any: must have at least one filter",
+		"option Not: filter 1 is nil", "option All: FieldMatches: spec.size: has no condition",
+		`"no-path" of Widget: field spec.sise: einmal_test.WidgetSpec has no field sise; did you mean size?`,
+		"two-conditions of Widget: option FieldChanges: spec.size: has two conditions on the same value",
+		"has FromOrTo together with From or To", "From and To match the same single value", "no change can match both conditions on spec.size",
+		`"delete-field" of Widget: field spec.size: filters of a delete handler cannot use fields`, "OnField compares spec.size only, not spec.color",
+		"handler other-type of Widget: OnField: spec.size is a int, and the handler takes a string",
+		`handler "nil-field" of Widget has no function`, "spec..size", "no values of Secrets are kept",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)

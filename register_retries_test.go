@@ -10,39 +10,35 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// Design §4: mistakes in the options of retries name kind, handler and remedy.
+// Errors about retry options name the kind, the handler and the remedy.
 func TestMistakesInRetriesComeBackAtOnce(t *testing.T) {
-	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.MaxAttempts(1))
+	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.HandlerDefaults(einmal.MaxAttempts(-1), einmal.OwnsStatus("phase")))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("none", nothing[Widget], einmal.MaxAttempts(0))
-	widgets.OnCreate("no-time", nothing[Widget], einmal.Timeout(0))
+	widgets.OnCreate("no-time", nothing[Widget], einmal.RetryFor(0))
 	widgets.OnCreate("shrinks", nothing[Widget], einmal.Backoff(time.Minute, time.Second))
 	widgets.OnCreate("no-policy", nothing[Widget], einmal.OnError(7))
-	widgets.OnCreate("no-deletion", nothing[Widget], einmal.ReleaseOnFailure())
-	widgets.OnEvent("no-retries", nothing[Widget], einmal.MaxAttempts(2))
-	widgets.Reconcile("no-record", nothing[Widget], einmal.FormerlyKnownAs("old"))
 	widgets.OnUpdate("no-name", nothing[Widget], einmal.FormerlyKnownAs())
 	widgets.OnUpdate("bad-name", nothing[Widget], einmal.FormerlyKnownAs("bad name"))
 	widgets.OnUpdate("itself", nothing[Widget], einmal.FormerlyKnownAs("itself"))
 	widgets.OnUpdate("still-there", nothing[Widget], einmal.FormerlyKnownAs("none"))
 	widgets.OnUpdate("one", nothing[Widget], einmal.FormerlyKnownAs("shared"))
 	widgets.OnUpdate("two", nothing[Widget], einmal.FormerlyKnownAs("shared"))
-	widgets.OnDelete("fine", nothing[Widget], einmal.ReleaseOnFailure(), einmal.MaxAttempts(3), einmal.Timeout(time.Hour),
-		einmal.Backoff(time.Second, time.Second), einmal.OnError(einmal.Fail), einmal.FormerlyKnownAs("good", "better"))
-	widgets.OnResume("also-fine", nothing[Widget], einmal.MaxAttempts(1), einmal.OnError(einmal.Ignore))
+	widgets.OnDelete("fine", nothing[Widget], einmal.ReleaseOnFailure(), einmal.MaxAttempts(3), einmal.RetryFor(time.Hour),
+		einmal.Backoff(time.Second, time.Second), einmal.OnError(einmal.PolicyFail), einmal.FormerlyKnownAs("good", "better"))
+	widgets.OnResume("also-fine", nothing[Widget], einmal.MaxAttempts(1), einmal.OnError(einmal.PolicyIgnore))
 
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"option MaxAttempts does not belong to New", "handler none of Widget: option MaxAttempts: 0",
-		"handler no-time of Widget: option Timeout: 0s", "handler shrinks of Widget: option Backoff: from 1m0s to 1s",
-		"handler no-policy of Widget: option OnError: 7", "handler no-deletion of Widget: option ReleaseOnFailure",
-		"handler no-retries of Widget: options of retries", "handler no-record of Widget: option FormerlyKnownAs: nothing",
-		"handler no-name of Widget: option FormerlyKnownAs: name the ids", `"bad name" was never an id`,
-		`"itself" is the id of handler "itself" already`, `"none" is the id of handler "none" already`,
-		`handler "two" of Widget: option FormerlyKnownAs: "shared" is the id of handler "one" already`,
+		"option HandlerDefaults: option MaxAttempts: must be at least 1, got -1", "handler none of Widget: option MaxAttempts: must be at least 1, got 0",
+		"handler no-time of Widget: option RetryFor: must be positive, got 0s", "handler shrinks of Widget: option Backoff: initial must be positive and at most longest, got 1m0s and 1s",
+		"handler no-policy of Widget: option OnError: unknown policy 7",
+		"handler no-name of Widget: option FormerlyKnownAs: must have at least one id", `"bad name" is not a valid id`,
+		`"itself" is already the id of handler "itself"`, `"none" is already the id of handler "none"`,
+		`handler "two" of Widget: option FormerlyKnownAs: "shared" is already the id of handler "one"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)

@@ -16,24 +16,22 @@ import (
 
 func nothing[T any](context.Context, *einmal.Change[T]) error { return nil }
 
-// Design §4: all registration mistakes come back from Run as one joined error before any API call. The API server of
-// this test does not exist.
+// Run returns all registration mistakes as one joined error before any API call. The API server of this test does not exist.
 func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
-	op := einmal.New("no domain", einmal.Scheme(addTestKinds), einmal.Workers(0), einmal.Grace(-1), einmal.Deadline(0),
+	op := einmal.New("no domain", einmal.Scheme(addTestKinds), einmal.Workers(0), einmal.ShutdownTimeout(-1), einmal.HandlerDefaults(einmal.AttemptTimeout(0)),
 		einmal.RequestTimeout(999*time.Millisecond),
-		einmal.Logger(nil), einmal.Field("spec"))
+		einmal.Logger(nil), nil)
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("twice", nothing[Widget])
 	widgets.OnUpdate("twice", nothing[Widget])
 	widgets.OnCreate("bad id!", nothing[Widget])
 	widgets.OnCreate("no-function", nil)
-	widgets.OnUpdate("no-such-field", nothing[Widget], einmal.Field("spec.sise"))
-	widgets.OnUpdate("into-a-list", nothing[Widget], einmal.Field("spec.size.x"))
-	widgets.OnUpdate("bad-path", nothing[Widget], einmal.Field("spec..size"))
-	widgets.OnUpdate("unseen-metadata", nothing[Widget], einmal.Field("metadata.generation"))
-	widgets.OnUpdate("fine", nothing[Widget], einmal.Field("metadata.labels[app.kubernetes.io/name]"), einmal.Field("spec.color"), einmal.Field("status.phase"))
-	widgets.OnDelete("delete-field", nothing[Widget], einmal.Field("spec.size"))
-	widgets.OnCreate("misplaced", nothing[Widget], einmal.Workers(3))
+	widgets.OnUpdate("no-such-field", nothing[Widget], einmal.Fields("spec.sise"))
+	widgets.OnUpdate("into-a-list", nothing[Widget], einmal.Fields("spec.size.x"))
+	widgets.OnUpdate("bad-path", nothing[Widget], einmal.Fields("spec..size"))
+	widgets.OnUpdate("unseen-metadata", nothing[Widget], einmal.Fields("metadata.generation"))
+	widgets.OnUpdate("fine", nothing[Widget], einmal.Fields("metadata.labels[app.kubernetes.io/name]"), einmal.Fields("spec.color"), einmal.Fields("status.phase"))
+	widgets.OnDelete("delete-field", nothing[Widget], einmal.FieldMatches("spec.size", einmal.Present()))
 	einmal.For[Widget](op).OnCreate("again", nothing[Widget])
 	einmal.For[corev1.Secret](op).OnCreate("secret", nothing[corev1.Secret])
 	einmal.For[corev1.ConfigMap](op)
@@ -44,12 +42,12 @@ func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`identity "no domain"`, "option Workers: 0", "option Grace", "option Deadline", "option Logger", "option RequestTimeout: must be at least 1s, got 999ms",
-		"option Field does not belong to New", `handler "twice" of Widget is declared twice`, `handler "bad id!"`,
-		`handler "no-function" of Widget has no function`, "spec.sise", "WidgetSpec has no field sise",
-		"spec.size.x: int is a int, which has no field x", "spec..size", "metadata.generation is not looked at",
-		`handler "delete-field"`, "option Workers does not belong to a handler", "Kind=Widget is declared twice",
-		"kind Secret: no namespace is known for the key of its digests", "kind ConfigMap has no handlers", "einmal.GVK",
+		`identity "no domain": must be a domain name`, "option Workers: must be at least 1, got 0", "option ShutdownTimeout", "option HandlerDefaults: option AttemptTimeout", "option Logger", "option RequestTimeout: must be at least 1s, got 999ms",
+		"option 7 is nil", `handler "twice" of Widget is declared twice`, `handler "bad id!"`,
+		`handler "no-function" of Widget has no function`, "field spec.sise: einmal_test.WidgetSpec has no field sise; did you mean size?",
+		"spec.size.x: int is a int, which has no field x", "spec..size", "field metadata.generation: metadata other than labels and annotations is not compared",
+		`handler "delete-field"`, "Kind=Widget is declared twice",
+		"kind Secret: no namespace for the digest key", "kind ConfigMap has no handlers", "einmal.GVK",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)
@@ -66,7 +64,7 @@ func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 func TestAnOperatorWithoutKindsIsAMistake(t *testing.T) {
 	failing := func(*runtime.Scheme) error { return context.Canceled }
 	err := einmal.New("op.example.com", einmal.Scheme(failing)).Run(t.Context(), &rest.Config{}, einmal.RunOptions{})
-	if err == nil || !strings.Contains(err.Error(), "no kind is declared") || !strings.Contains(err.Error(), "canceled") {
+	if err == nil || !strings.Contains(err.Error(), "no kinds: declare at least one") || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("got %v", err)
 	}
 }

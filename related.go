@@ -16,38 +16,39 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Owns is an option of Reconcile: it runs again when an object of type C is created, changed or deleted whose controller is the
-// handled object, as c.Apply makes it; so a child that somebody deletes or edits is put right. A deletion that the watch has
-// missed counts too. Change.WokenBy and the log name the child. C is a type as For takes it; name it with GVK where its Go type
-// does not tell.
+// Owns triggers a Reconcile when an object of type C is created, changed or deleted whose controller is the handled
+// object. Change.Apply sets that owner reference. So a child that is deleted or edited is repaired. Deletions that the
+// watch missed count too. Change.TriggeredBy and the log name the child. C is a type as for For; add the option GVK if
+// its Go type does not say its kind.
 //
-// The handler's own writes of children wake it as well, so that it sees in the cache what has become of them: a run that
-// changes nothing is the last one. A wake is to a handler what an edit of its object is: it ends a back-off and a failure for
-// good, and the wait of RetryAfter(d, nil); a delay that was asked for with an error is waited for.
+// The handler's own writes of children trigger it as well, so that it sees the result in the cache. A run that changes
+// nothing is the last one. A trigger acts like an edit of the handled object: it ends a backoff, a final failure, and
+// the wait of RequeueAfter. It does not end the wait of RetryAfter with an error.
 //
-// Children are cached, and Client.Get reads them there. Of core Secrets only the metadata is cached, so Client.Get asks the API
-// server; of other kinds too, if C is metav1.PartialObjectMetadata, named with GVK. A kind that is not served yet keeps nobody from anything: it
-// is followed when it appears.
+// Children are cached, and Client.Get reads them from the cache. For core Secrets only the metadata is cached, so
+// Client.Get reads them from the API server. To cache only the metadata of another kind, use
+// metav1.PartialObjectMetadata for C, with the option GVK. A kind that is not served yet blocks nothing: its watch
+// starts when it appears.
 func Owns[C any, P interface {
 	*C
 	client.Object
-}](options ...Option) Option {
+}](options ...KindOption) ReconcileOption {
 	return relation(relatedKind{
 		option: "Owns", goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) },
 	}, options)
 }
 
-// Watches is an option of Reconcile: it runs again for the handled objects that the function lists, when an object of type C is
-// created, changed or deleted. The function is given the object before and after a change, one after the other, and tells by
-// namespace and name whom it concerns; a name without a namespace is one in the namespace of the object. It looks at the object,
-// and maybe at an Index, and must not wait for anything. A panic is logged, and wakes nobody.
+// Watches triggers a Reconcile for the handled objects that the function returns, when an object of type C is created,
+// changed or deleted. The function is called with the object before the change, and with the object after it. It
+// returns namespaces and names; an empty namespace means the namespace of the object of type C. The function can use an
+// Index, and must not block. A panic is logged and triggers nothing.
 //
-// All else is as with Owns, but that C is cached in full, Secrets too: with metav1.PartialObjectMetadata, named with GVK, only
-// the metadata is.
+// Everything else is as for Owns, except that whole objects are cached, also of Secrets. To cache only the metadata,
+// use metav1.PartialObjectMetadata for C, with the option GVK.
 func Watches[C any, P interface {
 	*C
 	client.Object
-}](concerns func(*C) []types.NamespacedName, options ...Option) Option {
+}](concerns func(*C) []types.NamespacedName, options ...KindOption) ReconcileOption {
 	watched := relatedKind{option: "Watches", goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) }}
 	if concerns != nil {
 		watched.names = func(of client.Object) []types.NamespacedName { return concerns(typed[C](of)) }
@@ -55,15 +56,15 @@ func Watches[C any, P interface {
 	return relation(watched, options)
 }
 
-// Related is an object that has woken a Reconcile.
+// Related is an object that has triggered a Reconcile.
 type Related struct {
-	// Kind is its kind, without the group; Namespace is empty for cluster-wide ones.
+	// Kind is its kind, without the group. Namespace is empty for cluster-scoped kinds.
 	Kind, Namespace, Name string
-	// Event is what has happened to it last: EventListed, EventAdded, EventModified or EventDeleted.
+	// Event is what happened to it last: WatchListed, WatchAdded, WatchModified or WatchDeleted.
 	Event Reason
 }
 
-// String is such as: ConfigMap default/one deleted.
+// String returns a text such as "ConfigMap default/one deleted".
 func (r Related) String() string {
 	return strings.TrimSpace(r.Kind+" "+strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")) + " " + string(r.Event)
 }
@@ -76,29 +77,30 @@ func relatedObjects(wakers []engine.Waker) []Related {
 	return all
 }
 
-// relatedKind is a kind that is watched for the sake of another, as it was declared.
+// relatedKind is a kind of Owns, Watches or Index, as it was declared.
 type relatedKind struct {
 	option, handler string
 	goType          reflect.Type
 	named           schema.GroupVersionKind
 	empty           func() client.Object
-	// names lists whom an object of the Go type concerns; nil for its controller.
+	// names returns the handled objects that an object triggers; nil means its controller.
 	names func(client.Object) []types.NamespacedName
 }
 
-func relation(of relatedKind, options []Option) Option {
-	return Option{name: of.option, handler: func(settings *handlerSettings) error {
+func relation(of relatedKind, options []KindOption) ReconcileOption {
+	return option{name: of.option, handler: func(settings *handlerSettings) error {
 		var named kindSettings
-		for _, option := range options {
-			if option.kind == nil {
-				return option.misplaced(of.option)
-			}
-			if err := option.kind(&named); err != nil {
+		known, err := optionsOf(options)
+		if err != nil {
+			return fmt.Errorf("option %s: %w", of.option, err)
+		}
+		for _, one := range known {
+			if err := one.kind(&named); err != nil {
 				return err
 			}
 		}
 		if of.option == "Watches" && of.names == nil {
-			return errors.New("option Watches has no function: tell whom an object concerns, or use Owns")
+			return errors.New("option Watches: the function is nil: give one that returns the objects to trigger, or use Owns")
 		}
 		of.named = named.gvk
 		settings.related = append(settings.related, of)
@@ -113,17 +115,17 @@ func (d *declaredKind) relate(handler string, to []relatedKind) {
 	}
 }
 
-// gvk is the kind of a related object.
+// relatedGVK returns the group, version and kind of a related kind.
 func (op *Operator) relatedGVK(of relatedKind) (schema.GroupVersionKind, error) {
 	example := of.empty()
 	_, isMetadata := example.(*metav1.PartialObjectMetadata)
 	_, isResource := example.(nameless)
 	switch {
 	case isMetadata && of.named.Empty():
-		return of.named, errors.New("metadata alone does not tell of which kind: name it with einmal.GVK")
+		return of.named, errors.New("PartialObjectMetadata does not say its kind: name it with einmal.GVK")
 	case isMetadata:
 		return of.named, nil
-	case isResource && of.named.Empty(): // It is declared elsewhere.
+	case isResource && of.named.Empty(): // For may have declared its name.
 		if known, _, err := op.scheme.ObjectKinds(example); err == nil {
 			return known[0], nil
 		}
@@ -131,7 +133,7 @@ func (op *Operator) relatedGVK(of relatedKind) (schema.GroupVersionKind, error) 
 	return op.kindOf(example, of.named)
 }
 
-// shown gives an object in the Go type in which the kind was declared; it is the receiver's own.
+// shown returns a copy of a cached object in the Go type of the declaration.
 func (r relatedKind) shown(cached client.Object) client.Object {
 	if !partial(cached) && r.goType == reflect.TypeFor[metav1.PartialObjectMetadata]() {
 		metadata := meta.AsPartialObjectMetadata(cached).DeepCopy()
@@ -142,7 +144,7 @@ func (r relatedKind) shown(cached client.Object) client.Object {
 	return own
 }
 
-// cachedForms are the kinds that are cached, each in one form.
+// cachedForms holds the form in which each kind is cached: its version and Go type.
 type cachedForms map[schema.GroupKind]cachedForm
 
 type cachedForm struct {
@@ -151,8 +153,8 @@ type cachedForm struct {
 	by    string
 }
 
-// add notes how a kind is cached. Two forms, or two versions, would be two caches; but who needs the metadata takes it from
-// whatever form there is.
+// add sets how a kind is cached. Two Go types or two versions would need two caches, which is an error. An exception is
+// metadata: it can be taken from any type.
 func (f cachedForms) add(gvk schema.GroupVersionKind, by string, empty func() client.Object) error {
 	known, has := f[gvk.GroupKind()]
 	if !has || known.gvk == gvk && partial(known.empty()) {
@@ -162,7 +164,7 @@ func (f cachedForms) add(gvk schema.GroupVersionKind, by string, empty func() cl
 	if known.gvk == gvk && (partial(empty()) || reflect.TypeOf(known.empty()) == reflect.TypeOf(empty())) {
 		return nil
 	}
-	return fmt.Errorf("%s would cache %s as %T of %s, and %s caches it as %T of %s: a kind is cached once, so use one type and version for both",
+	return fmt.Errorf("%s caches %s as %T of %s, but %s caches it as %T of %s: use the same type and version for both",
 		by, gvk.Kind, empty(), gvk.GroupVersion(), known.by, known.empty(), known.gvk.GroupVersion())
 }
 
@@ -171,19 +173,20 @@ func partial(example client.Object) bool {
 	return is
 }
 
-// watching is what is watched beside handled kinds.
+// watching is what is watched in addition to handled kinds.
 type watching struct {
 	relations  []engine.Relation
 	indexes    []engine.Index
 	selections []engine.Selection
 }
 
-// watched is what wakes handlers and what is indexed, each in the form in which it is cached, and all that is wrong with it.
+// watched returns what triggers handlers and what is indexed, with the form in which each kind is cached. The error
+// joins all mistakes.
 func (op *Operator) watched() (watching, error) {
 	var found []error
 	forms := cachedForms{}
 	for _, declared := range op.kinds {
-		_ = forms.add(declared.kind.GVK, "For", declared.kind.New) // Handled kinds are checked elsewhere.
+		_ = forms.add(declared.kind.GVK, "For", declared.kind.New) // Operator.check reports duplicates.
 	}
 	op.eachRelated(func(where string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
@@ -200,13 +203,13 @@ func (op *Operator) watched() (watching, error) {
 	var all watching
 	for _, declared := range op.kinds {
 		for _, one := range declared.related {
-			gvk, _ := op.relatedGVK(one) // It was asked above.
+			gvk, _ := op.relatedGVK(one) // Checked above.
 			watched := engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
 			all.relations = append(all.relations, one.relationOf(declared.kind.GVK, watched))
 		}
 	}
 	for _, declared := range op.indexes {
-		gvk, _ := op.relatedGVK(declared.relatedKind) // It was asked above.
+		gvk, _ := op.relatedGVK(declared.relatedKind) // Checked above.
 		all.indexes = append(all.indexes, declared.at(gvk, forms[gvk.GroupKind()].empty))
 	}
 	for _, declared := range op.selected {
@@ -215,7 +218,7 @@ func (op *Operator) watched() (watching, error) {
 	return all, nil
 }
 
-// eachRelated calls a function for each kind that is watched for the sake of others, and says where it is declared.
+// eachRelated calls do for each kind of Owns, Watches and Index, with the place of its declaration.
 func (op *Operator) eachRelated(do func(string, relatedKind)) {
 	for _, declared := range op.everyKind() {
 		for _, one := range declared.related {
@@ -227,7 +230,7 @@ func (op *Operator) eachRelated(do func(string, relatedKind)) {
 	}
 }
 
-// relationOf wakes the handler of a kind by what is watched.
+// relationOf returns the relation by which a watched kind triggers the handler.
 func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watched) engine.Relation {
 	relation := engine.Relation{Watched: watched, Of: of, Handler: r.handler}
 	if r.names != nil {
@@ -236,7 +239,7 @@ func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watch
 	return relation
 }
 
-// formOf makes empty objects of the form in which the kind is to be cached: of Secrets that are only owned, the metadata.
+// formOf returns a function that makes empty objects in the form to cache. For Secrets of Owns, that is metadata only.
 func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	return func() client.Object {
 		fresh := r.empty()
@@ -251,7 +254,7 @@ func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	}
 }
 
-// allowRelated adds what it takes to watch related kinds, and to read them.
+// allowRelated adds the permissions to watch and read related kinds.
 func (op *Operator) allowRelated(rights *engine.Rights, definitions map[schema.GroupKind]resource) {
 	allowed := map[schema.GroupKind]bool{}
 	for _, declared := range op.kinds {
@@ -260,7 +263,7 @@ func (op *Operator) allowRelated(rights *engine.Rights, definitions map[schema.G
 	op.eachRelated(func(_ string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
 		if err != nil || allowed[gvk.GroupKind()] {
-			return // What is wrong is a registration mistake.
+			return // Operator.check reports the error.
 		}
 		allowed[gvk.GroupKind()] = true
 		known, found := definitions[gvk.GroupKind()]

@@ -19,8 +19,8 @@ import (
 
 var errSameChild = errors.New("it is still the child that was deleted")
 
-// Design §9, on a real API server: a child that an administrator deletes comes back, for two writes of the operator: the
-// child, and the look at what has become of it. Then it is quiet. Owned Secrets are watched by their metadata.
+// On a real API server, a child that an administrator deletes is re-created with two writes of the operator: the child, and the status of the
+// parent. Then nothing more is written. Owned Secrets are watched by their metadata.
 func (w *world) childComesBack(t *testing.T) {
 	verbs := []string{"get", "list", "watch", "create", "patch"}
 	account := w.Account(t, "owner",
@@ -32,7 +32,7 @@ func (w *world) childComesBack(t *testing.T) {
 		return map[string]int{widget.Name: widget.Spec.Size}, nil
 	})
 	einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
-		j.add(c.Object.Name, fmt.Sprint(c.WokenBy, sizes.Get(c.Object.Name)))
+		j.add(c.Object.Name, fmt.Sprint(c.TriggeredBy, sizes.Get(c.Object.Name)))
 		secret := &corev1.Secret{StringData: map[string]string{"size": "1"}}
 		secret.Name = c.Object.Name
 		return errors.Join(c.Apply(ctx, configOf(c.Object.Name, c.Object.Spec.Size)), c.Apply(ctx, secret))
@@ -65,7 +65,7 @@ func (w *world) childComesBack(t *testing.T) {
 	stop()
 }
 
-// back tells whether a child is another one than that which was deleted.
+// back reports whether a child is another one than the deleted one.
 func (w *world) back(ctx context.Context, child client.Object, gone types.UID) error {
 	if err := w.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return err

@@ -25,8 +25,8 @@ func gadgetOf(name string, size int) *unstructured.Unstructured {
 	return gadget
 }
 
-// combined keeps a ConfigMap with the sizes of a widget and of the gadget of its name, as indexes tell them, and a Secret. The
-// indexes are as new as what wakes the handler: it is not called again when they catch up.
+// combined keeps a ConfigMap with the sizes of a widget and of the gadget of its name, as indexes report them, and a Secret. The indexes are as
+// new as the trigger of the handler: it is not called again when they catch up.
 func combined(op *einmal.Operator) {
 	gadgets := einmal.Index(op, "by-name", func(gadget *unstructured.Unstructured) (map[string]int64, error) {
 		size, _, err := unstructured.NestedInt64(gadget.Object, "spec", "size")
@@ -60,7 +60,7 @@ func combined(op *einmal.Operator) {
 		}, einmal.GVK(testGroup, "v1", "Gadget")))
 }
 
-// lifeOfAParent is a life in which others disturb the children, and change what the parent looks at.
+// lifeOfAParent is a life in which other clients disturb the children and change the inputs of the parent.
 func lifeOfAParent(w *einmaltest.World) {
 	w.Start(func(*einmaltest.Process) *einmal.Operator {
 		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"),
@@ -84,12 +84,12 @@ func lifeOfAParent(w *einmaltest.World) {
 	w.Advance(10 * time.Minute)
 }
 
-// Design §9, principle 9: whatever goes wrong, children are as their parent wants them in the end, and no right is spare.
+// With any fault, children end in the state that their parent wants, and no permission is unused.
 func TestWhateverGoesWrongChildrenArePutRight(t *testing.T) {
 	einmaltest.Explore(t, lifeOfAParent, einmaltest.NoSpareRights())
 }
 
-// What the explored life comes to when nothing goes wrong.
+// The final state of the explored life without faults.
 func TestALifeOfAParent(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		lifeOfAParent(w)
@@ -103,9 +103,9 @@ func TestALifeOfAParent(t *testing.T) {
 	})
 }
 
-// Design §9, §10: an event of metadata that is on its way when its watch ends leaves no goroutine behind, neither in a process that
-// stops nor of a namespace that goes. One that stays ends this test with "blocked goroutines remain", as it would at some time any
-// other in virtual time. Whether an event is on its way then is up to the scheduler: of forty times it is several.
+// A metadata event that is in flight when its watch ends leaves no goroutine behind, neither in a process that stops nor for a deleted
+// namespace. A remaining goroutine ends this test with "blocked goroutines remain", as it would any other test in virtual time. Whether an event
+// is in flight at that moment is up to the scheduler: of forty tries it is several.
 func TestAnEventOnItsWayToAWatchThatEndsLeavesNothingBehind(t *testing.T) {
 	secrets := func(w *einmaltest.World, namespace string, round int) {
 		for n := range 5 {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ type replica struct {
 	calls *journal
 }
 
-// Design §3: one of several replicas acts, and another one goes on when that one stops, dies or freezes.
+// One of several replicas acts, and another one takes over when that one stops, crashes or freezes.
 func TestReplicasOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,14 +97,14 @@ func restsFor(t *testing.T, first, second replica) (overlap int) {
 // takesOver waits until a replica acts, and tells how long that took.
 func (r replica) takesOver(t *testing.T, since time.Time) {
 	t.Helper()
-	cluster.Until(t, "the other replica is elected", func() bool { return strings.Contains(r.log.String(), "elected: this replica acts") })
+	cluster.Until(t, "the other replica is elected", func() bool { return r.log.lines("msg=elected as leader") > 0 })
 	t.Logf("it took over after %s", time.Since(since).Round(10*time.Millisecond))
 }
 
 func (r *replicas) handOver(t *testing.T) {
 	leader, standby := r.pair(t)
 	r.create(t, typedCarrier(), "first")
-	// It is new, and the replica has just been elected: nobody can have called before, so nobody is asked (docs/concepts/effects.md).
+	// It is new, and the replica has just been elected: no process can have called before, so no user is asked (docs/concepts/effects.md).
 	r.called(t, typedCarrier(), leader.calls, "first", "make 1", "call")
 	stopped := time.Now()
 	leader.stop(t)
@@ -143,8 +142,8 @@ func (r *replicas) killed(t *testing.T) {
 	standby.stop(t)
 }
 
-// frozen shows what a lease can promise: a process that does not know that it was frozen does nothing with the API server
-// once it could know, and its handlers are told to end.
+// frozen shows what a lease can promise: a process that was frozen without noticing does nothing with the API server once it can know, and the
+// contexts of its handlers end.
 func (r *replicas) frozen(t *testing.T) {
 	leader, standby := r.pair(t)
 	r.create(t, typedCarrier(), "long")

@@ -14,30 +14,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Resource is a kind made of two structs, for operators of one file: nothing is generated, and no API package is written. Give
-// For its name with GVK; it is then known to the operator's scheme, with its list. Where the option CRDs has no definition of
-// it, the verb crds prints a namespaced one, whose spec and status may hold anything.
+// Resource is a kind made of two structs, for operators in one file: it needs no generated code and no API package.
+// Give its name to For with the option GVK, which also registers the kind and its list in the operator's scheme. If the
+// option CRDs does not define the kind, the command crds prints a definition of a namespaced kind whose spec and status
+// accept all fields.
 //
 //	type Greeting = einmal.Resource[GreetingSpec, GreetingStatus]
 //
 //	greetings := einmal.For[Greeting](op, einmal.GVK("example.com", "v1", "Greeting"))
 //
-// Embed Records in Status, so that the record of an object is kept there; else it is kept in an annotation. The fields of Spec
-// and Status are plain data, exported and with JSON names. They are copied by reflection, or by their DeepCopyInto if they
-// have one: a copy of an object of some twenty fields takes about 9 µs, half of what a round trip through JSON would.
+// Embed Records in Status to keep the record of an object there. Otherwise it is kept in an annotation.
 //
-// Each kind needs structs of its own.
+// The fields of Spec and Status are plain data, exported and with JSON names. They are copied by reflection, or by
+// their DeepCopyInto if they have one. A copy of an object with some twenty fields takes about 9 µs, half of what a
+// round trip through JSON takes. Each kind needs its own structs.
 type Resource[Spec, Status any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is asked for.
+	// Spec is the desired state.
 	Spec Spec `json:"spec,omitempty"`
-	// Status is what is there.
+	// Status is the observed state.
 	Status Status `json:"status,omitempty"`
 }
 
-// DeepCopyInto copies the object into another.
+// DeepCopyInto copies the object into out.
 func (r *Resource[Spec, Status]) DeepCopyInto(out *Resource[Spec, Status]) {
 	out.TypeMeta = r.TypeMeta
 	r.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
@@ -45,7 +46,7 @@ func (r *Resource[Spec, Status]) DeepCopyInto(out *Resource[Spec, Status]) {
 	copyValue(reflect.ValueOf(&out.Status).Elem(), reflect.ValueOf(&r.Status).Elem())
 }
 
-// DeepCopy copies the object; nil stays nil.
+// DeepCopy returns a copy of the object, nil for nil.
 func (r *Resource[Spec, Status]) DeepCopy() *Resource[Spec, Status] {
 	if r == nil {
 		return nil
@@ -55,10 +56,10 @@ func (r *Resource[Spec, Status]) DeepCopy() *Resource[Spec, Status] {
 	return out
 }
 
-// DeepCopyObject copies the object.
+// DeepCopyObject returns a copy of the object.
 func (r *Resource[Spec, Status]) DeepCopyObject() runtime.Object { return r.DeepCopy() }
 
-// emptyList is an empty list of such objects.
+// emptyList returns an empty list of the kind.
 func (r *Resource[Spec, Status]) emptyList() client.ObjectList { return &ResourceList[Spec, Status]{} }
 
 // ResourceList is a list of Resources, for Change.Client.
@@ -70,7 +71,7 @@ type ResourceList[Spec, Status any] struct {
 	Items []Resource[Spec, Status] `json:"items"`
 }
 
-// DeepCopyObject copies the list.
+// DeepCopyObject returns a copy of the list.
 func (l *ResourceList[Spec, Status]) DeepCopyObject() runtime.Object {
 	out := &ResourceList[Spec, Status]{TypeMeta: l.TypeMeta}
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
@@ -83,14 +84,14 @@ func (l *ResourceList[Spec, Status]) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// nameless is a Go type without a kind of its own: a Resource.
+// nameless is a Go type that can stand for any kind: a Resource.
 type nameless interface {
 	client.Object
 	emptyList() client.ObjectList
 }
 
-// kindOf finds what kind a Go type stands for; named is what the option GVK says, if it is there. What is wrong comes with its
-// remedy.
+// kindOf returns the group, version and kind of a Go type. named is the value of the option GVK, or empty. Errors name
+// the remedy.
 func (op *Operator) kindOf(of client.Object, named schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	if resource, is := of.(nameless); is {
 		return named, op.register(resource, named)
@@ -113,19 +114,19 @@ func (op *Operator) kindOf(of client.Object, named schema.GroupVersionKind) (sch
 	if slices.Contains(registered, named) {
 		return named, nil
 	}
-	return named, fmt.Errorf("option GVK: its package says that it is %s, not %s; leave the option out, or use the type of that kind", registered[0], named)
+	return named, fmt.Errorf("option GVK: the Go type is registered as %s, not as %s: leave the option out, or use the Go type of that kind", registered[0], named)
 }
 
-// register makes a Resource and its list known under a name.
+// register adds a Resource and its list to the scheme under a name.
 func (op *Operator) register(resource nameless, name schema.GroupVersionKind) error {
 	if name.Group == "" || name.Version == "" || name.Kind == "" {
-		return errors.New("a Resource has no name of its own: give its group, version and kind with einmal.GVK")
+		return errors.New("a Resource has no kind of its own: give its group, version and kind with einmal.GVK")
 	}
 	if before, _, err := op.scheme.ObjectKinds(resource); err == nil && before[0] != name {
-		return fmt.Errorf("option GVK: these structs stand for %s already, and cannot stand for %s too; give each kind structs of its own", before[0], name)
+		return fmt.Errorf("option GVK: the structs of this Resource are already registered as %s and cannot also be %s: use separate structs for each kind", before[0], name)
 	}
 	if known, is := op.scheme.AllKnownTypes()[name]; is && known != reflect.TypeOf(resource).Elem() {
-		return fmt.Errorf("option GVK: %s is %s in this operator; leave out the one or the other", name, known)
+		return fmt.Errorf("option GVK: %s is already registered with the Go type %s: use that type, or another name", name, known)
 	}
 	op.scheme.AddKnownTypeWithName(name, resource)
 	op.scheme.AddKnownTypeWithName(name.GroupVersion().WithKind(name.Kind+"List"), resource.emptyList())

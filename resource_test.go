@@ -18,6 +18,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 )
 
 type boxSpec struct {
@@ -54,7 +55,7 @@ func fullBox() *box {
 	}
 }
 
-// Design §4: deep copy is built in. A change of the copy, however deep, does not reach the object.
+// Deep copy is built in. A change of the copy, however deep, does not affect the object.
 func TestACopyOfAResourceIsDeep(t *testing.T) {
 	from, untouched := fullBox(), fullBox()
 	copied := from.DeepCopy()
@@ -77,7 +78,7 @@ func TestACopyOfAResourceIsDeep(t *testing.T) {
 	}
 }
 
-// What the copy by reflection costs: the number in the documentation of Resource.
+// The cost of the copy by reflection: the number in the documentation of Resource.
 func BenchmarkCopyOfAResource(b *testing.B) {
 	from := fullBox()
 	for b.Loop() {
@@ -85,7 +86,7 @@ func BenchmarkCopyOfAResource(b *testing.B) {
 	}
 }
 
-// Design §4: a kind of one file is handled as any other, with its definition made from its name, and its list known.
+// A kind in one file is handled like any other. Its definition is generated from its name, and its list type is known.
 func TestAResourceIsHandledAsAnyOtherKind(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
@@ -102,7 +103,7 @@ func TestAResourceIsHandledAsAnyOtherKind(t *testing.T) {
 				return nil
 			}
 			boxes.OnCreate("pack", pack)
-			boxes.OnUpdate("repack", pack, einmal.Field("spec.size"))
+			boxes.OnUpdate("repack", pack, einmal.Fields("spec.size"))
 			boxes.OnDelete("unpack", nothing[box])
 			return op
 		})
@@ -130,12 +131,12 @@ func TestAResourceIsHandledAsAnyOtherKind(t *testing.T) {
 	})
 }
 
-// A definition that is given is not made once more.
+// A given definition is not generated again.
 func TestAGivenDefinitionOfAResourceIsTheOnlyOne(t *testing.T) {
 	const given = "# mine\nkind: CustomResourceDefinition\nspec: {group: example.com, names: {kind: Box}}\n---\nkind: x\n"
 	op := einmal.New("op.example.com", einmal.CRDs([]byte(given)))
 	einmal.For[box](op, einmal.GVK("example.com", "v1", "Box")).OnCreate("x", nothing[box])
-	declared := op.Observe(nil, nil)
+	declared := hook.Of().Observe(op, nil, nil)
 	if len(declared.CRDs) != 1 {
 		t.Errorf("%d definitions", len(declared.CRDs))
 	}
@@ -144,12 +145,12 @@ func TestAGivenDefinitionOfAResourceIsTheOnlyOne(t *testing.T) {
 	var made struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := yaml.Unmarshal(other.Observe(nil, nil).CRDs[0], &made); err != nil || made.Metadata.Name != "policies.example.com" {
+	if err := yaml.Unmarshal(hook.Of().Observe(other, nil, nil).CRDs[0], &made); err != nil || made.Metadata.Name != "policies.example.com" {
 		t.Errorf("made %q, %v", made.Metadata.Name, err)
 	}
 }
 
-// Design §4: names of kinds are checked where a Go type has one already, or none.
+// The names of kinds are checked, for Go types that have one already and for those that have none.
 func TestNamesOfKindsAreChecked(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.CRDs([]byte("{")))
 	einmal.For[Widget](op, einmal.GVK(testGroup, "v1", "Gadget")).OnCreate("x", nothing[Widget])
@@ -163,8 +164,8 @@ func TestNamesOfKindsAreChecked(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"Kind=Widget, not test.einmal.dev/v1, Kind=Gadget", "a Resource has no name of its own", "stand for example.com/v1, Kind=Box already",
-		"Kind=Widget is einmal_test.Widget in this operator", "option GVK: no kind is registered",
+		"Kind=Widget, not as test.einmal.dev/v1, Kind=Gadget", "a Resource has no kind of its own", "already registered as example.com/v1, Kind=Box",
+		"Kind=Widget is already registered with the Go type einmal_test.Widget", "option GVK: no kind is registered",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)
@@ -175,7 +176,7 @@ func TestNamesOfKindsAreChecked(t *testing.T) {
 // unregistered is in no scheme.
 type unregistered struct{ Widget }
 
-// Design §4: built-in kinds are handled as any other, namespaced ones and those of the cluster.
+// Built-in kinds are handled like any other, namespaced and cluster-scoped ones.
 func TestBuiltInKindsAreHandled(t *testing.T) {
 	t.Run("ConfigMap", func(t *testing.T) {
 		handledBuiltIn(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}, `{"data":{"a":"b"}}`)

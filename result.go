@@ -14,44 +14,44 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// checkResult refuses types that must not be recorded as the result of a step.
+// checkResult returns an error for a type that must not be recorded as the result of a step.
 func checkResult[R any](hides func(string) bool) error {
 	of := reflect.TypeFor[R]()
 	if of.Kind() != reflect.Struct || of.Name() == "" {
-		return fmt.Errorf("a result of type %s does not tell what it is: declare a struct type for it, such as "+
-			"type Account struct { ID string `json:\"id\"` }, or use Step if nothing is to be remembered", of)
+		return fmt.Errorf("result type %s is not a named struct: declare one, such as "+
+			"type Account struct { ID string `json:\"id\"` }, or use Step if there is no result to record", of)
 	}
 	if len(jsonNames(of)) == 0 {
-		return fmt.Errorf("a result of type %s has no field that JSON can carry: export its fields", of)
+		return fmt.Errorf("result type %s has no field that JSON can encode: export its fields", of)
 	}
 	check := resultCheck{hides: hides, seen: map[reflect.Type]bool{}}
 	if err := check.of(of); err != nil {
-		return fmt.Errorf("a result of type %s: %w; everyone who can read the object can read the record, so keep it "+
-			"in a Secret and record its name", of, err)
+		return fmt.Errorf("result type %s: %w; everyone who can read the object can read its record, so store the value "+
+			"in a Secret and record the name of the Secret", of, err)
 	}
 	return nil
 }
 
-// resultText is a result as it is recorded.
+// resultText returns a result as JSON, as it is recorded.
 func resultText[R any](result R, hides func(string) bool) (stdjson.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(result); err != nil {
-		return nil, fmt.Errorf("the result cannot be recorded: %w", err)
+		return nil, fmt.Errorf("marshal the result: %w", err)
 	}
 	if text.Len() > record.ResultLimit {
-		return nil, fmt.Errorf("the result has %d bytes of JSON, and a record has room for %d: "+
-			"record what it can be found by, and keep the rest in an object of its own", text.Len(), record.ResultLimit)
+		return nil, fmt.Errorf("the result has %d bytes of JSON, the maximum is %d: "+
+			"record an id, and store the rest in an object of its own", text.Len(), record.ResultLimit)
 	}
 	if hides(text.String()) {
-		return nil, errors.New("the result has something in it that looks like a secret, and everyone who can read the object can read " +
-			"the record: keep it in a Secret and record its name")
+		return nil, errors.New("the result contains a value that looks like a secret, and everyone who can read the object can read " +
+			"its record: store it in a Secret and record the name of the Secret")
 	}
 	return bytes.TrimSpace(text.Bytes()), nil
 }
 
-// resultCheck walks through a type and what it consists of.
+// resultCheck walks through a type and the types of its fields.
 type resultCheck struct {
 	hides func(string) bool
 	seen  map[reflect.Type]bool
@@ -63,12 +63,12 @@ func (c resultCheck) of(in reflect.Type) error {
 	}
 	c.seen[in] = true
 	if redacts(in) {
-		return fmt.Errorf("%s hides itself from logs", in)
+		return fmt.Errorf("%s redacts itself in logs", in)
 	}
 	if in.PkgPath() == "k8s.io/api/core/v1" && in.Name() == "Secret" {
 		return fmt.Errorf("%s is secret", in)
 	}
-	switch in.Kind() { //nolint:exhaustive // The others consist of nothing.
+	switch in.Kind() { //nolint:exhaustive // The others contain no other types.
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return c.of(in.Elem())
 	case reflect.Map:
@@ -76,7 +76,7 @@ func (c resultCheck) of(in reflect.Type) error {
 	case reflect.Struct:
 		for name, field := range jsonNames(in) {
 			if c.hides(fmt.Sprintf("%q:%q", name, "x")) {
-				return fmt.Errorf("the field %s is named like a secret", name)
+				return fmt.Errorf("field %s is named like a secret", name)
 			}
 			if err := c.of(field); err != nil {
 				return err
@@ -86,8 +86,8 @@ func (c resultCheck) of(in reflect.Type) error {
 	return nil
 }
 
-// redacts tells whether a type decides itself how it is logged or printed, as types do that hide a secret. A time does so
-// too, and what embeds one.
+// redacts reports whether a type formats itself for logs or for printing, as types do that hide a secret. Times, and
+// types that embed one, format themselves too, but hide nothing.
 func redacts(in reflect.Type) bool {
 	timed := isTime(in) || in.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(in), func(field reflect.StructField) bool {
 		return field.Anonymous && isTime(field.Type)
@@ -108,7 +108,7 @@ func hiding(in reflect.Type) bool {
 	return false
 }
 
-// jsonNames are the fields of a struct that JSON carries, by their names there. Those of embedded structs are among them.
+// jsonNames returns the fields of a struct by their JSON names, including those of embedded structs.
 func jsonNames(in reflect.Type) map[string]reflect.Type {
 	names := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(in) {

@@ -1,6 +1,7 @@
 package einmal
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,56 +19,94 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// access is what handlers do with objects of one kind beside those that they handle.
+// access is what handlers may do with objects of one kind, in addition to handling their own objects.
 type access struct {
+	option string
 	object client.Object
 	verbs  []string
-	// narrow says that the rights hold in one namespace; "" is the one where the operator keeps its own state.
+	// narrow limits the access to one namespace; "" means the state namespace.
 	narrow    bool
 	namespace string
 }
 
-// Access is an option of New: handlers ask the API server for objects of this kind, with these verbs of RBAC (get, list,
-// create, update, patch, delete, …), or of a subresource, such as update/status. The verb rbac of the operator's binary prints the rights for it; without them, and in
-// einmaltest without the option, the API server refuses. Kinds that are handled need it only for verbs other than get,
-// list, watch and patch.
-func Access(object client.Object, verbs ...string) Option {
-	return Option{name: "Access", operator: func(op *Operator) error {
-		if object == nil || len(verbs) == 0 {
-			return fmt.Errorf("option Access: give an object of the kind, and the verbs, such as get")
-		}
-		op.access = append(op.access, access{object: object, verbs: verbs})
-		return nil
-	}}
+// permissions are what handlers need in addition to handling their own objects.
+type permissions struct {
+	access []access
+	// applies is true if handlers apply children.
+	applies bool
 }
 
-// AccessIn is an option of New: like Access, but the rights hold in one namespace. The verb rbac prints a Role for that namespace, so that the
-// operator cannot read such objects elsewhere. The namespace "" is the one where the operator keeps its own state, next to its ServiceAccount.
-func AccessIn(namespace string, object client.Object, verbs ...string) Option {
-	return Option{name: "AccessIn", operator: func(op *Operator) error {
-		if object == nil || len(verbs) == 0 {
-			return fmt.Errorf("option AccessIn: give an object of the kind, and the verbs, such as get")
-		}
-		op.access = append(op.access, access{object: object, verbs: verbs, narrow: true, namespace: namespace})
-		return nil
-	}}
+// allow adds the permissions that the options of a handler ask for. Its option Applies holds for handlers of its kind
+// only.
+func (op *Operator) allow(declared *declaredKind, asked permissions) {
+	op.permissions.access = append(op.permissions.access, asked.access...)
+	declared.applies = declared.applies || asked.applies
 }
 
-// Applies is an option of New: handlers apply children of these kinds. It is Access with what Change.Apply needs: get,
-// create and patch.
-func Applies(children ...client.Object) Option {
-	return Option{name: "Applies", operator: func(op *Operator) error {
+// appliesFor reports whether handlers of a kind apply children.
+func (op *Operator) appliesFor(declared *declaredKind) bool {
+	return op.permissions.applies || declared.applies
+}
+
+// permissionOption returns an option that asks for permissions, of the operator or of one handler.
+func permissionOption(name string, ask func(*permissions) error) PermissionOption {
+	named := func(asked *permissions) error {
+		if err := ask(asked); err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+		return nil
+	}
+	return option{
+		name:     name,
+		operator: func(op *Operator) error { return named(&op.permissions) },
+		handler:  func(settings *handlerSettings) error { return named(&settings.permissions) },
+	}
+}
+
+// add adds access to objects of a kind.
+func (p *permissions) add(asked access) error {
+	if asked.object == nil || len(asked.verbs) == 0 {
+		return errors.New("must have an object of the kind and at least one verb, such as get")
+	}
+	p.access = append(p.access, asked)
+	return nil
+}
+
+// Permissions declares that handlers send requests for objects of a kind, with these verbs of RBAC (get, list, create,
+// update, patch, delete and so on), or verbs of a subresource, such as update/status. Give it to New, or to the handler
+// that needs it.
+//
+// The command rbac of the operator's program prints the roles. Without the option, the API server refuses the requests,
+// and so does package einmaltest. A handled kind needs the option only for verbs other than get, list and watch.
+func Permissions(object client.Object, verbs ...string) PermissionOption {
+	return permissionOption("Permissions", func(asked *permissions) error {
+		return asked.add(access{option: "Permissions", object: object, verbs: verbs})
+	})
+}
+
+// PermissionsIn is Permissions for objects in one namespace. The command rbac prints a Role for that namespace, so the
+// operator gets no access to such objects elsewhere. The namespace "" means the one of StateNamespace, in which the
+// operator's ServiceAccount is.
+func PermissionsIn(namespace string, object client.Object, verbs ...string) PermissionOption {
+	return permissionOption("PermissionsIn", func(asked *permissions) error {
+		return asked.add(access{option: "PermissionsIn", object: object, verbs: verbs, narrow: true, namespace: namespace})
+	})
+}
+
+// Applies declares that handlers apply children of these kinds. It is Permissions with the verbs that Change.Apply
+// needs: get, create and patch.
+func Applies(children ...client.Object) PermissionOption {
+	return permissionOption("Applies", func(asked *permissions) error {
+		var wrong error
 		for _, child := range children {
-			if err := Access(child, "get", "create", "patch").operator(op); err != nil {
-				return fmt.Errorf("option Applies: %w", err)
-			}
+			wrong = errors.Join(wrong, asked.add(access{option: "Applies", object: child, verbs: []string{"get", "create", "patch"}}))
 		}
-		op.applies = op.applies || len(children) > 0
-		return nil
-	}}
+		asked.applies = asked.applies || len(children) > 0
+		return wrong
+	})
 }
 
-// rules are the rules for the kind itself and for each of its subresources.
+// rules returns the rules for the kind and for each of its subresources.
 func (a access) rules(group, plural string) []rbacv1.PolicyRule {
 	verbs := map[string][]string{}
 	for _, asked := range a.verbs {
@@ -85,7 +124,7 @@ func (a access) rules(group, plural string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// rights are what the operator may do that serves these namespaces: all that it needs, and no more.
+// rights returns the permissions that the operator needs if it serves these namespaces, and no others.
 func (op *Operator) rights(served filter.Namespaces) (engine.Rights, error) {
 	rights := engine.Rights{Namespaces: served, Home: op.settings.Home}
 	if op.undefined != nil {
@@ -105,18 +144,20 @@ func (op *Operator) rights(served filter.Namespaces) (engine.Rights, error) {
 	if err := op.allowAccess(&rights, definitions); err != nil {
 		return rights, err
 	}
-	rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
+	if !op.withoutEvents {
+		rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
+	}
 	rights.AtHome = append(rights.AtHome, op.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
 		op.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))
 	return rights, nil
 }
 
-// allowAccess adds what the options Access and AccessIn ask for.
+// allowAccess adds the permissions of the options Permissions, PermissionsIn and Applies.
 func (op *Operator) allowAccess(rights *engine.Rights, definitions map[schema.GroupKind]resource) error {
-	for _, asked := range op.access {
+	for _, asked := range op.permissions.access {
 		gvk, err := apiutil.GVKForObject(asked.object, op.scheme)
 		if err != nil {
-			return fmt.Errorf("option Access of %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", asked.object, err)
+			return fmt.Errorf("option %s: %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", asked.option, asked.object, err)
 		}
 		known, found := definitions[gvk.GroupKind()]
 		if !found {
@@ -134,20 +175,14 @@ func (op *Operator) allowAccess(rights *engine.Rights, definitions map[schema.Gr
 	return nil
 }
 
-// allowKind adds what it takes to handle a kind.
+// allowKind adds the permissions to handle a kind.
 func (op *Operator) allowKind(rights *engine.Rights, declared *declaredKind, definitions map[schema.GroupKind]resource) {
 	gvk := declared.kind.GVK
 	known, found := definitions[gvk.GroupKind()]
 	if !found {
 		known = guess(gvk, declared.goType)
 	}
-	rights.Allow(known.where(), rule(gvk.Group, known.plural, "get", "list", "watch", "patch"))
-	if known.hasStatus {
-		rights.Allow(known.where(), rule(gvk.Group, known.plural+"/status", "patch"))
-	}
-	if op.applies { // To be an owner that waits for its children, where the cluster checks who may ask for that.
-		rights.Allow(known.where(), rule(gvk.Group, known.plural+"/finalizers", "update"))
-	}
+	op.allowNamed(rights, gvk, known, declared)
 	if declared.kind.Secret() {
 		rights.AtHome = append(rights.AtHome, op.own("", "secrets", "get"), rule("", "secrets", "create"))
 	}
@@ -157,14 +192,15 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: slices.Clone(verbs)}
 }
 
-// own is a rule for the object that the operator keeps its books in. What is created cannot be named.
+// own returns a rule for the operator's own objects, which are named after its identity. It does not work for the verb
+// create, which RBAC cannot limit to a name.
 func (op *Operator) own(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	named := rule(group, resource, verbs...)
 	named.ResourceNames = []string{op.settings.Identity}
 	return named
 }
 
-// resource is what rights need to know of a kind.
+// resource is what the permissions depend on for a kind.
 type resource struct {
 	plural                 string
 	hasStatus, clusterWide bool
@@ -177,7 +213,7 @@ func (r resource) where() engine.Where {
 	return engine.InNamespaces
 }
 
-// guess is what holds for the built-in kinds, and mostly for others.
+// guess returns what is true for the built-in kinds, and probably for others.
 func guess(gvk schema.GroupVersionKind, goType reflect.Type) resource {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	hasStatus := true
@@ -187,7 +223,7 @@ func guess(gvk schema.GroupVersionKind, goType reflect.Type) resource {
 	return resource{plural: plural.Resource, hasStatus: hasStatus, clusterWide: slices.Contains(clusterWide(), gvk.GroupKind().String())}
 }
 
-// clusterWide lists the built-in kinds that live in no namespace and that operators handle.
+// clusterWide lists the built-in cluster-scoped kinds that operators handle.
 func clusterWide() []string {
 	return []string{
 		"Namespace", "Node", "PersistentVolume", "StorageClass.storage.k8s.io", "VolumeAttachment.storage.k8s.io",
@@ -197,7 +233,7 @@ func clusterWide() []string {
 	}
 }
 
-// resources are the kinds that the operator's CustomResourceDefinitions define.
+// resources returns the kinds that the operator's CustomResourceDefinitions define.
 func (op *Operator) resources() map[schema.GroupKind]resource {
 	all := maps.Clone(op.defined)
 	for _, declared := range op.kinds {
@@ -213,7 +249,7 @@ func (op *Operator) resources() map[schema.GroupKind]resource {
 	return all
 }
 
-// define notes the kinds that manifests define.
+// define reads which kinds the manifests define.
 func (op *Operator) define(manifests [][]byte) error {
 	for _, document := range documents(manifests) {
 		var definition struct {
@@ -226,7 +262,7 @@ func (op *Operator) define(manifests [][]byte) error {
 			}
 		}
 		if err := yaml.Unmarshal([]byte(document), &definition); err != nil {
-			return fmt.Errorf("option CRDs: a definition is no YAML: %w", err)
+			return fmt.Errorf("option CRDs: invalid YAML: %w", err)
 		}
 		found := resource{plural: definition.Spec.Names.Plural, clusterWide: definition.Spec.Scope == "Cluster"}
 		for _, version := range definition.Spec.Versions {
@@ -240,7 +276,7 @@ func (op *Operator) define(manifests [][]byte) error {
 	return nil
 }
 
-// documents are the single documents of definitions, without their separators.
+// documents splits YAML into its documents, without the separators.
 func documents(definitions [][]byte) []string {
 	var all []string
 	for _, given := range definitions {

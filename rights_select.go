@@ -12,24 +12,20 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// allowSelected adds what it takes to handle kinds that are chosen at run time. Which those are, only an API server knows: the
-// rules are as narrow as the selector and the kinds that are known here allow.
+// allowSelected adds the permissions for the kinds of a ForEvery. Only an API server knows these kinds. So the rules
+// are as narrow as the selector, the operator's definitions and the built-in kinds allow.
 func (op *Operator) allowSelected(rights *engine.Rights, declared *declaredSelection, definitions map[schema.GroupKind]resource) {
-	verbs := []string{"get", "list", "watch"}
-	if len(declared.kind.Handlers) > 0 { // Those of events write nothing.
-		verbs = append(verbs, "patch")
-	}
 	known := op.named(declared.of, definitions)
 	for _, gvk := range slices.SortedFunc(maps.Keys(known), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
-		op.allowNamed(rights, gvk, known[gvk], verbs)
+		op.allowNamed(rights, gvk, known[gvk], declared.declaredKind)
 	}
 	if len(known) == 0 {
 		group := rbacv1.APIGroupAll
 		if name, asked := declared.of.Group(); asked {
 			group = name
 		}
-		rights.Allow(engine.InNamespaces, rule(group, rbacv1.ResourceAll, verbs...))
-		if op.applies {
+		rights.Allow(engine.InNamespaces, rule(group, rbacv1.ResourceAll, declared.verbs()...))
+		if op.appliesFor(declared.declaredKind) {
 			rights.Allow(engine.InNamespaces, rule(group, "*/finalizers", "update"))
 		}
 	}
@@ -38,18 +34,29 @@ func (op *Operator) allowSelected(rights *engine.Rights, declared *declaredSelec
 	}
 }
 
-// allowNamed adds what it takes to handle a kind with these verbs.
-func (op *Operator) allowNamed(rights *engine.Rights, gvk schema.GroupVersionKind, known resource, verbs []string) {
+// verbs returns the verbs that handling the kind needs. Event handlers need no patch.
+func (d *declaredKind) verbs() []string {
+	verbs := []string{"get", "list", "watch"}
+	if len(d.kind.Handlers) > 0 {
+		verbs = append(verbs, "patch")
+	}
+	return verbs
+}
+
+// allowNamed adds the permissions to handle one kind.
+func (op *Operator) allowNamed(rights *engine.Rights, gvk schema.GroupVersionKind, known resource, declared *declaredKind) {
+	verbs := declared.verbs()
 	rights.Allow(known.where(), rule(gvk.Group, known.plural, verbs...))
 	if known.hasStatus && slices.Contains(verbs, "patch") {
 		rights.Allow(known.where(), rule(gvk.Group, known.plural+"/status", "patch"))
 	}
-	if op.applies {
+	if op.appliesFor(declared) { // The admission plugin OwnerReferencesPermissionEnforcement requires it for blockOwnerDeletion.
 		rights.Allow(known.where(), rule(gvk.Group, known.plural+"/finalizers", "update"))
 	}
 }
 
-// named are the kinds of that name among those of the operator's definitions and the built-in ones, each in one version.
+// named returns the kinds that a selector by name covers, among the operator's definitions and the built-in kinds, each
+// in one version.
 func (op *Operator) named(of selection.Selector, definitions map[schema.GroupKind]resource) map[schema.GroupVersionKind]resource {
 	found := map[schema.GroupVersionKind]resource{}
 	if !of.Named() {
@@ -73,7 +80,7 @@ func (op *Operator) named(of selection.Selector, definitions map[schema.GroupKin
 	return found
 }
 
-// mayBeSecrets tells whether the Secrets of the core API may be chosen.
+// mayBeSecrets reports whether the selector covers core Secrets.
 func (d *declaredSelection) mayBeSecrets() bool {
 	return d.of.Covers(selection.Resource{Version: "v1", Kind: "Secret", Plural: "secrets", Singular: "secret"})
 }

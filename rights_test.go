@@ -15,9 +15,9 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// What the roles do not give is refused in a simulation as it is in a cluster, and the message names the remedy.
-func TestWhatTheRolesDoNotGiveIsRefused(t *testing.T) {
-	asking := func(options ...einmal.Option) (said string) {
+// A simulation forbids requests beyond the roles, as a cluster does, and the message names the remedy.
+func TestRequestsBeyondTheRolesAreForbidden(t *testing.T) {
+	asking := func(options ...einmal.OperatorOption) (said string) {
 		einmaltest.Run(t, func(w *einmaltest.World) {
 			w.AllowForbidden()
 			w.AllowUnfinished("ask")
@@ -37,22 +37,22 @@ func TestWhatTheRolesDoNotGiveIsRefused(t *testing.T) {
 		})
 		return said
 	}
-	if said := asking(); !strings.Contains(said, "namespaces is forbidden") || !strings.Contains(said, "einmal.Access") {
-		t.Errorf("without the right it is told: %s", said)
+	if said := asking(); !strings.Contains(said, "namespaces is forbidden") || !strings.Contains(said, "einmal.Permissions") {
+		t.Errorf("without the permission the message is: %s", said)
 	}
-	if said := asking(einmal.Access(&corev1.Namespace{}, "get")); said != "" {
-		t.Errorf("with the right it is told: %s", said)
+	if said := asking(einmal.Permissions(&corev1.Namespace{}, "get")); said != "" {
+		t.Errorf("with the permission the message is: %s", said)
 	}
-	if said := asking(einmal.AccessIn("default", &corev1.Namespace{}, "get")); !strings.Contains(said, "forbidden") {
-		t.Errorf("with the right in a namespace it is told: %s", said)
+	if said := asking(einmal.PermissionsIn("default", &corev1.Namespace{}, "get")); !strings.Contains(said, "forbidden") {
+		t.Errorf("with the permission in a namespace the message is: %s", said)
 	}
-	if said := asking(einmal.Access(&corev1.Namespace{}, "list")); !strings.Contains(said, "forbidden") {
-		t.Errorf("with another verb it is told: %s", said)
+	if said := asking(einmal.Permissions(&corev1.Namespace{}, "list")); !strings.Contains(said, "forbidden") {
+		t.Errorf("with another verb the message is: %s", said)
 	}
 }
 
-// Rights that handlers ask for and never use are found.
-func TestASpareRightIsFound(t *testing.T) {
+// Permissions that handlers ask for and never use are found.
+func TestAnUnusedPermissionIsFound(t *testing.T) {
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := einmal.New("spares.example.com", einmal.Applies(&corev1.Secret{}))

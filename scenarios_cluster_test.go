@@ -34,7 +34,7 @@ func TestScenariosOnARealControlPlane(t *testing.T) {
 	for title, life := range map[string]livedOn{
 		"what no handler looks at (scenarios 6, 8 and 9)":                        quietLife(),
 		"labels and annotations (scenario 7)":                                    labelledLife(),
-		"an optional delete handler keeps nobody (scenario 11)":                  heldByNobody(),
+		"a delete handler without a finalizer keeps no object (scenario 11)":     notHeld(),
 		"an old finalizer goes (scenario 15)":                                    oldFinalizer(),
 		"a renamed handler goes on where it was (scenarios 28, 37)":              renamed(),
 		"attempts are counted, and errors ignored (scenarios 24, 25)":            limited(),
@@ -137,11 +137,11 @@ func labelledLife() livedOn {
 	}
 }
 
-func heldByNobody() livedOn {
+func notHeld() livedOn {
 	return livedOn{
 		declare: func(widgets *einmal.Kind[Widget], j *journal) {
 			widgets.OnCreate("make", done(j, "make"))
-			widgets.OnDelete("note", done(j, "note"), einmal.Optional())
+			widgets.OnDelete("note", done(j, "note"), einmal.WithoutFinalizer())
 		},
 		live: func(t *testing.T, w *world, _ *journal) {
 			t.Helper()
@@ -191,7 +191,7 @@ func limited() livedOn {
 	never := errors.New("never")
 	return livedOn{
 		declare: func(widgets *einmal.Kind[Widget], j *journal) {
-			widgets.OnCreate("nice", failing(j, "nice", 9, never), einmal.OnError(einmal.Ignore))
+			widgets.OnCreate("nice", failing(j, "nice", 9, never), einmal.OnError(einmal.PolicyIgnore))
 			widgets.OnCreate("thrice", failing(j, "thrice", 9, never), einmal.MaxAttempts(3), einmal.Backoff(10*time.Millisecond, 20*time.Millisecond))
 		},
 		live: func(t *testing.T, w *world, _ *journal) {
@@ -217,11 +217,11 @@ func oneByOne() livedOn {
 func fromTo() livedOn {
 	return livedOn{
 		declare: func(widgets *einmal.Kind[Widget], j *journal) {
-			widgets.OnUpdate("turned", done(j, "turned"), einmal.Field("spec.color", einmal.From(einmal.Equals("red")), einmal.To(einmal.Equals("blue"))))
+			widgets.OnUpdate("turned", done(j, "turned"), einmal.FieldChanges("spec.color", einmal.From(einmal.Equals("red")), einmal.To(einmal.Equals("blue"))))
 			widgets.OnUpdate("bleached", func(_ context.Context, c *einmal.Change[Widget]) error {
 				j.add(c.Object.Name, fmt.Sprintf("bleached: %v", c.Diff))
 				return nil
-			}, einmal.Field("spec.color", einmal.To(einmal.Absent())))
+			}, einmal.FieldChanges("spec.color", einmal.To(einmal.Absent())))
 		},
 		live: func(t *testing.T, w *world, _ *journal) {
 			t.Helper()

@@ -23,8 +23,8 @@ const (
 	writeScenarios = "EINMAL_WRITE_SCENARIOS"
 )
 
-// The table of scenarios is complete and true: each scenario that this framework promises has a row, and the row names
-// every script and test that says of itself that it shows the scenario.
+// The table of scenarios is complete and true: each promised scenario has a row, and the row names every script and test that cites the
+// scenario.
 func TestTheTableOfScenariosIsComplete(t *testing.T) {
 	page, err := os.ReadFile(scenariosPage)
 	if err != nil {
@@ -59,12 +59,11 @@ func TestTheTableOfScenariosIsComplete(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(strings.Split(string(page), "\n"), lines); diff != "" {
-		t.Errorf("%s=1 go test -run %s . writes the table anew: %s", writeScenarios, t.Name(), diff)
+		t.Errorf("%s=1 go test -run %s . writes the table: %s", writeScenarios, t.Name(), diff)
 	}
 }
 
-// What the pages on concepts name as the proof of a promise is there: a link to a file of tests has the name of one of them,
-// or of one of its parts.
+// The pages on concepts link to existing tests: each link to a test file has the name of a test there, or of a part of one.
 func TestThePagesNameTestsThatAreThere(t *testing.T) {
 	pages, err := filepath.Glob("docs/concepts/*.md")
 	if err != nil || len(pages) == 0 {
@@ -87,7 +86,7 @@ func TestThePagesNameTestsThatAreThere(t *testing.T) {
 	}
 }
 
-// promisedScenarios are the numbers of what an operator may expect, as far as it is built.
+// promisedScenarios returns the numbers of the scenarios that are implemented.
 func promisedScenarios() []int {
 	var all []int
 	for _, span := range [][2]int{{1, 94}, {99, 101}, {106, 106}, {108, 108}} {
@@ -131,7 +130,7 @@ func shownScenarios(t *testing.T) map[int][]string {
 	return shown
 }
 
-// noteTests notes what the tests of a file say of themselves: in their comments, and in the titles of their parts.
+// noteTests notes the scenarios that the tests of a file cite, in their comments and in the titles of their parts.
 func noteTests(t *testing.T, name string, note func(text, link string)) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
@@ -162,7 +161,7 @@ func noteTests(t *testing.T, name string, note func(text, link string)) {
 	}
 }
 
-// onRealServers tells whether a test, or a part of one, runs on the real control plane.
+// onRealServers reports whether a test, or a part of one, runs on the real control plane.
 func onRealServers(function *ast.FuncDecl) bool {
 	if function.Recv == nil {
 		return strings.HasSuffix(function.Name.Name, "RealControlPlane")
@@ -171,7 +170,7 @@ func onRealServers(function *ast.FuncDecl) bool {
 	return is && fmt.Sprint(of.X) == "world"
 }
 
-// cited are the numbers of scenarios that a text names: scenario 4, scenarios 1, 2 and 3, scenarios 5 to 7.
+// cited returns the numbers of the scenarios that a text names: scenario 4, scenarios 1, 2 and 3, scenarios 5 to 7.
 func cited(text string) []int {
 	text = strings.Join(strings.Fields(text), " ")
 	list := regexp.MustCompile(`(?i)\bscenarios? (\d+\*?(?:(?: to |, and |, | and )\d+\*?)*)`)

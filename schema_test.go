@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// Where the definitions of the tests have room.
+// The places in the test definitions that have a field for records.
 const (
 	specProperties   = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
 	statusProperties = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties"
@@ -37,12 +36,12 @@ func allVerbs(widgets *einmal.Kind[Widget], j *journal) {
 		return nil
 	})
 	widgets.Reconcile("look", done(j, "look"))
-	widgets.Timer("rest", done(j, "rest"), einmal.Interval(100*time.Hour), einmal.Idle(time.Hour))
+	widgets.Timer("rest", 100*time.Hour, done(j, "rest"), einmal.IdleFor(time.Hour))
 	widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
 		j.add(c.Object.Name, "guard")
 		<-ctx.Done()
 		return nil
-	}, einmal.Optional())
+	}, einmal.WithoutFinalizer())
 }
 
 func (w *virtualWorld) redefine(t *testing.T, name, patch string) {
@@ -63,9 +62,9 @@ func (w *virtualWorld) merge(t *testing.T, object *unstructured.Unstructured, pa
 	}
 }
 
-// Scenario 83, its other half: a default that the schema gets while the operator runs is nobody's change. No handler runs and nothing is
-// written, not even when all objects are listed anew, with the default in them; daemons go on; and the next edit is shown alone.
-func TestADefaultThatComesWhileTheOperatorRunsIsNoChange(t *testing.T) {
+// Scenario 83, second half: a default that is added while the operator runs is not a change. No handler runs and nothing is written, not even
+// when all objects are listed again with the default; daemons continue; and the next edit is the only difference.
+func TestANewDefaultTriggersNoHandler(t *testing.T) {
 	j, log := &journal{}, &syncedText{}
 	virtually(t, log, func(op *einmal.Operator) { allVerbs(einmal.For[Widget](op), j) }, func(t *testing.T, w *virtualWorld) {
 		one := rawWidget("one")
@@ -87,7 +86,7 @@ func TestADefaultThatComesWhileTheOperatorRunsIsNoChange(t *testing.T) {
 		expect("with the default")
 		w.Server.ExpireWatches()
 		w.Pass(10 * time.Minute)
-		expect("listed anew, with the default")
+		expect("listed again, with the default")
 		if made := w.Writes()[writes:]; len(made) > 0 {
 			t.Errorf("written: %v", made)
 		}
@@ -101,14 +100,14 @@ func TestADefaultThatComesWhileTheOperatorRunsIsNoChange(t *testing.T) {
 		w.Pass(2 * time.Hour)
 		want = append(want, "rest 1")
 		expect("at rest")
-		if n := strings.Count(log.String(), "the schema of the kind has changed"); n != 1 {
+		if n := log.lines("msg=schema of kind changed"); n != 1 {
 			t.Errorf("the log says %d times that the schema has changed", n)
 		}
 	})
 }
 
-// Where the status gets room for records, they go there: each with the next write of its object, and without one for that alone.
-func TestRecordsGoWhereThereIsRoomWhileTheOperatorRuns(t *testing.T) {
+// When the status gets a field for records, each record moves there with the next write of its object, without an extra write.
+func TestRecordsMoveWhenTheSchemaChanges(t *testing.T) {
 	j := &journal{}
 	use := carriers()[1]
 	virtually(t, &syncedText{}, func(op *einmal.Operator) { use.declare(op, plan{journal: j}) }, func(t *testing.T, w *virtualWorld) {
@@ -145,7 +144,7 @@ func TestRecordsGoWhereThereIsRoomWhileTheOperatorRuns(t *testing.T) {
 	})
 }
 
-// Principle 6: what it costs to know of new schemas is one small request a minute, for all kinds.
+// Watching for new schemas costs one small request a minute, for all kinds together.
 func TestAtRestAnOperatorAsksOnceAMinuteForItsSchemas(t *testing.T) {
 	j := &journal{}
 	virtually(t, &syncedText{}, func(op *einmal.Operator) {
@@ -172,8 +171,8 @@ func TestAtRestAnOperatorAsksOnceAMinuteForItsSchemas(t *testing.T) {
 	})
 }
 
-// Scenario 83, its other half, on the real control plane: there a new schema is read within seconds, since watches end with the old one.
-func TestADefaultThatComesIsNoChangeOnARealControlPlane(t *testing.T) {
+// Scenario 83, second half, on the real control plane: a new schema is read within seconds, because watches end with the old one.
+func TestANewDefaultTriggersNoHandlerOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	j := &journal{}
 	stop, log := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) { allVerbs(widgets, j) })
@@ -183,7 +182,7 @@ func TestADefaultThatComesIsNoChangeOnARealControlPlane(t *testing.T) {
 	w.spend(t, typedCarrier(), "a new default", 0, func() {
 		w.Kubectl(t, "", "patch", "crd", widgetDefinition, "--type=json", "-p", redByDefault)
 		begun := time.Now()
-		cluster.Until(t, "the schema is read", func() bool { return strings.Contains(log.String(), "the schema of the kind has changed") })
+		cluster.Until(t, "the schema is read", func() bool { return log.lines("msg=schema of kind changed") > 0 })
 		t.Logf("the schema is read %s after it has changed", time.Since(begun).Round(time.Millisecond))
 	})
 	w.edit(t, typedCarrier(), "one", "size", int64(7))

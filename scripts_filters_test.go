@@ -100,17 +100,17 @@ func moves(widgets *einmal.Kind[Widget], notes *diary) {
 		}
 	}
 	einmal.OnField(widgets, "red-to-green", "spec.color", note("red-to-green"),
-		einmal.Field("spec.color", einmal.From(einmal.Equals("red")), einmal.To(einmal.Equals("green"))))
+		einmal.FieldChanges("spec.color", einmal.From(einmal.Equals("red")), einmal.To(einmal.Equals("green"))))
 	einmal.OnField(widgets, "removed", "spec.color", note("removed"),
-		einmal.Field("spec.color", einmal.To(einmal.Absent())))
+		einmal.FieldChanges("spec.color", einmal.To(einmal.Absent())))
 	einmal.OnField(widgets, "gold", "spec.color", note("gold"),
-		einmal.Field("spec.color", einmal.Equals("gold")))
+		einmal.FieldChanges("spec.color", einmal.FromOrTo(einmal.Equals("gold"))))
 }
 
 // colorless has a create handler for what has no color, and one for the rest.
 func colorless(widgets *einmal.Kind[Widget], _ *diary) {
-	widgets.OnCreate("without-color", idle, einmal.Field("spec.color", einmal.Absent()))
-	widgets.OnCreate("with-color", idle, einmal.Field("spec.color", einmal.Present()))
+	widgets.OnCreate("without-color", idle, einmal.FieldMatches("spec.color", einmal.Absent()))
+	widgets.OnCreate("with-color", idle, einmal.FieldMatches("spec.color", einmal.Present()))
 }
 
 // matches has a handler for each way to match a label, and one for annotations.
@@ -121,7 +121,7 @@ func matches(widgets *einmal.Kind[Widget], notes *diary) {
 	widgets.OnCreate("told", func(_ context.Context, c *einmal.Change[Widget]) error {
 		notes.add("%s is for told", c.Object.Name)
 		return nil
-	}, einmal.Labels("team", einmal.Func(func(value any, found bool) bool { return value == nil && !found || value == "" && found })))
+	}, einmal.Labels("team", einmal.Satisfies(func(value any, found bool) bool { return value == nil && !found || value == "" && found })))
 	widgets.OnCreate("annotated", idle, einmal.Annotations("example.com/team", einmal.Equals("a")))
 }
 
@@ -135,10 +135,10 @@ func careless(widgets *einmal.Kind[Widget], _ *diary) {
 func teams(widgets *einmal.Kind[Widget], _ *diary) {
 	ours := einmal.Labels("team", einmal.Equals("a"))
 	widgets.OnCreate("make", idle, ours)
-	widgets.OnUpdate("resize", idle, einmal.Field("spec.size"), ours)
+	widgets.OnUpdate("resize", idle, einmal.Fields("spec.size"), ours)
 	widgets.OnResume("greet", idle, ours)
 	widgets.OnDelete("unmake", idle, ours)
-	widgets.Reconcile("look", idle, einmal.Field("spec.size"), ours)
+	widgets.Reconcile("look", idle, einmal.Fields("spec.size"), ours)
 	widgets.OnEvent("watch", idle, ours)
 }
 
@@ -147,14 +147,14 @@ func mixedTeams(widgets *einmal.Kind[Widget], _ *diary) {
 	ours := einmal.Labels("team", einmal.Equals("a"))
 	widgets.OnCreate("make", idle)
 	widgets.OnCreate("make-for-team", idle, ours)
-	widgets.OnUpdate("resize", idle, einmal.Field("spec.size"))
-	widgets.OnUpdate("resize-for-team", idle, einmal.Field("spec.size"), ours)
+	widgets.OnUpdate("resize", idle, einmal.Fields("spec.size"))
+	widgets.OnUpdate("resize-for-team", idle, einmal.Fields("spec.size"), ours)
 	widgets.OnDelete("unmake-for-team", idle, ours)
 }
 
 // joinedFilters has filters that are joined.
 func joinedFilters(widgets *einmal.Kind[Widget], _ *diary) {
-	red, large := einmal.Field("spec.color", einmal.Equals("red")), einmal.Field("spec.size", einmal.Func(func(size any, _ bool) bool {
+	red, large := einmal.FieldMatches("spec.color", einmal.Equals("red")), einmal.FieldMatches("spec.size", einmal.Satisfies(func(size any, _ bool) bool {
 		n, _ := size.(int64)
 		return n > 10
 	}))
@@ -172,7 +172,7 @@ func unfiltered(widgets *einmal.Kind[Widget], _ *diary) {
 		c.Object.Status.Phase = "made"
 		return nil
 	})
-	widgets.OnUpdate("resize", idle, einmal.Field("spec.size"))
+	widgets.OnUpdate("resize", idle, einmal.Fields("spec.size"))
 	widgets.OnUpdate("follow", idle)
 }
 

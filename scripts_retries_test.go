@@ -32,7 +32,7 @@ func retrySubjects() einmaltest.Subjects {
 			kind.OnDelete("unmake", o.handler("unmake"))
 		}),
 		"timed-widgets": ordealOf(declareWidgets, func(kind *einmal.Kind[Widget], o *ordeal[Widget]) {
-			kind.Timer("tick", o.handler("tick"), einmal.Interval(10*time.Minute))
+			kind.Timer("tick", 10*time.Minute, o.handler("tick"))
 		}),
 		"one-function": ordealOf(declareWidgets, func(kind *einmal.Kind[Widget], o *ordeal[Widget]) {
 			sync := o.handler("sync")
@@ -58,19 +58,19 @@ func stubborn[T any](kind *einmal.Kind[T], o *ordeal[T]) {
 	default:
 		kind.OnCreate("make", o.handler("make"))
 	}
-	kind.OnUpdate("resize", o.handler("resize"), einmal.Field("spec.size"))
+	kind.OnUpdate("resize", o.handler("resize"), einmal.Fields("spec.size"))
 	kind.OnUpdate("mirror", o.handler("mirror"))
 	kind.OnDelete("unmake", o.handler("unmake"))
 }
 
 func bounded[T any](kind *einmal.Kind[T], o *ordeal[T]) {
 	kind.OnCreate("three-times", o.handler("three-times"), einmal.MaxAttempts(3))
-	kind.OnCreate("an-hour", o.handler("an-hour"), einmal.Timeout(time.Hour), einmal.Backoff(10*time.Minute, 20*time.Minute))
+	kind.OnCreate("an-hour", o.handler("an-hour"), einmal.RetryFor(time.Hour), einmal.Backoff(10*time.Minute, 20*time.Minute))
 }
 
 func lenient[T any](kind *einmal.Kind[T], o *ordeal[T]) {
-	kind.OnCreate("lenient", o.handler("lenient"), einmal.OnError(einmal.Ignore))
-	kind.OnCreate("strict", o.handler("strict"), einmal.OnError(einmal.Fail))
+	kind.OnCreate("lenient", o.handler("lenient"), einmal.OnError(einmal.PolicyIgnore))
+	kind.OnCreate("strict", o.handler("strict"), einmal.OnError(einmal.PolicyFail))
 	kind.OnCreate("last", o.handler("last"))
 }
 
@@ -177,7 +177,7 @@ func (o *ordeal[T]) handler(id string) einmal.HandlerFunc[T] {
 		for _, difference := range c.Diff {
 			saw += fmt.Sprintf(" (%s from %v)", difference.Path[len(difference.Path)-1], difference.Old)
 		}
-		// A back-off is left to chance; what a handler asked for is told.
+		// A backoff is random; only the delay that a handler asked for is shown.
 		if since := time.Since(c.Started).Round(10 * time.Second); since > 0 {
 			saw += fmt.Sprintf(", %s after the first attempt", since)
 		}

@@ -55,7 +55,7 @@ func provisioned(tenants *einmal.Kind[Tenant], of sized[Tenant], s stage) {
 			status = metav1.ConditionFalse
 		}
 		return c.SetCondition(metav1.Condition{Type: "Limited", Status: status, Reason: "AsPlanned", Message: c.Object.Spec.Plan})
-	}, einmal.Field("spec"), einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "conditions[Limited]"))
+	}, einmal.Fields("spec"), einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "conditions[Limited]"))
 }
 
 // repainted sets a field of the spec and a label, and takes another field and an annotation away.
@@ -65,7 +65,7 @@ func repainted(gadgets *einmal.Kind[unstructured.Unstructured], _ sized[unstruct
 		unstructured.RemoveNestedField(c.Object.Object, "metadata", "annotations", "paint")
 		c.Object.SetLabels(map[string]string{"painted": "yes"})
 		return unstructured.SetNestedField(c.Object.Object, "red", "spec", "color")
-	}, einmal.Field("spec.size"))
+	}, einmal.Fields("spec.size"))
 }
 
 // growing has a handler that looks at all of the object, and changes its spec and labels; another looks at the labels.
@@ -78,11 +78,11 @@ func growing(widgets *einmal.Kind[Widget], of sized[Widget], _ stage) {
 	widgets.OnUpdate("label", func(_ context.Context, c *einmal.Change[Widget]) error {
 		of.setPhase(c.Object, "labelled "+c.Object.Labels["size"])
 		return nil
-	}, einmal.Field("metadata.labels"))
+	}, einmal.Fields("metadata.labels"))
 }
 
-// Principle 9, design §8: whatever goes wrong, each handler's part of the status is there in the end, and what others wrote.
-// Wipes are left out: a creation that cannot be known to be done is done again, and its condition is about a later generation.
+// With any fault, each handler's part of the status is there in the end, and so is what others wrote. Wiped records are left out: a creation
+// that cannot be known to be done is repeated, and its condition is about a later generation.
 func TestWhateverGoesWrongTheStatusIsWhole(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		outside, ahead := &registry{}, &troubles{}
@@ -94,9 +94,9 @@ func TestWhateverGoesWrongTheStatusIsWhole(t *testing.T) {
 		})
 		acme := tenant("acme", "small")
 		w.Create(acme)
-		somebody := others{w.Client()}
+		other := others{w.Client()}
 		theirs := func(status string) {
-			if err := somebody.applyStatusAs(w.Context(), "acme", "backup", map[string]any{"note": "theirs", "conditions": []any{map[string]any{
+			if err := other.applyStatusAs(w.Context(), "acme", "backup", map[string]any{"note": "theirs", "conditions": []any{map[string]any{
 				"type": "Backup", "status": status, "reason": "Done", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 			}}}); err != nil {
 				w.Fatal(err)
@@ -108,7 +108,7 @@ func TestWhateverGoesWrongTheStatusIsWhole(t *testing.T) {
 		w.Advance(10 * time.Minute)
 		theirs("True")
 		w.Advance(10 * time.Minute)
-		found, err := somebody.status(w.Context(), "acme")
+		found, err := other.status(w.Context(), "acme")
 		if err != nil {
 			w.Fatal(err)
 		}

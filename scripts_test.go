@@ -17,13 +17,13 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// Design §10: scenarios as scripts. Each names the numbers of the scenarios that it shows.
+// Scenarios as scripts. Each script names the numbers of the scenarios that it shows.
 func TestScripts(t *testing.T) {
 	rewrite := flag.Lookup(updateFlag).Value.String() == "true"
 	einmaltest.Scripts(t, "testdata/scripts/*.txtar", scriptSubjects(), einmaltest.Rewrite(rewrite))
 }
 
-// Principle 9: scripts end the same, whatever goes wrong. These are those that go from a beginning to an end.
+// Scripts end in the same state with any fault. These are the scripts that cover a whole life.
 func TestWhateverGoesWrongScriptsEndTheSame(t *testing.T) {
 	einmaltest.ExploreScripts(t, "testdata/scripts/10-*.txtar", scriptSubjects())
 }
@@ -57,7 +57,7 @@ type stage struct {
 // nothing.
 func bySize[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 	kind.OnCreate("make", of.configured(s, "make"))
-	kind.OnUpdate("resize", of.configured(s, "resize"), einmal.Field("spec.size"))
+	kind.OnUpdate("resize", of.configured(s, "resize"), einmal.Fields("spec.size"))
 	kind.OnResume("greet", func(context.Context, *einmal.Change[T]) error { return nil })
 }
 

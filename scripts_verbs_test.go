@@ -42,7 +42,7 @@ func whole[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 // optional takes note of deletions that it sees, and holds none.
 func optional[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 	bySize(kind, of, s)
-	kind.OnDelete("note", func(context.Context, *einmal.Change[T]) error { return nil }, einmal.Optional())
+	kind.OnDelete("note", func(context.Context, *einmal.Change[T]) error { return nil }, einmal.WithoutFinalizer())
 }
 
 // watch has a handler of events, which remembers how many it has had.
@@ -61,7 +61,7 @@ func watched[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 
 // level keeps the ConfigMap by looking at states alone.
 func level[T any](kind *einmal.Kind[T], of sized[T], s stage) {
-	kind.Reconcile("sync", of.configured(s, "sync"), einmal.Field("spec.size"))
+	kind.Reconcile("sync", of.configured(s, "sync"), einmal.Fields("spec.size"))
 }
 
 // mixed has all verbs. Its level-triggered handler has nothing to do where others have done it.
@@ -69,14 +69,14 @@ func mixed[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 	type looked struct{ times int }
 	watch(kind, of, s)
 	kind.Reconcile("sync", func(_ context.Context, c *einmal.Change[T]) error {
-		if einmal.Memo[looked](c).times++; c.Reason != einmal.Reconcile {
+		if einmal.Memo[looked](c).times++; c.Reason != einmal.ReasonReconcile {
 			return errors.New("it is called for " + fmt.Sprint(c.Reason))
 		}
 		of.setPhase(c.Object, fmt.Sprintf("size %d", of.size(c.Object)))
 		return s.troubles.next("sync")
 	})
 	registered(kind, of, s)
-	kind.OnDelete("note", func(context.Context, *einmal.Change[T]) error { return nil }, einmal.Optional())
+	kind.OnDelete("note", func(context.Context, *einmal.Change[T]) error { return nil }, einmal.WithoutFinalizer())
 }
 
 // resumedAtDeletion has two handlers that resume, one of them for deleted objects too.

@@ -39,8 +39,8 @@ func everywhere(t *testing.T, w *virtualWorld, log *syncedText, lists ...client.
 // planted is a secret that must not be found anywhere.
 const planted = "Zq7-planted"
 
-// Design §6: messages are scrubbed of secrets. What handlers fail with goes to the record and to the log, and what the
-// API server says goes to the log; nowhere is a password to be found.
+// Secrets are redacted in messages. The errors of handlers go to the record and to the log, and the errors of the API server go to the log;
+// neither contains a password.
 func TestASecretInAnErrorIsNeitherKeptNorLogged(t *testing.T) {
 	log := testLog(t)
 	virtually(t, log, failLoudly, func(t *testing.T, w *virtualWorld) {

@@ -13,53 +13,49 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Selector chooses kinds by what the API server tells of them: by a name, by a category, or all. Exactly one of Name, Category and
-// Everything is given; Group and Version narrow it down.
+// Selector selects kinds from what the API server serves. Set exactly one of Name, Category and Everything. Group and
+// Version narrow it down.
 //
-// Kinds that cannot be listed and watched are left out, and so are those that cannot be patched where some handler is recorded or
-// holds deletions (all but OnEvent, Reconcile, Timer, and Daemon with Optional). In an operator with Namespaces, Category and
-// Everything choose kinds in namespaces alone.
+// Kinds that do not support list and watch are skipped. Kinds that do not support patch are skipped too, unless all
+// handlers are OnEvent, Reconcile, Timer, or Daemon with WithoutFinalizer. In an operator with the option Namespaces,
+// Category and Everything select namespaced kinds only.
 type Selector struct {
-	// Name is the kind, the plural, the singular or a short name, such as Deployment, deployments, deployment or deploy; with a group
-	// as in deployments.apps, with a version too as in deployments.v1.apps, and pods.v1 in the core group. Where it is the
-	// name of several kinds, the one of the core group is meant. If there is none, no kind is served, the log names
-	// all of them, and the operator is not ready until one is left or the name has its group.
+	// Name is a kind, a plural, a singular or a short name, such as Deployment, deployments, deployment or deploy. It can have a
+	// group, as in deployments.apps, and a version, as in deployments.v1.apps, or pods.v1 in the core group.
+	//
+	// If several kinds have the name, the one of the core group is selected. If none of them is in the core group, no kind is
+	// selected, the log names all of them, and the operator is not ready until only one exists. To choose one, add its group.
 	Name string
-	// Category is one that the kinds are listed in, such as all. The Events of Kubernetes are left out: to handle what is said about
-	// objects would say more.
+	// Category is a category of kinds, such as all. Kubernetes events are skipped, because handling them would cause more events.
 	Category string
-	// Everything chooses all kinds but the Events of Kubernetes.
+	// Everything selects all kinds except Kubernetes events.
 	Everything bool
-	// Group is the API group, such as apps, and core for that of Pods and Secrets. The default is any.
+	// Group is an API group, such as apps, or core for that of Pods and Secrets. The default is any group.
 	Group string
-	// Version is such as v1. The default is, for each kind, the version that the API server prefers among those in which it is
-	// served; when that changes, the watch moves, and what was done is not done again.
+	// Version is an API version, such as v1. The default is the version of each kind that the API server prefers among those
+	// that it serves. If that changes, the watch moves to the new version. Handlers do not run again for that.
 	Version string
 }
 
-// ForEvery declares that the operator handles the objects of all kinds that the selector chooses, as they come and go at run
-// time, without a restart. All verbs work as with For; a handler learns of which kind its object is from the object. The ids
-// are unique among all ForEvery of the operator: a kind that several of them choose is served once, with the handlers of all.
-// A kind that is declared with For too is left to that; so is one that an earlier ForEvery chooses in another version. The log tells of it.
+// ForEvery declares that the operator handles the objects of all kinds that the selector selects. Kinds can appear and
+// disappear at run time, without a restart. All verbs work as with For. A handler reads the kind of its object from the
+// object.
 //
-// What is chosen is looked at every five seconds, which costs next to nothing, and whenever a watch is in trouble. A selector with
-// a Name keeps the operator from being ready as long as there is no such kind; with Category and Everything there may be none. A
-// group that the API server cannot ask, since the server behind it is down, hides no other, and what was served goes on.
+// If several ForEvery select a kind, it is served once, with the handlers of all of them. So handler ids must be unique
+// among all ForEvery of the operator. A ForEvery skips a kind that has its own For, and a kind that an earlier ForEvery
+// selects in another version. The log reports that.
 //
-// The operator's own ConfigMap, Secret and Lease are not handled. If Secrets may be chosen, StateNamespace is needed: see For. With
-// Reconcile, Owns and Watches go with each kind. ForEvery takes no options. What is chosen no more keeps its finalizers and records:
-// the verb uninstall finds those of kinds that are chosen then.
-func ForEvery(op *Operator, of Selector, options ...Option) *Kind[unstructured.Unstructured] {
+// The selection is updated every five seconds, at almost no cost, and when a watch fails. An operator with a Name is
+// not ready until such a kind exists; a Category or Everything may select none. If the server of an API group is down,
+// kinds of other groups are not affected, and known kinds of that group are still handled.
+//
+// The operator's own ConfigMap, Secret and Lease are never handled. If the selector covers Secrets, StateNamespace is
+// required: see For. Owns and Watches work for each kind. Objects of kinds that are not selected any more keep their
+// finalizers and records. The command uninstall cleans up the kinds that are selected when it runs.
+func ForEvery(op *Operator, of Selector) *Kind[unstructured.Unstructured] {
 	chosen, err := selection.New(of.Name, of.Category, of.Everything, of.Group, of.Version)
 	if err != nil {
 		op.mistake(fmt.Errorf("ForEvery: %w", err))
-	}
-	for _, option := range options {
-		if option.kind != nil {
-			op.mistake(fmt.Errorf("ForEvery: option %s: the selector says which kinds; leave it out, or use For", option.name))
-			continue
-		}
-		op.mistake(option.misplaced("ForEvery"))
 	}
 	k := freeKind(op, schema.GroupVersionKind{Kind: "ForEvery " + chosen.String()})
 	k.every = &every[unstructured.Unstructured]{}
@@ -67,10 +63,10 @@ func ForEvery(op *Operator, of Selector, options ...Option) *Kind[unstructured.U
 	return k
 }
 
-// every is what was declared for every kind that is chosen, to be declared again for each.
+// every holds the declarations of a ForEvery, which are repeated for each selected kind.
 type every[T any] struct{ verbs []func(*Kind[T]) }
 
-// declaredSelection is a selection as it was declared: with the handlers for a kind without a name.
+// declaredSelection is a selector as it was declared, with handlers for a kind without a name.
 type declaredSelection struct {
 	*declaredKind
 
@@ -78,7 +74,7 @@ type declaredSelection struct {
 	at func(schema.GroupVersionKind) *declaredKind
 }
 
-// freeKind is a kind of objects without a Go type.
+// freeKind returns a kind whose objects have no Go type of their own.
 func freeKind(op *Operator, gvk schema.GroupVersionKind) *Kind[unstructured.Unstructured] {
 	k := &Kind[unstructured.Unstructured]{op: op, declared: &declaredKind{}}
 	k.empty = func() client.Object {
@@ -90,7 +86,7 @@ func freeKind(op *Operator, gvk schema.GroupVersionKind) *Kind[unstructured.Unst
 	return k
 }
 
-// at declares all that was declared for one kind.
+// at repeats the declarations of the ForEvery for one kind.
 func (k *Kind[T]) at(gvk schema.GroupVersionKind) *declaredKind {
 	one := &Kind[T]{op: k.op, declared: &declaredKind{}, quiet: true}
 	one.empty = func() client.Object {
@@ -105,24 +101,24 @@ func (k *Kind[T]) at(gvk schema.GroupVersionKind) *declaredKind {
 	return one.declared
 }
 
-// take makes it the kind of that name.
+// take sets the group, version and kind.
 func (k *Kind[T]) take(gvk schema.GroupVersionKind) {
 	k.declared.kind = engine.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
 	k.declared.goType = reflect.TypeFor[T]()
 	k.declared.kind.StatusFields = statusFields(k.declared.goType)
 }
 
-// mistake notes what is wrong with a declaration, the first time that it is made.
+// mistake records an error of a declaration, unless the declaration is repeated.
 func (k *Kind[T]) mistake(err error) {
 	if !k.quiet {
 		k.op.mistake(err)
 	}
 }
 
-// selection is what the engine knows of it. The related kinds are those of its handlers, in their order.
+// selection returns the selection for the engine. The order of its related kinds is that of the handlers.
 func (d *declaredSelection) selection(op *Operator, forms cachedForms) engine.Selection {
 	watched := func(one relatedKind) engine.Watched {
-		gvk, _ := op.relatedGVK(one) // It was asked when the operator was checked.
+		gvk, _ := op.relatedGVK(one) // Operator.watched has checked it.
 		return engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
 	}
 	made := engine.Selection{Of: d.of}
@@ -140,7 +136,7 @@ func (d *declaredSelection) selection(op *Operator, forms cachedForms) engine.Se
 	return made
 }
 
-// checkSelected finds mistakes in what is declared for kinds that are chosen at run time.
+// checkSelected returns mistakes in the declarations of ForEvery.
 func (op *Operator) checkSelected() error {
 	var found []error
 	where := map[string]*declaredSelection{}
@@ -148,7 +144,7 @@ func (op *Operator) checkSelected() error {
 		found = append(found, declared.check())
 		for _, one := range declared.handlers() {
 			if other, taken := where[one.ID]; taken && other != declared {
-				found = append(found, fmt.Errorf("handler %q of %s: %s has one of that id, and a kind that both choose is served with the handlers of both: give each its own",
+				found = append(found, fmt.Errorf("handler %q of %s: %s has a handler with this id too, and a kind can be selected by both: give each its own id",
 					one.ID, declared.kind.GVK.Kind, other.kind.GVK.Kind))
 			}
 			where[one.ID] = declared
@@ -157,7 +153,7 @@ func (op *Operator) checkSelected() error {
 	return errors.Join(found...)
 }
 
-// everyKind are the kinds that are declared, by themselves or to be chosen.
+// everyKind returns the declared kinds: those of For and those of ForEvery.
 func (op *Operator) everyKind() []*declaredKind {
 	all := append([]*declaredKind(nil), op.kinds...)
 	for _, declared := range op.selected {

@@ -16,17 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// Design §9: kinds that nobody knew when the operator was built, with the rights that the verb rbac prints and no others.
+// Kinds that were unknown when the operator was built, with exactly the permissions that the command rbac prints.
 func TestChosenKindsOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	t.Run("everything is handled once, but not what is said about it (scenario 87)", w.everythingOnce)
 	t.Run("records are not mixed up with those of owners, which are copied", w.ownersRecords)
 	t.Run("the watch moves to the version that is preferred, and out of a category (scenario 83)", w.versionMoves)
-	t.Run("a name of several kinds is told, and served when one is left (scenario 86)", w.ambiguousName)
+	t.Run("an ambiguous name is reported, and served when one kind is left (scenario 86)", w.ambiguousName)
 }
 
 // choosing runs an operator with the rights that it asks for itself.
@@ -36,9 +37,9 @@ func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (stop fun
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	op := einmal.New(testIdentity, einmal.StateNamespace("default"), einmal.Logger(logger))
 	declare(op)
-	rights := op.Observe(nil, logger).Rights
+	rights := hook.Of().Observe(op, nil, logger).Rights
 	account := w.Account(t, "choosing-"+strings.ToLower(rand.Text()[:6]), slices.Concat(rights.ClusterWide, rights.Served, rights.AtHome)...)
-	stop = runShown(t, op, account, einmal.RunOptions{HealthAddress: health})
+	stop = runShown(t, op, account, einmal.RunOptions{SingleReplica: true, HealthAddress: health})
 	return stop, log, "http://" + health + "/readyz?verbose"
 }
 
@@ -47,7 +48,7 @@ func (w *world) everythingOnce(t *testing.T) {
 	stop, _, health := w.choosing(t, func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
 		every.Reconcile("look", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-			c.Event(einmal.Normal, "LookedAt", "It is %s now.", c.Object.GetResourceVersion())
+			c.Event(einmal.EventNormal, "LookedAt", "It is %s now.", c.Object.GetResourceVersion())
 			j.add(fmt.Sprintf("%s %s/%s", c.Object.GroupVersionKind(), c.Object.GetNamespace(), c.Object.GetName()), "look")
 			return nil
 		}, einmal.When(func(of *unstructured.Unstructured) bool { return of.GetKind() != "Lease" })) // Those change all the time.
@@ -96,7 +97,7 @@ func (w *world) ownersRecords(t *testing.T) {
 	_, log, _ := w.choosing(t, all)
 	cluster.Until(t, "both are resumed", func() bool { return len(j.of("two")) == 2 })
 	untilCalled(t, j, "make Deployment", "make ReplicaSet")
-	if strings.Contains(log.String(), "seen for the first time") {
+	if log.lines("msg=seen for the first time") > 0 {
 		t.Error("the record of the owner is taken for its own")
 	}
 }
@@ -122,14 +123,14 @@ func (w *world) versionMoves(t *testing.T) {
 	w.createSoon(t, thingOf("moves.dev/v1beta1", "one"))
 	untilCalled(t, j, "make moves.dev/v1beta1")
 	w.redefine(t, definition, func(u *unstructured.Unstructured) { addVersion(u, "v1") })
-	cluster.Until(t, "the watch has moved", func() bool { return strings.Contains(log.String(), "kind=Thing apiVersion=moves.dev/v1 ") })
+	cluster.Until(t, "the watch has moved", func() bool { return log.lines("kind=Thing", "apiVersion=moves.dev/v1") > 0 })
 	answers(t, health, http.StatusOK, "ok")
 	w.resize(t, thingOf("moves.dev/v1beta1", "one"), 2)
 	untilCalled(t, j, "make moves.dev/v1beta1", "change moves.dev/v1")
 	w.redefine(t, definition, func(u *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "spec", "names", "categories")
 	})
-	cluster.Until(t, "the kind has left the category", func() bool { return strings.Contains(log.String(), "the kind is not chosen any more") })
+	cluster.Until(t, "the kind has left the category", func() bool { return log.lines("msg~kind no longer matches ForEvery") > 0 })
 	w.resize(t, thingOf("moves.dev/v1", "one"), 3)
 	w.redefine(t, definition, func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedStringSlice(u.Object, []string{"tests"}, "spec", "names", "categories")

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -30,8 +31,8 @@ func plainOf(kind, name string) *unstructured.Unstructured {
 	return made
 }
 
-// Issue: a kind that For and ForEvery, or two ForEvery, are about is served once, with one record.
-func TestAKindIsServedOnceWhoeverChoosesIt(t *testing.T) {
+// A kind that For and ForEvery select, or two ForEvery, is served once, with one record.
+func TestAKindThatIsChosenTwiceIsServedOnce(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("first", nothingOf)
 		einmal.For[Widget](op).OnCreate("own", nothing[Widget])
@@ -51,8 +52,8 @@ func TestAKindIsServedOnceWhoeverChoosesIt(t *testing.T) {
 		w.create(gadget)
 		w.Pass(time.Minute)
 		w.called(&since, "first of a.dev/v2 one (create)", "own of test.einmal.dev/v1 one (create)", "second of a.dev/v2 one (create)", "third of test.einmal.dev/v1 one (create)")
-		w.says("the kind is declared with For, which alone handles it", 1)
-		w.says("the kind is served in another version for a ForEvery that was declared before", 1)
+		w.says("msg~kind has its own For registration", 1)
+		w.says("msg~kind is served in another version for an earlier ForEvery", 1)
 		if writes := w.Writes(); len(writes) != 3+1 { // The gadget has an annotation beside its status.
 			t.Logf("writes: %v", writes)
 		}
@@ -60,8 +61,8 @@ func TestAKindIsServedOnceWhoeverChoosesIt(t *testing.T) {
 	})
 }
 
-// What the operator keeps for itself is nobody's to handle: its watermarks, its key, its lease.
-func TestTheOperatorsOwnBooksAreNotHandled(t *testing.T) {
+// Handlers are never called for the operator's own objects: its watermarks, its key, its Lease.
+func TestTheOperatorsOwnObjectsAreNotHandled(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
 		every.OnCreate("make", nothingOf)
@@ -105,7 +106,7 @@ func (w *selectingWorld) holdsDigests(secret *unstructured.Unstructured) {
 	}
 }
 
-// A server that other groups are asked of is down: what it serves is not known, and nothing else is hidden or stopped. It is told once.
+// An aggregated API server is down: its kinds are unknown, no other kind is hidden or stopped, and one warning is logged.
 func TestABrokenGroupHidesNothing(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("make", nothingOf)
@@ -120,7 +121,7 @@ func TestABrokenGroupHidesNothing(t *testing.T) {
 		w.create(thingOf("a.dev/v1", "one"), thingOf("b.dev/v1", "one"))
 		w.Pass(time.Hour)
 		w.called(&since, "make of a.dev/v1 one (create)", "make of b.dev/v1 one (create)")
-		w.says("what some groups serve is not known now", 1)
+		w.says("msg~discovery failed for some API groups", 1)
 		w.says("level=ERROR", 0)
 		w.is("")
 		mend()
@@ -128,7 +129,7 @@ func TestABrokenGroupHidesNothing(t *testing.T) {
 		fail := w.Server.Intercept(refusing("/apis"))
 		w.start()
 		w.Pass(time.Minute)
-		w.is("it is not known yet which kinds are served: discover what is served: /apis: 503")
+		w.is("discovery has not succeeded yet: discover API resources: /apis: 503")
 		fail()
 		w.Pass(time.Minute)
 		w.is("")
@@ -137,11 +138,11 @@ func TestABrokenGroupHidesNothing(t *testing.T) {
 		w.Pass(time.Minute)
 		w.called(&since, "make of a.dev/v1 two (create)")
 		w.is("")
-		w.says("discovery fails", 2)
+		w.says("msg~discovery failed, using", 2)
 		fail()
 		w.Pass(time.Minute)
-		w.says("discovery succeeds again", 2)
-		w.says("not chosen any more", 0)
+		w.says("msg~discovery succeeded again", 2)
+		w.says("msg~no longer matches ForEvery", 0)
 	})
 }
 
@@ -195,7 +196,7 @@ func TestChosenKindsHaveChildren(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
 		every.Reconcile("sync", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-			said.add("%s %s woken by %v", c.Object.GetAPIVersion(), c.Object.GetName(), c.WokenBy)
+			said.add("%s %s woken by %v", c.Object.GetAPIVersion(), c.Object.GetName(), c.TriggeredBy)
 			other := thingOf(c.Object.GetAPIVersion(), "one")
 			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 				return err
@@ -216,7 +217,7 @@ func TestChosenKindsHaveChildren(t *testing.T) {
 		}
 		w.change(definitionOf("b.dev", "", "v1"), func(u *unstructured.Unstructured) { addVersion(u, "v2") })
 		w.Pass(time.Minute)
-		said.said() // Whether it was woken meanwhile nobody knows, so it looks again.
+		said.said() // A trigger in the meantime may have been missed, so it runs again.
 		w.delete(plainOf("ConfigMap", "b.dev-v1"))
 		w.Pass(time.Minute)
 		if lines := said.said(); len(lines) == 0 || !strings.HasPrefix(lines[0], "b.dev/v2 one woken by") {
@@ -231,13 +232,11 @@ func TestMistakesOfForEveryComeBackAtOnce(t *testing.T) {
 	einmal.ForEvery(op, einmal.Selector{}).OnCreate("none", nothingOf)
 	einmal.ForEvery(op, einmal.Selector{Name: "pods", Category: "all"}).OnCreate("two", nothingOf)
 	einmal.ForEvery(op, einmal.Selector{Name: "deployments.apps", Group: "apps"}).OnCreate("twice-said", nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Name: "pods"}, einmal.GVK("", "v1", "Pod")).OnCreate("named", nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Name: "pods"}, einmal.Workers(3), einmal.Field("spec")).OnCreate("options", nothingOf)
 	einmal.ForEvery(op, einmal.Selector{Name: "services"})
 	bad := einmal.ForEvery(op, einmal.Selector{Category: "all"})
 	bad.OnCreate("bad id!", nothingOf)
 	bad.OnCreate("same", nothingOf)
-	bad.Timer("idle", nothingOf)
+	bad.Timer("idle", 0, nothingOf)
 	einmal.ForEvery(op, einmal.Selector{Category: "all"}).OnCreate("same", nothingOf)
 	einmal.ForEvery(op, einmal.Selector{Everything: true}).OnCreate("secrets", nothingOf)
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
@@ -245,11 +244,10 @@ func TestMistakesOfForEveryComeBackAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"ForEvery: a selector has one of Name, Category and Everything: give exactly one", `Name "deployments.apps" says it already`,
-		"ForEvery: option GVK: the selector says which kinds", "option Workers does not belong to ForEvery", "option Field does not belong to ForEvery",
+		"ForEvery: a selector must set exactly one of Name, Category and Everything", `Name "deployments.apps" already contains a group or version`,
 		`kind ForEvery kinds called "services" has no handlers`, `handler "bad id!" of ForEvery kinds of the category "all"`,
-		`handler "same" of ForEvery kinds of the category "all": ForEvery kinds of the category "all" has one of that id`,
-		"handler idle of ForEvery", "a timer needs the option Interval", "kind Secret: no namespace is known for the key",
+		`handler "same" of ForEvery kinds of the category "all": ForEvery kinds of the category "all" has a handler with this id too`,
+		"handler idle of ForEvery", "interval: must be at least 1ms, got 0s", "kind Secret: no namespace for the digest key",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)
@@ -261,7 +259,7 @@ func TestMistakesOfForEveryComeBackAtOnce(t *testing.T) {
 }
 
 // The rights that are printed are as narrow as the selector, and the kinds that are known, allow.
-func TestRightsForChosenKinds(t *testing.T) {
+func TestPermissionsForChosenKinds(t *testing.T) {
 	for what, test := range map[string]struct {
 		of      einmal.Selector
 		declare func(*einmal.Kind[unstructured.Unstructured])
@@ -285,7 +283,7 @@ func TestRightsForChosenKinds(t *testing.T) {
 				test.declare(kind)
 			}
 			var got []string
-			for _, rule := range op.Observe(nil, nil).Rights.Served {
+			for _, rule := range hook.Of().Observe(op, nil, nil).Rights.Served {
 				if !slices.Contains(rule.Resources, "events") {
 					got = append(got, strings.Join(rule.APIGroups, " ")+" "+strings.Join(rule.Resources, " ")+": "+strings.Join(rule.Verbs, " "))
 				}

@@ -50,7 +50,7 @@ func TestAWatchMovesFromAVersionThatIsWithdrawn(t *testing.T) {
 	})
 }
 
-// Scenario 83: a handler is at work, and a daemon runs, when the version changes. The handler's work counts, nobody else begins
+// Scenario 83: a handler is at work, and a daemon runs, when the version changes. The handler's work counts, no other process begins
 // before it has ended, and there is one daemon at a time.
 func TestAWatchThatMovesWaitsForHandlers(t *testing.T) {
 	said := &notes{}
@@ -71,7 +71,7 @@ func TestAWatchThatMovesWaitsForHandlers(t *testing.T) {
 			<-c.Stopping()
 			said.add("daemon ends")
 			return nil
-		}, einmal.Optional())
+		}, einmal.WithoutFinalizer())
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		definition := definitionOf("a.dev", "", "v1beta1")

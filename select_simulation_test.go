@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// Principle 9, scenarios 82 and 83: whatever goes wrong, objects of kinds that come and move end the same, and nothing is done twice.
+// Scenarios 82 and 83: with any fault, objects of kinds that appear and change their version end in the same state, and nothing is done twice.
 func TestWhateverGoesWrongChosenKindsEndTheSame(t *testing.T) {
 	definition := definitionOf("a.dev", "categories: [tests]", "v1beta1")
 	einmaltest.Explore(t, func(w *einmaltest.World) {
@@ -30,7 +30,7 @@ func TestWhateverGoesWrongChosenKindsEndTheSame(t *testing.T) {
 				config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(size)}}
 				config.Name = c.Object.GetName()
 				return c.Apply(ctx, config)
-			}, einmal.Field("spec.size"))
+			}, einmal.Fields("spec.size"))
 			every.OnDelete("unregister", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 				return outside.set(p, c.Object.GetName(), false)
 			})

@@ -29,7 +29,7 @@ func TestChosenKindsComeAndGo(t *testing.T) {
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0
 		w.Pass(time.Minute)
-		w.says("ForEvery has no kinds now", 1)
+		w.says("msg~ForEvery matches no kinds yet", 1)
 		w.create(definition.DeepCopy())
 		w.create(thingOf("a.dev/v1", "one"))
 		w.Pass(10 * time.Second)
@@ -42,7 +42,7 @@ func TestChosenKindsComeAndGo(t *testing.T) {
 		w.called(&since, "unmake of a.dev/v1 one (delete)")
 		w.delete(definition.DeepCopy())
 		w.Pass(time.Minute)
-		w.says("the kind is not chosen any more", 1)
+		w.says("msg~kind no longer matches ForEvery", 1)
 		before := len(w.log.String())
 		w.Pass(time.Hour)
 		if said := w.log.String()[before:]; said != "" {
@@ -70,13 +70,13 @@ func TestAWatchMovesToTheVersionThatIsPreferred(t *testing.T) {
 		every.OnDelete("unmake", nothingOf)
 		every.OnEvent("watch", nothingOf)
 		every.Reconcile("look", nothingOf)
-		every.Timer("tick", nothingOf, einmal.Interval(time.Hour))
+		every.Timer("tick", time.Hour, nothingOf)
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, definition := 0, definitionOf("a.dev", "", "v1beta1")
 		w.Pass(time.Minute)
 		w.is(`waiting for kinds called "things" of the group a.dev to be served`)
-		w.says("waiting for kinds called", 1)
+		w.says("reason~waiting for kinds called", 1)
 		w.create(definition.DeepCopy())
 		w.Pass(2 * time.Second)
 		w.is("")
@@ -87,7 +87,7 @@ func TestAWatchMovesToTheVersionThatIsPreferred(t *testing.T) {
 		for _, version := range []string{"v1", "v2"} {
 			w.change(definition, func(u *unstructured.Unstructured) { addVersion(u, version) })
 			w.Pass(30 * time.Second)
-			w.says("the watch moves", map[string]int{"v1": 1, "v2": 2}[version])
+			w.says("msg~preferred version of kind changed", map[string]int{"v1": 1, "v2": 2}[version])
 			w.called(&since)
 			w.is("")
 			if made := w.Writes()[writes:]; len(made) > 0 {
@@ -115,7 +115,7 @@ func addVersion(definition *unstructured.Unstructured, name string) {
 }
 
 // Scenario 83: a category is taken away from a kind, and given back. Its handlers rest meanwhile, and what was done stays done.
-func TestAKindThatLeavesItsCategoryRests(t *testing.T) {
+func TestHandlersOfAKindThatLeavesItsCategoryArePaused(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
 		every.OnCreate("make", nothingOf)
@@ -159,9 +159,9 @@ func TestANameOfSeveralKinds(t *testing.T) {
 		})
 		w.Pass(time.Minute)
 		w.called(&since)
-		const told = "kinds called \"th\" are several, so none of them is served: things.a.dev, things.b.dev; add the group to the name, as in \"things.a.dev\""
+		const told = "kinds called \"th\" are ambiguous (things.a.dev, things.b.dev), so none is served; add the group to the name, such as \"things.a.dev\""
 		w.is(told)
-		w.says(strings.ReplaceAll(told, "\"", "\\\""), 1)
+		w.says("reason="+told, 1)
 		w.delete(other.DeepCopy())
 		w.Pass(10 * time.Second)
 		w.called(&since, "make of a.dev/v1 one (create)")
@@ -188,11 +188,11 @@ func TestANameOfACoreKind(t *testing.T) {
 }
 
 // Scenario 87: who handles everything, and says something about all of it, does not handle what it says, nor its own books.
-func TestEverythingDoesNotFeedItself(t *testing.T) {
+func TestHandlersOfAllKindsDoNotTriggerThemselves(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
 		every.OnCreate("make", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-			c.Event(einmal.Normal, "Made", "made %s", c.Object.GetName())
+			c.Event(einmal.EventNormal, "Made", "made %s", c.Object.GetName())
 			if c.Object.GetName() == "bad" {
 				return einmal.Permanent(errors.New("not this one"))
 			}

@@ -188,9 +188,9 @@ func (w *selectingWorld) includes(made []string, wanted ...string) {
 	}
 }
 
-func (w *selectingWorld) says(words string, times int) {
+func (w *selectingWorld) says(attribute string, times int) {
 	w.t.Helper()
-	if n := strings.Count(w.log.String(), words); n != times {
-		w.t.Errorf("the log says %d times %q, want %d", n, words, times)
+	if n := w.log.lines(attribute); n != times {
+		w.t.Errorf("the log says %d times %q, want %d", n, attribute, times)
 	}
 }

@@ -21,13 +21,13 @@ func hardLuck(widgets *einmal.Kind[Widget], p *einmaltest.Process, outside *regi
 	}
 	widgets.OnCreate("register", func(_ context.Context, c *einmal.Change[Widget]) error {
 		return errors.Join(outside.set(p, c.Object.Name, true), noLuck)
-	}, einmal.Field("metadata.labels"), einmal.MaxAttempts(4), einmal.Backoff(time.Second, time.Second))
-	widgets.OnCreate("lenient", fails(noLuck), einmal.OnError(einmal.Ignore))
-	widgets.OnUpdate("resize", fails(einmal.RetryAfter(10*time.Second, noLuck)), einmal.Field("spec.size"), einmal.Timeout(35*time.Second))
+	}, einmal.Fields("metadata.labels"), einmal.MaxAttempts(4), einmal.Backoff(time.Second, time.Second))
+	widgets.OnCreate("lenient", fails(noLuck), einmal.OnError(einmal.PolicyIgnore))
+	widgets.OnUpdate("resize", fails(einmal.RetryAfter(10*time.Second, noLuck)), einmal.Fields("spec.size"), einmal.RetryFor(35*time.Second))
 	widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Object.Status.Phase = c.Object.Spec.Color
 		return nil
-	}, einmal.Field("spec.color"), einmal.FormerlyKnownAs("draw"))
+	}, einmal.Fields("spec.color"), einmal.FormerlyKnownAs("draw"))
 	widgets.OnDelete("unregister", func(_ context.Context, c *einmal.Change[Widget]) error {
 		if err := outside.set(p, c.Object.Name, false); err != nil {
 			return err
@@ -60,8 +60,8 @@ func lifeOfHardLuck(w *einmaltest.World) {
 	w.Outcome("registered", outside.left())
 }
 
-// Principle 9: limits, failures and the ways out of them survive a crash at every point. That records are wiped while the
-// operator is down is left out: what is deleted then too is nobody's any more.
+// Limits, failures and their remedies survive a crash at every point. Records that are wiped while the operator is down are left out: an object
+// that is deleted then too loses its delete handlers.
 func TestWhateverGoesWrongHardLuckEndsTheSame(t *testing.T) {
 	einmaltest.Explore(t, lifeOfHardLuck, einmaltest.Without(einmaltest.Wipes))
 }

@@ -80,7 +80,7 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 		return nil
 	}
 	kind.OnCreate("register", func(_ context.Context, c *einmal.Change[T]) error {
-		c.Event(einmal.Normal, "Registering", "attempt %d", c.Attempt)
+		c.Event(einmal.EventNormal, "Registering", "attempt %d", c.Attempt)
 		return outside.set(p, of.name(c.Object), true)
 	})
 	kind.OnCreate("configure", func(ctx context.Context, c *einmal.Change[T]) error {
@@ -89,7 +89,7 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 		}
 		return apply(ctx, c)
 	})
-	kind.OnUpdate("reconfigure", apply, einmal.Field("spec.size"))
+	kind.OnUpdate("reconfigure", apply, einmal.Fields("spec.size"))
 	kind.OnDelete("unregister", func(_ context.Context, c *einmal.Change[T]) error {
 		return outside.set(p, of.name(c.Object), false)
 	})
@@ -99,7 +99,7 @@ func newTestOperator(tb testing.TB) *einmal.Operator {
 	tb.Helper()
 	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
 		einmal.Applies(&corev1.ConfigMap{}),
-		einmal.Access(&Widget{}, "update/status")) // Only a mutant does this: TestMutantsAreKilled.
+		einmal.Permissions(&Widget{}, "update/status")) // Only a mutant does this: TestMutantsAreKilled.
 }
 
 // declareWidgets declares the kind with records in the status.
@@ -168,7 +168,7 @@ func lifeOfSecrets(w *einmaltest.World) {
 		op := newTestOperator(w)
 		secrets := einmal.For[corev1.Secret](op)
 		secrets.OnCreate("label", label)
-		secrets.OnUpdate("relabel", label, einmal.Field("data"))
+		secrets.OnUpdate("relabel", label, einmal.Fields("data"))
 		secrets.OnDelete("forget", func(context.Context, *einmal.Change[corev1.Secret]) error { return nil })
 		return op
 	})
@@ -197,16 +197,15 @@ func life(w *einmaltest.World, outside *registry, made func(name string) client.
 	w.Outcome("registered", outside.left())
 }
 
-// Principle 9: whatever goes wrong, the end is the same; what was done outside is live once, and what was recorded is
-// not done again. Among what goes wrong are watches that break and are too old, a cache that is behind our own writes, and
-// others who write between them (scenarios 88 and 93).
+// With any fault the final state is the same: external effects exist once, and recorded work is not repeated. The faults include watches that
+// break or are too old, a cache that is behind the operator's own writes, and other clients that write in between (scenarios 88 and 93).
 func TestWhateverGoesWrongTheEndIsTheSame(t *testing.T) {
 	t.Run("record in the status", func(t *testing.T) { einmaltest.Explore(t, lifeOfWidgets) })
 	t.Run("record in the annotation", func(t *testing.T) { einmaltest.Explore(t, lifeOfGadgets) })
 	t.Run("keyed digests of Secrets", func(t *testing.T) { einmaltest.Explore(t, lifeOfSecrets) })
 }
 
-// What the explored life is compared with: each handler is called once for its cause, and once more where it failed.
+// The reference run: each handler is called once for its cause, and once more after each failure.
 func TestALifeInWhichNothingGoesWrong(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		lifeOfWidgets(w)
@@ -230,14 +229,14 @@ func TestALifeInWhichNothingGoesWrong(t *testing.T) {
 	})
 }
 
-// The must of quiet, principle 6: a day of objects that wait and look again each hour writes nothing.
+// A day of objects that wait and look again each hour writes nothing.
 func TestASimulatedDayWritesNothing(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("wait")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			einmal.For[Widget](op).OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error {
-				return einmal.RetryAfter(time.Hour, nil)
+				return einmal.RequeueAfter(time.Hour)
 			})
 			return op
 		})

@@ -102,7 +102,7 @@ func TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain(t *testing.T) {
 		einmal.For[Widget](op).OnUpdate("resize", func(context.Context, *einmal.Change[Widget]) error {
 			resized++
 			return nil
-		}, einmal.Field("spec.size"))
+		}, einmal.Fields("spec.size"))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := widget("one")
 		must(t, w.User.Create(t.Context(), one))
@@ -125,7 +125,7 @@ func TestARelatedChangeDuringARunIsNotLost(t *testing.T) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
 			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
-				said.add("woken by %v", c.WokenBy)
+				said.add("woken by %v", c.TriggeredBy)
 				<-time.After(10 * time.Second)
 				return nil
 			}, einmal.Watches(namedIn))
@@ -152,7 +152,7 @@ func TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile(t *testing.T) { //noli
 			var failed []error
 			virtually(t, &syncedText{}, func(op *einmal.Operator) {
 				einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
-					var options []einmal.Option
+					var options []einmal.ApplyOption
 					if adopt {
 						options = append(options, einmal.Adopt())
 					}
@@ -161,7 +161,7 @@ func TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile(t *testing.T) { //noli
 				})
 			}, func(t *testing.T, w *virtualWorld) {
 				foreign := configOf("child", 1)
-				foreign.Data = map[string]string{"owner": "somebody"}
+				foreign.Data = map[string]string{"owner": "other"}
 				w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
 					if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") && foreign.UID == "" {
 						if err := w.User.Create(r.Context(), foreign); err != nil {

@@ -23,17 +23,17 @@ func ready(status metav1.ConditionStatus) metav1.Condition {
 	return metav1.Condition{Type: "Ready", Status: status, Reason: "Tested"}
 }
 
-// onTenants plays in virtual time with handlers for tenants, and somebody else who writes.
-func onTenants(t *testing.T, declare func(*einmal.Kind[Tenant]), use func(*testing.T, *virtualWorld, others)) (log string) {
+// onTenants runs in virtual time with handlers for tenants, and another client that writes.
+func onTenants(t *testing.T, declare func(*einmal.Kind[Tenant]), use func(*testing.T, *virtualWorld, others)) *syncedText {
 	t.Helper()
-	text := testLog(t)
-	virtually(t, text, func(op *einmal.Operator) { declare(forTenants(op)) },
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) { declare(forTenants(op)) },
 		func(t *testing.T, w *virtualWorld) { use(t, w, others{w.User}) })
-	return text.String()
+	return log
 }
 
-// intrude lets somebody write before each write of the operator to the status of the tenant acme, n times at most. It
-// returns how often that was.
+// intrude lets another client write before each write of the operator to the status of the tenant acme, n times at most. It returns how often
+// that was.
 func intrude(w *virtualWorld, n int, write func(i int) error) (times func() int) {
 	done, inside := 0, false
 	w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -54,29 +54,29 @@ func backup(i int) string {
 	return fmt.Sprintf(`{"status":{"conditions":[{"type":"Backup%d","status":"True","reason":"Done","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, i)
 }
 
-// Scenario 58: a condition that somebody else sets meanwhile stays, and the handler is not called again for it.
-func TestConditionsOfOthersThatComeMeanwhileStay(t *testing.T) {
+// Scenario 58: a condition that another client sets in the meantime stays, and the handler is not called again for it.
+func TestConcurrentConditionsOfOthersAreKept(t *testing.T) {
 	calls := 0
 	onTenants(t, func(tenants *einmal.Kind[Tenant]) {
 		tenants.OnCreate("make", func(_ context.Context, c *einmal.Change[Tenant]) error {
 			calls++
 			return c.SetCondition(ready(metav1.ConditionTrue))
 		})
-	}, func(t *testing.T, w *virtualWorld, somebody others) {
-		times := intrude(w, 1, func(i int) error { return somebody.patchStatus(t.Context(), "acme", backup(i)) })
-		if err := somebody.Create(t.Context(), tenant("acme", "")); err != nil {
+	}, func(t *testing.T, w *virtualWorld, other others) {
+		times := intrude(w, 1, func(i int) error { return other.patchStatus(t.Context(), "acme", backup(i)) })
+		if err := other.Create(t.Context(), tenant("acme", "")); err != nil {
 			t.Fatal(err)
 		}
 		w.Pass(time.Minute)
-		found, err := somebody.status(t.Context(), "acme")
+		found, err := other.status(t.Context(), "acme")
 		if err != nil || found["conditions"] != "Backup1=True/<nil> Ready=True/1" || calls != 1 || times() != 1 {
 			t.Errorf("%v, %v; %d calls, %d intrusions", found, err, calls, times())
 		}
 	})
 }
 
-// Scenario 59: against somebody who is always faster it is tried a bounded number of times, told, and tried again later.
-func TestWhoeverIsAlwaysFasterIsTold(t *testing.T) {
+// Scenario 59: if another client is always faster, Einmal tries a bounded number of times, logs the failure, and retries later.
+func TestEndlessConflictsAreLogged(t *testing.T) {
 	const tooOften = 12
 	calls := 0
 	log := onTenants(t, func(tenants *einmal.Kind[Tenant]) {
@@ -84,24 +84,23 @@ func TestWhoeverIsAlwaysFasterIsTold(t *testing.T) {
 			calls++
 			return c.SetCondition(ready(metav1.ConditionTrue))
 		})
-	}, func(t *testing.T, w *virtualWorld, somebody others) {
-		times := intrude(w, tooOften, func(i int) error { return somebody.patchStatus(t.Context(), "acme", backup(i)) })
-		if err := somebody.Create(t.Context(), tenant("acme", "")); err != nil {
+	}, func(t *testing.T, w *virtualWorld, other others) {
+		times := intrude(w, tooOften, func(i int) error { return other.patchStatus(t.Context(), "acme", backup(i)) })
+		if err := other.Create(t.Context(), tenant("acme", "")); err != nil {
 			t.Fatal(err)
 		}
 		w.Pass(time.Minute)
-		found, err := somebody.status(t.Context(), "acme")
+		found, err := other.status(t.Context(), "acme")
 		if want := fmt.Sprintf("Backup%d=True/<nil> Ready=True/1", tooOften); err != nil || found["conditions"] != want || calls != 1 || times() != tooOften {
 			t.Errorf("%v, %v; %d calls, %d intrusions", found, err, calls, times())
 		}
 	})
-	if n := strings.Count(log, "default/acme changes faster than it can be written"); n != tooOften/5 {
+	if n := log.lines("error~write default/acme: conflicts in all attempts"); n != tooOften/5 {
 		t.Errorf("told %d times, want %d", n, tooOften/5)
 	}
 }
 
-// Design §8: what two handlers set differently in one pass is the later one's, and a warning names both: once, not for each
-// object.
+// If two handlers set a field differently in one reconciliation, the later value is kept, and a warning names both: once, not for each object.
 func TestTwoHandlersThatDisagreeAreNamedOnce(t *testing.T) {
 	log := onTenants(t, func(tenants *einmal.Kind[Tenant]) {
 		set := func(phase string) einmal.HandlerFunc[Tenant] {
@@ -112,21 +111,21 @@ func TestTwoHandlersThatDisagreeAreNamedOnce(t *testing.T) {
 		}
 		tenants.OnCreate("first", set("one"))
 		tenants.OnCreate("second", set("two"))
-	}, func(t *testing.T, w *virtualWorld, somebody others) {
+	}, func(t *testing.T, w *virtualWorld, other others) {
 		for _, name := range []string{"acme", "other"} {
-			if err := somebody.Create(t.Context(), tenant(name, "")); err != nil {
+			if err := other.Create(t.Context(), tenant(name, "")); err != nil {
 				t.Fatal(err)
 			}
 			w.Pass(time.Minute)
-			found, err := somebody.status(t.Context(), name)
+			found, err := other.status(t.Context(), name)
 			want := map[string]any{"phase": "two", "plan": "same", "conditions": "one=True/1 two=True/1"}
 			if diff := cmp.Diff(want, found); err != nil || diff != "" {
 				t.Errorf("%s: %v\n%s", name, err, diff)
 			}
 		}
 		if told := events(t, w, "StatusConflict"); !cmp.Equal(told, []string{
-			"handlers have set fields of the status differently in one pass, and what second has set stays: status.phase (first before). " +
-				"Let one handler write a field, and say so with OwnsStatus",
+			"conflicting status writes by handlers; kept the value from second: status.phase (earlier value from first). " +
+				"Let one handler write each field and declare it with OwnsStatus",
 		}) {
 			t.Errorf("events: %q", told)
 		}
@@ -134,7 +133,7 @@ func TestTwoHandlersThatDisagreeAreNamedOnce(t *testing.T) {
 	if all := strings.Join(samples(t, testIdentity), "\n"); !strings.Contains(all, `status_conflicts_total{earlier="first",handler="second"} `) {
 		t.Errorf("it is not counted:\n%s", all)
 	}
-	if n := strings.Count(log, "two handlers set a field"); n != 1 {
+	if n := log.lines("msg~conflicting status writes by two handlers"); n != 1 {
 		t.Errorf("told %d times, want once", n)
 	}
 }
@@ -183,16 +182,16 @@ func TestWhatTheServerDoesNotKeepIsReportedOnce(t *testing.T) {
 			w.Pass(time.Minute)
 		}
 		want := []string{
-			"the API server has not kept what handlers have set: status.endpoints[].hots of handler typo was dropped (add it to the " +
-				"schema of the kind), status.phrase of handler typo was dropped (add it to the schema of the kind)",
+			"the API server did not keep values that handlers set: status.endpoints[].hots set by typo was dropped (add it to the " +
+				"schema of the kind), status.phrase set by typo was dropped (add it to the schema of the kind)",
 		}
 		if diff := cmp.Diff(want, events(t, w, "FieldNotKept")); diff != "" {
 			t.Error(diff)
 		}
 	})
 	for _, field := range []string{"field=status.phrase", "field=status.endpoints[].hots"} {
-		if n := strings.Count(log.String(), field); n != 1 {
-			t.Errorf("%s is told %d times, want once", field, n)
+		if n := log.lines(field); n != 1 {
+			t.Errorf("%s is reported %d times, want once", field, n)
 		}
 	}
 }
@@ -225,8 +224,8 @@ func saying[T any](kind *einmal.Kind[T], plan func(*T) string) {
 	kind.OnUpdate("say-again", say)
 }
 
-// Design §8: lastTransitionTime moves only when the status does, observedGeneration follows the object, and what is so
-// already is not written again; in whatever form the object is handled.
+// lastTransitionTime changes only with the status of the condition, observedGeneration follows the object, and an unchanged condition is not
+// written again, whatever Go type the object is handled with.
 func TestConditionsAreKeptAsTheConventionsWant(t *testing.T) {
 	gvk := einmal.GVK(testGroup, "v1", "Tenant")
 	for name, declare := range map[string]func(*einmal.Operator){
@@ -288,14 +287,14 @@ func said(in *unstructured.Unstructured) string {
 	return fmt.Sprintf("%v since %s, generation %v, %v", one["status"], since, one["observedGeneration"], one["message"])
 }
 
-// A condition that lacks something, or that the type has no room for, fails the handler for good, and the error names the remedy.
+// A condition that is incomplete, or that does not fit the type, fails the handler permanently, and the error names the remedy.
 func TestConditionsThatCannotBeSet(t *testing.T) {
 	type bare = einmal.Resource[TenantSpec, struct{ Phase string }]
 	for want, condition := range map[string]metav1.Condition{
-		"it has no Type: name what it is about":                    {Status: metav1.ConditionTrue, Reason: "x"},
-		"its Status is":                                            {Type: "Ready", Status: "yes", Reason: "x"},
-		"it has no Reason: give one word":                          {Type: "Ready", Status: metav1.ConditionTrue},
-		"has no list status.conditions: give its status the field": {Type: "Ready", Status: metav1.ConditionTrue, Reason: "x"},
+		"has no Type: name what it describes":                     {Status: metav1.ConditionTrue, Reason: "x"},
+		"invalid Status":                                          {Type: "Ready", Status: "yes", Reason: "x"},
+		"has no Reason: give one word":                            {Type: "Ready", Status: metav1.ConditionTrue},
+		"has no list status.conditions: add the field Conditions": {Type: "Ready", Status: metav1.ConditionTrue, Reason: "x"},
 	} {
 		log := testLog(t)
 		virtually(t, log, func(op *einmal.Operator) {
@@ -307,8 +306,7 @@ func TestConditionsThatCannotBeSet(t *testing.T) {
 			}
 			w.Pass(time.Hour)
 		})
-		if text := log.String(); strings.Count(text, want) != 1 || !strings.Contains(text, "failed for good") {
-			t.Errorf("%s is not told once", want)
-		}
+		tells(t, log, "error~"+want)
+		tells(t, log, "msg~failed permanently", "error~"+want)
 	}
 }

@@ -17,31 +17,33 @@ import (
 // defaultConcurrency is how many items of an Each run at the same time.
 const defaultConcurrency = 8
 
-// Step is a part of a handler. Once fn has succeeded it is not called again until this handling of this cause is finished:
-// later attempts pass it by, also in later processes. When the handler has succeeded, or failed for good, its steps are
-// forgotten, and the next cause begins anew: what was done at creation is not done at deletion.
+// Step runs one part of a handler and records its success. Later attempts for the same cause skip it, also in later
+// processes. When the handler has succeeded or failed permanently, its steps are forgotten: the next cause runs all of
+// them again.
 //
 //	if err := einmal.Step(ctx, c, "account", makeAccount); err != nil {
 //		return err
 //	}
 //	return einmal.Step(ctx, c, "invite", sendInvitation)
 //
-// The id is unique in the handler, made as a handler's id is, and the same in every release. A step can have steps itself,
-// with the context that fn is given; their ids are within its own. The error of fn comes back with the id in front, and
-// means what it means in a handler: see RetryAfter and Permanent.
+// The id must be unique in the handler and the same in every release, and follows the rules of handler ids. A step can
+// have steps of its own: call Step with the context that fn gets. Their ids need to be unique within the outer step
+// only. The error of fn is returned with the id in front, and is handled as in any handler: see RetryAfter and
+// Permanent.
 //
-// A step is written down with what its handler writes in the end, also if that fails; if the handler goes on for longer than half
-// a second after it, then at that time. A crash before that runs it again, so a second run must do no harm.
+// The success is saved together with what the handler writes in the end, also if the handler fails. If the handler runs
+// for longer than half a second after the step, it is saved then. After a crash before that, the step runs again, so a
+// second run must be harmless.
 //
-// What a step changes on Object is written with the step: who is called again finds it in Object, as far as nobody else has
-// changed it since. Where the API server refuses the change, the step is not done.
+// What a step changes on Object is saved with the step. Later attempts find it in Object, unless another client has
+// changed it since. If the API server rejects the change, the step does not count as done.
 //
-// A step that is passed by does not see what somebody has changed since it was done. That is not lost: when the handler
-// has succeeded, update handlers see it as a change, and an update handler runs once more for it, with all its steps. Where the
-// change is taken back before that, the steps are made again at once.
+// A skipped step does not see changes of the object that were made after its success. They are not lost: after the
+// handler has succeeded, update handlers get them as a change. An update handler then runs once more, with all of its
+// steps. If such a change is reverted before that, the steps run again at once.
 //
-// Steps are for handlers of which something is recorded: in those of Reconcile and OnEvent a Step fails. They are made one
-// after the other; see Each for what is to be done at the same time.
+// Steps need a record, so Step fails in handlers of Reconcile, Timer, Daemon and OnEvent. Steps run one after another;
+// to run them concurrently, see Each.
 func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) error) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("step %q: %w", id, err)
@@ -50,30 +52,30 @@ func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx conte
 	return err
 }
 
-// StepResult is a Step that gives something which later attempts need, such as the name under which another system knows
-// what was made there. It is recorded with the step, as JSON, and read back from there, so what comes back is the same in the
-// attempt that has made it and in later ones.
+// StepResult is a Step that returns a value for later use, such as the id of something that was created in another
+// system. The value is recorded with the step, as JSON. The attempt that runs fn and later attempts return the same
+// value, as it is read from the JSON.
 //
 //	type Account struct {
 //		ID string `json:"id"`
 //	}
 //	account, err := einmal.StepResult(ctx, c, "account", makeAccount)
 //
-// Everyone who can read the object can read the record. So a result is a struct type with a name, whose fields tell what they
-// are, and it must not be secret: a type that hides itself from logs (slog.LogValuer, fmt.Formatter or fmt.GoStringer), or
-// has a field of such a type, or one that is named like a secret, is refused before fn is called; a value that looks like
-// a secret is refused after that. A result has at most 4 KiB.
+// Everyone who can read the object can read the record. So R must be a named struct type, and the result must not be
+// secret. StepResult fails before it calls fn if R, or the type of a field, redacts itself in logs (slog.LogValuer,
+// fmt.Formatter or fmt.GoStringer), or if a field is named like a secret. It fails after fn if a value looks like a
+// secret. A result has at most 4 KiB of JSON.
 //
-// A crash between fn and the record of what it gave calls fn again. What must not be made twice outside of the cluster is for
+// After a crash between fn and the write of its result, fn is called again. For calls that must not be repeated, use
 // Effect.
 func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) (R, error)) (R, error) {
 	var result R
 	if err := checkID(id); err != nil {
 		return result, fmt.Errorf("step %q: %w", id, err)
 	}
-	if c.steps != nil {
-		if err := checkResult[R](c.steps.Hides); err != nil {
-			return result, fmt.Errorf("step %q: %w", id, err)
+	if c.steps != nil || !c.driven {
+		if err := checkResult[R](c.hides()); err != nil {
+			return result, &invoke.ProgrammingError{Err: fmt.Errorf("step %q: %w", id, err)}
 		}
 	}
 	text, err := c.step(ctx, part{name: id, room: record.ResultLimit}, func(ctx context.Context) (stdjson.RawMessage, error) {
@@ -81,27 +83,27 @@ func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(
 		if err != nil {
 			return nil, err
 		}
-		return resultText(given, c.steps.Hides)
+		return resultText(given, c.hides())
 	})
 	if err != nil {
 		return result, err
 	}
 	if err := stdjson.Unmarshal(text, &result); err != nil {
-		return result, fmt.Errorf("step %q: the result that is recorded, of an earlier release perhaps, cannot be read as %T: "+
-			"give the step another id, and it is done again: %w", id, result, err)
+		return result, fmt.Errorf("step %q: cannot read the recorded result as %T; an earlier release may have written it, so give the step another id, "+
+			"and it runs again: %w", id, result, err)
 	}
 	return result, nil
 }
 
-// part is a part of a handler, by its name. Room is how large what is remembered of it may become, beside its name.
+// part is a step or an effect of a handler.
 type part struct {
 	name string
-	room int
-	// effect tells that it is one outside of the cluster.
+	room int // the maximum size of its record, without the name
+	// effect is true for an Effect.
 	effect bool
 }
 
-// String names it in errors.
+// String names the part in errors.
 func (p part) String() string {
 	if p.effect {
 		return fmt.Sprintf("effect %q", p.name)
@@ -109,25 +111,27 @@ func (p part) String() string {
 	return fmt.Sprintf("step %q", p.name)
 }
 
-// remedy is what to do where nothing is recorded.
+// remedy says what to do in a handler that has no record.
 func (p part) remedy() string {
 	if p.effect {
-		return "do it in a handler of OnCreate, OnUpdate, OnDelete or OnResume"
+		return "call it in a handler of OnCreate, OnUpdate, OnDelete or OnResume"
 	}
 	return "call the function itself"
 }
 
-// Each makes a step of each item: fn is called for those that are not done yet, several at the same time (see Concurrency).
-// All are tried, whatever becomes of the others, and what went wrong comes back joined: as long as one item has something
-// left to try, the handler is tried again, at the time that all such items have named, or else after its back-off.
+// Each runs fn as a step for each item, several items concurrently (see Concurrency). Items that are done are skipped.
+// All other items are tried, even if some fail, and Each returns their errors joined. The handler is retried as long as
+// one item can be retried: at the time that all such items have requested, or otherwise after the backoff.
 //
 //	err := einmal.Each(ctx, c, c.Object.Spec.Databases, databaseName, makeDatabase)
 //
-// The key of an item is what it is remembered by: not empty, at most 253 bytes, not secret, and the same in each attempt.
-// No two items have the same. Keys and ids of steps are alike, so an Each beside another, or beside steps with such ids, is best put
-// into a Step of its own. About a thousand items can be remembered: 32 KiB for all steps of a handler.
+// The key identifies an item in the record. It must be unique among the items, not empty, at most 253 bytes, not
+// secret, and the same in each attempt. Keys and step ids share one namespace. So if a handler has several Each, or
+// steps with the same names, call each Each within a Step of its own. About a thousand items can be recorded: the limit
+// for all steps of a handler is 32 KiB.
 //
-// Items must not change Object, since they run at the same time; change it after Each. In all else an item is as a Step.
+// Items must not change Object, because they run concurrently: change it after Each. Apart from that, an item behaves
+// as a Step.
 func Each[T, I any](ctx context.Context, c *Change[T], items []I, key func(I) string, fn func(ctx context.Context, item I) error) error {
 	keys, err := keysOf(items, key)
 	if err != nil {
@@ -154,27 +158,27 @@ func Each[T, I any](ctx context.Context, c *Change[T], items []I, key func(I) st
 	})
 }
 
-// longestKey is the longest name that there is in Kubernetes.
+// longestKey is the maximum length of a key: that of the longest Kubernetes names.
 const longestKey = 253
 
-// keysOf are the ids of the items' steps: keys without what stands between the ids of steps.
+// keysOf returns the ids of the items' steps. Characters that separate step ids are escaped.
 func keysOf[I any](items []I, key func(I) string) ([]string, error) {
 	escape := strings.NewReplacer("~", "~0", record.StepMark, "~1")
 	keys, first := make([]string, len(items)), make(map[string]int, len(items))
 	for i, item := range items {
 		name := key(item)
 		if name == "" || len(name) > longestKey {
-			return nil, fmt.Errorf("each: item %d has the key %q: give 1 to %d bytes", i, name, longestKey)
+			return nil, fmt.Errorf("each: key of item %d must have 1 to %d bytes, got %q", i, longestKey, name)
 		}
 		if at, taken := first[name]; taken {
-			return nil, fmt.Errorf("each: the items %d and %d have the same key %q: what is done is remembered by the key, so give each its own", at, i, name)
+			return nil, fmt.Errorf("each: items %d and %d have the same key %q: give each item its own key", at, i, name)
 		}
 		first[name], keys[i] = i, escape.Replace(name)
 	}
 	return keys, nil
 }
 
-// partsOf are the failures as one error; nil if there are none.
+// partsOf joins the failures; it returns nil if there are none.
 func partsOf(failed []error) error {
 	parts := &invoke.PartsError{}
 	ended := false
@@ -182,7 +186,7 @@ func partsOf(failed []error) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-			if !ended { // It says the same of all that it has kept from beginning.
+			if !ended { // One such error is enough for all items that did not start.
 				parts.Parts, ended = append(parts.Parts, err), true
 			}
 		default:
@@ -195,11 +199,11 @@ func partsOf(failed []error) error {
 	return parts
 }
 
-// scope is which step a context belongs to.
+// scope says to which step a context belongs.
 type scope struct {
-	// id is the step's, "" outside of all.
+	// id is the id of the step, "" outside of all steps.
 	id string
-	// items tells that it runs beside others, so that nobody may look at the object.
+	// items is true for an item of an Each. Items run concurrently, so they must not access the object.
 	items bool
 }
 
@@ -214,7 +218,7 @@ func (s scope) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// child is the id of a step within the scope.
+// child returns the id of a step within the scope.
 func (s scope) child(id string) string {
 	if s.id == "" {
 		return id
@@ -222,10 +226,13 @@ func (s scope) child(id string) string {
 	return s.id + record.StepMark + id
 }
 
-// step makes a step, or gives what it gave when it was made.
+// step runs a step, or returns its recorded result.
 func (c *Change[T]) step(ctx context.Context, of part, fn func(context.Context) (stdjson.RawMessage, error)) (stdjson.RawMessage, error) {
+	if !c.driven { // A test calls the handler: nothing is recorded.
+		return fn(ctx)
+	}
 	if c.steps == nil {
-		return nil, fmt.Errorf("%s: nothing is recorded of a handler of %s, so nothing can be remembered of its steps: %s", of, c.Reason, of.remedy())
+		return nil, &invoke.ProgrammingError{Err: fmt.Errorf("%s: handlers for the reason %s have no record: %s", of, c.Reason, of.remedy())}
 	}
 	outer := scopeOf(ctx)
 	inner := scope{id: outer.child(of.name), items: outer.items}
@@ -234,7 +241,7 @@ func (c *Change[T]) step(ctx context.Context, of part, fn func(context.Context) 
 		return nil, err
 	}
 	if done {
-		c.Log.Debug("the step is done already", "step", inner.id)
+		c.Log.Debug("step skipped, already done", "step", inner.id)
 		return known.Result, nil
 	}
 	if !outer.items {
@@ -251,11 +258,19 @@ func (c *Change[T]) step(ctx context.Context, of part, fn func(context.Context) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}
-	c.Log.Debug("the step is done", "step", inner.id)
+	c.Log.Debug("step done", "step", inner.id)
 	return result, nil
 }
 
-// endStep remembers a step that has succeeded, with what is left of the object then.
+// hides returns a function that reports whether a text contains a recognised secret.
+func (c *Change[T]) hides() func(string) bool {
+	if c.steps == nil {
+		return func(string) bool { return false }
+	}
+	return c.steps.Hides
+}
+
+// endStep records a step that has succeeded, with the handler's current version of the object.
 func (c *Change[T]) endStep(at scope, result stdjson.RawMessage) error {
 	var left object.Body
 	if !at.items {
@@ -268,7 +283,7 @@ func (c *Change[T]) endStep(at scope, result stdjson.RawMessage) error {
 	return c.steps.End(at.id, record.Step{Result: result}, c.is, left)
 }
 
-// unchanged runs items, which must leave the object as it is.
+// unchanged runs items, and fails if they change the object.
 func (c *Change[T]) unchanged(ctx context.Context, items func(context.Context) error) error {
 	outer := scopeOf(ctx)
 	if c.steps == nil || outer.items {
@@ -287,7 +302,7 @@ func (c *Change[T]) unchanged(ctx context.Context, items func(context.Context) e
 	failed := items(scope{id: outer.id, items: true}.within(ctx))
 	after, err := c.left()
 	if err == nil && !object.Equal(before, after) {
-		err = errors.New("each: an item has changed Object: items run at the same time, so change it after Each")
+		err = errors.New("each: an item changed Object: items run concurrently, so change it after Each")
 	}
 	return errors.Join(failed, err)
 }
@@ -299,7 +314,7 @@ func (c *Change[T]) concurrency() int {
 	return c.steps.Concurrency
 }
 
-// detached is a copy of decoded JSON that shares no map and no list with it: an untyped object is its own body.
+// detached returns a deep copy of decoded JSON. It is needed because an untyped object is its own body.
 func detached(value any) any {
 	switch value := value.(type) {
 	case object.Body:

@@ -127,8 +127,7 @@ func lifeInSteps[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einma
 	w.Outcome("numbers", outside.numbers)
 }
 
-// Principle 9 for handlers in steps (scenario 54): whatever goes wrong, the end is the same, and no step that is remembered
-// is missing in the object or outside.
+// Handlers in steps (scenario 54): with any fault the final state is the same, and no recorded step is missing in the object or outside.
 func TestWhateverGoesWrongStepsEndTheSame(t *testing.T) {
 	t.Run("created, with the record in the status", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) { lifeInSteps(w, declareWidgets, newWidget(), func() {}) })

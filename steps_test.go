@@ -55,7 +55,7 @@ func expectSaved(w *einmaltest.World, want string, writes int) {
 	}
 }
 
-// Design §6: what a step has done is unsaved for no longer than half a second, with what it has changed on the object.
+// The result of a step and its changes of the object are saved within half a second.
 func TestAStepIsSavedWhileItsHandlerGoesOn(t *testing.T) {
 	long := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
 		for _, id := range []string{"a", "b"} {
@@ -83,7 +83,7 @@ func TestAStepIsSavedWhileItsHandlerGoesOn(t *testing.T) {
 	})
 }
 
-// A crash before that runs the step again, and the changes that it made.
+// A crash before that runs the step again, with its changes.
 func TestACrashRightAfterAStepRunsItAgain(t *testing.T) {
 	long := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
 		return errors.Join(phased(ctx, c, t, "a"), pause(ctx, time.Minute))
@@ -98,7 +98,7 @@ func TestACrashRightAfterAStepRunsItAgain(t *testing.T) {
 	})
 }
 
-// Design §6: a handler with steps costs what one without costs; they go with its outcome.
+// A handler with steps costs the same number of writes as one without: they are saved with its outcome.
 func TestStepsCostNoWriteOfTheirOwn(t *testing.T) {
 	for _, use := range carriers() {
 		for name, steps := range map[string]int{"without steps": 0, "with steps": 5} {
@@ -126,7 +126,7 @@ func failingInSteps(kind *einmal.Kind[unstructured.Unstructured], steps int) {
 				return err
 			}
 		}
-		if c.Reason == einmal.Create && c.Attempt <= 3 {
+		if c.Reason == einmal.ReasonCreate && c.Attempt <= 3 {
 			return errors.New("not yet")
 		}
 		return unstructured.SetNestedField(c.Object.Object, "made", "status", "phase")
@@ -145,8 +145,8 @@ func expectWrites(w *einmaltest.World, want int, do func()) {
 	}
 }
 
-// A panic leaves half-made changes behind, which are not written; those of the steps before it are whole, and are.
-func TestAPanicTakesNothingFromTheStepsBeforeIt(t *testing.T) {
+// The unfinished changes before a panic are not written; those of earlier steps are complete and are written.
+func TestAPanicKeepsTheStepsBeforeIt(t *testing.T) {
 	panics := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
 		if err := phased(ctx, c, t, "a"); err != nil {
 			return err
@@ -213,7 +213,7 @@ type Made struct {
 	More map[string]string `json:"more,omitempty"`
 }
 
-// Design §4: a recorded result is a named, non-secret type; a redacting value refuses to be recorded.
+// A recorded result is a named, non-secret type; a redacting value refuses to be recorded.
 func TestMistakesWithStepsNameTheRemedy(t *testing.T) {
 	type change = einmal.Change[Widget]
 	none := func(context.Context) error { return nil }
@@ -224,16 +224,16 @@ func TestMistakesWithStepsNameTheRemedy(t *testing.T) {
 		"an id that is none": {func(ctx context.Context, c *change) error { return einmal.Step(ctx, c, "a/b", none) }, []string{`"a/b"`, "letters"}},
 		"an id twice": {func(ctx context.Context, c *change) error {
 			return errors.Join(einmal.Step(ctx, c, "a", none), einmal.Step(ctx, c, "a", none))
-		}, []string{`"a"`, "its own"}},
+		}, []string{`"a"`, "its own id"}},
 		"steps at the same time": {func(ctx context.Context, c *change) error {
 			return einmal.Step(ctx, c, "a", func(context.Context) error { return einmal.Step(ctx, c, "b", none) })
 		}, []string{`"b"`, `"a"`, "use Each"}},
-		"a text":                           {result[string](""), []string{"string", "declare a struct type"}},
-		"a pointer":                        {result[*Part](nil), []string{"*einmal_test.Part", "declare a struct type"}},
-		"a type without a name":            {result[struct{ A string }](struct{ A string }{}), []string{"declare a struct type"}},
+		"a text":                           {result[string](""), []string{"string", "is not a named struct"}},
+		"a pointer":                        {result[*Part](nil), []string{"*einmal_test.Part", "is not a named struct"}},
+		"a type without a name":            {result[struct{ A string }](struct{ A string }{}), []string{"is not a named struct"}},
 		"no fields":                        {result[struct1](struct1{}), []string{"export its fields"}},
-		"a type that hides":                {result[Secretive](Secretive{}), []string{"einmal_test.Secretive", "hides itself", "in a Secret"}},
-		"a field that hides":               {result[struct2](struct2{}), []string{"einmal_test.Secretive", "hides itself", "in a Secret"}},
+		"a type that hides":                {result[Secretive](Secretive{}), []string{"einmal_test.Secretive", "redacts itself", "in a Secret"}},
+		"a field that hides":               {result[struct2](struct2{}), []string{"einmal_test.Secretive", "redacts itself", "in a Secret"}},
 		"a field named a secret":           {result[struct3](struct3{}), []string{"password", "in a Secret"}},
 		"a value that looks like a secret": {result(Part{Name: "postgres://me:hunter2@host"}), []string{"looks like a secret"}},
 		"a result that is too large":       {result(Part{Name: strings.Repeat("x", 5000)}), []string{"5012 bytes", "4096", "object of its own"}},
@@ -296,7 +296,7 @@ func counter() func(int) string {
 	return func(int) string { n++; return fmt.Sprintf("item-%d", n) }
 }
 
-// What a step gives is the same when it is made and when it is remembered.
+// The result of a step is the same when it is made and when it is read from the record.
 func TestAResultIsTheSameInEachAttempt(t *testing.T) {
 	var seen []string
 	make := func(ctx context.Context, c *einmal.Change[Widget], _ *trail) error {
@@ -318,14 +318,14 @@ func TestAResultIsTheSameInEachAttempt(t *testing.T) {
 	})
 }
 
-// Design §4: items run at the same time, no more of them than is said, and a panic of one is its failure.
+// Items run concurrently, no more of them than configured, and a panic of one is its failure.
 func TestItemsRunAtTheSameTime(t *testing.T) {
 	for name, test := range map[string]struct {
-		options []einmal.Option
+		options []einmal.CreateOption
 		takes   time.Duration
 	}{
 		"eight by default": {nil, 3 * time.Minute},
-		"five, if asked":   {[]einmal.Option{einmal.Concurrency(5)}, 4 * time.Minute},
+		"five, if asked":   {[]einmal.CreateOption{einmal.Concurrency(5)}, 4 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			einmaltest.Run(t, func(w *einmaltest.World) {
@@ -359,7 +359,7 @@ func panicsLater(ctx context.Context, _ int) error {
 	panic("a bug")
 }
 
-// Kopf F44: there are no steps where nothing is recorded.
+// Steps are refused in handlers without a record.
 func TestStepsNeedARecord(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("watch", "sync")
@@ -378,7 +378,7 @@ func TestStepsNeedARecord(t *testing.T) {
 		})
 		w.Create(newWidget())
 		w.Advance(time.Second)
-		if all := strings.Join(told, "\n"); len(told) != 2 || strings.Count(all, "nothing is recorded") != 2 {
+		if all := strings.Join(told, "\n"); len(told) != 2 || strings.Count(all, "have no record") != 2 {
 			w.Errorf("told %q", told)
 		}
 	})

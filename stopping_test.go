@@ -10,8 +10,8 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// The context of a handler ends with the grace period. What a handler that goes on all the same returns soon after is saved
-// nevertheless, so the next process does not call it again.
+// The context of a handler ends after the shutdown timeout. What the handler returns soon after is still saved, so the next process does not
+// call it again.
 func TestAnOutcomeSoonAfterTheGracePeriodIsSaved(t *testing.T) {
 	for name, takes := range map[string]time.Duration{
 		"before its end": 20 * time.Second, "at its end": 26 * time.Second, "a second later": 27 * time.Second, "just in time": 28900 * time.Millisecond,
@@ -31,7 +31,7 @@ func TestAnOutcomeSoonAfterTheGracePeriodIsSaved(t *testing.T) {
 	}
 }
 
-// A handler that returns because the grace period is over has not failed: what it has done is kept, and the attempt does not count.
+// A handler that returns because the shutdown timeout has passed has not failed: its changes are kept, and the attempt does not count.
 func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran, ended := &trail{}, time.Duration(0)
@@ -45,7 +45,7 @@ func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
 				err := pause(ctx, time.Hour)
 				ended = time.Since(began)
 				return err
-			}, einmal.MaxAttempts(1), einmal.OnError(einmal.Fail))
+			}, einmal.MaxAttempts(1), einmal.OnError(einmal.PolicyFail))
 			return op
 		})
 		w.Advance(time.Second)
@@ -64,7 +64,7 @@ func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
 	})
 }
 
-// Once the operator is told to stop no handler begins, not even one that is due in the same pass.
+// Once the operator is asked to stop no handler starts, not even one that is due in the same reconciliation.
 func TestNoHandlerBeginsOnceTheOperatorStops(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran := &trail{}

@@ -18,7 +18,7 @@ type told struct{ size int64 }
 
 // onTime declares a timer that tells another system the size of its object, and notes that in the status.
 func onTime[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process) {
-	kind.Timer("tell", func(_ context.Context, c *einmal.Change[T]) error {
+	kind.Timer("tell", time.Minute, func(_ context.Context, c *einmal.Change[T]) error {
 		name, size := of.name(c.Object), of.size(c.Object)
 		told := einmal.Memo[told](c)
 		if told.size != size {
@@ -31,7 +31,7 @@ func onTime[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process) {
 		// Also where it was told before: the API server may have refused this change of the status then.
 		of.setPhase(c.Object, fmt.Sprintf("told %v", size))
 		return nil
-	}, einmal.Interval(time.Minute), einmal.Sharp(), einmal.Idle(10*time.Second))
+	}, einmal.FixedRate(), einmal.IdleFor(10*time.Second))
 }
 
 // lifeOnTime creates an object and changes it, and lets timers run meanwhile.
@@ -49,7 +49,7 @@ func lifeOnTime[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal
 	w.Advance(2 * time.Minute)
 }
 
-// Principle 9 for timers (scenarios 70 and 71): whatever goes wrong, the end is the same.
+// Timers (scenarios 70 and 71): with any fault the final state is the same.
 func TestWhateverGoesWrongTimersEndTheSame(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
@@ -60,7 +60,7 @@ func TestWhateverGoesWrongTimersEndTheSame(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
 			beside := func(kind *einmal.Kind[unstructured.Unstructured], of sized[unstructured.Unstructured], _ *einmaltest.Process) {
 				kind.OnCreate("make", of.configured(stage{troubles: &troubles{}}, "make"))
-				kind.OnUpdate("resize", of.configured(stage{troubles: &troubles{}}, "resize"), einmal.Field("spec.size"))
+				kind.OnUpdate("resize", of.configured(stage{troubles: &troubles{}}, "resize"), einmal.Fields("spec.size"))
 			}
 			lifeOnTime(w, declareGadgets, newGadget(), beside)
 		})

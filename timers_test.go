@@ -16,9 +16,15 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
+// ticks describes a timer and how long its runs take.
+type ticks struct {
+	takes, interval time.Duration
+	options         []einmal.TimerOption
+}
+
 // timed runs one timer of one widget, whose runs take their time, and lets something happen meanwhile. It notes when runs
 // begin, from the creation on.
-func timed(t *testing.T, takes time.Duration, options []einmal.Option, then func(*einmaltest.World), want ...string) {
+func timed(t *testing.T, of ticks, then func(*einmaltest.World), want ...string) {
 	t.Helper()
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
@@ -26,10 +32,10 @@ func timed(t *testing.T, takes time.Duration, options []einmal.Option, then func
 		var created time.Time
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
-			einmal.For[Widget](op).Timer("tick", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			einmal.For[Widget](op).Timer("tick", of.interval, func(ctx context.Context, c *einmal.Change[Widget]) error {
 				said.add("%s %s", time.Since(created).Round(time.Second), c.Reason)
-				return pause(ctx, takes)
-			}, options...)
+				return pause(ctx, of.takes)
+			}, of.options...)
 			return op
 		})
 		w.Advance(time.Second)
@@ -44,33 +50,31 @@ func timed(t *testing.T, takes time.Duration, options []einmal.Option, then func
 	})
 }
 
-// Scenario 70: the interval is between the end of a run and the next one; sharp, runs begin on a grid, and what passes while
-// one goes on is left out. Runs never overlap. Scenario 72: what an initial delay says is waited for once.
+// Scenario 70: the interval is between the end of a run and the start of the next. With FixedRate runs start on a grid, and ticks during a run
+// are skipped. Runs never overlap. Scenario 72: the initial delay applies once.
 func TestTimersRunOnTime(t *testing.T) {
 	fourMinutes := func(w *einmaltest.World) { w.Advance(4*time.Minute + time.Second) }
 	for name, test := range map[string]struct {
-		takes   time.Duration
-		options []einmal.Option
-		want    []string
+		ticks
+		want []string
 	}{
-		"plain":          {10 * time.Second, []einmal.Option{einmal.Interval(time.Minute)}, []string{"0s timer", "1m10s timer", "2m20s timer", "3m30s timer"}},
-		"sharp":          {10 * time.Second, []einmal.Option{einmal.Interval(time.Minute), einmal.Sharp()}, []string{"0s timer", "1m0s timer", "2m0s timer", "3m0s timer", "4m0s timer"}},
-		"sharp and slow": {90 * time.Second, []einmal.Option{einmal.Interval(time.Minute), einmal.Sharp()}, []string{"0s timer", "2m0s timer", "4m0s timer"}},
-		"delayed":        {0, []einmal.Option{einmal.Interval(2 * time.Minute), einmal.InitialDelay(30 * time.Second)}, []string{"30s timer", "2m30s timer"}},
-		"delayed by a function": {0, []einmal.Option{
-			einmal.Interval(2 * time.Minute),
+		"plain":          {ticks{10 * time.Second, time.Minute, nil}, []string{"0s timer", "1m10s timer", "2m20s timer", "3m30s timer"}},
+		"sharp":          {ticks{10 * time.Second, time.Minute, []einmal.TimerOption{einmal.FixedRate()}}, []string{"0s timer", "1m0s timer", "2m0s timer", "3m0s timer", "4m0s timer"}},
+		"sharp and slow": {ticks{90 * time.Second, time.Minute, []einmal.TimerOption{einmal.FixedRate()}}, []string{"0s timer", "2m0s timer", "4m0s timer"}},
+		"delayed":        {ticks{0, 2 * time.Minute, []einmal.TimerOption{einmal.InitialDelay(30 * time.Second)}}, []string{"30s timer", "2m30s timer"}},
+		"delayed by a function": {ticks{0, 2 * time.Minute, []einmal.TimerOption{
 			einmal.InitialDelayOf(func(of *Widget) time.Duration { return time.Duration(of.Spec.Size) * time.Minute }),
-		}, []string{"1m0s timer", "3m0s timer"}},
+		}}, []string{"1m0s timer", "3m0s timer"}},
 	} {
-		t.Run(name, func(t *testing.T) { timed(t, test.takes, test.options, fourMinutes, test.want...) })
+		t.Run(name, func(t *testing.T) { timed(t, test.ticks, fourMinutes, test.want...) })
 	}
 }
 
-// Scenario 71*: while what the timer looks at changes again and again there is no run. Changes of the status, also by the
-// timer's own kind, do not count: there are no other handlers here.
-func TestAnIdleTimerWaitsForQuiet(t *testing.T) {
-	options := []einmal.Option{einmal.Interval(time.Hour), einmal.Idle(time.Minute)}
-	timed(t, 0, options, func(w *einmaltest.World) {
+// Scenario 71*: the timer does not run while the fields that it watches keep changing. Changes of the status do not count, also those by timers
+// of the kind: there are no other handlers here.
+func TestAnIdleTimerWaitsUntilTheObjectIsUnchanged(t *testing.T) {
+	options := []einmal.TimerOption{einmal.IdleFor(time.Minute)}
+	timed(t, ticks{interval: time.Hour, options: options}, func(w *einmaltest.World) {
 		for size := range 5 {
 			w.Advance(30 * time.Second)
 			w.Patch(widgetOf("one"), fmt.Sprintf(`{"spec":{"size":%d}}`, size+10))
@@ -90,19 +94,19 @@ func TestAnIdleTimerWaitsForQuiet(t *testing.T) {
 	}, "3m30s timer", "1h3m30s timer")
 }
 
-// A timer changes its object as other handlers do, only what it has touched, and where it changes nothing nothing is
-// written. It puts no record and no finalizer into the object.
+// A timer changes its object like other handlers: only the fields that it has touched are written, and nothing if there are none. It stores no
+// record and no finalizer in the object.
 func TestATimerWritesWhatItChanges(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := newTestOperator(w)
-			einmal.For[Widget](op).Timer("tick", func(_ context.Context, c *einmal.Change[Widget]) error {
+			einmal.For[Widget](op).Timer("tick", time.Minute, func(_ context.Context, c *einmal.Change[Widget]) error {
 				c.Object.Status.Phase = fmt.Sprintf("size %d", c.Object.Spec.Size)
 				if c.Object.Spec.Size == 2 {
 					return errors.New("it is written all the same")
 				}
 				return nil
-			}, einmal.Interval(time.Minute), einmal.Sharp(), einmal.OwnsStatus("phase"))
+			}, einmal.FixedRate(), einmal.OwnsStatus("phase"))
 			return op
 		})
 		w.Create(widgetOf("one"))
@@ -125,8 +129,8 @@ func TestATimerWritesWhatItChanges(t *testing.T) {
 	})
 }
 
-// Scenario 74 as it is here: while the operator is stopped no timer runs; when it starts again they do. Scenario 81: a timer
-// shares a memo with the other handlers of its object, not with those of others, and not with the next process.
+// Scenario 74: while the operator is stopped no timer runs; after its start timers run again. Scenario 81: a timer shares a memo with the other
+// handlers of its object, but not with other objects and not with the next process.
 func TestTimersBelongToAProcess(t *testing.T) {
 	type memory struct{ by []string }
 	said := &notes{}
@@ -144,7 +148,7 @@ func TestTimersBelongToAProcess(t *testing.T) {
 				}
 			}
 			widgets.OnCreate("make", remember("make"))
-			widgets.Timer("tick", remember("tick"), einmal.Interval(10*time.Minute), einmal.Labels("timed", einmal.Present()))
+			widgets.Timer("tick", 10*time.Minute, remember("tick"), einmal.Labels("timed", einmal.Present()))
 			return op
 		})
 		one := widgetOf("one")
@@ -164,7 +168,7 @@ func TestTimersBelongToAProcess(t *testing.T) {
 	})
 }
 
-// Ticks do not wait for what other handlers are not done with, and cost no write beside them.
+// Ticks do not wait for unfinished handlers, and cost no extra write.
 func TestATimerRunsBesideOtherHandlers(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
@@ -174,7 +178,7 @@ func TestATimerRunsBesideOtherHandlers(t *testing.T) {
 			gadgets.OnCreate("make", func(context.Context, *einmal.Change[unstructured.Unstructured]) error {
 				return einmal.RetryAfter(time.Hour, errors.New("not yet"))
 			})
-			gadgets.Timer("tick", nothing[unstructured.Unstructured], einmal.Interval(10*time.Minute))
+			gadgets.Timer("tick", 10*time.Minute, nothing[unstructured.Unstructured])
 			return op
 		})
 		gadget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": testGroup + "/v1", "kind": "Gadget"}}
@@ -197,36 +201,23 @@ func TestATimerRunsBesideOtherHandlers(t *testing.T) {
 	})
 }
 
-// Design §9: a timer without an interval is a mistake, and so are options of timers elsewhere.
-func TestMistakesOfTimersAreTold(t *testing.T) {
+// Run reports options of timers with impossible values.
+func TestRunReportsMistakesOfTimers(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.Timer("no-interval", nothing[Widget])
-	widgets.Timer("too-fast", nothing[Widget], einmal.Interval(0))
-	widgets.Timer("jitter", nothing[Widget], einmal.Interval(time.Second), einmal.Jitter(time.Minute))
-	widgets.Timer("idle", nothing[Widget], einmal.Interval(time.Second), einmal.Idle(-time.Second))
-	widgets.Timer("other-type", nothing[Widget], einmal.Interval(time.Second), einmal.InitialDelayOf(func(*metav1.Status) time.Duration { return 0 }))
-	widgets.Timer("count", nothing[Widget], einmal.Interval(time.Second), einmal.CountCrashes())
-	widgets.Timer("former", nothing[Widget], einmal.Interval(time.Second), einmal.FormerlyKnownAs("old"))
-	widgets.Timer("optional", nothing[Widget], einmal.Interval(time.Second), einmal.Optional())
-	widgets.Timer("items", nothing[Widget], einmal.Interval(time.Second), einmal.Concurrency(2))
-	widgets.OnCreate("sharp", nothing[Widget], einmal.Sharp())
-	widgets.Reconcile("interval", nothing[Widget], einmal.Interval(time.Minute))
+	widgets.Timer("too-fast", 0, nothing[Widget])
+	widgets.Timer("jitter", time.Second, nothing[Widget], einmal.Jitter(time.Minute))
+	widgets.Timer("idle", time.Second, nothing[Widget], einmal.IdleFor(-time.Second))
+	widgets.Timer("other-type", time.Second, nothing[Widget], einmal.InitialDelayOf(func(*metav1.Status) time.Duration { return 0 }))
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"handler no-interval of Widget: a timer needs the option Interval",
-		"handler too-fast of Widget: option Interval: 0s is too short: give at least 1ms",
-		"handler jitter of Widget: option Jitter: 1m0s is longer than the interval of 1s",
-		"handler idle of Widget: option Idle: -1s is too short",
-		"handler other-type of Widget: option InitialDelayOf: it takes a function of *einmal_test.Widget",
-		"handler count of Widget: option CountCrashes: nothing of this handler is recorded",
-		"handler former of Widget: option FormerlyKnownAs: nothing of this handler is recorded",
-		"handler optional of Widget: option Optional", "handler items of Widget: option Concurrency",
-		"handler sharp of Widget: options Interval, Sharp, Idle, InitialDelay and Jitter say when a timer runs",
-		"handler interval of Widget: options Interval, Sharp",
+		"handler too-fast of Widget: interval: must be at least 1ms, got 0s",
+		"handler jitter of Widget: option Jitter: must not exceed the interval of 1s, got 1m0s",
+		"handler idle of Widget: option IdleFor: must not be negative, got -1s",
+		"handler other-type of Widget: option InitialDelayOf: must have a function that takes a *einmal_test.Widget",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// The verb uninstall needs the rights that its help names and no other; and a running operator shows its metrics.
+// The command uninstall needs the rights that its help names and no other; and a running operator shows its metrics.
 func TestUninstallOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.allowState(t)
@@ -28,7 +28,7 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 		return op
 	}
 	address := freeAddress(t)
-	stop := runShown(t, made(), w.account, einmal.RunOptions{MetricsAddress: address})
+	stop := runShown(t, made(), w.account, einmal.RunOptions{SingleReplica: true, MetricsAddress: address})
 	for _, use := range carriers() {
 		w.marked(t, use, "kept")
 		w.marked(t, use, "stuck")
@@ -53,7 +53,7 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 	}
 	expectIn(t, out.String(),
 		"Widget default/kept: removed record, finalizer\n", "Gadget default/kept: removed record, finalizer\n",
-		"Widget default/stuck: removed record, finalizer; it is being deleted, and its delete handlers do not run: it is gone with the finalizer\n",
+		"Widget default/stuck: removed record, finalizer; it is being deleted, its delete handlers do not run, removing the finalizer deletes it\n",
 		"ConfigMap default/tests.einmal.dev: removed\n",
 		"objects: 4 stripped, 2 of them without their delete handlers; 0 failed;")
 	left := w.Kubectl(t, "", "get", "widgets,gadgets,configmaps", "-o", "json")

@@ -44,7 +44,7 @@ func declareUndoing(op *einmal.Operator) {
 	einmal.For[corev1.Secret](op).OnCreate("see", func(context.Context, *einmal.Change[corev1.Secret]) error { return nil })
 }
 
-// Issue: uninstall strips finalizers and bookkeeping, with a dry run. Afterwards objects are as if they had never been handled.
+// Uninstall removes finalizers and records, with a dry run. Afterwards objects are as if they had never been handled.
 func TestUninstallLeavesNothingBehind(t *testing.T) {
 	log := testLog(t)
 	virtually(t, log, declareUndoing, func(t *testing.T, w *virtualWorld) {
@@ -99,7 +99,7 @@ func (w *virtualWorld) installAgain(t *testing.T) {
 // uninstalled is what uninstall says. Its order is that of kinds and names.
 func uninstalled(removed, stripped string) string {
 	own := strings.Replace(stripped, "stripped", "removed", 1)
-	const held, last = "; it is being deleted, and its delete handlers do not run", ": it is gone with the finalizer"
+	const held, last = "; it is being deleted, its delete handlers do not run", ", removing the finalizer deletes it"
 	lines := []string{
 		"Widget default/blocked: " + removed + " record, condition DeletionBlocked, finalizer" + held + last,
 		"Widget default/kept: " + removed + " record, annotation tests.einmal.dev/recreate, finalizer",
@@ -195,7 +195,7 @@ func (w *virtualWorld) overtakeOnce(t *testing.T) func(http.ResponseWriter, *htt
 	var done atomic.Bool // Objects are stripped several at a time.
 	t.Cleanup(func() {
 		if !done.Load() {
-			t.Error("nobody was faster than uninstall")
+			t.Error("no other client was faster than uninstall")
 		}
 	})
 	return func(answer http.ResponseWriter, r *http.Request, next http.Handler) {

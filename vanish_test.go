@@ -18,7 +18,7 @@ import (
 
 const widgetDefinition = "widgets." + testGroup
 
-// Design §9: a kind is waited for, served when it appears, and quiet when it goes; other kinds go on meanwhile.
+// The operator waits for a kind, serves it when it appears, and stops quietly when it disappears; other kinds are not affected.
 func TestDefinitionsComeAndGoOnARealControlPlane(t *testing.T) {
 	w := newWorld(t)
 	t.Run("a definition comes, is deleted under load, and comes back (scenario 82)", w.comesAndGoes)
@@ -48,15 +48,15 @@ func (w *world) comesAndGoes(t *testing.T) {
 	stop := w.run(t, op, w.account)
 	says := func(words string, times int) {
 		t.Helper()
-		cluster.Until(t, words, func() bool { return strings.Count(log.String(), words) == times })
+		cluster.Until(t, words, func() bool { return log.lines("msg="+words) == times })
 	}
-	says("waiting for the kind to be served", 1)
+	says("kind not served, waiting for it", 1)
 	w.define(t)
 	w.create(t, typedCarrier(), "first")
 	w.called(t, typedCarrier(), j, "first", "make 1")
 	ended := w.load(t)
 	w.Kubectl(t, "", "delete", "crd", widgetDefinition)
-	says("the kind is not served any more", 1)
+	says("kind no longer served, handlers paused until it returns", 1)
 	ended()
 	w.create(t, carriers()[1], "meanwhile")
 	w.called(t, carriers()[1], j, "meanwhile", "other")

@@ -30,8 +30,9 @@ func serve(ctx context.Context, user client.Client, served bool) error {
 	return user.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(patch)))
 }
 
-// Scenario 82: a daemon whose kind is not served any more is told so, and begins again when it is. How many run is counted.
-func TestADaemonIsToldThatItsKindIsNotServed(t *testing.T) {
+// Scenario 82: a daemon whose kind is no longer served is stopped with that reason, and starts again when the kind is served. The number of
+// running daemons is counted.
+func TestADaemonStopsWhenItsKindIsNotServed(t *testing.T) {
 	const identity = "vanishing.example.com"
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		j, release := &journal{}, make(chan struct{})
@@ -44,7 +45,7 @@ func TestADaemonIsToldThatItsKindIsNotServed(t *testing.T) {
 					<-release
 				}
 				return nil
-			}, einmal.Optional(), einmal.AbandonAfter(time.Minute))
+			}, einmal.WithoutFinalizer(), einmal.AbandonAfter(time.Minute))
 			return op
 		})
 		stubborn := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stubborn"}}
@@ -64,7 +65,7 @@ func TestADaemonIsToldThatItsKindIsNotServed(t *testing.T) {
 			expectSamplesOf(w, identity, fmt.Sprintf(`daemons{handler="guard",state="running"} %d`, running), `daemons{handler="guard",state="abandoned"} 0`)
 		}
 		w.Stop()
-		want := []string{"the kind is not served any more, or not as it was", "the operator stops"}
+		want := []string{"the kind is no longer served, or its registration changed", "the operator is stopping"}
 		if diff := cmp.Diff(want, j.of("one")); diff != "" {
 			w.Errorf("why it ended (-want +got):\n%s", diff)
 		}
@@ -92,8 +93,8 @@ func (w *virtualWorld) askedFor(end string, while time.Duration) int {
 	return int(asked.Load())
 }
 
-// Scenario 82, for a replica that waits: it lets go of a kind that is not served any more, so that nobody asks for its objects in vain, and
-// has them when it is elected later.
+// Scenario 82, for a replica that waits to be elected: it stops watching a kind that is no longer served, sends no useless requests for it, and
+// watches it again when it is elected later.
 func TestAReplicaThatWaitsLetsGoOfAKindThatVanishes(t *testing.T) {
 	j := &journal{}
 	virtually(t, &syncedText{}, func(op *einmal.Operator) {

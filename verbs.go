@@ -8,77 +8,67 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Reconcile declares a level-triggered handler: it looks at a state and brings the world to it, whatever has changed and
-// how often. It runs when this process first sees the object, and again whenever what it looks at (the essence, or the
-// fields given with Field) differs from what it last succeeded with. It runs in each process anew, also for objects whose
-// record was lost, and in a pass after the handlers of creation, update and resume, whether or not they have succeeded.
-// Objects that are being deleted are left to OnDelete.
+// Reconcile declares a level-triggered handler: it compares the desired state with the actual one and corrects the
+// difference, whatever has changed. It runs when this process first sees the object. It runs again when what it
+// compares (the essence of the object, or its Fields) differs from what it last succeeded with, and when a related
+// object triggers it: see Owns and Watches.
 //
-// A failure is retried as for other handlers. Nothing of it is recorded: it costs no write, and attempts are counted from
-// 1 in each process. A kind with Reconcile and OnEvent alone gets no record at all. There is neither Old nor Diff.
-func (k *Kind[T]) Reconcile(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(cause.Reconcile, id, fn, options)
+// It runs after the create, update and resume handlers, whether or not these have succeeded. It runs in every new
+// process, also for objects whose record was lost. It does not run for objects that are being deleted: see OnDelete.
+//
+// Failures are retried as for other handlers. Nothing is recorded, so it costs no write, and attempts are counted from
+// 1 in each process. Objects of a kind that has only Reconcile, Timer, Daemon and OnEvent handlers have no record. Old
+// and Diff are empty.
+func (k *Kind[T]) Reconcile(id string, fn HandlerFunc[T], options ...ReconcileOption) {
+	declareWith(k, cause.Reconcile, id, fn, options)
 }
 
-// OnEvent declares a handler that is called for each event of the watch: Reason is EventListed, EventAdded, EventModified or
-// EventDeleted, and Object is what the event shows. It is for those who count, log or forward what happens. Nothing of
-// it is recorded, there is no finalizer for it, and what fails is logged and not called again.
+// OnEvent declares a handler that is called for each event of the watch, for example to count, log or forward events.
+// The Reason is WatchListed, WatchAdded, WatchModified or WatchDeleted, and Object is the object of the event. Nothing
+// is recorded, and it adds no finalizer. A failed call is logged and not retried.
 //
-// The events of one object come in their order, before its other handlers look at it, and not while they run. What an
-// object was changed to meanwhile comes as one event, with the newest state; no addition and no deletion is left out, as
-// long as the process runs. What happened while no process ran is not told, but for what is there: EventListed. A deletion
-// that the watch has missed is told late, with the last state that was seen. The operator's own writes are events too.
+// The events of one object come in order, before its other handlers see them, and never while those run. Several
+// changes in a row can be combined into one event with the newest state. As long as the process runs, every addition
+// and deletion is reported. A deletion that the watch missed is reported late, with the last known state. Events from
+// before the process started are not reported; objects that exist then are reported as WatchListed. The operator's own
+// writes cause events too.
 //
-// The object is only read: it may have moved on since the event, so a handler that changes its copy fails. Write other objects
-// with Client.
-func (k *Kind[T]) OnEvent(id string, fn HandlerFunc[T], options ...Option) {
-	k.declare(engine.Event, id, fn, options)
+// Object is read-only, because the event may be old: a handler that changes its copy fails. Use Client to write other
+// objects.
+func (k *Kind[T]) OnEvent(id string, fn HandlerFunc[T], options ...EventOption) {
+	declareWith(k, engine.Event, id, fn, options)
 }
 
-// Optional is an option of OnDelete: no finalizer keeps the object for this handler. It runs when the object is seen to be
-// deleted, because somebody else keeps it, and does not run when the object just vanishes.
-func Optional() Option {
-	return Option{name: "Optional", handler: func(settings *handlerSettings) error {
-		settings.optional = true
+// WithoutFinalizer makes OnDelete or Daemon add no finalizer. The delete handler then runs only if another finalizer
+// keeps the object long enough. It does not run for an object that disappears at once. A deletion does not wait for the
+// daemon.
+func WithoutFinalizer() FinalizerOption {
+	return option{name: "WithoutFinalizer", handler: func(settings *handlerSettings) error {
+		settings.noFinalizer = true
 		return nil
 	}}
 }
 
-// AlsoAtDeletion is an option of OnResume: the handler runs for objects that are being deleted too, together with their
-// delete handlers. The deletion does not wait for it.
-func AlsoAtDeletion() Option {
-	return Option{name: "AlsoAtDeletion", handler: func(settings *handlerSettings) error {
+// AlsoAtDeletion makes OnResume also run for objects that are being deleted, together with their delete handlers. The
+// deletion does not wait for it.
+func AlsoAtDeletion() ResumeOption {
+	return option{name: "AlsoAtDeletion", handler: func(settings *handlerSettings) error {
 		settings.alsoDeleting = true
 		return nil
 	}}
 }
 
-// misplacedAt finds options that mean nothing for a verb.
-func (s handlerSettings) misplacedAt(verb cause.Cause) []error {
+// misplacedAt returns the misplaced options that the compiler cannot refuse, because HandlerOption covers several
+// verbs.
+func (s *handlerSettings) misplacedAt(verb cause.Cause) []error {
 	var found []error
-	complain := func(misplaced bool, text string) {
-		if misplaced {
-			found = append(found, errors.New(text))
-		}
+	if s.attemptTimeout > 0 && verb == cause.Daemon {
+		found = append(found, errors.New("option AttemptTimeout: not allowed for a daemon, which runs as long as its object exists: leave it out, or use Timer"))
 	}
-	complain(s.optional && verb != cause.Delete && verb != cause.Daemon, "option Optional: only delete handlers and daemons keep objects; leave it out")
-	complain(s.alsoDeleting && verb != cause.Resume, "option AlsoAtDeletion: only resume handlers can ask for it; leave it out, or use OnDelete")
-	complain(s.timing.set && verb != cause.Timer, "options Interval, Sharp, Idle, InitialDelay and Jitter say when a timer runs; leave them out, or use Timer")
-	complain(s.timing.interval == 0 && verb == cause.Timer, "a timer needs the option Interval: say how often it runs")
-	unrecorded := verb == engine.Event || verb == cause.Reconcile || verb == cause.Timer || verb == cause.Daemon
-	complain(s.countCrashes && unrecorded, "option CountCrashes: nothing of this handler is recorded, so there is nothing to count; leave it out")
-	complain(s.saveFirst && verb == engine.Event, "option SaveFirst: event handlers are called before anything is done; leave it out")
-	complain(s.saveFirst && verb == cause.Daemon, "option SaveFirst: a daemon starts when what was done is saved; leave it out")
-	complain((s.stopGrace > 0 || s.abandon > 0) && verb != cause.Daemon, "options StopGrace and AbandonAfter say how a daemon is stopped; leave them out, or use Daemon")
-	complain(len(s.fields) > len(s.changes) && verb == cause.Daemon, "option Field without a match: a daemon runs whatever changes; give it a match, so that it is for some objects, or leave it out")
-	complain(s.concurrency > 0 && unrecorded, "option Concurrency: nothing of this handler is recorded, so it has no steps and no Each; leave it out")
-	for _, related := range s.related {
-		complain(verb != cause.Reconcile, "option "+related.option+": other objects wake Reconcile alone, which looks at a state; leave it out, or use Reconcile")
-	}
-	return append(found, s.retries.misplacedAt(verb)...)
+	return found
 }
 
-// add puts a handler where the engine looks for it.
+// add adds a handler to the kind.
 func (d *declaredKind) add(declared engine.Handler) {
 	if declared.Verb == engine.Event {
 		d.kind.Observers = append(d.kind.Observers, declared)
@@ -87,7 +77,7 @@ func (d *declaredKind) add(declared engine.Handler) {
 	d.kind.Handlers = append(d.kind.Handlers, declared)
 }
 
-// handlers are all handlers of the kind.
+// handlers returns all handlers of the kind, with those of OnEvent.
 func (d *declaredKind) handlers() []engine.Handler {
 	return slices.Concat(d.kind.Handlers, d.kind.Observers)
 }

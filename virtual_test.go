@@ -29,8 +29,8 @@ func (w *virtualWorld) restart(meanwhile func()) {
 	w.start()
 }
 
-// virtually runs an operator in virtual time and lets use act there. The operator is made anew for each of its processes,
-// with the kinds of these tests. What goes wrong is as the faults say.
+// virtually runs an operator in virtual time and calls use there. The operator is created for each of its processes, with the kinds of these
+// tests. The faults say what goes wrong.
 func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
 	kinds, err := os.ReadFile("testdata/crds.yaml")
@@ -41,7 +41,7 @@ func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use 
 	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
 	virtuallyMade(t, log, func() simulation.Operator {
 		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
-			einmal.Applies(&corev1.ConfigMap{}), einmal.Access(&Widget{}, "update", "update/status"), einmal.Access(gadget, "update", "update/status"))
+			einmal.Applies(&corev1.ConfigMap{}), einmal.Permissions(&Widget{}, "update", "update/status"), einmal.Permissions(gadget, "update", "update/status"))
 		declare(op)
 		return op
 	}, use, faults...)

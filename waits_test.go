@@ -13,7 +13,7 @@ import (
 // The time of the next attempt is in the record: a restart neither brings it forward nor puts it off.
 func TestARestartDoesNotShortenAWait(t *testing.T) {
 	for name, answer := range map[string]error{
-		"a failure that names the time": einmal.RetryAfter(time.Hour, errors.New("not yet")), "a wait": einmal.RetryAfter(time.Hour, nil),
+		"a failure that names the time": einmal.RetryAfter(time.Hour, errors.New("not yet")), "a wait": einmal.RequeueAfter(time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			make := func(_ context.Context, _ *einmal.Change[Widget], ran *trail) error {
@@ -36,7 +36,7 @@ func TestARestartDoesNotShortenAWait(t *testing.T) {
 func TestRetryAfterHasAFloor(t *testing.T) {
 	const enough = 15
 	for name, answer := range map[string]error{
-		"a failure": einmal.RetryAfter(0, errors.New("not yet")), "a wait": einmal.RetryAfter(-time.Second, nil), "short": einmal.RetryAfter(time.Millisecond, errors.New("not yet")),
+		"a failure": einmal.RetryAfter(0, errors.New("not yet")), "a wait": einmal.RequeueAfter(-time.Second), "short": einmal.RetryAfter(time.Millisecond, errors.New("not yet")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var first, last time.Time

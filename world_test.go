@@ -83,7 +83,7 @@ func declare[T any](kind *einmal.Kind[T], plan plan, name func(*T) string, setPh
 		note("resize", c)
 		setPhase(c.Object, fmt.Sprintf("resized by %v", c.Diff))
 		return nil
-	}, einmal.Field("spec.size"))
+	}, einmal.Fields("spec.size"))
 	if plan.onDelete {
 		kind.OnDelete("unmake", func(_ context.Context, c *einmal.Change[T]) error {
 			note("unmake", c)
@@ -137,7 +137,7 @@ func (w *world) operator(t *testing.T, use carrier, plan plan) (stop func()) {
 
 func (w *world) run(t *testing.T, op *einmal.Operator, account *rest.Config) (stop func()) {
 	t.Helper()
-	return runShown(t, op, account, einmal.RunOptions{})
+	return runShown(t, op, account, einmal.RunOptions{SingleReplica: true})
 }
 
 // runShown runs an operator that shows how it is.
@@ -159,37 +159,6 @@ func runShown(t *testing.T, op *einmal.Operator, account *rest.Config, options e
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// testLog collects a log and shows it when the test has failed.
-func testLog(t *testing.T) *syncedText {
-	t.Helper()
-	log := &syncedText{}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the operator's log:\n%s", log)
-		}
-	})
-	return log
-}
-
-type syncedText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write appends to the text.
-func (s *syncedText) Write(part []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(part)
-}
-
-// String is all that was written.
-func (s *syncedText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 // manifest is an object of the carrier's kind, as a user writes it.

@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal/credential/credentialtest"
 )
 
-// tenant-and-database.md §2, Invariants 2: where a generation is known and the store has none, nobody is asked, so nothing is generated.
-func TestAKnownCredentialIsNotGeneratedAnew(t *testing.T) {
+// If a generation is known and the store has none, nothing is generated.
+func TestAKnownCredentialIsNotGeneratedAgain(t *testing.T) {
 	t.Parallel()
 	for _, known := range []int{1, 2, 7} {
 		f := newFixture(t)
@@ -25,7 +25,7 @@ func TestAKnownCredentialIsNotGeneratedAnew(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, "Ways out, all explicit": where the store has lost the latest generation and has one before it, nothing is
+// Where the store has lost the latest generation and has one before it, nothing is
 // written, and what a person asks for is done.
 func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 		before := system.Writes()
 		_, err = user.Converge(t.Context())
 		if !errors.Is(err, credential.ErrMissing) || !credential.Blocked(err) || system.Writes() != before || !strings.Contains(err.Error(), "generation 2") {
-			t.Errorf("nobody has asked: %v, %d writes", err, system.Writes()-before)
+			t.Errorf("without ReplaceMissing: %v, %d writes", err, system.Writes()-before)
 		}
 		user.Policy.ReplaceMissing, user.InPlace = true, false
 		again, err := user.Converge(t.Context())
@@ -57,7 +57,7 @@ func TestALostGenerationIsReplacedOnRequest(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, kill points: what was generated after all was lost counts, also if the process died before that was known anywhere.
+// What was generated after all was lost counts, also if the process died before that was known anywhere.
 func TestWhatIsMadeAfterAllWasLostCounts(t *testing.T) {
 	t.Parallel()
 	for _, known := range []int{1, 2, 3, 9} {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// What keeps a user from having its credential until a person has looked, beside ErrConflict and ErrInvalid. Nothing was written.
+// Errors that stay until a person acts, besides ErrConflict and ErrInvalid. Nothing was written.
 var (
-	// ErrMissing: the other system has the user, and the store has no credential. That never comes from a crash: the credential was
-	// deleted, or lost. Restore it, or ask for another with Policy.ReplaceMissing.
-	ErrMissing = errors.New("the user is there, and its credential is not")
-	// ErrBehind is the ErrMissing of a store that has an older credential than the one that is in use, such as after a restore from a backup.
+	// ErrMissing means that the user exists in the other system, but the store has no credential. A crash never causes this: the credential
+	// was deleted or lost. Restore it, or generate another one with Policy.ReplaceMissing.
+	ErrMissing = errors.New("the user exists, but its credential is missing")
+	// ErrBehind means that the store has an older credential than the one in use, for example after a restore from a backup. It wraps
+	// ErrMissing.
 	ErrBehind = fmt.Errorf("the store is behind: %w", ErrMissing)
-	// ErrDrifted: the other system does not accept the stored password, and Policy.LeaveDrift says to leave that.
-	ErrDrifted = errors.New("the stored password is not the one that is in use")
+	// ErrDrifted means that the other system does not accept the stored password, and Policy.LeaveDrift forbids a change.
+	ErrDrifted = errors.New("the stored password is not accepted")
 )
 
-// ErrUnproven tells that the other system does not accept yet what it was just given. Converge again later.
+// ErrUnproven means that the other system does not accept a new credential yet. Converge again later.
 var ErrUnproven = errors.New("the system does not accept the credential yet")
 
-// Blocked tells whether an error stays until a person has looked, so that trying again is of no use. Nothing was generated, changed or
-// overwritten then.
+// Blocked reports whether an error stays until a person acts, so that a retry does not help. Nothing was generated, changed or overwritten.
 func Blocked(err error) bool {
 	for _, blocks := range []error{ErrConflict, ErrInvalid, ErrMissing, ErrDrifted} {
 		if errors.Is(err, blocks) {
@@ -32,56 +32,54 @@ func Blocked(err error) bool {
 	return false
 }
 
-// Policy is what may be done about what no crash leaves behind. The zero value changes the password of a user to the stored one, generates
-// none for a user that is there, and takes over no user that carries no mark.
+// Policy sets what Converge may do in situations that a crash never causes. The zero value sets a differing password to the stored one,
+// generates no credential for an existing user, and takes over no user without a mark.
 type Policy struct {
-	// LeaveDrift leaves a password that is not the stored one as it is, with ErrDrifted.
+	// LeaveDrift returns ErrDrifted instead of setting the stored password.
 	LeaveDrift bool
-	// ReplaceMissing generates another credential for a user whose credential the store has lost. Where there is an Alternate user that may
-	// not log in, or a user can have two passwords, who uses the old one goes on until the overlap ends; else it is locked out. It acts on what
-	// one Read says. A store can be empty for a moment, for example during a restore, so set it only after ErrMissing has lasted.
+	// ReplaceMissing generates another credential for a user whose credential the store has lost. If a free Alternate exists, or a user can
+	// have two passwords, the lost one is accepted until the overlap ends; otherwise its holders are locked out. It acts on a single Read.
+	// A store can be empty for a moment, for example during a restore, so set it only after ErrMissing has lasted.
 	ReplaceMissing bool
-	// Adopt takes over a user without a mark, and gives it the stored password. One that another owner has marked is never taken over.
+	// Adopt takes over a user without a mark and sets the stored password. A user with the mark of another owner is never taken over.
 	Adopt bool
 }
 
-// DefaultOverlap is how long the credential before a rotation stays in use if nothing else is said.
+// DefaultOverlap is the default of User.Overlap.
 const DefaultOverlap = 24 * time.Hour
 
-// User is a user of another system with a credential that is generated once, and rotated by request.
+// User is a user of another system whose credential is generated once and rotated on request.
 type User struct {
 	Once
 
 	System System
 	Policy Policy
-	// Overlap is how long, from when readers get a record, the one before it is accepted too; 0 is DefaultOverlap. The system must be a
-	// Rotator, else it does not end. It belongs to the Request: while the overlap of an earlier request lasts, the one of its record applies.
+	// Overlap is how long the previous record is accepted after readers get a new one. The default is DefaultOverlap. The System must be a
+	// Rotator, otherwise the overlap never ends. It belongs to the Request: during the overlap of an earlier request, that record's overlap
+	// applies.
 	Overlap time.Duration
-	// InPlace rotates without an overlap, and without the Alternate: who has the old password cannot log in any more.
+	// InPlace rotates without an overlap and without the Alternate: the old password is rejected at once.
 	InPlace bool
-	// Proven tells that the system has accepted the latest record not long ago, so that the password need not be tried again: it is only looked
-	// whether the user is there.
+	// Proven reports that the system recently accepted the latest record. Converge then only checks that the user exists.
 	Proven bool
 }
 
-// Outcome is what a user has after a convergence.
+// Outcome is the result of Converge.
 type Outcome struct {
 	// Record is the latest one, which the system accepts and readers get.
 	Record
-	// Until is when the credential before it is taken out of use; the zero time if nothing but the Record is accepted.
+	// Until is when the previous credential is retired. It is zero if only the Record is accepted.
 	Until time.Time
-	// Waits tells that the Request is not answered yet, since the overlap of the rotation before it lasts. It is answered by the first
-	// convergence after Until. It may come with ErrDrifted.
+	// Waits reports that the Request is not answered yet because an overlap is in progress. The first call after Until answers it. It can
+	// come with ErrDrifted.
 	Waits bool
-	// Verified tells that the system has accepted the password in this convergence, and did not only say that it has the user.
+	// Verified reports that the system accepted the password in this call.
 	Verified bool
 }
 
-// Converge makes the system have the user with the stored credential: it looks, decides, and does what is missing, the store first, then
-// the system, and readers last. It returns the credential when the system accepts it. Calling it again, at the same time, or after any
-// error is safe. Where all is as it should be it writes nothing.
-//
-// What it decides is a table, in docs/concepts/credentials.md.
+// Converge brings store, system and readers to the desired state, in this order, and returns the credential once the system accepts it. It
+// is safe to call concurrently, again, and after any error. It writes nothing if nothing differs. It decides by the table in
+// docs/concepts/credentials.md.
 func (u User) Converge(ctx context.Context) (Outcome, error) {
 	stored, err := u.read(ctx)
 	if err != nil {
@@ -97,7 +95,7 @@ func (u User) Converge(ctx context.Context) (Outcome, error) {
 	return u.advance(ctx, stored)
 }
 
-// advance settles what the store has, and then answers the Request.
+// advance settles the stored record and then answers the Request.
 func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
@@ -123,7 +121,7 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	return u.settle(ctx, next)
 }
 
-// next is the user whom the record of a rotation is for.
+// next returns the user of the record of a rotation.
 func (u User) next(latest Record) string {
 	if u.InPlace {
 		return latest.Username
@@ -131,8 +129,8 @@ func (u User) next(latest Record) string {
 	return u.Once.next(latest)
 }
 
-// older goes on where the store shows less than is known to be in use. If the system accepts nothing but what the store shows, that was made
-// after all had been lost. Else what is in use has been lost.
+// older handles a store that has only an older generation than the one in use. If the system accepts only the stored record, this record was
+// generated after all others had been lost, and older continues with it. Otherwise the record in use was lost.
 func (u User) older(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	alone, err := u.alone(ctx, latest)
@@ -145,7 +143,7 @@ func (u User) older(ctx context.Context, stored stored) (Outcome, error) {
 	}
 	outcome, err := u.replace(ctx, stored)
 	if errors.Is(err, ErrMissing) {
-		err = u.behind(latest, max(u.Generation, stored.Copy), fmt.Errorf("%w; restore that, or allow to replace it", ErrBehind))
+		err = u.behind(latest, max(u.Generation, stored.Copy), fmt.Errorf("%w; restore the credential, or allow replacing it", ErrBehind))
 	}
 	return outcome, err
 }
@@ -167,8 +165,8 @@ func (u User) alone(ctx context.Context, latest Record) (bool, error) {
 	return !beside.Accepted, err
 }
 
-// replace generates a record where the store has lost, or never had, the one that counts, and where the system says that there is no user, or it
-// may be replaced.
+// replace generates a record if the store has lost, or never had, the current one. It does so only if the system says that no user exists, or if
+// the Policy allows it.
 func (u User) replace(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	from := draft{max(latest.Generation, stored.Copy) + 1, "", u.newOverlap(), latest.Created}
@@ -191,11 +189,12 @@ func (u User) replace(ctx context.Context, stored stored) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	u.Generation = 0 // What is known is about the record that was lost.
+	u.Generation = 0 // The known generation is that of the lost record.
 	return u.settle(ctx, made)
 }
 
-// consider gives the draft a login that is free, and the time of a password that the login may still accept: the new one is later.
+// consider sets the user of the draft if this one is free. It also raises the draft's earliest time above that of a password that the user may
+// still accept.
 func (u User) consider(ctx context.Context, from draft, login string, state State) (draft, error) {
 	if from.username == "" && (state == Absent || state == Retired) {
 		from.username = login
@@ -210,8 +209,8 @@ func (u User) consider(ctx context.Context, from draft, login string, state Stat
 	return from, err
 }
 
-// settle makes the system and the readers have the latest record. If the store turns out to be behind the system, it writes nothing, or
-// replaces what is missing.
+// settle sets the latest record in the system and publishes it to readers. If the store is behind the system, settle writes nothing, or
+// replaces the missing record if the Policy allows it.
 func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	seen, err := u.look(ctx, stored)
@@ -238,13 +237,13 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	return outcome, u.keep(ctx, latest, seen)
 }
 
-// seen is what the system has of the latest record, and beside it.
+// seen is the state of the latest record's user in the system, and what the system has in addition.
 type seen struct {
 	state State
 	Beside
 }
 
-// look looks for the user of the latest record, tries the password if that is due, and looks what the system has beside it.
+// look observes the user of the latest record, tests the password unless it was proven recently, and reads what the system has in addition.
 func (u User) look(ctx context.Context, stored stored) (seen, error) {
 	latest, tried := stored.latest(), stored.latest()
 	if u.Proven && u.Generation == latest.Generation && !stored.unpublished() {
@@ -258,7 +257,7 @@ func (u User) look(ctx context.Context, stored stored) (seen, error) {
 	return seen{state, beside}, err
 }
 
-// give gives the system the latest record, where it has not got it, and shows that it has then.
+// give sets the latest record in the system if the system does not have it, and verifies that the system accepts it.
 func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	latest := stored.latest()
 	do, err := u.Policy.decide(situation{state: is.state, unfinished: u.unfinished(stored, is)})
@@ -287,8 +286,8 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	return seen{state, beside}, err
 }
 
-// unfinished reports whether the system may never have had the latest record: readers do not get it, and nothing else shows that it was proven.
-// That the system was given it shows nothing while the user may not log in: some systems open a user only after the password is set.
+// unfinished reports whether the system may never have had the latest record: it is not published, and there is no other evidence that it was
+// verified. A Given of a user that cannot log in is no evidence, because some systems allow the login only after the password is set.
 func (u User) unfinished(stored stored, is seen) bool {
 	latest := stored.latest()
 	given := is.Current.is(latest)
@@ -302,7 +301,7 @@ func (u User) unfinished(stored stored, is seen) bool {
 	}
 }
 
-// create makes the user. If apps may still use the credential before this one, the user gets both.
+// create creates the user. If apps may still use the previous credential, the user gets both.
 func (u User) create(ctx context.Context, both Assignment) error {
 	if !both.Keep || both.Previous.Generation == 0 {
 		return u.System.Create(ctx, u.Owner, both.Record)
@@ -321,7 +320,7 @@ func (u User) observe(ctx context.Context, record Record) (State, error) {
 	return state, nil
 }
 
-// prove shows that the system accepts what it was given.
+// prove verifies that the system accepts the record that it was given.
 func (u User) prove(ctx context.Context, given Record) (State, error) {
 	state, err := u.observe(ctx, given)
 	if err == nil && state != Accepted && state != Present {

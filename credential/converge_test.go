@@ -37,7 +37,7 @@ type came struct {
 	Stored, Set, Tried int // writes of the store, writes of the system, passwords tried
 }
 
-// tenant-and-database.md §2, the decision table for one system: each state of the store with each of the system, under each policy that
+// Each state of the store with each of the system, under each policy that
 // matters there. What is blocked has written nothing; and after each row that is not blocked, another convergence writes nothing.
 func TestTheDecisionTable(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func (f *fixture) converge(t *testing.T, user credential.User, known *credential
 	return now
 }
 
-// tenant-and-database.md §2, protocol 2: an error is not absence. Who does not answer decides nothing, and a lost answer is caught up with.
+// An error is not absence. Who does not answer decides nothing, and a lost answer is caught up with.
 func TestWhatIsNotKnownDecidesNothing(t *testing.T) {
 	t.Parallel()
 	f, known := newFixture(t), &credentialtest.Users{}

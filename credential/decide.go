@@ -2,7 +2,7 @@ package credential
 
 import "fmt"
 
-// action is what is to be done in the other system, after the store has a credential.
+// action is what to do in the other system after the store has a credential.
 type action string
 
 const (
@@ -11,32 +11,32 @@ const (
 	set     action = "set the password of"
 )
 
-// situation is what there is of a user.
+// situation is the observed state of a user.
 type situation struct {
-	// lost tells that the store has lost, or never had, its credential.
+	// lost reports that the store has no credential for the user.
 	lost  bool
 	state State
-	// unfinished tells that the system may never have been given the credential: it was stored just now, or what was to follow was broken off.
+	// unfinished reports that the system may never have received the credential: it was just stored, or an earlier call was interrupted.
 	unfinished bool
 }
 
-// decide is the table of tenant-and-database.md §2 for one system: what is done about a user.
+// decide implements the table in docs/concepts/credentials.md for one user.
 func (p Policy) decide(is situation) (action, error) {
 	switch {
 	case is.state == Absent:
 		return create, nil
 	case is.state == Foreign:
-		return "", fmt.Errorf("the system has it marked for another owner: %w", ErrConflict)
+		return "", fmt.Errorf("marked for another owner: %w", ErrConflict)
 	case is.state == Unmarked && !p.Adopt:
-		return "", fmt.Errorf("the system has it without a mark: %w; remove it, or allow to adopt it", ErrConflict)
+		return "", fmt.Errorf("no ownership mark: %w; remove the user, or allow adopting it", ErrConflict)
 	case is.lost && !p.ReplaceMissing:
-		return "", fmt.Errorf("%w; restore that, or allow to replace it", ErrMissing)
+		return "", fmt.Errorf("%w; restore the credential, or allow replacing it", ErrMissing)
 	case is.state == Unmarked:
-		return set, nil // So it gets its mark.
+		return set, nil // Set adds the mark.
 	case is.state == Accepted, is.state == Present && !is.lost:
 		return nothing, nil
 	case p.LeaveDrift && !is.lost && !is.unfinished:
-		return "", fmt.Errorf("%w; set the stored one, or allow that", ErrDrifted)
+		return "", fmt.Errorf("%w; set the stored password in the system, or allow Converge to set it", ErrDrifted)
 	default:
 		return set, nil
 	}

@@ -1,12 +1,12 @@
-// Package credential makes values once, such as passwords, and keeps them in a store that does not overwrite.
+// Package credential generates values such as passwords once, and keeps them in a store that does not overwrite them.
 //
-// The rules that make it safe to be called again, at any time, by any number of processes:
+// These rules make it safe to call again, at any time, from any number of processes:
 //
-//   - A value is stored, create-only, before anything else hears of it. Whoever comes second uses the value of the first.
-//   - Only the store's own word that there is nothing is absence. Any other error decides nothing: nothing is generated then.
-//   - What the store holds is used only if it carries the mark of its owner, and is what it should be. It is never overwritten.
+//   - A value is stored, create-only, before it is used anywhere. A concurrent caller uses the value that was stored first.
+//   - Only the store's own answer that nothing exists counts as absence. After any other error nothing is generated.
+//   - A stored value is used only if it carries the mark of its owner and is valid. It is never overwritten.
 //
-// So neither a lost status, a repeated call, a crash at any point nor a race of replicas replaces a password that is in use.
-// What the store has lost cannot be told from what never was: ask the system that the credential is for whether it knows the user, and
-// generate nothing if it does.
+// So a password that is in use is not replaced: not by a lost status, a repeated call, a crash at any point or a race of replicas. A store
+// cannot distinguish a lost value from one that never existed. Therefore User.Converge also asks the other system whether the user exists, and
+// generates nothing if it does.
 package credential

@@ -22,22 +22,22 @@ type appStatus struct {
 
 type app = einmal.Resource[appSpec, appStatus]
 
-// declareApps declares an operator that gives each app a user of a database, with a password that is made once.
+// declareApps declares an operator that gives each app a database user with a password that is generated once.
 func declareApps(op *einmal.Operator, users credential.System) {
 	apps := einmal.For[app](op, einmal.GVK("example.com", "v1", "App"))
 	apps.Reconcile("user", func(ctx context.Context, c *einmal.Change[app]) error {
 		user := credential.User{Once: userOf(c), System: users}
 		if _, err := user.Converge(ctx); credential.Blocked(err) {
-			return einmal.Permanent(err) // A person has to look. Nothing was overwritten.
+			return einmal.Permanent(err) // A person has to act. Nothing was overwritten.
 		} else if err != nil {
-			return err // It is tried again, and nothing was decided.
+			return err // Einmal retries. Nothing was decided.
 		}
 		c.Object.Status.Credentials = user.Name
 		return nil
 	})
 }
 
-// userOf is the credential of an app. All of it follows from the app's name, so it is the same after whatever is lost.
+// userOf returns the credential of an app. It depends only on the app's name, so it does not change when other state is lost.
 func userOf(c *einmal.Change[app]) credential.Once {
 	return credential.Once{
 		Store:    credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
@@ -49,7 +49,7 @@ func userOf(c *einmal.Change[app]) credential.Once {
 
 // A password is generated once for each app, whatever happens to the app, its status or the operator.
 func ExampleOnce_Ensure() {
-	op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
+	op := einmal.New("apps.example.com", einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	declareApps(op, nil)
 	// op.Main()
 

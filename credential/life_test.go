@@ -19,6 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/credential/credentialtest"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
@@ -30,7 +31,7 @@ func appOf(name string) *app {
 func begun(w *einmaltest.World, declare func(*einmal.Operator, credential.System)) *credentialtest.Users {
 	known := &credentialtest.Users{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
+		op := einmal.New("apps.example.com", einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 		declare(op, credentialtest.Session{Users: known, Effect: p.IdempotentEffect})
 		return op
 	})
@@ -61,13 +62,13 @@ func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 	}, einmaltest.Schedules(300))
 }
 
-// The same on a real control plane: the status is wiped, the app is replaced, deleted and made again, and the operator starts anew.
+// The same on a real control plane: the status is wiped, the app is replaced, deleted and created again, and the operator restarts.
 // The Secret that was made first is never touched, outlives the app, and cannot be changed. One that was planted is not used.
 func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	real := cluster.Start(t)
 	known, log := &credentialtest.Users{}, &syncedLog{}
 	operator := func() *einmal.Operator {
-		op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"),
+		op := einmal.New("apps.example.com", einmal.Permissions(&corev1.Secret{}, "get", "create", "update"),
 			einmal.Logger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		declareApps(op, credentialtest.Session{Users: known})
 		return op
@@ -78,7 +79,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update"}})
 	planted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "planted-db"},
-		StringData: map[string]string{"username": "planted", "password": "known-to-somebody"},
+		StringData: map[string]string{"username": "planted", "password": "planted-password"},
 	}
 	if err := real.Create(t.Context(), planted); err != nil {
 		t.Fatal(err)
@@ -92,7 +93,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	stop := runOperator(t, operator(), account)
 	real.Kubectl(t, manifest, "apply", "-f", "-")
 	real.Kubectl(t, strings.ReplaceAll(manifest, "one", "planted"), "apply", "-f", "-")
-	cluster.Until(t, "a planted Secret is refused", func() bool { return strings.Contains(log.String(), "belongs to somebody else") })
+	cluster.Until(t, "a planted Secret is refused", func() bool { return strings.Contains(log.String(), "not marked as owned by this owner") })
 	handled(1)
 	if err := real.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	if had := known.Had("one"); len(had) != 1 || had[0].Reveal() != string(stored.Data["password"]) || strings.Contains(log.String(), had[0].Reveal()) {
 		t.Errorf("the user has had %d passwords, or another than the stored one, or the log shows it", len(had))
 	}
-	if had := known.Had("planted"); len(had) > 0 || strings.Contains(log.String(), "known-to-somebody") {
+	if had := known.Had("planted"); len(had) > 0 || strings.Contains(log.String(), "planted-password") {
 		t.Error("the planted password was used")
 	}
 	if len(stored.OwnerReferences) > 0 {
@@ -134,7 +135,7 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 // installed installs the definitions of an operator.
 func installed(t *testing.T, real *cluster.Cluster, op *einmal.Operator) {
 	t.Helper()
-	for _, definition := range op.Observe(nil, slog.New(slog.DiscardHandler)).CRDs {
+	for _, definition := range hook.Of().Observe(op, nil, slog.New(slog.DiscardHandler)).CRDs {
 		real.Kubectl(t, string(definition), "apply", "-f", "-")
 	}
 	real.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
@@ -165,7 +166,7 @@ func runOperator(t *testing.T, op *einmal.Operator, account *rest.Config) (stop 
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // It is stopped in order, before the test's own ends.
 	ended := make(chan error, 1)
-	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{}) }()
+	go func() { ended <- op.Run(ctx, account, einmal.RunOptions{SingleReplica: true}) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -7,33 +7,38 @@ import (
 	"time"
 )
 
-// ErrUnsettled tells that the store says both that a name is taken and that nothing is there: it has not settled, or somebody deletes what
-// is there. Nothing was generated in vain that anybody could use; call again later.
-var ErrUnsettled = errors.New("the store is not settled: call again later")
+// ErrUnsettled means that the store's answers contradict each other: a creation fails because the name exists, and a read finds nothing. The
+// store is not consistent yet, or a concurrent deletion is in progress. No generated value was used. Call again later.
+var ErrUnsettled = errors.New("the store is not consistent yet; retry later")
 
-// Once is a credential that is generated once, and again when somebody asks for that in words.
+// Once describes a credential that is generated once, and again only for each new Request.
 type Once struct {
+	// Store keeps the credential.
 	Store Store
-	// Name is where the store keeps it. It is made of what does not change: never of a status or of chance.
-	Name  string
+	// Name identifies the credential in the store. Derive it from values that do not change, such as the object's name. Do not use a status
+	// or a random value.
+	Name string
+	// Owner is recorded with the credential as its ownership mark. A credential of another owner results in ErrConflict.
 	Owner Owner
-	// Username is whom it is for. A record of another user is ErrInvalid.
+	// Username is the user that the credential is for. A stored credential of another user results in ErrInvalid.
 	Username string
-	// Alternate is a second user of the same rights, where a user has one password only: rotations go from one to the other. "" is none.
+	// Alternate is a second user with the same rights, for systems in which a user has only one password. Each rotation switches to the other
+	// user. The default is no second user.
 	Alternate string
-	// Generate makes the password; nil is the function Generate.
+	// Generate creates the password. The default is the function Generate.
 	Generate func() (Password, error)
-	// Request is the id of a rotation, which whoever asks for one chooses. A record is generated in answer to each id that is not the one
-	// of the latest record; the same id asks for nothing more, and neither does "". It is stored with the record, so it must not be secret.
+	// Request is the ID of a rotation request. A new record is generated if it differs from the ID of the latest record and is not "". It
+	// is stored with the record, so it must not be secret.
 	Request string
-	// Generation is the latest one that Ensure or Converge is known to have returned, such as from a status; 0 if none is known. If the store
-	// does not show it, that is an error instead of a reason to generate.
+	// Generation is the latest generation that Ensure or Converge has returned, for example from a status. The default, 0, means unknown. If
+	// the store does not have this generation, Ensure returns ErrBehind and generates nothing. For Converge, see the table in
+	// docs/concepts/credentials.md.
 	Generation int
 }
 
-// Ensure returns the credential from the store, and generates it if the store says that there is none, or none for the Request. It returns
-// only what the store has acknowledged or gives back, and publishes it. Calling it again, at the same time, or after any error is safe, and
-// returns the same. Of errors see Blocked.
+// Ensure returns the credential from the store and publishes it to readers. It generates a record if the store says that none exists, or
+// none for the Request. It returns a record only after the store has acknowledged or returned it. It is safe to call concurrently, again, and
+// after any error, and then returns the same record. Blocked reports whether an error needs a person.
 func (o Once) Ensure(ctx context.Context) (Record, error) {
 	stored, err := o.read(ctx)
 	if err != nil {
@@ -54,12 +59,12 @@ func (o Once) Ensure(ctx context.Context) (Record, error) {
 	return stored.latest(), nil
 }
 
-// rotates tells whether another record was asked for than the latest.
+// rotates reports whether the Request asks for a rotation of the latest record.
 func (o Once) rotates(latest Record) bool {
 	return latest.Generation > 0 && o.Request != "" && o.Request != latest.Request
 }
 
-// next is the user whom a record after the latest one is for.
+// next returns the user of the record after the latest one.
 func (o Once) next(latest Record) string {
 	if latest.Username == o.Username && o.Alternate != "" {
 		return o.Alternate
@@ -67,7 +72,7 @@ func (o Once) next(latest Record) string {
 	return o.Username
 }
 
-// logins are all users that a record may be for.
+// logins returns all users that a record may be for.
 func (o Once) logins() []string {
 	if o.Alternate == "" {
 		return []string{o.Username}
@@ -75,13 +80,13 @@ func (o Once) logins() []string {
 	return []string{o.Username, o.Alternate}
 }
 
-// stored is what the store has of the credential: the last records at least.
+// stored holds what the store has of the credential: at least the last records.
 type stored struct{ Found }
 
-// latest is the record that counts; the zero Record if there is none.
+// latest returns the latest record; the zero Record if there is none.
 func (s stored) latest() Record { return s.back(1) }
 
-// previous is the record before the latest; the zero Record if none is known.
+// previous returns the record before the latest; the zero Record if none is known.
 func (s stored) previous() Record { return s.back(2) }
 
 func (s stored) back(n int) Record {
@@ -91,7 +96,7 @@ func (s stored) back(n int) Record {
 	return s.Records[len(s.Records)-n]
 }
 
-// read reads the last records from the store, and if there are none all.
+// read reads the last records from the store. If it finds none, it reads from the first generation on.
 func (o Once) read(ctx context.Context) (stored, error) {
 	from := max(1, o.Generation-1)
 	found, err := o.Store.Read(ctx, o.Name, o.Owner, from)
@@ -109,7 +114,7 @@ func (o Once) read(ctx context.Context) (stored, error) {
 	return stored{found}, nil
 }
 
-// behind is the error of a store that does not show the generation that is known to be in use.
+// behind returns the error of a store that does not have the generation that is in use.
 func (o Once) behind(latest Record, known int, err error) error {
 	only := "none"
 	if latest.Generation > 0 {
@@ -123,7 +128,7 @@ type draft struct {
 	generation int
 	username   string
 	overlap    time.Duration
-	// after is when the latest record that is known was created. Clocks differ, and the order of records must not depend on them.
+	// after is the creation time of the latest known record. The new record is always later, so clock differences do not change the order.
 	after time.Time
 }
 
@@ -136,7 +141,7 @@ func (d draft) created() time.Time {
 	return now
 }
 
-// generate makes a record where the store has none, and returns what the store has then: that record, or the one of a faster writer.
+// generate creates a record and returns what the store has then: this record, or that of a faster writer.
 func (o Once) generate(ctx context.Context, from draft) (stored, error) {
 	generate := o.Generate
 	if generate == nil {
@@ -157,10 +162,10 @@ func (o Once) generate(ctx context.Context, from draft) (stored, error) {
 		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
 	if err == nil {
-		// It need not be read: a store may not show yet what it has acknowledged.
+		// Do not read it back: a read can be older than the acknowledged write.
 		return stored{Found{Records: []Record{made}}}, nil
 	}
-	// Somebody was faster, or it is our own request whose answer was lost.
+	// Another writer was faster, or the answer to our own request was lost.
 	o.Generation = 0
 	found, err := o.read(ctx)
 	if err == nil && found.latest().Generation < from.generation {
@@ -169,10 +174,11 @@ func (o Once) generate(ctx context.Context, from draft) (stored, error) {
 	return found, err
 }
 
-// unpublished tells that readers do not get the latest record yet. They get it after the system has accepted it, so it may not have that.
+// unpublished reports whether readers do not get the latest record yet. Converge publishes a record after the system has accepted it. So the
+// system may not have an unpublished record.
 func (s stored) unpublished() bool { return s.Published != s.latest().Generation }
 
-// publish gives readers the latest record, if they do not get it yet, and tells since when they do.
+// publish publishes the latest record if readers do not get it yet, and returns since when they get it.
 func (o Once) publish(ctx context.Context, stored stored) (since time.Time, err error) {
 	if !stored.unpublished() {
 		return stored.Since, nil

@@ -113,7 +113,7 @@ func planted(owner string, data map[string]string) *corev1.Secret {
 	return secret
 }
 
-// tenant-and-database.md §2, protocol 2 and 3, as far as the store goes: what is generated, what is returned, and what stays as
+// What is generated, what is returned, and what stays as
 // it is, for every state of the store and every kind of trouble.
 func TestWhatIsStoredDecides(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestWhatIsStoredDecides(t *testing.T) {
 		"nothing is there":                        {want: "password-1", generated: 1},
 		"it is there":                             {there: planted(ours, old), want: "old"},
 		"another's, planted under our name":       {there: planted("op.example.com/team/other", old), err: credential.ErrConflict},
-		"nobody's":                                {there: planted("", old), err: credential.ErrConflict},
+		"unmarked":                                {there: planted("", old), err: credential.ErrConflict},
 		"ours without a password":                 {there: planted(ours, map[string]string{"username": "app"}), err: credential.ErrInvalid},
 		"ours and empty":                          {there: planted(ours, nil), err: credential.ErrInvalid},
 		"ours, of another generation":             {there: planted(ours, with(good("old"), "generation", "2")), err: credential.ErrInvalid},
@@ -141,8 +141,8 @@ func TestWhatIsStoredDecides(t *testing.T) {
 		"the store cannot be read":                {reads: []error{errBroken}, err: errBroken},
 		"it is not stored":                        {creates: []error{errBroken}, err: errBroken, generated: 1},
 		"the answer is lost":                      {creates: []error{errBroken}, lost: true, err: errBroken, generated: 1},
-		"somebody was faster":                     {there: planted(ours, old), reads: []error{errBlank}, want: "old", generated: 1},
-		"somebody else was faster":                {there: planted("x/y/z", old), reads: []error{errBlank}, err: credential.ErrConflict, generated: 1},
+		"another writer was faster":               {there: planted(ours, old), reads: []error{errBlank}, want: "old", generated: 1},
+		"another owner was faster":                {there: planted("x/y/z", old), reads: []error{errBlank}, err: credential.ErrConflict, generated: 1},
 		"taken, and not there: it is not settled": {there: planted(ours, old), reads: []error{errBlank, errBlank}, err: credential.ErrUnsettled, generated: 1},
 		"taken, and then not to be read":          {there: planted(ours, old), reads: []error{errBlank, errBroken}, err: errBroken, generated: 1},
 	} {
@@ -196,7 +196,7 @@ func (f *fixture) settled(t *testing.T, there *corev1.Secret, before error) {
 	}
 }
 
-// tenant-and-database.md §2: 16 at the same time generate what they like; one is stored, and all use that.
+// 16 at the same time generate what they like; one is stored, and all use that.
 func TestARaceHasOneResult(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -9,22 +9,22 @@ import (
 	"math/big"
 )
 
-// Redacted is how a Password shows itself.
+// Redacted is the text that a Password shows when it is printed, logged or encoded.
 const Redacted = "***"
 
-// The passwords that are generated: of letters and digits, so that every system takes them and no URL needs to quote them.
+// Generated passwords consist of letters and digits, so that every system accepts them and a URL needs no escaping.
 const (
 	alphabet       = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	passwordLength = 32
 )
 
-// Password hides itself: printed, logged or encoded as JSON it is Redacted. The zero value is none.
+// Password holds a secret text. Printed, logged or encoded as JSON or YAML, it shows Redacted. The zero value is no password.
 type Password struct{ text string }
 
-// NewPassword hides a text.
+// NewPassword returns a Password with this text.
 func NewPassword(text string) Password { return Password{text} }
 
-// Generate makes a password by chance: 32 letters and digits, which is 190 bits.
+// Generate returns a random password of 32 letters and digits, with 190 bits of entropy.
 func Generate() (Password, error) {
 	text := make([]byte, passwordLength)
 	for i := range text {
@@ -37,28 +37,28 @@ func Generate() (Password, error) {
 	return Password{string(text)}, nil
 }
 
-// Reveal returns the text. Hand it to what needs it, and to nothing else.
+// Reveal returns the text. Pass it only to the system that needs it.
 func (p Password) Reveal() string { return p.text }
 
-// IsZero tells that there is no password.
+// IsZero reports whether there is no password.
 func (p Password) IsZero() bool { return p.text == "" }
 
-// String is Redacted.
+// String returns Redacted.
 func (Password) String() string { return Redacted }
 
-// GoString is Redacted.
+// GoString returns Redacted.
 func (Password) GoString() string { return Redacted }
 
-// Format writes Redacted, whatever the verb.
+// Format writes Redacted, for every verb of package fmt.
 func (Password) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, Redacted) }
 
-// LogValue is Redacted.
+// LogValue returns Redacted.
 func (Password) LogValue() slog.Value { return slog.StringValue(Redacted) }
 
-// MarshalText gives Redacted, to JSON and YAML too.
+// MarshalText returns Redacted. JSON and YAML encoders use it too.
 func (Password) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
-// UnmarshalText refuses: what a password was written as is not the password.
+// UnmarshalText always returns an error, because an encoded Password does not contain the password.
 func (*Password) UnmarshalText([]byte) error {
 	return errors.New("a password hides itself when it is encoded, so it cannot be decoded: read it from its store")
 }

@@ -70,7 +70,7 @@ func steady(t *testing.T, system *credentialtest.Users, user credential.User, wa
 	}
 }
 
-// tenant-and-database.md §2, Rotation: a request is answered once, the credential before it is accepted as long as the overlap lasts, and
+// A request is answered once, the credential before it is accepted as long as the overlap lasts, and
 // then it is not; a second request waits for that. All of it is remembered by the store alone.
 func TestARotationOverlaps(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestARotationOverlaps(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, Rotation: also where the latest password is not the stored one any more, and is left so, a request waits until the
+// Also where the latest password is not the stored one any more, and is left so, a request waits until the
 // overlap of the one before is over.
 func TestARotationOutOfADriftEndsNoOverlap(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestARotationOutOfADriftEndsNoOverlap(t *testing.T) {
 		second := converged(t, user).Record
 		left := first.Password
 		if user.Alternate != "" {
-			left = credential.NewPassword("of-somebody-else")
+			left = credential.NewPassword("changed-by-hand")
 		}
 		system.Plant(second.Username, user.Owner, left)
 		user.Request, user.Policy.LeaveDrift = "two", true
@@ -152,7 +152,7 @@ func TestAUserThatIsLostInAnOverlapComesBackWithBothPasswords(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, Rotation, InPlace: the old password is refused at once, and the user stays.
+// The old password is refused at once, and the user stays.
 func TestARotationInPlaceEndsTheOldPassword(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
@@ -165,7 +165,7 @@ func TestARotationInPlaceEndsTheOldPassword(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, ways out of CredentialsMissing: where the system has room for two credentials, who has the lost one goes on.
+// Where the system has room for two credentials, who has the lost one goes on.
 func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
@@ -189,7 +189,7 @@ func TestALostCredentialIsReplacedWithoutAnOutage(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, Details: a login is not tried at each look.
+// A login is not tried at each look.
 func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, user credential.User, _ *credentialtest.Users) {
@@ -203,7 +203,7 @@ func TestAPasswordThatWasProvenIsNotTriedAgain(t *testing.T) {
 
 // Every password is let in from when readers get it until its overlap has ended, whatever goes wrong during rotations; the request is
 // answered once, and in the end the last one is let in alone.
-func TestWhateverGoesWrongARotationLocksNobodyOut(t *testing.T) {
+func TestWhateverGoesWrongARotationLocksNoClientOut(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		system := begun(w, declareRotation)
 		w.Create(appOf("one"))
@@ -247,7 +247,7 @@ func declareRotation(op *einmal.Operator, system credential.System) {
 		user.Alternate, user.Request = user.Username+"_b", strings.TrimPrefix(c.Object.Spec.Plan, "small")
 		outcome, err := user.Converge(ctx)
 		if err == nil && !outcome.Until.IsZero() {
-			return einmal.RetryAfter(time.Until(outcome.Until)+time.Second, nil)
+			return einmal.RequeueAfter(time.Until(outcome.Until) + time.Second)
 		}
 		return err
 	})

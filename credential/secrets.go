@@ -15,38 +15,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a Secret of a credential holds: the user and the password by the names of Kubernetes' own type for it, and the rest of the Record.
+// The keys in the data of a credential's Secret. The username and the password have the keys of the type kubernetes.io/basic-auth. The other
+// keys contain the other fields of the Record.
 const (
-	UsernameKey   = corev1.BasicAuthUsernameKey
-	PasswordKey   = corev1.BasicAuthPasswordKey
+	// UsernameKey is the key of Record.Username.
+	UsernameKey = corev1.BasicAuthUsernameKey
+	// PasswordKey is the key of Record.Password.
+	PasswordKey = corev1.BasicAuthPasswordKey
+	// GenerationKey is the key of Record.Generation, a decimal number.
 	GenerationKey = "generation"
-	RequestKey    = "request"
-	CreatedKey    = "created"
-	// OverlapKey is in Secrets whose Record has an Overlap. For NoOverlap it is "0s".
+	// RequestKey is the key of Record.Request.
+	RequestKey = "request"
+	// CreatedKey is the key of Record.Created, in RFC 3339 format.
+	CreatedKey = "created"
+	// OverlapKey is the key of Record.Overlap, a duration such as "24h0m0s". It is "0s" for NoOverlap, and missing if the Overlap is 0.
 	OverlapKey = "overlap"
-	// PublishedKey is in the Secret for readers alone: since when they get it.
+	// PublishedKey is the key of the time since which readers get the record, in RFC 3339 format. Only the copy for readers has it.
 	PublishedKey = "published"
 )
 
-// OwnerAnnotation is the annotation of a Secret with its owner's mark.
+// OwnerAnnotation is the annotation of a Secret that contains the ownership mark.
 const OwnerAnnotation = "einmal.dev/credential-of"
 
-// Secrets is a Store of Kubernetes Secrets of the type kubernetes.io/basic-auth. A generation n of a name lies in the Secret name.gN, which is
-// immutable; the Secret of the name itself is the copy for readers, which a rotation overwrites. None has an owner reference: the garbage
-// collector must not delete the only copy of a password that is in use. Delete removes them.
+// Secrets is a Store of Kubernetes Secrets of the type kubernetes.io/basic-auth. The Secret NAME.gN contains generation N and is immutable. The
+// Secret NAME is the copy for readers, which a rotation overwrites. They have no owner reference: the garbage collector must not delete the
+// only copy of a password that is in use. To delete them, call Delete.
 //
-// It needs the rights to get, create and update Secrets, and to delete them for Delete:
-// einmal.Access(&corev1.Secret{}, "get", "create", "update", "delete").
+// Secrets needs permission to get, create and update Secrets, and to delete them for Delete:
+// einmal.Permissions(&corev1.Secret{}, "get", "create", "update", "delete").
 type Secrets struct {
-	// Client must read Secrets from the API server, not from a cache, as Change.Client does unless the operator handles Secrets.
+	// Client must read Secrets from the API server, not from a cache. Change.Client does so unless the operator handles Secrets.
 	Client client.Client
-	// Namespace is where the Secrets are.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
 }
 
 var _ Store = Secrets{}
 
-// Create makes the Secret of a generation.
+// Create creates the Secret of a generation. It returns ErrExists if a Secret with that name exists.
 func (s Secrets) Create(ctx context.Context, name string, owner Owner, record Record) error {
 	made := s.secret(generationName(name, record.Generation), owner, record)
 	immutable := true
@@ -65,7 +71,7 @@ func generationName(name string, generation int) string {
 	return name + ".g" + strconv.Itoa(generation)
 }
 
-// secret is a record as a Secret.
+// secret returns a record as a Secret.
 func (s Secrets) secret(name string, owner Owner, record Record) *corev1.Secret {
 	made := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -84,7 +90,8 @@ func (s Secrets) secret(name string, owner Owner, record Record) *corev1.Secret 
 	return made
 }
 
-// Read reads the Secret for readers, and those of the generations from the one before it on.
+// Read reads the copy for readers, and the Secrets of the generations, from the one before the published generation on. It sends one request
+// for each Secret.
 func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (Found, error) {
 	published, err := s.published(ctx, name, owner)
 	if err != nil {
@@ -100,7 +107,7 @@ func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (
 			return found, nil
 		}
 		if secret == nil {
-			continue // It was removed. There can be later ones.
+			continue // This generation was removed. Later ones can exist.
 		}
 		record, err := recordOf(secret)
 		if err != nil || record.Generation != generation {
@@ -113,7 +120,8 @@ func (s Secrets) Read(ctx context.Context, name string, owner Owner, from int) (
 	}
 }
 
-// Generation reads one generation of a name, with one request. It is ErrInvalid if it is not there.
+// Generation reads one generation of a name, with one request. It returns ErrInvalid if the generation does not exist, and ErrConflict if it
+// belongs to another owner.
 func (s Secrets) Generation(ctx context.Context, name string, owner Owner, generation int) (Record, error) {
 	secret, err := s.owned(ctx, generationName(name, generation), owner)
 	if err != nil {
@@ -129,7 +137,7 @@ func (s Secrets) Generation(ctx context.Context, name string, owner Owner, gener
 	return record, nil
 }
 
-// malformed is the error of a Secret that does not have its generation.
+// malformed returns the error of a Secret that does not contain its generation.
 func (s Secrets) malformed(name string, generation int) error {
 	return fmt.Errorf("secret %s/%s does not have generation %d with %s, %s and %s: %w; it stays as it is",
 		s.Namespace, name, generation, UsernameKey, PasswordKey, CreatedKey, ErrInvalid)
@@ -139,11 +147,12 @@ func (s Secrets) malformed(name string, generation int) error {
 type published struct {
 	Record
 
-	// since is when readers began to get it; zero if the copy does not say it.
+	// since is when the copy was published; zero if the copy does not contain it.
 	since time.Time
 }
 
-// publishedIn returns the record of a copy; the zero Record if there is none. It is a copy: what is wrong with it is put right by Publish.
+// publishedIn returns the record of the copy for readers; the zero Record if there is none or if it is malformed. Publish repairs a malformed
+// copy, so this is not an error.
 func publishedIn(secret *corev1.Secret) published {
 	if secret == nil {
 		return published{}
@@ -159,7 +168,7 @@ func publishedIn(secret *corev1.Secret) published {
 	return published{record, since}
 }
 
-// maxGeneration is more than there ever are: a copy that names a later one was not written by us.
+// maxGeneration is more than any credential reaches: this package did not write a copy that names a later generation.
 const maxGeneration = 1<<31 - 2
 
 // published reads the copy for readers.
@@ -168,18 +177,18 @@ func (s Secrets) published(ctx context.Context, name string, owner Owner) (publi
 	return publishedIn(secret), err
 }
 
-// owned reads a Secret that carries the owner's mark; nil if there is none of that name.
+// owned reads a Secret, and returns nil if none has that name. It returns ErrConflict if the Secret does not have the owner's mark.
 func (s Secrets) owned(ctx context.Context, name string, owner Owner) (*corev1.Secret, error) {
 	found := &corev1.Secret{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, found)
 	if isAbsent(err, name) {
-		return nil, nil //nolint:nilnil // Nothing is what there is.
+		return nil, nil //nolint:nilnil // No Secret is a valid result.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", s.Namespace, name, err)
 	}
 	if mark := found.Annotations[OwnerAnnotation]; mark != owner.String() {
-		return nil, fmt.Errorf("secret %s/%s has the annotation %s=%q, not %q: %w; remove it if nobody needs it, or choose another name",
+		return nil, fmt.Errorf("secret %s/%s has the annotation %s=%q, not %q: %w; remove it if it is not needed, or choose another name",
 			s.Namespace, name, OwnerAnnotation, mark, owner, ErrConflict)
 	}
 	if found.DeletionTimestamp != nil {
@@ -188,14 +197,14 @@ func (s Secrets) owned(ctx context.Context, name string, owner Owner) (*corev1.S
 	return found, nil
 }
 
-// isAbsent reports whether the API server says that an object of this name does not exist. A 404 that names no object, as of a server that
-// does not know the path, says nothing about the object.
+// isAbsent reports whether the API server says that the object with this name does not exist. A 404 that does not name the object, for example
+// from a server that does not know the path, gives no information about the object.
 func isAbsent(err error, name string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == name
 }
 
-// recordOf is the record in a Secret.
+// recordOf returns the record in a Secret.
 func recordOf(secret *corev1.Secret) (Record, error) {
 	record := Record{
 		Username: string(secret.Data[UsernameKey]), Password: NewPassword(string(secret.Data[PasswordKey])),
@@ -220,10 +229,11 @@ func recordOf(secret *corev1.Secret) (Record, error) {
 	return record, nil
 }
 
-// publishAttempts is how often Publish tries when other writers change the copy at the same time.
+// publishAttempts limits the attempts of Publish when other writers change the copy at the same time.
 const publishAttempts = 10
 
-// Publish writes the Secret for readers. It writes only over what it has looked at: if the Secret changes in between, it looks again.
+// Publish writes the copy for readers. It overwrites only the version that it has read: if the Secret changes in between, it reads again, up to
+// ten times. Then it returns the conflict.
 func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record Record) error {
 	for attempt := 1; ; attempt++ {
 		err := s.publish(ctx, name, owner, record)
@@ -240,7 +250,7 @@ func (s Secrets) publish(ctx context.Context, name string, owner Owner, record R
 	if err != nil {
 		return err
 	}
-	// As the Secret would say it: a Secret has no fractions of seconds.
+	// Compare with the record as a Secret contains it, without fractions of seconds.
 	same, err := recordOf(wanted)
 	if err != nil {
 		return fmt.Errorf("write Secret %s/%s: %w", s.Namespace, name, err)
@@ -255,7 +265,7 @@ func (s Secrets) publish(ctx context.Context, name string, owner Owner, record R
 	if there == nil {
 		err = s.Client.Create(ctx, wanted, client.FieldOwner(owner.Operator))
 	} else {
-		there.Data = wanted.Data // The resource version is that of what was looked at.
+		there.Data = wanted.Data // The resource version is that of the Secret that was read.
 		err = s.Client.Update(ctx, there, client.FieldOwner(owner.Operator))
 	}
 	if err != nil {
@@ -264,7 +274,8 @@ func (s Secrets) publish(ctx context.Context, name string, owner Owner, record R
 	return nil
 }
 
-// Delete looks at all Secrets of the name first, and deletes none if one is another's.
+// Delete deletes the copy for readers and all generations. It reads all of them first. If one belongs to another owner, it deletes none and
+// returns ErrConflict.
 func (s Secrets) Delete(ctx context.Context, name string, owner Owner) error {
 	names, err := s.allOf(ctx, name, owner)
 	if err != nil {
@@ -278,7 +289,7 @@ func (s Secrets) Delete(ctx context.Context, name string, owner Owner) error {
 	return nil
 }
 
-// allOf returns the names of all Secrets of a credential: the readers' copy first, then the generations, the newest first.
+// allOf returns the names of all Secrets of a credential: the copy for readers, and then the generations, the latest first.
 func (s Secrets) allOf(ctx context.Context, name string, owner Owner) ([]string, error) { //nolint:gocognit // Two ranges of generations, collected in one way.
 	copied, err := s.published(ctx, name, owner)
 	if err != nil {
@@ -298,7 +309,7 @@ func (s Secrets) allOf(ctx context.Context, name string, owner Owner) ([]string,
 			if secret == nil && generation >= atLeast {
 				return nil
 			}
-			if secret != nil && !slices.Contains(names, secret.Name) { // Old ones can have been removed.
+			if secret != nil && !slices.Contains(names, secret.Name) { // Earlier generations may have been removed.
 				names = slices.Insert(names, 1, secret.Name)
 			}
 		}
@@ -310,7 +321,7 @@ func (s Secrets) allOf(ctx context.Context, name string, owner Owner) ([]string,
 	return names, errors.Join(collect(1, until), collect(copied.Generation+1, 0))
 }
 
-// remove deletes a Secret of the owner, if it is there.
+// remove deletes a Secret of the owner, if it exists.
 func (s Secrets) remove(ctx context.Context, name string, owner Owner) error {
 	found, err := s.owned(ctx, name, owner)
 	if err != nil || found == nil {

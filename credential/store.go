@@ -6,77 +6,82 @@ import (
 	"time"
 )
 
-// What a Store says. Every other error says nothing of what the store holds.
+// The errors of a Store. Any other error gives no information about its content.
 var (
-	// ErrExists: there is something under the name, and it stays.
-	ErrExists = errors.New("the store has something of that name already")
-	// ErrConflict: what is there is not marked as the owner's. It is not used, changed or deleted.
-	ErrConflict = errors.New("it belongs to somebody else")
-	// ErrInvalid: what is there is the owner's, and not a credential, or not the one that it should be. It is not overwritten.
-	ErrInvalid = errors.New("it is no such credential")
-	// ErrSuperseded: readers get a newer generation already, which stays. The caller has read the store before that: read it again.
-	ErrSuperseded = errors.New("readers get a newer generation already: call again later")
+	// ErrExists means that the generation already exists. It was not overwritten.
+	ErrExists = errors.New("the name already exists in the store")
+	// ErrConflict means that the stored value does not have the ownership mark of this owner. It was not used, changed or deleted.
+	ErrConflict = errors.New("not marked as owned by this owner")
+	// ErrInvalid means that the stored value has the owner's mark, but is not a credential or is another one than expected. It was not
+	// overwritten.
+	ErrInvalid = errors.New("not a valid credential")
+	// ErrSuperseded means that readers already get a later generation, which was not overwritten. The caller's knowledge of the store is old:
+	// read again.
+	ErrSuperseded = errors.New("a newer generation is already published; retry later")
 )
 
-// Owner is whom a credential belongs to: an operator, and the object that it made it for. It does not hold the object's uid, so
-// that an object which is deleted and made again has its credentials again.
+// Owner identifies the owner of a credential: an operator, and the object for which it generated the credential. It does not contain the
+// object's uid. So an object that is deleted and created again has the same credentials.
 type Owner struct {
 	// Operator is the identity of the operator.
 	Operator string
-	// Namespace and Name are of the object; the namespace is "" for one that is in none.
+	// Namespace and Name are those of the object. Namespace is "" for cluster-scoped objects.
 	Namespace, Name string
 }
 
-// String is the mark that a store keeps.
+// String returns the ownership mark that a store keeps with the credential.
 func (o Owner) String() string { return o.Operator + "/" + o.Namespace + "/" + o.Name }
 
-// Record is a credential as it is stored, all of it in one place.
+// Record is one generation of a credential, as a store keeps it.
 type Record struct {
+	// Username is the user that logs in with the password.
 	Username string
+	// Password is the generated password.
 	Password Password
-	// Generation counts from 1. Each rotation stores one more, and changes none.
+	// Generation counts from 1. Each rotation adds one generation, and changes no earlier one.
 	Generation int
-	// Request is the id of the rotation that was asked for and that it is the answer to; "" if nobody had asked.
+	// Request is the ID of the rotation request for which the record was generated; "" if there was none.
 	Request string
-	// Created is when it was generated, in UTC and in whole seconds. It is later than that of every record before it, whatever the clocks say.
+	// Created is when the record was generated, in UTC and in whole seconds. It is later than that of every earlier record, even if clocks
+	// differ.
 	Created time.Time
-	// Overlap is how long the rotation that made this record lets the record before it be accepted, from when readers get this one. NoOverlap is
-	// not at all; 0 means that the record does not say it, as those of earlier releases do not.
+	// Overlap is how long the previous record is accepted after this record is published. NoOverlap means not at all. The value 0 means
+	// unknown, as in records of earlier releases.
 	Overlap time.Duration
 }
 
-// NoOverlap is the Record.Overlap of a rotation in place.
+// NoOverlap is the Record.Overlap of a rotation in place: the previous record is not accepted any more.
 const NoOverlap time.Duration = -1
 
 // Found is what a store has under a name.
 type Found struct {
-	// Records are its generations, ascending.
+	// Records are the generations, in ascending order.
 	Records []Record
-	// Published is the generation that readers of the name itself get; 0 if they get nothing, or something that is none of Records.
+	// Published is the generation that readers get; 0 if there is no copy for readers, or if the copy equals none of Records.
 	Published int
-	// Since is when readers began to get it, as the store's clock or ours says.
+	// Since is when the published generation was published, by the clock of the store or of this process.
 	Since time.Time
-	// Copy is the generation that the copy for readers names, also if it differs from that record in something else, or that record is not
-	// there; 0 if there is no copy, or none that names a generation with a username and a password.
+	// Copy is the generation that the copy for readers names, even if the copy differs from that record or the record does not exist. It is 0
+	// if there is no copy, or if the copy lacks a generation, a username or a password.
 	Copy int
 }
 
-// Store keeps credentials, and does not overwrite them. Under a name it has generations, each of which is created once, and a copy of one
-// of them for readers, which is published under the name itself. Its methods may be called at the same time. Errors name the credential
-// and never hold a value.
+// Store keeps credentials, and does not overwrite them. Under each name it has generations, each of which is created once, and a copy of one
+// of them for readers, which is published under the name itself. Its methods must be safe for concurrent use. Errors must name the credential
+// and must not contain a value. To test an implementation, use credentialtest.Contract.
 type Store interface {
-	// Create stores a record as its generation of a name, if there is none yet: else it is ErrExists. When it fails otherwise, the record
+	// Create stores a record as one generation of a name. It returns ErrExists if that generation exists. After any other error, the record
 	// may be stored or not.
 	Create(ctx context.Context, name string, owner Owner, record Record) error
-	// Read returns the generations of a name from one on, which is at least 1, without those that readers have left behind: of what comes
-	// before the one that is published it need only return the last. Where there is nothing, Found is empty. It is ErrConflict or
-	// ErrInvalid if something is there that cannot be used.
+	// Read returns the generations of a name, starting with the generation from, which is at least 1. Of the generations before the published
+	// one, it need only return the last. If nothing exists, it returns the zero Found. It returns ErrConflict or ErrInvalid if a stored value
+	// cannot be used.
 	Read(ctx context.Context, name string, owner Owner, from int) (Found, error)
-	// Publish gives readers of the name a record. What it overwrites is the owner's, else it is ErrConflict. It overwrites no copy that names a
-	// later generation: that is ErrSuperseded, also if the other writer came between the look at the copy and the write. If another writer
-	// publishes the same at the same time, that is not an error.
+	// Publish makes a record the copy for readers of the name. It returns ErrConflict if the existing copy does not have the owner's mark. It
+	// returns ErrSuperseded, and does not overwrite the copy, if the copy names a later generation, even if another writer has written that
+	// copy during this call. If another writer publishes the same record at the same time, Publish returns no error.
 	Publish(ctx context.Context, name string, owner Owner, record Record) error
-	// Delete removes what readers get and then all generations, the last one first, so that a Delete which is broken off can go on. What is
-	// not there is removed; what is another's is ErrConflict, and stays.
+	// Delete removes the copy for readers, and then all generations, starting with the last one. So an interrupted Delete can be repeated. It
+	// returns no error if nothing exists. It returns ErrConflict, and does not delete the value, for a value without the owner's mark.
 	Delete(ctx context.Context, name string, owner Owner) error
 }

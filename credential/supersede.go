@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// newOverlap is the overlap of a record that is generated now.
+// newOverlap returns the overlap of a record that is generated now.
 func (u User) newOverlap() time.Duration {
 	if u.InPlace {
 		return NoOverlap
@@ -15,7 +15,7 @@ func (u User) newOverlap() time.Duration {
 	return u.overlap()
 }
 
-// overlap is the one that is asked for now; 0 is none.
+// overlap returns the requested overlap; 0 means none.
 func (u User) overlap() time.Duration {
 	switch {
 	case u.InPlace:
@@ -27,8 +27,8 @@ func (u User) overlap() time.Duration {
 	}
 }
 
-// overlapOf is how long what was in use before a record is accepted; 0 is not at all. What is asked for now counts if it belongs to the same
-// request. Else the overlap was promised by an earlier request, which its record says.
+// overlapOf returns how long the system accepts the previous credential after the latest record is published; 0 means not at all. The Overlap
+// of the User applies if it belongs to the same request. Otherwise the overlap that is stored with the record applies.
 func (u User) overlapOf(latest Record) time.Duration {
 	if latest.Overlap != 0 && u.Request != latest.Request {
 		return max(latest.Overlap, 0)
@@ -36,8 +36,8 @@ func (u User) overlapOf(latest Record) time.Duration {
 	return u.overlap()
 }
 
-// promised is until when the holders of the credential before a drifted one can log in; the zero time if there are none. Another rotation
-// would take that from them, as a system accepts two credentials at most.
+// promised returns until when the previous credential must be accepted while the latest one has drifted; the zero time if it is not accepted.
+// A rotation before that time would end it, because a system accepts at most two credentials.
 func (u User) promised(ctx context.Context, stored stored) (time.Time, error) {
 	previous, until := stored.previous(), stored.Since.Add(u.overlapOf(stored.latest()))
 	if previous.Generation == 0 || !time.Now().Before(until) {
@@ -50,7 +50,7 @@ func (u User) promised(ctx context.Context, stored stored) (time.Time, error) {
 	return until, nil
 }
 
-// supersede takes what was in use before the latest record out of use, if it is time, and else returns when that is.
+// supersede retires the credentials before the latest record if their overlap has ended. Otherwise it returns when the overlap ends.
 func (u User) supersede(ctx context.Context, latest Record, beside Beside, since time.Time) (time.Time, error) {
 	system, ok := u.System.(Rotator)
 	if !ok || !beside.Accepted {
@@ -60,12 +60,12 @@ func (u User) supersede(ctx context.Context, latest Record, beside Beside, since
 		return until, nil
 	}
 	if err := system.Retire(ctx, u.Owner, latest, u.others(latest)); err != nil {
-		return time.Time{}, fmt.Errorf("take out of use what was before the user %s: %w", latest.Username, err)
+		return time.Time{}, fmt.Errorf("retire the credential before user %s: %w", latest.Username, err)
 	}
 	return time.Time{}, nil
 }
 
-// beside asks what the system has beside a record. A system that cannot rotate has nothing.
+// beside returns what the system has in addition to a record. For a system that is not a Rotator, it returns nothing.
 func (u User) beside(ctx context.Context, latest Record) (Beside, error) {
 	system, ok := u.System.(Rotator)
 	if !ok {
@@ -73,43 +73,44 @@ func (u User) beside(ctx context.Context, latest Record) (Beside, error) {
 	}
 	beside, err := system.Superseded(ctx, u.Owner, latest, u.others(latest))
 	if err != nil {
-		return Beside{}, fmt.Errorf("look what is accepted beside the user %s: %w", latest.Username, err)
+		return Beside{}, fmt.Errorf("read other credentials of user %s: %w", latest.Username, err)
 	}
 	return beside, nil
 }
 
-// keep lets the system keep which record it accepts, if it does not yet: its user was made by an earlier release, or taken over.
+// keep stores in the system which record it accepts, if the system does not have that yet, because an earlier release created its user or
+// because the user was adopted.
 func (u User) keep(ctx context.Context, latest Record, is seen) error {
 	system, ok := u.System.(Rotator)
 	if !ok || is.state != Accepted || is.Current.is(latest) {
 		return nil
 	}
 	if err := system.Keep(ctx, u.Owner, latest); err != nil {
-		return fmt.Errorf("keep the generation of the user %s: %w", latest.Username, err)
+		return fmt.Errorf("record the generation of user %s: %w", latest.Username, err)
 	}
 	return nil
 }
 
-// checkBehind returns ErrBehind if the system was given a later record than the store has. The store was restored from a backup then, or has
-// lost records, and whatever it has must not take the place of what is in use.
+// checkBehind returns ErrBehind if the system got a later record than the store has. Then the store was restored from a backup, or has lost
+// records, and an older record must not replace the one in use.
 func (u User) checkBehind(ctx context.Context, stored stored, is seen) error {
 	latest := stored.latest()
 	if stored.lacks(is.Latest) {
 		return fmt.Errorf("credential %s: the user %s was given generation %d, generated at %s, and the store has generation %d at most: %w; "+
-			"restore the later one, or allow to replace it",
+			"restore the later one, or allow replacing it",
 			u.Name, is.Latest.Username, is.Latest.Generation, is.Latest.Created.Format(time.RFC3339), latest.Generation, ErrBehind)
 	}
-	// No crash of ours leaves a user that cannot log in with what readers get, and lets another one log in.
+	// A crash never causes this state: the published user cannot log in, and another user of the owner can.
 	if !is.Accepted || !is.Latest.IsZero() || is.state != Retired && is.state != Absent || u.unfinished(stored, is) {
 		return nil
 	}
 	if previous := stored.previous(); slices.Contains(u.others(latest), previous.Username) {
 		if state, err := u.observe(ctx, previous); err != nil || state == Accepted {
-			return err // The system is behind, and not the store.
+			return err // The system is behind, not the store.
 		}
 	}
 	return fmt.Errorf("credential %s: readers get the user %s, which is %s, and another user of the owner can log in: %w; restore the later credential, "+
-		"or allow to replace it", u.Name, latest.Username, is.state, ErrBehind)
+		"or allow replacing it", u.Name, latest.Username, is.state, ErrBehind)
 }
 
 // lacks reports whether the store has neither the record nor a later one.
@@ -120,12 +121,12 @@ func (s stored) lacks(given Given) bool {
 	return given.After(GivenOf(s.latest()))
 }
 
-// is reports whether g names a record.
+// is reports whether g names this record.
 func (g Given) is(record Record) bool {
 	return g.Username == record.Username && g.Generation == record.Generation && g.Created.Equal(GivenOf(record).Created)
 }
 
-// others are the users that a record is not for.
+// others returns the users that a record is not for.
 func (u User) others(latest Record) []string {
 	return slices.DeleteFunc(u.logins(), func(login string) bool { return login == latest.Username })
 }

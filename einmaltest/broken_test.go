@@ -34,7 +34,7 @@ type broken struct {
 }
 
 // configHandled is the scenario of an operator that handles a ConfigMap. There is a Secret named known.
-func configHandled(handle handlerOfConfigs, options ...einmal.Option) einmaltest.Scenario {
+func configHandled(handle handlerOfConfigs, options ...einmal.OperatorOption) einmaltest.Scenario {
 	return func(w *einmaltest.World) {
 		operator := func(p *einmaltest.Process) *einmal.Operator {
 			op := einmal.New("broken.example.com", options...)
@@ -94,7 +94,7 @@ func brokenByThemselves() []broken {
 		{
 			name: "a handler that waits for what does not come",
 			scenario: configHandled(func(context.Context, *einmaltest.Process, *einmal.Change[corev1.ConfigMap]) error {
-				return einmal.RetryAfter(time.Minute, nil)
+				return einmal.RequeueAfter(time.Minute)
 			}),
 			says: []string{"nothing goes wrong", "handler handle: it still waits for another call"},
 		},
@@ -128,7 +128,7 @@ func brokenRights() []broken {
 			name: "the right to delete, for the deletion of a collection",
 			scenario: configHandled(func(ctx context.Context, _ *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
 				return c.Client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(c.Object.Namespace))
-			}, einmal.Access(&corev1.Secret{}, "delete")),
+			}, einmal.Permissions(&corev1.Secret{}, "delete")),
 			says: []string{"nothing goes wrong", "deletecollection secrets", "the operator has no right to do this"},
 		},
 		{
@@ -138,7 +138,7 @@ func brokenRights() []broken {
 					ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: c.Object.Name},
 					Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 				})
-			}, einmal.Access(&corev1.Service{}, "update")),
+			}, einmal.Permissions(&corev1.Service{}, "update")),
 			says: []string{"nothing goes wrong", "update services default/one by handle: the operator has no right to do this"},
 		},
 	}
@@ -146,7 +146,7 @@ func brokenRights() []broken {
 
 // brokenEffects lists operators that do something outside of the cluster once too often, or where they must not.
 func brokenEffects() []broken {
-	secrets := einmal.Access(&corev1.Secret{}, "list", "get")
+	secrets := einmal.Permissions(&corev1.Secret{}, "list", "get")
 	return []broken{
 		{
 			name: "a card that is charged twice, with the same answer",
@@ -226,7 +226,7 @@ func brokenObjects() []broken {
 			name: "a namespace with a generated name, made twice",
 			scenario: configHandled(func(ctx context.Context, _ *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
 				return c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "room-"}})
-			}, einmal.Access(&corev1.Namespace{}, "create")),
+			}, einmal.Permissions(&corev1.Namespace{}, "create")),
 			says: []string{"Namespace /room-<generated 2>: it is not there when nothing goes wrong"},
 		},
 		{
@@ -309,7 +309,7 @@ func rewrittenChild(w *einmaltest.World) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-child"}, StringData: map[string]string{"data": data}}
 	}
 	w.Start(func(*einmaltest.Process) *einmal.Operator {
-		op := einmal.New("broken.example.com", einmal.Access(&corev1.Secret{}, "create", "update"))
+		op := einmal.New("broken.example.com", einmal.Permissions(&corev1.Secret{}, "create", "update"))
 		configs := einmal.For[corev1.ConfigMap](op)
 		configs.OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 			return client.IgnoreAlreadyExists(c.Client.Create(ctx, child("first")))

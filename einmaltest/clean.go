@@ -63,15 +63,15 @@ func (r result) complaints() []string {
 	if len(r.failures) > 0 {
 		return r.failures
 	}
-	var broken []string
-	for _, request := range r.forbidden {
-		broken = append(broken, missingRight(request))
-	}
-	return append(broken, r.unfinished...)
+	return append(r.missingRights(), r.unfinished...)
 }
 
-func missingRight(request string) string {
-	return fmt.Sprintf("%s: the operator has no right to do this: declare it with einmal.Access or einmal.Applies, or allow it with World.AllowForbidden", request)
+func (r result) missingRights() []string {
+	var missing []string
+	for _, request := range r.forbidden {
+		missing = append(missing, request+": the operator has no right to do this: declare it with einmal.Permissions or einmal.Applies, or allow it with World.AllowForbidden")
+	}
+	return missing
 }
 
 // unfinished lists what the run has left unfinished: handlers that do not succeed, and objects that are still being deleted. Calls are those before the

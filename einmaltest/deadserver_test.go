@@ -98,12 +98,12 @@ func (c *tally) operator(asked <-chan struct{}) *einmal.Operator {
 	configs.OnUpdate("resize", func(_ context.Context, o *einmal.Change[corev1.ConfigMap]) error {
 		c.add("resize " + o.Object.Name + " to " + o.Object.Data["size"])
 		return nil
-	}, ours, einmal.Field("data.size"))
+	}, ours, einmal.Fields("data.size"))
 	watched := einmal.When(func(o *corev1.ConfigMap) bool { return o.Name == "watched" })
-	configs.Timer("tick", func(context.Context, *einmal.Change[corev1.ConfigMap]) error {
+	configs.Timer("tick", tickEvery, func(context.Context, *einmal.Change[corev1.ConfigMap]) error {
 		c.add("tick")
 		return nil
-	}, watched, einmal.Interval(tickEvery))
+	}, watched)
 	configs.Daemon("guard", func(ctx context.Context, o *einmal.Change[corev1.ConfigMap]) error {
 		started := c.add("guard starts")
 		for {
@@ -118,11 +118,11 @@ func (c *tally) operator(asked <-chan struct{}) *einmal.Operator {
 				}
 			}
 		}
-	}, watched, einmal.Optional())
+	}, watched, einmal.WithoutFinalizer())
 	return op
 }
 
-// Issue "Nothing is lost and nothing is done twice", scenarios 88 and 89: the API server is killed, is dead for two minutes, and comes back on
+// Scenarios 88 and 89 of docs/concepts/scenarios.md: the API server is killed, is dead for two minutes, and comes back on
 // its port with its data. The operator serves again without a restart; what was to be tried again is, once; daemons and
 // timers do not notice. One that is elected ends, as it has to. Then the API server only hangs, for a while.
 func TestAnOperatorOutlivesItsAPIServer(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAnOperatorOutlivesItsAPIServer(t *testing.T) {
 	s.answers(t, s.metrics+"/metrics", http.StatusOK, watching(1))
 	restart := s.KillServer(t)
 	died := time.Now()
-	if err := <-s.elected; err == nil || !strings.Contains(err.Error(), "lease") {
+	if err := <-s.elected; err == nil || !strings.Contains(err.Error(), "Lease") {
 		t.Errorf("the operator that is elected ended with %v", err)
 	}
 	t.Logf("the operator that is elected has ended %s after the API server", time.Since(died).Round(time.Second))
@@ -179,16 +179,16 @@ func newSurvivor(t *testing.T) *survivorWorld {
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
 	s.account = account
 	_, s.stop = runOperator(t, s.operator(s.sync), account, einmal.RunOptions{
-		HealthAddress: strings.TrimPrefix(s.health, "http://"), MetricsAddress: strings.TrimPrefix(s.metrics, "http://"),
+		SingleReplica: true, HealthAddress: strings.TrimPrefix(s.health, "http://"), MetricsAddress: strings.TrimPrefix(s.metrics, "http://"),
 	})
 	other := einmal.New("elected.einmal.dev", einmal.StateNamespace("default"), einmal.Logger(slog.New(slog.DiscardHandler)))
 	einmal.For[corev1.ConfigMap](other).OnCreate("none", func(context.Context, *einmal.Change[corev1.ConfigMap]) error { return nil },
 		einmal.Labels("survivor", einmal.Equals("none")))
-	s.elected, _ = runOperator(t, other, account, einmal.RunOptions{LeaderElection: true})
+	s.elected, _ = runOperator(t, other, account, einmal.RunOptions{})
 	cluster.Eventually(t, "the other operator is elected", func(ctx context.Context) error {
 		lease, err := s.lease(ctx)
 		if err == nil && lease == "" {
-			err = errors.New("nobody holds the lease")
+			err = errors.New("no process holds the lease")
 		}
 		return err
 	})
@@ -313,8 +313,8 @@ func (s *survivorWorld) nothingTwice(t *testing.T) {
 		t.Errorf("done when it has stopped: %v, want %v", got, want)
 	}
 	next := &tally{}
-	_, stop := runOperator(t, next.operator(nil), s.account, einmal.RunOptions{})
-	s.until(t, "another process has looked at all objects", func() bool { return strings.Contains(next.logged(), "; watching") })
+	_, stop := runOperator(t, next.operator(nil), s.account, einmal.RunOptions{SingleReplica: true})
+	s.until(t, "another process has looked at all objects", func() bool { return strings.Contains(next.logged(), "watching, ") })
 	stop()
 	if got := slices.Sorted(maps.Keys(next.without("tick"))); !slices.Equal(got, []string{"guard ends", "guard starts"}) {
 		t.Errorf("another process has done %q", got)

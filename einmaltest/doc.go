@@ -2,10 +2,10 @@
 // which a day takes milliseconds, and with everything that can go wrong around an operator.
 //
 // A Scenario is what users do in a World: they start an operator, create objects, change and delete them, and let time go
-// by. Run plays it once. Explore plays it again and again, each time with something else that goes wrong: the process
-// crashes before or after each of its requests, answers get lost, caches are stale, somebody else writes, bookkeeping is
-// wiped, two replicas run; and compares how it ends. So a handler that does harm when it runs twice is found in a test
-// and not in production:
+// by. Run plays it once. Explore plays it again and again, each time with another fault, and compares how it ends. The process crashes or is
+// updated, requests are refused, get no answer or hang, the API server is away or restored from a backup, watch events come late or twice, users
+// and other operators write, records are wiped, clocks jump, and several replicas run: see Dimension. So a test finds a handler that does harm when
+// it runs twice:
 //
 //	func TestTenantsSurvive(t *testing.T) { einmaltest.Explore(t, lifeOfATenant) }
 //

@@ -21,11 +21,20 @@ type Finding struct {
 	Broken []string
 	// Schedules is how many had been played.
 	Schedules int
+	// unplayed is how many more there were for which no time was left.
+	unplayed int
 }
 
 // String tells it as the report of a failed test does.
 func (f *Finding) String() string {
-	return "when this goes wrong: " + f.Schedule + "\n- " + strings.Join(f.Broken, "\n- ") + "\n"
+	text := "when this goes wrong: " + f.Schedule + "\n- " + strings.Join(f.Broken, "\n- ") + "\n"
+	if strings.HasPrefix(f.Schedule, string(simulation.CrashThenWiped)) {
+		text += "hint: a change that was not handled yet is forgotten with the record; docs/concepts/changed-identity.md shows how to keep what exists outside in the status\n"
+	}
+	if f.unplayed > 0 && f.replayable() {
+		text += fmt.Sprintf("%d further schedules were not played for lack of time\n", f.unplayed)
+	}
+	return text
 }
 
 // replayable reports whether the finding is about a schedule that can be played by itself.
@@ -45,9 +54,10 @@ func (f *Finding) replayable() bool {
 //   - the run without faults is not clean: a handler does not succeed, a right is missing, something is unfinished at the end (see
 //     World.AllowUnfinished, AllowForbidden and AllowDeleting), or a second such run ends otherwise;
 //   - in any run the scenario's own expectations fail, a right is missing, or the operator cannot run;
-//   - other objects are left than without faults, of whatever kind, or an Outcome is another; World.LeftOut lists what is not compared;
+//   - other objects are left than without faults, of whatever kind, or an Outcome is another; the report lists what is not compared;
 //   - an effect of Process.Effect happens more often than without faults, whatever its value; or the value of an idempotent effect, or
 //     of a key in a Secret that the operator wrote, changes more often: something was generated twice;
+//   - an effect never happens that happens without faults, although its handler is done as often;
 //   - a handler succeeds more often for an object than without faults, beyond the once that a crash can repeat, or than two
 //     replicas do; or fails more often, where no fault can be the reason;
 //   - what another writer wrote into the metadata or the status of a handled object, or the metadata of a child, is lost;

@@ -155,7 +155,7 @@ func TestAPreviousVersionThatCannotRunIsReported(t *testing.T) {
 		w.UpgradeFrom(func(*einmaltest.Process) *einmal.Operator { return einmal.New("no kinds") })
 		configMaps(harmless)(w)
 	})
-	if finding == nil || !strings.Contains(finding.String(), "no kind is declared") {
+	if finding == nil || !strings.Contains(finding.String(), "declare at least one") {
 		t.Errorf("the finding is %v", finding)
 	}
 }

@@ -29,10 +29,14 @@ type explorer struct {
 	at    int
 	// used are the rights that were used in any schedule.
 	used map[string]bool
+	// called are the handlers that were called in any schedule.
+	called map[string]bool
 	// played counts the schedules, unplayed those for which no time was left.
 	played, unplayed int
 	// unmet are the schedules of which a point was not reached.
 	unmet []string
+	// inert are the faults that had nothing to change.
+	inert []string
 	// recoveries are second faults at points that a first fault has led to, by what they do where.
 	recoveries map[string][]simulation.Schedule
 	progress   time.Time
@@ -41,7 +45,7 @@ type explorer struct {
 func newExplorer(scenario Scenario, options []Option) *explorer {
 	return &explorer{
 		scenario: scenario, settings: newSettings(options), digestKey: []byte(rand.Text()),
-		used: map[string]bool{}, recoveries: map[string][]simulation.Schedule{}, progress: time.Now(),
+		used: map[string]bool{}, called: map[string]bool{}, recoveries: map[string][]simulation.Schedule{}, progress: time.Now(),
 	}
 }
 
@@ -52,6 +56,9 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 	if faulty := e.playClean(t); faulty != nil {
 		return faulty, "", nil
 	}
+	if faulty := e.playPrevious(t); faulty != nil {
+		return faulty, "", nil
+	}
 	everywhere := e.settings.singles(e.clean)
 	sampled := e.settings.sampled(e.clean)
 	singles := slices.Concat(everywhere, sample(sampled, max(leastSampled, len(everywhere)/partSampled)))
@@ -60,7 +67,7 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 	e.playAll(t, "one fault", singles)
 	if e.found == nil && 2*len(e.unmet) > len(singles) {
 		e.found = failIfFaulty([]string{fmt.Sprintf("only %d of %d schedules met their points again: a scenario does the same each time, and names nothing at random; not met: %s",
-			len(singles)-len(e.unmet), len(singles), e.notMet())})
+			len(singles)-len(e.unmet), len(singles), some(e.unmet))})
 	}
 	if e.found == nil && e.settings.wants(Recovery) {
 		e.playAll(t, "recovery", e.disturbedRecoveries(len(everywhere)))
@@ -76,19 +83,25 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 		e.found = e.spareRights()
 	}
 	if e.found != nil {
-		e.found.Schedules = e.played
+		e.found.Schedules, e.found.unplayed = e.played, e.unplayed
 	}
 	return e.found, e.summary(), e.clean.leftOut
 }
 
 // summary says what was played, what was not met, and what is not compared.
 func (e *explorer) summary() string {
-	text := fmt.Sprintf("%d schedules played, each met its fault", e.played)
+	text := fmt.Sprintf("%d schedules played, each came to the point of its fault", e.played)
 	if len(e.unmet) > 0 {
-		text = fmt.Sprintf("%d schedules played, %d of them met their fault (not met: %s)", e.played, e.played-len(e.unmet), e.notMet())
+		text = fmt.Sprintf("%d schedules played, %d of them came to the point of their fault (not met: %s)", e.played, e.played-len(e.unmet), some(e.unmet))
+	}
+	if len(e.inert) > 0 {
+		text += fmt.Sprintf("; nothing to change for: %s", some(e.inert))
 	}
 	if len(e.settings.without) > 0 {
 		text += fmt.Sprintf("; left out by Without: %v", e.settings.without)
+	}
+	if uncalled := e.uncalled(); len(uncalled) > 0 {
+		text += "; handlers that were never called, so that nothing is known about them: " + some(uncalled)
 	}
 	if !e.hasEffects() {
 		text += "; no effects were seen: work outside of the cluster that does not call Process.Effect is neither disturbed nor counted"
@@ -98,16 +111,16 @@ func (e *explorer) summary() string {
 
 // hasEffects reports whether the operator did something outside of the cluster that Explore sees.
 func (e *explorer) hasEffects() bool {
-	return slices.ContainsFunc(e.clean.points, func(at simulation.Point) bool { return strings.HasPrefix(at.What, "effect ") })
+	return slices.ContainsFunc(e.clean.points, func(at simulation.Point) bool { return isEffect(at.What) })
 }
 
-// notMet names some schedules of which a point was not reached.
-func (e *explorer) notMet() string {
-	const some = 5
-	if len(e.unmet) <= some {
-		return strings.Join(e.unmet, ", ")
+// some names the first of many.
+func some(names []string) string {
+	const first = 5
+	if len(names) <= first {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(e.unmet[:some], ", "), len(e.unmet)-some)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:first], ", "), len(names)-first)
 }
 
 // total counts schedules.
@@ -123,7 +136,7 @@ func total(kinds [][]simulation.Schedule) int {
 func (e *explorer) playClean(t *testing.T) *Finding {
 	t.Helper()
 	e.clean = play(t, e.scenario, e.setup(nil))
-	e.use(e.clean.rights)
+	e.use(e.clean)
 	if faulty := failIfFaulty(append(e.settings.mistakes, e.clean.complaints()...)); faulty != nil {
 		return faulty
 	}
@@ -132,13 +145,19 @@ func (e *explorer) playClean(t *testing.T) *Finding {
 	return failIfFaulty(slices.Concat(again.complaints(), sameAgain(e.clean, again)))
 }
 
-// use notes the rights that a run used.
-func (e *explorer) use(rights map[string]bool) {
-	for right, used := range rights {
+// use notes the rights that a run used, and the handlers that it called.
+func (e *explorer) use(run result) {
+	for right, used := range run.rights {
 		if used {
 			e.used[right] = true
 		}
 	}
+	maps.Copy(e.called, run.called)
+}
+
+// uncalled are the handlers that no schedule has called.
+func (e *explorer) uncalled() []string {
+	return slices.DeleteFunc(slices.Clone(e.clean.handlers), func(id string) bool { return e.called[id] })
 }
 
 // spareRights complains about rights that nothing needs.
@@ -146,7 +165,7 @@ func (e *explorer) spareRights() *Finding {
 	var spare []string
 	for _, right := range slices.Sorted(maps.Keys(e.clean.rights)) {
 		if !e.used[right] {
-			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Access or einmal.Applies, or play what needs it")
+			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Permissions or einmal.Applies, or play what needs it")
 		}
 	}
 	return failIfFaulty(spare)
@@ -155,7 +174,7 @@ func (e *explorer) spareRights() *Finding {
 func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
 	return simulation.Setup{
 		Schedule: schedule, Definitions: &e.definitions, Log: slog.New(slog.DiscardHandler),
-		DigestKey: e.digestKey, Times: e.settings.times,
+		DigestKey: e.digestKey, Times: e.settings.times, Edits: e.clean.edits,
 	}
 }
 
@@ -201,11 +220,12 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	broken := e.judge(t, found, schedule)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.use(found.rights)
+	e.use(found)
 	e.played++
 	if len(found.missed(schedule)) > 0 || schedule.Later() != nil && len(found.userActs) == 0 {
 		e.unmet = append(e.unmet, schedule.String())
 	}
+	e.inert = append(e.inert, found.inert...)
 	if len(schedule) == 1 {
 		e.noteRecoveries(found, schedule)
 	}
@@ -217,6 +237,9 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 // judge returns what does not hold in a run. What users do in the middle of a handler is compared with a run in which they do it later.
 func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedule) []string {
 	t.Helper()
+	if e.clean.upgrades && schedule.Count(simulation.Kind.Replaces) > 0 && len(found.missed(schedule)) > 0 {
+		return endedByItself(found) // The previous version has run to the end.
+	}
 	later := schedule.Later()
 	if later == nil {
 		return judge(e.clean, found, schedule)
@@ -224,13 +247,44 @@ func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedul
 	if len(found.userActs) == 0 {
 		return found.failures // No user did anything.
 	}
+	setup := e.setup(later)
+	setup.UserActs = found.userActs
 	for range referenceTries {
-		if reference := play(t, e.scenario, e.setup(later)); sameActs(reference.userActs, found.userActs) {
+		reference := play(t, e.scenario, setup)
+		if sameActs(reference.userActs, found.userActs) {
 			reference.steady = steadyIn(reference, e.clean.steady)
 			return judgeUsers(reference, found, schedule)
 		}
 	}
-	return nil // How often a handler polls depends on the scheduler of Go, so there is nothing to compare with.
+	// How often a handler polls depends on the scheduler of Go, so that neither the ends nor what the scenario expects can be compared.
+	e.mu.Lock()
+	e.inert = append(e.inert, schedule.String()+" (no run to compare with)")
+	e.mu.Unlock()
+	return append(endedByItself(found), found.missingRights()...)
+}
+
+// playPrevious plays the scenario with the previous version alone, if there is one: the faults of Updates happen at its points.
+func (e *explorer) playPrevious(t *testing.T) *Finding {
+	t.Helper()
+	if !e.clean.upgrades || !e.settings.wants(Updates) {
+		return nil
+	}
+	found := play(t, e.scenario, e.setup(neverUpdated()))
+	e.clean.ofPrevious = found.points
+	if broken := endedByItself(found); len(broken) > 0 {
+		return &Finding{Schedule: neverUpdated().String(), Broken: broken}
+	}
+	return nil
+}
+
+// neverUpdated runs the previous version from the beginning to the end.
+func neverUpdated() simulation.Schedule {
+	return simulation.Schedule{{Kind: simulation.RollingUpdate, At: simulation.Point{What: "no point", N: 1}}}
+}
+
+// endedByItself are the failures of a run in which the operator could not run.
+func endedByItself(found result) []string {
+	return slices.DeleteFunc(slices.Clone(found.failures), func(failure string) bool { return !strings.HasPrefix(failure, "the operator ended: ") })
 }
 
 // steadyIn returns what a run left of the values in Secrets that are the same in each run.
@@ -253,23 +307,25 @@ const (
 // sameActs reports whether users did the same to the same objects at the same points.
 func sameActs(some, others []simulation.UserAct) bool {
 	return slices.EqualFunc(some, others, func(one, other simulation.UserAct) bool {
-		return one.Object == other.Object && one.At.Sub(other.At).Abs() <= sameMoment
+		return one.SameObject(other) && one.At.Sub(other.At).Abs() <= sameMoment
 	})
 }
 
 // judgeUsers compares a run in which users act in the middle of a handler with the one in which they do so after it. Where the scenario does not
 // expect what they do, it fails in both.
 func judgeUsers(later, found result, schedule simulation.Schedule) []string {
+	return append(newFailures(later, found), compareEnds(later, found, schedule)...)
+}
+
+// newFailures returns what fails in a run and not in the one that it is compared with, and its missing rights.
+func newFailures(reference, found result) []string {
 	var broken []string
 	for _, failure := range found.failures {
-		if !slices.Contains(later.failures, failure) {
+		if !slices.Contains(reference.failures, failure) {
 			broken = append(broken, failure)
 		}
 	}
-	for _, request := range found.forbidden {
-		broken = append(broken, missingRight(request))
-	}
-	return append(broken, compareEnds(later, found, schedule)...)
+	return append(broken, found.missingRights()...)
 }
 
 // noteRecoveries notes which second faults there can be at points that only exist after the first.

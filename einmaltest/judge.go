@@ -26,15 +26,15 @@ const (
 
 // judge compares a run with the one without faults, and returns what does not hold.
 func judge(clean, found result, schedule simulation.Schedule) []string {
-	broken := slices.Clone(found.failures)
-	for _, request := range found.forbidden {
-		broken = append(broken, missingRight(request))
-	}
+	broken := append(slices.Clone(found.failures), found.missingRights()...)
 	replicas, wiped := replicasOf(schedule), wipes(schedule)
 	repeats := schedule.Count(func(kind simulation.Kind) bool {
 		// A process that stops while a write hangs cannot save what it has done.
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
+	if deletedBeforeRead(clean, found, schedule) {
+		return repeatedEffects(clean, found, schedule)
+	}
 	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
 		if most := clean.successes[name]*replicas + repeats + wiped; n > most {
@@ -112,6 +112,35 @@ func compareEnds(clean, found result, schedule simulation.Schedule) []string {
 			broken = append(broken, name+": it holds another value than without faults")
 		}
 	}
+	broken = append(broken, compareEffects(clean, found, schedule)...)
+	return append(broken, compareTimes(clean.times, found.times)...)
+}
+
+// deletedBeforeRead reports whether a child was deleted before a handler read it, and is not there in the end. A handler may leave it at that, so that
+// only effects are compared.
+func deletedBeforeRead(clean, found result, schedule simulation.Schedule) bool {
+	deleted := slices.ContainsFunc(schedule, func(fault simulation.Fault) bool {
+		return fault.Kind == simulation.ChildDeleted && strings.HasPrefix(fault.At.What, "get ")
+	})
+	if !deleted {
+		return false
+	}
+	for name := range clean.objects {
+		if _, left := found.objects[name]; !left {
+			return true
+		}
+	}
+	return false
+}
+
+// compareEffects compares how often each effect happened, and how many values each idempotent effect and each Secret had.
+func compareEffects(clean, found result, schedule simulation.Schedule) []string {
+	return append(repeatedEffects(clean, found, schedule), lostEffects(clean, found, schedule)...)
+}
+
+// repeatedEffects returns the effects that happened more often than without faults, and the values that changed more often.
+func repeatedEffects(clean, found result, schedule simulation.Schedule) []string {
+	var broken []string
 	for name, n := range counted(found.effects) {
 		if most := clean.effects[name]; n > most {
 			broken = append(broken, fmt.Sprintf("%s: it happened %s, and %s without faults: "+
@@ -123,8 +152,65 @@ func compareEnds(clean, found result, schedule simulation.Schedule) []string {
 			broken = append(broken, fmt.Sprintf("%s: it has had %d values one after the other, and %d when nothing goes wrong: what was generated or set is not to be replaced", name, n, most))
 		}
 	}
-	return append(broken, compareTimes(clean.times, found.times)...)
+	return broken
 }
+
+// lostEffects returns the effects that happened without faults alone.
+func lostEffects(clean, found result, schedule simulation.Schedule) []string {
+	waits := waiting(clean, found)
+	if losesHandling(schedule) || fewerDone(clean, found) && waits == "" {
+		return nil
+	}
+	var broken []string
+	for name, n := range counted(clean.effects) {
+		if found.effects[name] == 0 {
+			broken = append(broken, fmt.Sprintf("%s: it happened never, and %s without faults: a handler must not record that it is done before it is done%s",
+				name, times(n), waits))
+		}
+	}
+	for name := range counted(clean.values) {
+		if isEffect(name) && found.values[name] == 0 {
+			broken = append(broken, fmt.Sprintf("%s: it happened never, and it did without faults: a handler must not record that it is done before it is done%s",
+				name, waits))
+		}
+	}
+	return broken
+}
+
+// losesHandling reports whether an operator need not do all that it does without faults: a user has deleted the object, or its record was lost
+// while no process ran. Then create and update handlers are not called, because a second creation does harm.
+func losesHandling(schedule simulation.Schedule) bool {
+	ends := schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() || kind.Replaces() })
+	return schedule.Has(simulation.UserDeletes) || schedule.Has(simulation.CrashThenWiped) || schedule.Count(simulation.Kind.Wipe) > 0 && ends > 0
+}
+
+// fewerDone reports whether a handler was done less often than without faults. It need not be where several changes of an object are handled as one,
+// or where the object was created and deleted while no process ran. Where it must be, what is left differs.
+func fewerDone(clean, found result) bool {
+	for name, n := range clean.done {
+		if found.done[name] < n {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting names the handlers that wait for a person in a run with faults alone, such as those with an effect of einmal.RecoverByHand.
+func waiting(clean, found result) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(found.failed)) {
+		if found.failed[name] && !clean.failed[name] {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; handlers that have failed for good and wait for a person: " + strings.Join(names, ", ")
+}
+
+// isEffect reports whether a name is that of an effect, and not that of a key of a Secret or of a field.
+func isEffect(name string) bool { return strings.HasPrefix(name, "effect ") }
 
 // compareTimes returns the times that are further from those of the run without faults than their rules allow.
 func compareTimes(clean, found map[string]limitedTime) []string {

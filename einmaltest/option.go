@@ -41,8 +41,8 @@ func With(dimensions ...Dimension) Option {
 	return func(s *settings) { s.with = append(s.with, dimensions...) }
 }
 
-// NoSpareRights makes Explore fail when a right that einmal.Access or einmal.Applies asks for was not used in any schedule. A missing right
-// fails a run with and without this option: the API server refuses what the roles do not give that the operator's verb rbac prints.
+// NoSpareRights makes Explore fail when a right that einmal.Permissions or einmal.Applies asks for was not used in any schedule. A missing right
+// fails a run with and without this option: the API server refuses what the roles do not give that the operator's command rbac prints.
 func NoSpareRights() Option { return func(s *settings) { s.noSpareRights = true } }
 
 // TimeRule says how a time is compared with the run without faults.

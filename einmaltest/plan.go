@@ -18,7 +18,7 @@ const (
 	Crashes Dimension = "crashes"
 	// Answers refuse a point (500, 403, or 404 because the kind is not served), or lose its answer. The process goes on.
 	Answers Dimension = "answers"
-	// Refusals answer a request as a real API server does that is busy or restricted: 429 with Retry-After, 503 for all requests during 20
+	// Refusals answer a request as a real API server does that is busy or restricted: 429 with Retry-After, 503 for all points during 20
 	// seconds, 403 of a webhook or of a quota, and 409 on an update. Or they refuse a point three times in a row with 500.
 	Refusals Dimension = "refusals"
 	// Hangs leave a point without an answer until its deadline: it is carried out, or not.
@@ -34,11 +34,11 @@ const (
 	StaleCache Dimension = "stale cache"
 	// OtherWriters write into the metadata and the status of a handled object just before the operator writes.
 	OtherWriters Dimension = "other writers"
-	// Children are edited, replaced or deleted by another writer just before a handler writes them. Secrets, and what the scenario has
-	// written into, are not deleted: they may hold what cannot be made again.
+	// Children are edited (an annotation and a label) by another writer just before a handler writes them, and replaced or deleted just before a
+	// handler reads or writes them. Secrets, and what the scenario has written into, are not deleted: they may hold what cannot be made again.
 	Children Dimension = "children"
-	// Users edit or delete the handled object in the middle of a handler, if it is clear which one it is. The end is compared with that of a run in which they do the
-	// same 3 seconds later.
+	// Users edit or delete the handled object in the middle of a handler, if it is clear which one it is. An edit sets an annotation, and makes the next
+	// World.Patch of the scenario on that object. The end is compared with that of a run in which they do the same 3 seconds later.
 	Users Dimension = "users"
 	// SlowCalls lets each request and effect of handlers take a second, so that handlers of different objects overlap.
 	SlowCalls Dimension = "slow calls"
@@ -96,8 +96,6 @@ func atPoints() []trouble {
 		{Wipes, simulation.CrashThenWiped},
 		{OtherWriters, simulation.AnotherWriter},
 		{Outages, simulation.Unreachable},
-		{Clocks, simulation.ClockForward},
-		{Clocks, simulation.ClockBack},
 	}
 }
 
@@ -121,6 +119,8 @@ func atSomePoints() []trouble {
 		{Updates, simulation.RollingUpdate},
 		{Updates, simulation.RollBack},
 		{Restores, simulation.CrashThenReset},
+		{Clocks, simulation.ClockForward},
+		{Clocks, simulation.ClockBack},
 	}
 }
 
@@ -156,7 +156,11 @@ func (s settings) sampled(clean result) [][]simulation.Schedule {
 	var all [][]simulation.Schedule
 	for _, fault := range atSomePoints() {
 		var found []simulation.Schedule
-		for i, at := range clean.points {
+		points := clean.points
+		if fault.kind.Replaces() && clean.upgrades {
+			points = clean.ofPrevious
+		}
+		for i, at := range points {
 			if s.wants(fault.of) && fault.happensAt(at) && fault.hasObject(clean, i) {
 				found = append(found, simulation.Schedule{{Kind: fault.kind, At: at}})
 			}
@@ -191,9 +195,9 @@ func (t trouble) happensAt(at simulation.Point) bool {
 	case simulation.ChildEdited:
 		return byHandler && !effect && !reads
 	case simulation.ChildReplaced:
-		return byHandler && !effect && !reads && verb != "delete" // The new one is not what the handler wants to delete.
+		return byHandler && !effect && verb != "list" && verb != "delete" // The new one is not what the handler wants to delete.
 	case simulation.ChildDeleted:
-		return byHandler && !effect && !reads && !strings.HasPrefix(rest, "secrets ")
+		return byHandler && !effect && verb != "list" && !strings.HasPrefix(rest, "secrets ")
 	case simulation.UserEdits, simulation.UserDeletes:
 		return byHandler || effect
 	default:
@@ -206,7 +210,8 @@ func (t trouble) hasObject(clean result, at int) bool {
 	switch t.kind {
 	case simulation.ChildEdited, simulation.ChildReplaced, simulation.ChildDeleted:
 		return slices.ContainsFunc(clean.points[:at], func(earlier simulation.Point) bool {
-			return about(earlier) == about(clean.points[at]) && !strings.HasPrefix(earlier.What, "get ")
+			read, byHandler := strings.HasPrefix(clean.points[at].What, "get "), strings.Contains(earlier.What, " by ")
+			return about(earlier) == about(clean.points[at]) && !strings.HasPrefix(earlier.What, "get ") && (byHandler || !read)
 		})
 	default:
 		return true

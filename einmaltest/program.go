@@ -37,13 +37,14 @@ type Program struct {
 	killed bool
 }
 
-// Run runs an operator's program, with its verb run and without ports, until the test ends or it is stopped. It acts as
-// the kubeconfig says. Further arguments are added to those.
+// Run runs an operator's program with its command run, as a single replica and without ports, until the test ends or the program is stopped. It acts
+// as the account of the kubeconfig. Further arguments come after those, so that they can replace them: --leader-elect=true with
+// --state-namespace elects.
 func (c *Cluster) Run(t *testing.T, program, kubeconfig string, args ...string) *Program {
 	t.Helper()
 	p := &Program{ended: make(chan struct{})}
 	args = append([]string{
-		"run", "--kubeconfig", kubeconfig, "--health-probe-bind-address", "0", "--metrics-bind-address", "0",
+		"run", "--kubeconfig", kubeconfig, "--leader-elect=false", "--health-probe-bind-address", "0", "--metrics-bind-address", "0",
 	}, args...)
 	p.command = exec.Command(program, args...) //nolint:noctx,gosec // It is stopped in order; the test names it.
 	p.command.Env = os.Environ()

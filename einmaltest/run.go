@@ -36,6 +36,10 @@ type result struct {
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
 	// that a new process may repeat are left out.
 	successes, retries map[string]int
+	// done counts the attempts that were done, by handler and object. Those for other reasons than a creation, an update or a deletion count once.
+	done map[string]int
+	// failed are the handlers whose last attempt has failed for good, by handler and object.
+	failed map[string]bool
 	// writes counts the operator's own writes of each name, values those that idempotent effects and Secrets have had, effects how often the others
 	// happened.
 	writes, values, effects map[string]int
@@ -47,12 +51,22 @@ type result struct {
 	// scenario does not allow, unfinished is what it does not allow at the end.
 	rights                map[string]bool
 	forbidden, unfinished []string
+	// handlers are the ids of all handlers, called those that were called.
+	handlers []string
+	called   map[string]bool
 	// leftOut is what is not compared.
-	leftOut   []string
-	points    []simulation.Point
-	events    map[string]int
-	userActs  []simulation.UserAct
-	processes int
+	leftOut  []string
+	points   []simulation.Point
+	events   map[string]int
+	userActs []simulation.UserAct
+	// edits are the patches of the scenario, by object. inert are faults that had nothing to change.
+	edits map[string][]string
+	inert []string
+	// upgrades is set where the scenario has a previous version.
+	upgrades bool
+	// ofPrevious are the points of a run of the previous version.
+	ofPrevious []simulation.Point
+	processes  int
 }
 
 // play plays a scenario in a bubble of its own.
@@ -82,7 +96,10 @@ func (w *World) survive() {
 
 // end notes how the run has ended, and ends the world.
 func (w *World) end() result {
-	found := result{outcomes: w.outcomes, successes: map[string]int{}, retries: map[string]int{}, writes: map[string]int{}}
+	found := result{
+		outcomes: w.outcomes, successes: map[string]int{}, retries: map[string]int{}, writes: map[string]int{}, done: map[string]int{}, failed: map[string]bool{},
+		called: map[string]bool{},
+	}
 	if w.sim == nil {
 		w.fail("the scenario has not started an operator")
 		found.failures = w.failed()
@@ -111,7 +128,8 @@ func (w *World) end() result {
 		found.forbidden = w.sim.Refused()
 	}
 	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
-	found.userActs = w.sim.UserActs()
+	found.userActs, found.edits, found.inert = w.sim.UserActs(), w.sim.Edits(), w.sim.Inert()
+	found.upgrades, found.handlers = w.previous != nil, w.sim.Handlers()
 	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
 	w.count(&found)
 	found.times = w.limitedTimes()
@@ -125,8 +143,16 @@ func (w *World) end() result {
 func (w *World) count(found *result) {
 	for _, call := range w.Calls() {
 		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
+		found.called[call.Handler] = true
 		switch {
-		case !call.counts() || call.Name == simulation.Another:
+		case call.Outcome == string(record.Done) && call.counts():
+			found.done[name]++
+		case call.Outcome == string(record.Done): // How often the others are called depends on time, and on the processes.
+			found.done[name] = max(found.done[name], 1)
+		}
+		found.failed[name] = call.Outcome == string(record.Failed)
+		switch {
+		case !call.counts():
 		case call.Outcome == string(record.Done):
 			found.successes[name]++
 		case call.Outcome == string(record.Retry):

@@ -16,14 +16,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// Subjects are what scripts can be about, by the names under which scripts know them. Each function is called anew for
-// each run of a script, and makes the fakes of outside systems anew too. One that needs World.React calls World.Install
+// Subjects are what scripts can be about, by the names under which scripts know them. Each function is called for
+// each run of a script, and makes new fakes of outside systems. One that needs World.React calls World.Install
 // with its operator before.
 type Subjects map[string]func(w *World) Subject
 
 // Subject is an operator with what scripts can do and see beside it.
 type Subject struct {
-	// Operator makes the operator, anew for each process, as for World.Start.
+	// Operator makes the operator of each process, as for World.Start.
 	Operator func(p *Process) *einmal.Operator
 	// Versions are other versions of it, by the names under which the steps start and restart know them: such as the next
 	// release. They have the same identity and kinds.

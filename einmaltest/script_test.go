@@ -145,7 +145,7 @@ func checkScript(t *testing.T, text string, options ...ScriptOption) (failures [
 	return failures, string(written)
 }
 
-// Design §10: given objects, when steps, then calls, writes and final objects.
+// A script has given objects, when steps, then calls, writes and final objects.
 func TestAScriptThatHoldsPasses(t *testing.T) {
 	Scripts(t, writeScript(t, greeted), subjectsOfTests())
 }
@@ -194,10 +194,10 @@ func TestRewriteChangesWhatDoesNotHoldAndNothingElse(t *testing.T) {
 
 // Where a step fails, what the script says is not known to be wrong.
 func TestAScriptThatCannotBePlayedIsNotRewritten(t *testing.T) {
-	broken := strings.Replace(greeted, "delete configmap a", "delete configmap nobody", 1)
+	broken := strings.Replace(greeted, "delete configmap a", "delete configmap missing", 1)
 	broken = strings.Replace(broken, "attempt 1", "attempt 2", 1)
 	failures, after := checkScript(t, broken, Rewrite(true))
-	if after != broken || len(failures) != 1 || !strings.Contains(failures[0], `script:41: delete configmap nobody: configmaps "nobody" not found`) {
+	if after != broken || len(failures) != 1 || !strings.Contains(failures[0], `script:41: delete configmap missing: configmaps "missing" not found`) {
 		t.Errorf("failures %q, and the script is now:\n%s", failures, after)
 	}
 }
@@ -238,7 +238,7 @@ func TestMistakesInScriptsAreToldWithTheirLineAndTheRemedy(t *testing.T) {
 	}
 }
 
-// Design §10, Explore: a script is a scenario like others; what it expects of one run is not expected of all.
+// A script is a scenario like others; what it expects of one run is not expected of all.
 func TestWhateverGoesWrongAScriptIsExplored(t *testing.T) {
 	ExploreScripts(t, writeScript(t, strings.ReplaceAll(greeted, "attempt 1", "attempt 9")), subjectsOfTests(), Without(Outages, Wipes, Clocks, Events))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
 // nothing is what is written into a section where there is nothing.
@@ -56,6 +58,7 @@ func (p *performance) found(one part) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		maps.DeleteFunc(objects, func(_, text string) bool { return text == simulation.Unchanged }) // Scripts list what has come of their steps.
 		return inOrder(objects), nil
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Failed tells whether this run has failed so far.
+// Failed reports whether this run has failed so far.
 func (w *World) Failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 )
 
 // Scenario is what users do, and what they expect. It must do the same each time that it is played, and make all that
-// it needs anew: fakes of outside systems too. What it expects should hold however often the operator crashes meanwhile, and
+// it needs again: fakes of outside systems too. What it expects should hold however often the operator crashes meanwhile, and
 // when it is down for five minutes. After it ten more minutes go by before the ends are compared.
 type Scenario func(w *World)
 
@@ -44,7 +44,7 @@ type World struct {
 	failures []string
 }
 
-// Start starts the operator; make makes it, anew for each process: once now, and again after each crash. The first Start
+// Start starts the operator; make makes it for each process: once now, and again after each crash. The first Start
 // also gives the world the operator's kinds, so it comes before any object.
 func (w *World) Start(make func(p *Process) *einmal.Operator) {
 	w.Helper()
@@ -72,7 +72,7 @@ func (w *World) other() func(*simulation.Process) simulation.Operator {
 		return nil
 	}
 	return func(*simulation.Process) simulation.Operator {
-		op := einmal.New(simulation.Another, einmal.StateNamespace("default"))
+		op := einmal.New(simulation.Another, einmal.StateNamespace(simulation.AnotherHome))
 		nothing := func(context.Context, *einmal.Change[unstructured.Unstructured]) error { return nil }
 		for _, kind := range w.sim.Kinds() {
 			handled := einmal.For[unstructured.Unstructured](op, einmal.GVK(kind.Group, kind.Version, kind.Kind))
@@ -173,6 +173,9 @@ func (w *World) Patch(object client.Object, merge string) {
 	if err := w.Client().Patch(w.Context(), object, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
 		w.Fatalf("patch %s: %v", object.GetName(), err)
 	}
+	if kind, err := w.Client().GroupVersionKindFor(object); err == nil {
+		w.sim.NoteEdit(kind.Kind, object.GetNamespace(), object.GetName(), merge)
+	}
 }
 
 // Delete asks for the deletion of objects; those that are gone already are no failure.
@@ -254,20 +257,20 @@ func (c Call) object() string {
 	return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 }
 
-// counts tells whether the handler's success is not to be repeated: what a new process begins with is.
+// counts reports whether the handler must not succeed again. What a new process begins with may be repeated.
 func (c Call) counts() bool {
 	switch c.Reason {
-	case einmal.Create, einmal.Update, einmal.Delete:
+	case einmal.ReasonCreate, einmal.ReasonUpdate, einmal.ReasonDelete:
 		return true
 	default:
 		return false
 	}
 }
 
-// event tells whether it was made for an event of the watch.
+// event reports whether it was made for an event of the watch.
 func (c Call) event() bool {
 	switch c.Reason {
-	case einmal.EventListed, einmal.EventAdded, einmal.EventModified, einmal.EventDeleted:
+	case einmal.WatchListed, einmal.WatchAdded, einmal.WatchModified, einmal.WatchDeleted:
 		return true
 	default:
 		return false

@@ -19,7 +19,7 @@ func TestADayTakesMilliseconds(t *testing.T) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
 			op := einmal.New("looks.example.com")
 			einmal.For[corev1.ConfigMap](op).OnCreate("look", func(context.Context, *einmal.Change[corev1.ConfigMap]) error {
-				return einmal.RetryAfter(time.Hour, nil)
+				return einmal.RequeueAfter(time.Hour)
 			})
 			return op
 		})

@@ -8,11 +8,11 @@ formatted() {
 	local unformatted
 	unformatted=$(git ls-files '*.go' | xargs --no-run-if-empty gofmt -l) || return
 	[[ -z $unformatted ]] && return
-	printf 'gofmt would change:\n%s\n' "$unformatted"
+	printf 'these files are not formatted; run gofmt -w:\n%s\n' "$unformatted"
 	return 1
 }
 
-# generated writes the generated files to a temporary folder and compares each with the one in the repository.
+# generated writes the generated files to a temporary directory and compares them with those in the repository.
 generated() {
 	local fresh file result=0
 	fresh=$(mktemp -d)
@@ -21,7 +21,7 @@ generated() {
 		diff -u "$file" "$fresh/$file" || result=1
 	done < <(cd "$fresh" && find . -type f)
 	rm -rf "$fresh"
-	((result == 0)) || echo "run make generate"
+	((result == 0)) || echo "generated files are outdated; run make generate"
 	return $result
 }
 
@@ -41,6 +41,6 @@ for module in $(modules); do
 	step "module file of $module is tidy" env GOWORK=off go -C "$module" mod tidy -diff
 done
 step "generated files are up to date" generated
-step "documentation: links and quotations" go run ./tools/docs .
+step "documentation: links, quotations and language" go run ./tools/docs .
 step "tests in tools/long-tests.txt exist" long_tests_exist
 finish

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Writes every generated file below the given folder (the repository, if none is given), under the path that the file
-# has in the repository: deep copies and CRDs of each operator's API, and its roles; of an example, its roles.
+# Usage: tools/generate.sh [DIR]
+# Writes all generated files below DIR, under their paths in the repository. The default is the repository itself. The
+# files are the deep copies, CRDs and roles of each operator and the roles of each example.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath "${1:-.}")
 
-shopt -s nullglob # An operator of one file has no API package.
+shopt -s nullglob # A single-file operator has no API package.
 for operator in operators/*/ examples/*/; do
 	operator=${operator%/}
 	name=$(basename "$operator")

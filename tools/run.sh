@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs an operator as "make run" does: on a control plane, with its samples applied, and beside the servers that it needs.
+# Usage: tools/run.sh OPERATOR
+# Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,8 +9,8 @@ die() {
 	exit 1
 }
 
-operator=${1:?say which operator: tools/run.sh OPERATOR}
-[[ -d operators/$operator ]] || die "there is no operators/$operator; OPERATOR is one of: $(cd operators && echo *)"
+operator=${1:?missing argument OPERATOR; usage: tools/run.sh OPERATOR}
+[[ -d operators/$operator ]] || die "unknown operator $operator; OPERATOR is one of: $(cd operators && echo *)"
 dev=(bin/einmal dev)
 if [[ -d operators/$operator/local ]]; then
 	found=$(tools/servers.sh)
@@ -18,5 +19,5 @@ if [[ -d operators/$operator/local ]]; then
 	go build -o "bin/$operator-servers" "./operators/$operator/local"
 	dev=("bin/$operator-servers" ".servers/$operator" "${dev[@]}" --apply ".servers/$operator/manifests")
 fi
-echo "Starting a control plane and operators/$operator on it, then applying its samples."
+echo "Starting a control plane and operators/$operator, then applying its samples."
 exec "${dev[@]}" --apply "operators/$operator/config/samples" "operators/$operator"

@@ -1,11 +1,11 @@
-# Sourced by test.sh and check.sh: runs steps one after the other, each under a heading with the time so far, goes on
-# after a failure, and says at the end which steps failed.
+# Sourced by test.sh and check.sh. Runs steps one after the other under a heading with the elapsed time, continues after a
+# failure, and lists the failed steps at the end.
 
 failed=()
 
 elapsed() { printf '%d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# step TITLE COMMAND…
+# step TITLE COMMAND… runs a step.
 step() {
 	local title=$1 began=$SECONDS
 	shift
@@ -27,7 +27,7 @@ finish() {
 	printf '\nAll passed in %s.\n' "$(elapsed)"
 }
 
-# in_module FOLDER COMMAND… runs the command in a module's folder. devcluster stands outside of the workspace.
+# in_module DIR COMMAND… runs a command in the directory of a module. devcluster is not part of the workspace.
 in_module() {
 	local module=$1
 	shift
@@ -38,7 +38,7 @@ in_module() {
 	fi
 }
 
-# modules lists the folders of all modules, the library first.
+# modules lists the directories of all modules, the library first.
 modules() {
 	echo .
 	local file

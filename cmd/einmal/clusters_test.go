@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// controlPlane is a devcluster that tests share, under a name of its own.
+// controlPlane is a devcluster that tests share.
 type controlPlane struct {
 	name       string
-	data       string // of the devcluster
-	kubeconfig string // in which cluster and context have that name
+	data       string // data directory of the devcluster
+	kubeconfig string // kubeconfig in which the cluster and the context have the given name
 	server     string
 }
 
-// startControlPlanes starts devclusters at the same time; they stop with the test.
+// startControlPlanes starts devclusters concurrently. They stop at the end of the test.
 func startControlPlanes(t *testing.T, names ...string) []*controlPlane {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -34,7 +34,7 @@ func startControlPlanes(t *testing.T, names ...string) []*controlPlane {
 	for _, name := range names {
 		c := &controlPlane{name: name, data: filepath.Join(root, name, ".devcluster"), kubeconfig: filepath.Join(root, name+".kubeconfig")}
 		planes = append(planes, c)
-		running = append(running, launch(t, exec.CommandContext(t.Context(), devcluster(t), "up", "--data", c.data)))
+		running = append(running, c.start(t))
 		t.Cleanup(func() { c.stop(t) })
 	}
 	for i, c := range planes {
@@ -45,13 +45,19 @@ func startControlPlanes(t *testing.T, names ...string) []*controlPlane {
 	return planes
 }
 
+// start starts the cluster.
+func (c *controlPlane) start(t *testing.T) *program {
+	t.Helper()
+	return launch(t, exec.CommandContext(t.Context(), devcluster(t), "up", "--data", c.data))
+}
+
 // stop stops the cluster.
 func (c *controlPlane) stop(t *testing.T) {
 	t.Helper()
 	_ = exec.CommandContext(context.Background(), devcluster(t), "down", "--data", c.data).Run()
 }
 
-// writeKubeconfig writes a kubeconfig with the name of the cluster.
+// writeKubeconfig writes a kubeconfig in which the cluster has its name.
 func (c *controlPlane) writeKubeconfig(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.data, "kubeconfig"))
@@ -75,26 +81,27 @@ func (c *controlPlane) kubectl(t *testing.T, args ...string) string {
 	return string(output)
 }
 
-// objects lists the objects that einmal dev and an operator may write. Those that Kubernetes itself writes again and
-// again are listed without their version.
+// objects lists the objects that einmal dev and an operator may write, with their resource versions. Leases, which
+// Kubernetes itself updates regularly, are listed without.
 func (c *controlPlane) objects(t *testing.T) []string {
 	t.Helper()
-	const versioned = "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.resourceVersion}{\"\\n\"}{end}"
+	const versioned = "jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.uid} {.metadata.resourceVersion}{\"\\n\"}{end}"
 	const named = "jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.uid}{\"\\n\"}{end}"
-	list := c.kubectl(t, "get", "namespaces,customresourcedefinitions,clusterrolebindings", "-o", versioned) +
-		c.kubectl(t, "get", "-A", "clusterroles,roles,rolebindings,serviceaccounts,configmaps,secrets,leases,deployments", "-o", named)
+	const kinds = "namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts," +
+		"configmaps,secrets,deployments"
+	list := c.kubectl(t, "get", "-A", kinds, "-o", versioned) + c.kubectl(t, "get", "-A", "leases", "-o", named)
 	lines := strings.Split(strings.TrimSpace(list), "\n")
 	slices.Sort(lines)
 	return lines
 }
 
-// settledObjects lists the objects once Kubernetes itself creates no more of them.
+// settledObjects waits until Kubernetes itself creates no more objects and then lists them.
 func (c *controlPlane) settledObjects(t *testing.T) []string {
 	t.Helper()
 	before := c.objects(t)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); {
 		<-tick.C
 		now := c.objects(t)
 		if slices.Equal(before, now) {
@@ -102,11 +109,11 @@ func (c *controlPlane) settledObjects(t *testing.T) []string {
 		}
 		before = now
 	}
-	t.Fatalf("the objects of %s do not settle", c.name)
+	t.Fatalf("the objects of %s do not settle within %s", c.name, waitTimeout)
 	return nil
 }
 
-// expectUnchanged fails if an object was created, changed or removed since before.
+// expectUnchanged fails if the list of objects differs from before.
 func (c *controlPlane) expectUnchanged(t *testing.T, before []string) {
 	t.Helper()
 	if diff := cmp.Diff(before, c.objects(t)); diff != "" {
@@ -114,14 +121,14 @@ func (c *controlPlane) expectUnchanged(t *testing.T, before []string) {
 	}
 }
 
-// clusters are the control planes and folders of the tests that need two clusters.
+// clusters holds the control planes of the tests that need two clusters.
 type clusters struct {
 	staging, production *controlPlane
-	untouched           []string // the objects of production at the beginning
+	untouched           []string // objects of production at the start
 	goCache             string
 }
 
-// einmal returns a command with a cache directory of its own in the playground.
+// einmal returns a command that uses a cache directory in the playground.
 func (c *clusters) einmal(p playground, args ...string) *exec.Cmd {
 	cmd := einmal(p.t, p.root, args...)
 	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+filepath.Join(p.root, "cache"), "GOCACHE="+c.goCache)
@@ -141,61 +148,62 @@ func TestDevStaysInTheClusterThatItBeganWith(t *testing.T) {
 		name string
 		run  func(*testing.T, *clusters)
 	}{
-		{"another cluster is changed only when a person names it", otherClusterIsNamed},
+		{"changing an existing cluster requires confirmation", otherClusterIsNamed},
 		{"wrong and dangerous command lines", wrongCommandLines},
 		{"restarts stay in the cluster", restartsStay},
+		{"printed lines stay in the context", linesToCopyStayInTheContext},
 		{"kubectl follows the devcluster, not $KUBECONFIG", kubectlFollowsTheDevcluster},
 		{"a version that is not installed does not run", onlyInstalledVersionsRun},
-		{"a refused command line is not tried again", refusedCommandLine},
-		{"the end of a cluster that runs already is noticed", endOfClusterIsNoticed},
+		{"a rejected command line is not retried", refusedCommandLine},
+		{"the exit of an already running cluster is noticed", endOfClusterIsNoticed},
 	} {
 		passed := t.Run(test.name, func(t *testing.T) {
 			test.run(t, c)
 			c.production.expectUnchanged(t, c.untouched)
 		})
 		if !passed {
-			return // what is left in the clusters would fail the others
+			return // objects left in the clusters would make the other tests fail
 		}
 	}
 }
 
-// run runs a command to its end and returns its output and exit code.
+// run runs a command until it exits and returns its output and exit code.
 func run(t *testing.T, cmd *exec.Cmd) (string, int) {
 	t.Helper()
 	output, err := cmd.CombinedOutput()
 	return string(output), exitCode(err)
 }
 
-// expectText fails unless all parts are in the text, in this order.
+// expectText fails unless the text contains all parts in this order.
 func expectText(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	rest := text
 	for _, part := range parts {
 		_, after, found := strings.Cut(rest, part)
 		if !found {
-			t.Errorf("no %q (in this order) in\n%s", part, text)
+			t.Errorf("no %q (after the previous parts) in\n%s", part, text)
 			return
 		}
 		rest = after
 	}
 }
 
-// expectNoFiles fails if a regular file is below a directory. Locks of killed processes do not count.
+// expectNoFiles fails if there is a regular file below a directory.
 func expectNoFiles(t *testing.T, dir string) {
 	t.Helper()
 	_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
-			t.Errorf("%s is left", path)
+			t.Errorf("file left behind: %s", path)
 		}
 		return nil
 	})
 }
 
-// operatorProcess returns the process id of the operator that runs from below a directory.
+// operatorProcess returns the process ID of the operator whose program is below a directory.
 func operatorProcess(t *testing.T, dir string) int {
 	t.Helper()
 	for pid, line := range processes(t, dir) {
-		if strings.Contains(line, "/operator run --kubeconfig") && !strings.Contains(line, " guard ") {
+		if strings.Contains(line, "/operator run --kubeconfig") && !strings.Contains(line, " reaper ") {
 			return pid
 		}
 	}

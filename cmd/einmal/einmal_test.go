@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// playground is a directory with a module of its own that holds the test operator, so that its sources can be changed.
+// playground is a directory with a separate module that contains a copy of the test operator, so that tests can change
+// its sources.
 type playground struct {
 	t        *testing.T
 	root     string
@@ -62,7 +63,7 @@ func (p playground) read(name string) string {
 
 const account = "system:serviceaccount:greeting-system:greeter"
 
-func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
+func TestDevRunsOperatorFromSources(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
 	dev := start(t, p.root, "dev", "--fresh", "--apply", "greetings.yaml", p.operator)
@@ -72,7 +73,7 @@ func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
 	dev.await("ServiceAccount greeting-system/greeter")
 	dev.await("dev | the operator runs as " + account + "\n")
 	dev.await("dev | applied Greeting default/world (greetings.yaml)\n")
-	dev.await("greetings.yaml, document 2 (line 6): Greeting default/nagging was refused by the API server:\n")
+	dev.await("greetings.yaml, document 2 (line 6): Greeting default/nagging was rejected by the API server:\n")
 	dev.await("spec: Invalid value: four times is too often\n")
 	dev.await(".spec.tmies: field not declared in schema")
 	dev.await(" kubectl --kubeconfig " + p.root + "/.devcluster/kubeconfig get gr\n")
@@ -83,7 +84,7 @@ func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
 	t.Run("kubectl reaches the cluster from a directory below", func(t *testing.T) {
 		output, err := einmal(t, p.operator, "kubectl", "get", "gr", "-o", "name").CombinedOutput()
 		if err != nil || string(output) != "greeting.test.einmal.dev/world\n" {
-			t.Errorf("kubectl says %q, error %v", output, err)
+			t.Errorf("kubectl printed %q, error %v", output, err)
 		}
 	})
 
@@ -93,18 +94,18 @@ func TestDevRunsAnOperatorFromItsSources(t *testing.T) {
 		dev.await("dev | changed: word/word.go\n")
 		dev.await("operator | goodbye\n")
 		if between := dev.await("operator | Oh hello, world\n"); strings.Contains(between, "applied Greeting") {
-			t.Error("the file of --apply was applied again")
+			t.Error("the file of --apply was applied twice")
 		}
 		p.write("cmd/einmal/testdata/operator/word/word.txt", "good evening\n") // an embedded file
 		dev.await("operator | Oh good evening, world\n")
 	})
 
-	t.Run("a broken build leaves the old one running", func(t *testing.T) {
+	t.Run("a failed build keeps the previous version running", func(t *testing.T) {
 		source := "cmd/einmal/testdata/operator/main.go"
 		good := p.read(source)
 		p.write(source, strings.Replace(good, "func main() {", "import \"nowhere\"\nfunc main() {", 1))
 		dev.await("dev | the build failed")
-		if between := dev.await("dev | the operator from before keeps running"); strings.Contains(between, "goodbye") {
+		if between := dev.await("dev | the previous version keeps running"); strings.Contains(between, "goodbye") {
 			t.Error("the operator was stopped")
 		}
 		p.write(source, good)
@@ -133,36 +134,51 @@ func (p playground) expectOnScreen(dev *program, text string) {
 	dev.seen = max(at, dev.seen)
 }
 
-func TestAKilledDevLeavesNoProcess(t *testing.T) {
+func TestKilledDevLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
 	dev := start(t, p.root, "dev", p.operator, "--", "--crash-once", p.root+"/crashed")
-	dev.await("dev | the operator ended by itself (exit code 3)\n")
-	dev.await("dev | it is started again in 1s")
+	dev.await("dev | the operator exited unexpectedly (exit code 3)\n")
+	dev.await("dev | restarting the operator in 1s")
 	dev.await("operator | I am " + account + "\n")
 	if running := processes(t, p.root); len(running) < 4 {
-		t.Errorf("only these processes were found, so the test proves nothing: %v", running)
+		t.Errorf("found only these processes, want at least 4: %v", running)
 	}
 	dev.signal(syscall.SIGKILL)
 	dev.end()
 	expectNoProcesses(t, p.root)
 
-	t.Run("and dev ends with a cluster that ends", func(t *testing.T) {
+	t.Run("dev exits when its cluster exits", func(t *testing.T) {
 		dev := start(t, p.root, "dev", p.operator)
 		dev.await("operator | I am " + account + "\n")
 		down := exec.CommandContext(t.Context(), devcluster(t), "down", "--data", p.root+"/.devcluster")
 		if output, err := down.CombinedOutput(); err != nil {
 			t.Fatalf("stopping the cluster: %v\n%s", err, output)
 		}
-		dev.await("the devcluster ended by itself (exit code 0)")
+		dev.await("the devcluster exited unexpectedly (exit code 0)")
 		if code := dev.end(); code != 1 {
 			t.Errorf("exit code %d, want 1", code)
 		}
 		expectNoProcesses(t, p.root)
 	})
+	t.Run("a closed terminal stops everything", func(t *testing.T) { closedTerminal(t, p) })
 }
 
-func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
+// closedTerminal checks that dev stops everything when its terminal is closed.
+func closedTerminal(t *testing.T, p playground) {
+	cmd := einmal(t, p.root, "dev", p.operator)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // the kernel sends SIGHUP
+	dev, keyboard := onTerminal(t, cmd)
+	dev.await("I am " + account) // the name of the stream is coloured
+	if err := keyboard.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dev.end()
+	expectNoProcesses(t, p.root)
+	expectNoFiles(t, filepath.Join(p.root, ".devcluster", "einmal"))
+}
+
+func TestDevUsesARunningClusterAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
 	data := filepath.Join(p.root, "other data")
@@ -173,13 +189,13 @@ func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
 
 	output, err := einmal(t, p.root, "dev", "--fresh", "--data", data, p.operator).CombinedOutput()
 	if code := exitCode(err); code != 1 || !bytes.Contains(output, []byte("down --data")) {
-		t.Errorf("--fresh beside a running cluster: exit code %d, output\n%s", code, output)
+		t.Errorf("--fresh for a running cluster: exit code %d, output\n%s", code, output)
 	}
-	other := newPlayground(t) // a second dev for the same sources would be refused
+	other := newPlayground(t) // dev refuses a second run for the same sources
 	for name, args := range map[string][]string{
-		"found by its directory":    {"--data", data},
-		"named by its kubeconfig":   {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster", "--yes-apply-to", "devcluster"},
-		"with an account of choice": {"--data", data, "--service-account", "default/default"},
+		"found by its data":       {"--data", data},
+		"named by its kubeconfig": {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster", "--yes-apply-to", "devcluster"},
+		"with a chosen account":   {"--data", data, "--service-account", "default/default"},
 	} {
 		second := start(t, p.root, append(append([]string{"dev"}, args...), other.operator)...)
 		second.await("dev | using the ")
@@ -197,23 +213,23 @@ func TestDevUsesAClusterThatIsThereAndLeavesIt(t *testing.T) {
 	}
 	text, _ := first.screen.read()
 	if strings.Contains(text, "cluster | stop") {
-		t.Error("the cluster was stopped by one that did not start it")
+		t.Error("the cluster was stopped by an einmal dev that did not start it")
 	}
 
-	t.Run("a second Ctrl-C ends all at once", func(t *testing.T) {
+	t.Run("a second Ctrl-C kills everything", func(t *testing.T) {
 		first.signal(syscall.SIGINT)
 		first.await("dev | stopping")
-		<-time.After(300 * time.Millisecond) // sooner, it would be the same one again
+		<-time.After(300 * time.Millisecond) // an earlier signal would count as a duplicate
 		first.signal(syscall.SIGINT)
 		if code := first.end(); code != 1 {
 			t.Errorf("exit code %d, want 1", code)
 		}
-		first.await("everything was ended at once")
+		first.await("killed all processes after a second signal")
 		expectNoProcesses(t, p.root)
 	})
 }
 
-func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
+func TestErrorsAreReportedBeforeAClusterIsStarted(t *testing.T) {
 	t.Parallel()
 	p := newPlayground(t)
 	bare := filepath.Join(p.root, "bare")
@@ -224,18 +240,19 @@ func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int
-		says string
+		want string
 	}{
-		{[]string{"dev"}, 2, "the directory of the operator is missing"},
+		{nil, 2, "see 'einmal --help'"},
+		{[]string{"dev"}, 2, "missing argument OPERATOR_DIR"},
 		{[]string{"dev", "--no-such-flag"}, 2, "unknown flag"},
-		{[]string{"dev", "a", "b"}, 2, "comes after --"},
-		{[]string{"dev", "--fresh", "--context", "x", "a"}, 2, "never an existing cluster"},
-		{[]string{"develop"}, 2, `there is no command "develop"`},
+		{[]string{"dev", "a", "b"}, 2, "expected one OPERATOR_DIR, got 2"},
+		{[]string{"dev", "--fresh", "--context", "x", "a"}, 2, "flag --fresh: cannot be combined"},
+		{[]string{"develop"}, 2, `unknown command "develop"`},
 		{[]string{"dev", p.root + "/none"}, 1, "no such file or directory"},
-		{[]string{"dev", p.root}, 1, "there is no Go package"},
-		{[]string{"dev", bare}, 1, "put its ServiceAccount there"},
+		{[]string{"dev", p.root}, 1, "find the Go package"},
+		{[]string{"dev", bare}, 1, "remedy: create the directory with the operator's ServiceAccount"},
 		{[]string{"dev", "--apply", "none.yaml", p.operator}, 1, "--apply none.yaml"},
-		{[]string{"dev", "--devcluster", "/none", p.operator}, 1, "--devcluster names /none"},
+		{[]string{"dev", "--devcluster", "/none", p.operator}, 1, "flag --devcluster: cannot run /none"},
 		{[]string{"dev", "--kubeconfig", "/none", p.operator}, 1, "/none"},
 		{[]string{"kubectl", "get", "pods"}, 1, "remedy: start one"},
 		{[]string{"version"}, 0, "einmal v0.0.0-test, commit unknown, go1."},
@@ -244,8 +261,8 @@ func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
 		{[]string{"kubectl", "--help"}, 0, "kubectl controls"},
 	} {
 		output, err := einmal(t, p.root, c.args...).CombinedOutput()
-		if code := exitCode(err); code != c.code || !bytes.Contains(output, []byte(c.says)) {
-			t.Errorf("einmal %s: exit code %d, want %d and %q in\n%s", strings.Join(c.args, " "), code, c.code, c.says, output)
+		if code := exitCode(err); code != c.code || !bytes.Contains(output, []byte(c.want)) {
+			t.Errorf("einmal %s: exit code %d, want %d and %q in\n%s", strings.Join(c.args, " "), code, c.code, c.want, output)
 		}
 	}
 	if _, err := os.Stat(p.root + "/.devcluster"); err == nil {
@@ -253,7 +270,7 @@ func TestMistakesAreSaidBeforeAClusterIsStarted(t *testing.T) {
 	}
 }
 
-// exitCode returns the exit code that an error of os/exec stands for.
+// exitCode returns the exit code of an error from os/exec, or -1 if the error has none.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	switch {

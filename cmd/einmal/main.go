@@ -1,5 +1,6 @@
-// Command einmal develops Kubernetes operators made with the framework Einmal: it runs one from its sources in a real
-// control plane on this machine, under the operator's own rights, and restarts it when the sources change.
+// Command einmal helps to develop Kubernetes operators that use the Einmal framework. It runs an operator from its
+// sources in a real control plane on this machine, with the operator's own permissions, and restarts it when the
+// sources change.
 //
 //	einmal dev ./operators/volumeclaim
 //	einmal kubectl get crds
@@ -15,7 +16,7 @@ import (
 var version string
 
 func main() {
-	os.Exit(command.Main(os.Args, command.Surroundings{
+	os.Exit(command.Main(os.Args, command.Environment{
 		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 	}))
 }

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// onTerminal starts a command on a terminal of its own. What is written to the returned file is typed there.
+// onTerminal starts a command on a new pseudo-terminal. Text written to the returned file is typed on it.
 func onTerminal(t *testing.T, cmd *exec.Cmd) (*program, *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -34,7 +34,16 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) (*program, *os.File) {
 
 func control(t *testing.T, file *os.File, request uintptr, value *int32) {
 	t.Helper()
-	if _, _, code := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), request, uintptr(unsafe.Pointer(value))); code != 0 {
-		t.Fatal(code)
+	// Fd would make the file blocking, and Close would then wait for a read in progress.
+	connection, err := file.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code syscall.Errno
+	err = connection.Control(func(fd uintptr) {
+		_, _, code = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
+	})
+	if err != nil || code != 0 {
+		t.Fatal(err, code)
 	}
 }

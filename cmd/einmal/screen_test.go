@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	playEinmal = "EINMAL_TEST_PLAYS_EINMAL"
+	// einmalVariable makes the test binary run einmal.
+	einmalVariable = "EINMAL_TEST_PLAYS_EINMAL"
 
-	// patience is how long a test waits for what should come.
-	patience = 2 * time.Minute
+	// waitTimeout is the timeout of every wait in a test.
+	waitTimeout = 2 * time.Minute
 )
 
-// updateFlag makes the test of wrong command lines rewrite what it expects.
+// updateFlag makes the test of wrong command lines rewrite its golden file.
 const updateFlag = "update"
 
-// TestMain lets the test binary be the program that is tested.
+// TestMain lets the test binary act as einmal.
 func TestMain(m *testing.M) {
-	if os.Getenv(playEinmal) != "" {
-		os.Exit(command.Main(os.Args, command.Surroundings{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	if os.Getenv(einmalVariable) != "" {
+		os.Exit(command.Main(os.Args, command.Environment{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	flag.Bool(updateFlag, false, "rewrite testdata/commands.golden")
 	if err := buildOnce(); err != nil {
@@ -41,17 +42,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildOnce fills the build cache with what the test operator needs, so that no test waits for that.
+// buildOnce builds the test operator to fill the build cache, so that no test runs into a timeout while compiling.
 func buildOnce() error {
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", os.DevNull, "./testdata/operator")
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the test operator: %w\n%s", err, output)
+		return fmt.Errorf("build the test operator: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// screen is what a program writes.
+// screen collects the output of a program.
 type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -80,7 +81,7 @@ type program struct {
 	cmd    *exec.Cmd
 	screen *screen
 	ended  chan struct{}
-	seen   int // how much of the screen has been looked at
+	seen   int // length of the output that await has consumed
 }
 
 // devcluster returns the path of the real devcluster.
@@ -91,7 +92,7 @@ func devcluster(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v\nbuild it with `make build` or `devcluster/build.sh bin/devcluster`", err)
+		t.Fatalf("find devcluster: %v\nbuild it with `make build` or `devcluster/build.sh bin/devcluster`", err)
 	}
 	return path
 }
@@ -105,17 +106,17 @@ func einmal(t *testing.T, dir string, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, playEinmal+"=1", "EINMAL_DEVCLUSTER="+devcluster(t), "GOWORK=off")
+	cmd.Env = append(cmd.Env, einmalVariable+"=1", "EINMAL_DEVCLUSTER="+devcluster(t), "GOWORK=off")
 	return cmd
 }
 
-// start starts einmal; what is left of it at the end of the test is killed.
+// start starts einmal in a directory. It is killed at the end of the test.
 func start(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
 	return launch(t, einmal(t, dir, args...))
 }
 
-// launch starts a command that was made by einmal, on a screen unless it has one.
+// launch starts a command. Its output goes to a screen unless it has another destination.
 func launch(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: cmd, screen: newScreen(), ended: make(chan struct{})}
@@ -141,10 +142,10 @@ func launch(t *testing.T, cmd *exec.Cmd) *program {
 	return p
 }
 
-// await waits for a text on the screen after what was awaited last, and returns what is between.
+// await waits for a text on the screen after the previously awaited one, and returns the text between them.
 func (p *program) await(text string) string {
 	p.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		all, changed := p.screen.read()
 		if i := strings.Index(all[p.seen:], text); i >= 0 {
@@ -158,9 +159,9 @@ func (p *program) await(text string) string {
 			if all, _ := p.screen.read(); strings.Contains(all[p.seen:], text) {
 				continue
 			}
-			p.t.Fatalf("einmal ended without %q on its screen", text)
+			p.t.Fatalf("einmal exited without %q on its screen", text)
 		case <-deadline:
-			p.t.Fatalf("no %q on the screen within %s", text, patience)
+			p.t.Fatalf("no %q on the screen within %s", text, waitTimeout)
 		}
 	}
 }
@@ -172,19 +173,19 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// end waits for the end and returns the exit code.
+// end waits until the program exits and returns the exit code.
 func (p *program) end() int {
 	p.t.Helper()
 	select {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		p.t.Fatalf("einmal did not end within %s", patience)
+	case <-time.After(waitTimeout):
+		p.t.Fatalf("einmal did not exit within %s", waitTimeout)
 		return 0
 	}
 }
 
-// processes returns the processes whose command line names the directory.
+// processes returns the processes whose command line contains the directory.
 func processes(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,stat=,args=").Output()
@@ -204,7 +205,7 @@ func processes(t *testing.T, dir string) map[int]string {
 	return found
 }
 
-// expectNoProcesses waits until no process names the directory any more.
+// expectNoProcesses waits until no command line of a process contains the directory.
 func expectNoProcesses(t *testing.T, dir string) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -214,7 +215,7 @@ func expectNoProcesses(t *testing.T, dir string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("processes are left: %v", processes(t, dir))
+			t.Fatalf("processes left behind: %v", processes(t, dir))
 		}
 	}
 }

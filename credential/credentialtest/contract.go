@@ -1,5 +1,5 @@
-// Package credentialtest is for tests of what credentials are kept in and what they let into: a Contract that every credential.Store passes,
-// and Users, a credential.System in memory in which everything can go wrong.
+// Package credentialtest contains tests and fakes for package credential. Contract tests an implementation of credential.Store. Users is a
+// credential.System in memory, with fault injection.
 package credentialtest
 
 import (
@@ -15,22 +15,24 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Subject is a store under test.
+// Subject is a store under test. All fields are required.
 type Subject struct {
+	// Store is the store under test.
 	Store credential.Store
-	// Name is under what the tests of this Subject keep credentials: one that nothing has.
+	// Name is the name under which the tests of this Subject keep credentials. It must not exist in the Store yet.
 	Name string
-	// Spoil puts something where a generation of Name is, or what readers get for 0: it carries the owner's mark, and is no credential.
+	// Spoil overwrites a generation of Name, or the copy for readers if generation is 0, with a value that has the owner's mark and is not a
+	// credential.
 	Spoil func(t *testing.T, generation int, owner credential.Owner)
 }
 
-// Contract runs the tests, each with a Subject of its own.
+// Contract runs the tests that every credential.Store must pass. It runs them in parallel, and calls subject once for each of them.
 func Contract(t *testing.T, subject func(t *testing.T) Subject) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Subject){
 		"a record is created once":                     createdOnce,
 		"a race of creations has one winner":           race,
-		"in a race of publications nobody loses":       racePublishing,
+		"concurrent publications all succeed":          racePublishing,
 		"another owner changes nothing":                others,
 		"what is spoiled is neither used nor replaced": spoiled,
 		"generations are read up to the last":          generations,
@@ -57,7 +59,7 @@ func stranger() credential.Owner {
 	return credential.Owner{Operator: "contract.einmal.dev", Namespace: "team", Name: "other"}
 }
 
-// record is one of each kind of overlap: records of earlier releases say none.
+// record returns a record of a generation, each with another kind of overlap. Records of earlier releases have none.
 func record(generation int) credential.Record {
 	overlaps := []time.Duration{0, credential.NoOverlap, 90 * time.Minute}
 	return credential.Record{
@@ -67,7 +69,7 @@ func record(generation int) credential.Record {
 	}
 }
 
-// says expects an error, and that it holds no password.
+// says expects an error, and that it contains no password.
 func says(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -78,7 +80,7 @@ func says(t *testing.T, what string, err, want error) {
 	}
 }
 
-// has expects what is read from a generation on.
+// has checks what the store reads from a generation on.
 func (s Subject) has(t *testing.T, from, publishes int, want ...int) {
 	t.Helper()
 	found, err := s.Store.Read(t.Context(), s.Name, owner(), from)
@@ -98,7 +100,7 @@ func (s Subject) has(t *testing.T, from, publishes int, want ...int) {
 	}
 }
 
-// shown is a record with its password.
+// shown is a record whose password is visible in differences.
 type shown struct {
 	credential.Record
 
@@ -119,7 +121,7 @@ func createdOnce(t *testing.T, s Subject) {
 	s.has(t, 1, 0)
 	s.create(t, 1)
 	other := record(1)
-	other.Password = credential.NewPassword(secretPart + "-of-somebody-else")
+	other.Password = credential.NewPassword(secretPart + "-of-another-writer")
 	says(t, "create again", s.Store.Create(t.Context(), s.Name, owner(), other), credential.ErrExists)
 	s.has(t, 1, 0, 1)
 }
@@ -144,7 +146,7 @@ func race(t *testing.T, s Subject) {
 	s.has(t, 1, 0, 1)
 }
 
-// racePublishing lets all who have lost a race of creations go on with what the winner has created.
+// racePublishing lets all losers of a race of creations continue with the record of the winner.
 func racePublishing(t *testing.T, s Subject) {
 	const racers = 8
 	ends := make(chan error, racers)
@@ -214,7 +216,7 @@ func published(t *testing.T, s Subject) {
 	s.has(t, 1, 2, 1, 2)
 }
 
-// neverBackwards lets writers that are late publish the generation before the one that readers get, one by one and in a race.
+// neverBackwards lets late writers publish the generation before the published one, one by one and in a race.
 func neverBackwards(t *testing.T, s Subject) {
 	const racers = 4
 	s.create(t, 1)
@@ -241,7 +243,7 @@ func neverBackwards(t *testing.T, s Subject) {
 	}
 }
 
-// lostBehindTheCopy has a copy of a generation that the store has not: records are read around the gap, and deleted.
+// lostBehindTheCopy has a copy of a generation that the store does not have. The other records can be read and deleted.
 func lostBehindTheCopy(t *testing.T, s Subject) {
 	s.create(t, 1)
 	s.publish(t, 2)
@@ -261,7 +263,7 @@ func lostBehindTheCopy(t *testing.T, s Subject) {
 	}
 }
 
-// copies expects which generation the copy for readers names.
+// copies checks which generation the copy for readers names.
 func (s Subject) copies(t *testing.T, want int) {
 	t.Helper()
 	if found, err := s.Store.Read(t.Context(), s.Name, owner(), 1); err != nil || found.Copy != want {
@@ -273,11 +275,11 @@ func deletion(t *testing.T, s Subject) {
 	says(t, "delete nothing", s.Store.Delete(t.Context(), s.Name, owner()), nil)
 	s.create(t, 1)
 	s.create(t, 2)
-	// A deletion that was broken off has removed what readers get; the next goes on.
+	// An interrupted deletion has removed the copy for readers. The next deletion continues.
 	says(t, "delete", s.Store.Delete(t.Context(), s.Name, owner()), nil)
 	s.has(t, 1, 0)
 	says(t, "delete again", s.Store.Delete(t.Context(), s.Name, owner()), nil)
-	// Somebody has removed an old generation, which keeps none of the later ones from being deleted.
+	// A missing old generation does not prevent the deletion of later ones.
 	s.create(t, 1)
 	s.create(t, 3)
 	s.publish(t, 3)

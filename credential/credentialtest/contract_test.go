@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// tenant-and-database.md §2: a store creates only, overwrites nothing but the copy for readers, and tells whose things are.
+// A store creates only, overwrites nothing but the copy for readers, and tells whose things are.
 func TestSecretsAreAStore(t *testing.T) {
 	t.Parallel()
 	credentialtest.Contract(t, func(t *testing.T) credentialtest.Subject {

@@ -57,7 +57,7 @@ func declareApps(op *einmal.Operator, system credential.System, inPlace bool) {
 			System: system, Overlap: time.Hour, InPlace: inPlace,
 		}.Converge(ctx)
 		if err == nil && !outcome.Until.IsZero() {
-			return einmal.RetryAfter(time.Until(outcome.Until)+time.Second, nil)
+			return einmal.RequeueAfter(time.Until(outcome.Until) + time.Second)
 		}
 		return err
 	})
@@ -69,7 +69,7 @@ func aRotation(inPlace bool) einmaltest.Scenario {
 	return func(w *einmaltest.World) {
 		users := &credentialtest.Users{Room: 2}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("apps.example.com", einmal.Access(&corev1.Secret{}, "get", "create", "update"))
+			op := einmal.New("apps.example.com", einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 			declareApps(op, credentialtest.Session{Users: users, Effect: p.IdempotentEffect}, inPlace)
 			return op
 		})
@@ -92,7 +92,7 @@ func crashes() einmaltest.Option {
 		einmaltest.Wipes, einmaltest.Replicas, einmaltest.Standby, einmaltest.Clocks)
 }
 
-// tenant-and-database.md §2, Rotation: nobody is locked out, wherever the process ends.
+// No client is locked out, wherever the process crashes.
 func TestWhateverGoesWrongARotationKeepsPromises(t *testing.T) {
 	einmaltest.Explore(t, aRotation(false), crashes())
 }

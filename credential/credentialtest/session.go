@@ -6,24 +6,23 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Session is how one process of an operator sees the Users of a system. It is a credential.Rotator, and has what operators do to users
-// beside that. Its methods may be called at the same time.
+// Session gives one process of an operator access to Users. It is a credential.Rotator, and can also change grants and delete users. Its methods
+// are safe for concurrent use.
 //
-// Each write is an effect, so that einmaltest.Explore lets it go wrong: before it is done, or after it, with its answer lost. An effect
-// that gives a password has it as its value, so that Explore finds a password that was replaced. What is only looked at is no effect,
-// and does not fail.
+// Each write is an effect, so einmaltest.Explore can inject a fault: a failure before the write, or a lost answer after it. The value of an effect
+// that sets a password is that password, so Explore finds a password that was replaced. Reads are not effects, and do not fail.
 type Session struct {
 	*Users
 
-	// Effect does a write. In a simulated world it is the IdempotentEffect of the einmaltest.Process that the session belongs to; nil does it and
-	// no more, for tests in which nothing goes wrong.
+	// Effect runs each write. In a simulation, set it to the IdempotentEffect of the einmaltest.Process of this session. If it is nil, the session
+	// runs the write directly, for tests without faults.
 	Effect func(name string, do func() (value any, err error)) error
-	// Grants is what users are to have beside their credential: a text that stands for their limits, rights or keys. Those that Create makes
-	// have it; others get it by Converge.
+	// Grants represents what users have in addition to their credential, such as limits, permissions or keys. Create sets it for new users, and
+	// Converge for existing users.
 	Grants string
 }
 
-// effect makes a change of a user. The value tells changes of the same name apart.
+// effect changes a user. The value distinguishes changes with the same name.
 func (s Session) effect(what, username string, value any, change func() error) error {
 	name := what + " " + s.called(username)
 	do := func() (any, error) { return value, s.write(name, change) }
@@ -34,14 +33,14 @@ func (s Session) effect(what, username string, value any, change func() error) e
 	return s.Effect(name, do)
 }
 
-// Observe implements credential.System. It has no error.
+// Observe implements credential.System. It never returns an error.
 func (s Session) Observe(_ context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state(owner, username, password), nil
 }
 
-// Create implements credential.System, with credential.ErrExists for a user that is there. The user has the Grants.
+// Create implements credential.System. The new user has the Grants. If the user exists, Create returns credential.ErrExists.
 func (s Session) Create(_ context.Context, owner credential.Owner, record credential.Record) error {
 	return s.effect("give a password to", record.Username, record.Password.Reveal(), func() error {
 		if s.accounts[record.Username] != nil {
@@ -52,13 +51,13 @@ func (s Session) Create(_ context.Context, owner credential.Owner, record creden
 	})
 }
 
-// Set implements credential.System. A user that is unmarked is marked. It is credential.ErrConflict for one that is marked for another
-// owner, and an error, without a change, for one that is not there or has no room for the password.
+// Set implements credential.System. It adds the owner's mark to an unmarked user. It returns credential.ErrConflict for a user of another owner,
+// and another error for a user that does not exist or cannot have another password. After an error, nothing has changed.
 func (s Session) Set(_ context.Context, owner credential.Owner, change credential.Assignment) error {
 	return s.effect("give a password to", change.Username, change.Password.Reveal(), func() error { return s.give(owner, change) })
 }
 
-// Superseded implements credential.Rotator. It has no error.
+// Superseded implements credential.Rotator. It never returns an error.
 func (s Session) Superseded(
 	_ context.Context, owner credential.Owner, current credential.Record, others []string,
 ) (credential.Beside, error) {
@@ -81,7 +80,7 @@ func (s Session) Superseded(
 	return found, nil
 }
 
-// Keep implements credential.Rotator. Users of others are left alone.
+// Keep implements credential.Rotator. It does not change users of other owners.
 func (s Session) Keep(_ context.Context, owner credential.Owner, current credential.Record) error {
 	return s.effect("keep the generation of", current.Username, current.Generation, func() error {
 		if known := s.accounts[current.Username]; known != nil && known.owner == owner {
@@ -91,8 +90,8 @@ func (s Session) Keep(_ context.Context, owner credential.Owner, current credent
 	})
 }
 
-// Retire implements credential.Rotator. It is credential.ErrUnproven, without a change, if the current credential is not accepted: nobody
-// is locked out for one that does not work. Users of others are left alone.
+// Retire implements credential.Rotator. If the current credential is not accepted, it changes nothing and returns credential.ErrUnproven.
+// It does not change users of other owners.
 func (s Session) Retire(_ context.Context, owner credential.Owner, current credential.Record, others []string) error {
 	return s.effect("retire what was before", current.Username, current.Generation, func() error {
 		known := s.accounts[current.Username]
@@ -109,8 +108,8 @@ func (s Session) Retire(_ context.Context, owner credential.Owner, current crede
 	})
 }
 
-// Converge gives the owner's users the Grants, where they have others, and tells whether it wrote. Users that are not there, or not
-// the owner's, are left alone.
+// Converge gives the owner's users the Grants and reports whether it wrote anything. It skips users that do not exist or belong to another
+// owner.
 func (s Session) Converge(ctx context.Context, owner credential.Owner, usernames ...string) (wrote bool, err error) {
 	for _, username := range usernames {
 		state, err := s.Observe(ctx, owner, username, credential.Password{})
@@ -134,7 +133,7 @@ func (s Session) Converge(ctx context.Context, owner credential.Owner, usernames
 	return wrote, nil
 }
 
-// Delete removes the owner's users, in this order. One that is not there is removed; at one that is not the owner's it stops, with
+// Delete removes users of the owner, in this order. It skips users that do not exist. At a user without the owner's mark, it stops and returns
 // credential.ErrConflict.
 func (s Session) Delete(ctx context.Context, owner credential.Owner, usernames ...string) error {
 	for _, username := range usernames {

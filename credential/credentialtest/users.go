@@ -11,34 +11,34 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Users are the users of a system in memory, such as those of a database: a fake for tests of code that makes, rotates and removes
-// credentials. They outlive the processes of an operator, each of which sees them through a Session. A test looks at them here: who is
-// let in, what was written, and whether anybody was locked out meanwhile.
+// Users holds the users of a system in memory, such as those of a database. It is a fake for tests of code that creates, rotates and removes
+// credentials. It exists longer than the processes of an operator, each of which uses it through a Session. A test reads here which users can log
+// in, what was written, and who was locked out.
 //
-// They have no clock but time.Now, so that they live in virtual time, in einmaltest or testing/synctest, as well as in real time. The zero
-// value has no users, each of which can have one password. All methods may be called at the same time.
+// Its only clock is time.Now, so it works in the virtual time of einmaltest and testing/synctest, and in real time. The zero value has no users.
+// All methods are safe for concurrent use.
 type Users struct {
-	// Name is what effects and Broken call the system, where a test has several. The default is "": they name the user alone.
+	// Name is the name of the system in effects and in Broken, for tests with several systems. By default they contain only the user's name.
 	Name string
-	// Room is how many passwords a user can have at the same time: 1, as in PostgreSQL, or 2, as in Redis. The default, for 0, is 1.
+	// Room is how many passwords a user can have at the same time: 1, as in PostgreSQL, or 2, as in Redis. The default is 1.
 	Room int
 
 	mu       sync.Mutex
 	accounts map[string]*account
-	// had are the passwords that users were given, also those who are gone.
+	// had contains the passwords that users got, including users that do not exist any more.
 	had           map[string][]credential.Password
 	promises      []promise
 	broken        []string
 	writes, tried int
 }
 
-// account is what there is of a user.
+// account is the state of a user.
 type account struct {
 	owner     credential.Owner
 	passwords []credential.Password
 	grants    string
 	retired   bool
-	// given names the record that it was given last; zero if no record was kept, as with a planted user.
+	// given identifies the record that the user got last; zero if unknown, as for a planted user.
 	given credential.Given
 }
 
@@ -46,23 +46,23 @@ func (a *account) accepts(password credential.Password) bool {
 	return a != nil && !a.retired && slices.Contains(a.passwords, password)
 }
 
-// promise is that a user is let in with a password until a time.
+// promise says that a user can log in with a password until a time.
 type promise struct {
 	username string
 	password credential.Password
 	until    time.Time
 }
 
-// Plant puts a user there, or another in its place, as if somebody else had done so: for an owner, or unmarked for the zero Owner, with
-// these passwords. It is no write, and nothing that the user had.
+// Plant adds or replaces a user, as an administrator outside of the operator would: with an owner, or unmarked for the zero Owner, and with
+// these passwords. It does not count as a write, and the passwords do not appear in Had.
 func (u *Users) Plant(username string, owner credential.Owner, passwords ...credential.Password) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.put(username, &account{owner: owner, passwords: passwords})
 }
 
-// ChangePassword gives a user that is there another password in place of all that it has, as a person does: it stays the owner's, and keeps which
-// record it was given. It is no write.
+// ChangePassword replaces all passwords of an existing user, as a person would. The user keeps its owner and its Given. It does not count as a
+// write.
 func (u *Users) ChangePassword(username string, password credential.Password) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,7 +71,7 @@ func (u *Users) ChangePassword(username string, password credential.Password) {
 	}
 }
 
-// Disable takes the right to log in from a user that is there, as a person does. It is no write.
+// Disable prevents an existing user from logging in, as a person would. It does not count as a write.
 func (u *Users) Disable(username string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,7 +80,7 @@ func (u *Users) Disable(username string) {
 	}
 }
 
-// ForgetGiven makes the system forget which record a user was given, as with users that earlier releases made. It is no write.
+// ForgetGiven removes the Given of a user, as for users that earlier releases created. It does not count as a write.
 func (u *Users) ForgetGiven(username string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,23 +96,22 @@ func (u *Users) put(username string, made *account) {
 	u.accounts[username] = made
 }
 
-// Lose takes a user away, as a cache does that starts again without its users. It is no write, and breaks no promise until the next one.
+// Lose removes a user, like a cache that restarts without its users. It does not count as a write. Broken reports it only after the next write.
 func (u *Users) Lose(username string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.accounts, username)
 }
 
-// Accepts tells whether somebody is let in with a credential now. It looks at the username and the password alone, and does not count
-// as a try.
+// Accepts reports whether a login with a credential works now. It compares only the username and the password, and does not count in Tried.
 func (u *Users) Accepts(record credential.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.accounts[record.Username].accepts(record.Password)
 }
 
-// Promise expects that a credential is accepted after each write from now on that comes before a time. A second promise of the same takes
-// the place of the first. See Broken.
+// Promise declares that a credential must be accepted until a time. Users checks this after each write, and Broken reports violations. A second
+// Promise for the same username and password replaces the first.
 func (u *Users) Promise(record credential.Record, until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,23 +121,23 @@ func (u *Users) Promise(record credential.Record, until time.Time) {
 	}), made)
 }
 
-// Broken tells of each write after which a credential was not accepted although that was promised, one line each: what was written, and who
-// was locked out. It holds no password, and is empty where all is well.
+// Broken returns a line for each write that broke a Promise, with the write and the user that was locked out. It contains no passwords. It is
+// empty if all promises were kept.
 func (u *Users) Broken() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.broken)
 }
 
-// Had are the passwords that a user was given by Create and Set, in order, also when it has lost them, or is gone. One that was given
-// again is there again.
+// Had returns the passwords that a user got from Create and Set, in order. It includes passwords that the user no longer has, passwords of
+// removed users, and repetitions.
 func (u *Users) Had(username string) []credential.Password {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.had[username])
 }
 
-// Granted is what a user has beside its credential: the Grants of a Session. It is "" if there is no such user.
+// Granted returns the Grants that a user has. It returns "" if the user does not exist.
 func (u *Users) Granted(username string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -148,28 +147,28 @@ func (u *Users) Granted(username string) string {
 	return ""
 }
 
-// Names are the users that there are, also those that may not log in, in alphabetical order.
+// Names returns the names of all users in alphabetical order, including users that cannot log in.
 func (u *Users) Names() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Sorted(maps.Keys(u.accounts))
 }
 
-// Writes is how many writes have arrived so far, also those that were refused.
+// Writes returns the number of writes so far, including rejected ones.
 func (u *Users) Writes() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.writes
 }
 
-// Tried is how often Observe has tried a password so far.
+// Tried returns how many passwords Observe has tested so far.
 func (u *Users) Tried() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.tried
 }
 
-// called is a user, as effects and Broken call it.
+// called returns the name of a user for effects and Broken.
 func (u *Users) called(username string) string {
 	if u.Name == "" {
 		return username
@@ -177,7 +176,7 @@ func (u *Users) called(username string) string {
 	return u.Name + " " + username
 }
 
-// write makes a change, and looks whether those who were promised it are let in then.
+// write makes a change, and then checks the promises.
 func (u *Users) write(name string, change func() error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -193,7 +192,7 @@ func (u *Users) write(name string, change func() error) error {
 	return nil
 }
 
-// state is what an owner sees of a user.
+// state returns the state of a user for an owner.
 func (u *Users) state(owner credential.Owner, username string, password credential.Password) credential.State {
 	known := u.accounts[username]
 	switch {
@@ -214,7 +213,7 @@ func (u *Users) state(owner credential.Owner, username string, password credenti
 	return credential.Refused
 }
 
-// give gives a user that is there a password.
+// give sets a password of an existing user.
 func (u *Users) give(owner credential.Owner, change credential.Assignment) error {
 	known := u.accounts[change.Username]
 	switch {
@@ -238,7 +237,7 @@ func (u *Users) give(owner credential.Owner, change credential.Assignment) error
 	return nil
 }
 
-// active tells whether a user of the owner may log in.
+// active reports whether a user of the owner can log in.
 func (u *Users) active(owner credential.Owner, username string) bool {
 	known := u.accounts[username]
 	return known != nil && known.owner == owner && !known.retired

@@ -23,7 +23,7 @@ func TestUsersRefuseWhatASystemRefuses(t *testing.T) {
 		return credential.Assignment{Record: of(username, password), Keep: true}
 	}
 	users.Plant("theirs", theirs, credential.NewPassword("x"))
-	users.Plant("nobody's", credential.Owner{}, credential.NewPassword("x"))
+	users.Plant("unmarked", credential.Owner{}, credential.NewPassword("x"))
 	is := func(what string, err, want error) {
 		t.Helper()
 		if !errors.Is(err, want) {
@@ -38,13 +38,13 @@ func TestUsersRefuseWhatASystemRefuses(t *testing.T) {
 	is("retire for what is not accepted", system.Retire(ctx, ours, of("ours", "3"), nil), credential.ErrUnproven)
 	is("retire for another's", system.Retire(ctx, ours, of("theirs", "x"), []string{"ours"}), credential.ErrUnproven)
 	is("delete another's", system.Delete(ctx, ours, "none", "theirs"), credential.ErrConflict)
-	is("delete nobody's", system.Delete(ctx, ours, "nobody's"), credential.ErrConflict)
+	is("delete unmarked", system.Delete(ctx, ours, "unmarked"), credential.ErrConflict)
 	for _, change := range []credential.Assignment{kept("ours", "3"), kept("none", "1")} {
 		if system.Set(ctx, ours, change) == nil {
-			t.Errorf("it sets a third password, or that of nobody: %+v", change)
+			t.Errorf("it sets a third password, or that of a missing user: %+v", change)
 		}
 	}
-	if wrote, err := system.Converge(ctx, ours, "ours", "theirs", "nobody's", "none"); wrote || err != nil {
+	if wrote, err := system.Converge(ctx, ours, "ours", "theirs", "unmarked", "none"); wrote || err != nil {
 		t.Errorf("where there is nothing to grant, it wrote: %t, %v", wrote, err)
 	}
 	if more, _ := system.Superseded(ctx, theirs, of("theirs", "x"), []string{"ours"}); more.Accepted {
@@ -56,7 +56,7 @@ func TestUsersRefuseWhatASystemRefuses(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"1": true, "2": true, "3": false, "x": true}, now); diff != "" {
 		t.Errorf("who is let in (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"nobody's", "ours", "theirs"}, users.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"ours", "theirs", "unmarked"}, users.Names()); diff != "" {
 		t.Errorf("who is there (-want +got):\n%s", diff)
 	}
 	if had := users.Had("ours"); len(had) != 3 || users.Granted("ours") != "all" || users.Granted("theirs") != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/credential/ssm"
 )
 
-// A password is generated once, whoever asks for it and how often, and is in SSM before anybody hears of it.
+// A password is generated once, whatever calls repeat, and is stored in SSM before it is returned.
 func Example() {
 	// An operator uses config.LoadDefaultConfig of the SDK instead of an emulator.
 	lab := awslab.New(awslab.Options{})

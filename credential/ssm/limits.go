@@ -11,40 +11,42 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The rates of DefaultLimits, in requests a second. AWS allows 40 reads a second by default, to an account in a region and all that is in it:
-// half is left to others. Of writes it allows far fewer; its quotas are to be looked up for an account that has more.
+// The rates of DefaultLimits, in requests a second.
 const (
-	DefaultReads  = 20
+	// DefaultReads is half of the 40 reads a second that AWS allows an account in a region by default. The other half is for other clients.
+	DefaultReads = 20
+	// DefaultWrites is below the writes a second that AWS allows by default. AWS allows far fewer writes than reads. For an account with higher
+	// quotas, use NewLimits.
 	DefaultWrites = 3
 )
 
-// readBurst is how many reads may come at once. Writes come one by one.
+// readBurst is the maximum number of reads at once. Writes are sent one by one.
 const readBurst = 10
 
-// How often a request is tried. The SDK tries three times what it takes for passing; TooManyUpdates, which tells of several writers of one
-// parameter, it does not try again unless told.
+// attempts is the maximum number of attempts of a request; the default of the SDK is three. codeTooManyUpdates is the error for several writers of
+// one parameter, which the SDK does not retry by default.
 const (
 	attempts           = 5
 	codeTooManyUpdates = "TooManyUpdates"
 )
 
-// Limits keeps the rate of requests below what an account may do in a region. All stores of an account and a region share one, in a
-// process; several processes share the account's rate, so give each its part.
+// Limits limits the rate of requests to an account in a region. Use one Limits for all stores of an account and a region in a process. Several
+// processes share the account's quota, so give each process a part of it.
 type Limits struct{ reads, writes *rate.Limiter }
 
-// NewLimits allows so many reads and writes a second: any request that the SDK sends counts, so one that it tries again counts again.
+// NewLimits returns Limits with these rates, in requests a second. Each attempt of the SDK counts, including retries.
 func NewLimits(reads, writes float64) *Limits {
 	return &Limits{reads: rate.NewLimiter(rate.Limit(reads), readBurst), writes: rate.NewLimiter(rate.Limit(writes), 1)}
 }
 
-// DefaultLimits are those for an account with the quotas that it has if nobody raises them.
+// DefaultLimits returns Limits for an account with the default quotas: DefaultReads and DefaultWrites.
 func DefaultLimits() *Limits { return NewLimits(DefaultReads, DefaultWrites) }
 
 // reading and writing are the options of a request.
 func (l *Limits) reading(o *awsssm.Options) { limited(o, l.reads) }
 func (l *Limits) writing(o *awsssm.Options) { limited(o, l.writes) }
 
-// limited makes each attempt of a request wait for its turn, tries TooManyUpdates again, and keeps values out of the SDK's log.
+// limited makes each attempt of a request wait for the rate limit, retries TooManyUpdates, and keeps values out of the SDK's log.
 func limited(o *awsssm.Options, limiter *rate.Limiter) {
 	o.Retryer = retry.AddWithMaxAttempts(retry.AddWithErrorCodes(o.Retryer, codeTooManyUpdates), attempts)
 	if o.ClientLogMode.IsRequestWithBody() {
@@ -55,7 +57,7 @@ func limited(o *awsssm.Options, limiter *rate.Limiter) {
 	}
 	o.ClientLogMode.ClearRequestWithBody()
 	o.ClientLogMode.ClearResponseWithBody()
-	o.ClientLogMode.ClearRetries() // It tells errors, and AWS could quote what it was sent.
+	o.ClientLogMode.ClearRetries() // It logs errors, and AWS could quote the request in them.
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		wait := middleware.FinalizeMiddlewareFunc("EinmalLimits",
 			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Below returns the names of all parameters below a name, without it and the slash: "web/db" and "web/db/g1" for /tenants/acme/web/db and its
-// first generation, below acme. It reads no value, and so does not tell whose they are. It needs the right to ssm:GetParametersByPath.
+// Below returns the sorted names of all parameters below a name, relative to that name. For example, with the prefix /tenants, Below("acme")
+// returns "web/db" and "web/db/g1" for /tenants/acme/web/db and its first generation. It reads no values, so it does not check the owner. It needs
+// permission for ssm:GetParametersByPath.
 func (s *Store) Below(ctx context.Context, name string) ([]string, error) {
 	if err := check(name); err != nil {
 		return nil, err

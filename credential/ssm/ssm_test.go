@@ -114,7 +114,7 @@ func (w world) once(generated *int) credential.Once {
 	}}
 }
 
-// tenant-and-database.md §2: the store creates only, overwrites nothing but the copy for readers, and tells whose things are.
+// The store creates only, overwrites nothing but the copy for readers, and tells whose things are.
 func TestSSMIsAStore(t *testing.T) {
 	t.Parallel()
 	credentialtest.Contract(t, func(t *testing.T) credentialtest.Subject {
@@ -134,7 +134,7 @@ func (w world) subject(under string) credentialtest.Subject {
 	}}
 }
 
-// tenant-and-database.md §5: the emulator proves our protocol, not AWS. The same contract on a real account, where one is given.
+// The emulator proves our protocol, not AWS. The same contract on a real account, where one is given.
 func TestSSMIsAStoreOnARealAccount(t *testing.T) {
 	t.Parallel()
 	prefix := os.Getenv("EINMAL_AWS_PREFIX")

@@ -20,40 +20,42 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// errNoAnswer: of a parameter that was asked for, the answer says neither that it is there nor that it is not.
+// errNoAnswer means that the answer does not say whether a requested parameter exists.
 var errNoAnswer = errors.New("the answer does not tell of it")
 
-// ErrQuota says that the account has as many parameters of the tier in the region as AWS allows. It stays until a person has deleted some, or has
-// chosen another tier.
+// ErrQuota means that the account has reached the AWS quota of parameters of the tier in the region. It stays until a person deletes parameters or
+// selects another tier.
 var ErrQuota = errors.New("there is no room for another parameter")
 
-// maxNames is how many parameters one request may read.
+// maxNames is the maximum number of parameters in one read request.
 const maxNames = 10
 
-// Options are where a Store keeps credentials, and how.
+// Options configure a Store. Client and Prefix are required.
 type Options struct {
-	// Client is that of the SDK, from its config.LoadDefaultConfig. What it is told to log of bodies, the Store leaves out.
+	// Client is an SDK client made from config.LoadDefaultConfig. The Store never logs request or response bodies, even if the client is
+	// set to.
 	Client *awsssm.Client
-	// Prefix is the path below which all parameters are, such as /tenants or /prod/tenants.
+	// Prefix is the path of all parameters of the Store, such as /tenants or /prod/tenants.
 	Prefix string
-	// KeyID is the KMS key that encrypts them: its id, its ARN, or an alias such as alias/tenants. "" is the account's key for SSM, which
-	// anybody in the account with rights on the parameter can use.
+	// KeyID is the KMS key that encrypts them: its id, its ARN, or an alias such as alias/tenants. The default is the account's key for SSM,
+	// which every user in the account with permissions for the parameter can use.
 	KeyID string
-	// Tags are given to parameters when they are created. Later changes of Tags do not reach those that are there.
+	// Tags are set on parameters when the Store creates them. Later changes of Tags do not affect existing parameters.
 	Tags map[string]string
-	// Tier is that of new parameters: Standard (10,000 in an account and a region), Advanced (100,000, which AWS charges for) or
-	// Intelligent-Tiering. "" is what the account's settings say.
+	// Tier is the tier of new parameters: Standard (10,000 in an account and a region), Advanced (100,000, which AWS charges for) or
+	// Intelligent-Tiering. The default is the setting of the account.
 	Tier string
-	// Limits are shared by all stores of an account and a region; nil is DefaultLimits for this Store alone.
+	// Limits limits the rate of requests. Share it among all stores of an account and a region. The default is DefaultLimits, for this Store
+	// alone.
 	Limits *Limits
 }
 
-// Store keeps credentials in SSM. Make it with New.
+// Store keeps credentials in SSM. Create it with New.
 type Store struct{ options Options }
 
 var _ credential.Store = (*Store)(nil)
 
-// New makes a Store. It calls nobody.
+// New returns a Store. It returns an error for invalid Options, and sends no request.
 func New(options Options) (*Store, error) {
 	options.Limits = cmp.Or(options.Limits, DefaultLimits())
 	first := strings.ToLower(strings.TrimPrefix(options.Prefix, "/"))
@@ -70,15 +72,15 @@ func New(options Options) (*Store, error) {
 	return &Store{options}, nil
 }
 
-// Path is the parameter that readers of a name use.
+// Path returns the name of the parameter that readers of a credential use.
 func (s *Store) Path(name string) string { return s.options.Prefix + "/" + name }
 
-// generation is the parameter of one generation of a name.
+// generation returns the name of the parameter of one generation.
 func (s *Store) generation(name string, generation int) string {
 	return s.Path(name) + "/g" + strconv.Itoa(generation)
 }
 
-// check refuses names that SSM does not take, and those that could be the generation of another.
+// check returns an error for names that SSM does not accept, and for names that could be the generation of another credential.
 func check(name string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$`).MatchString(name) {
 		return fmt.Errorf("credential %q: its name must be a path of letters, digits, and . _ -, such as acme/shop/db", name)
@@ -89,7 +91,8 @@ func check(name string) error {
 	return nil
 }
 
-// Create creates the parameter of a generation.
+// Create creates the parameter of a generation. It returns credential.ErrExists if the parameter exists, and ErrQuota if the account has no
+// capacity for it.
 func (s *Store) Create(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
 	if err := check(name); err != nil {
 		return err
@@ -117,7 +120,7 @@ func (s *Store) put(ctx context.Context, path string, owner credential.Owner, re
 	return told("create", path, err, record.Password)
 }
 
-// request writes a parameter, if there is none yet.
+// request returns the request that creates a parameter.
 func (s *Store) request(path string, owner credential.Owner, record credential.Record) (*awsssm.PutParameterInput, error) {
 	text, err := encode(owner, record)
 	if err != nil {
@@ -130,7 +133,7 @@ func (s *Store) request(path string, owner credential.Owner, record credential.R
 	return request, nil
 }
 
-// Read reads what readers get and nine generations in one request, and more only if the last of these is there.
+// Read reads the copy for readers and nine generations in one request. It sends more requests only if the last of these generations exists.
 func (s *Store) Read(ctx context.Context, name string, owner credential.Owner, from int) (credential.Found, error) {
 	if err := check(name); err != nil {
 		return credential.Found{}, err
@@ -162,10 +165,10 @@ func (s *Store) Read(ctx context.Context, name string, owner credential.Owner, f
 	}
 }
 
-// Publish writes the parameter for readers: it creates it with the tags, overwrites what is not the record, and leaves what is.
+// Publish writes the copy for readers. It creates the parameter with the Tags. If the parameter already contains the record, it writes nothing.
 //
-// SSM has no conditional write. It numbers the versions of a parameter, so Publish sees afterwards what another writer has written between its
-// look and its write. If that was a later generation, Publish puts it back and returns ErrSuperseded.
+// SSM has no conditional write, but it numbers the versions of a parameter. So after its write, Publish can read what another writer has written
+// since its own read. If that was a later generation, Publish restores it and returns credential.ErrSuperseded.
 func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner, record credential.Record) error {
 	if err := check(name); err != nil {
 		return err
@@ -193,10 +196,10 @@ func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner
 	return s.replace(ctx, there, owner, record)
 }
 
-// replaceAttempts is how often replace writes when other writers write at the same time.
+// replaceAttempts limits the writes of replace when other writers write at the same time.
 const replaceAttempts = 10
 
-// replace overwrites a parameter that was looked at, and puts back a later generation that was written in between.
+// replace overwrites a parameter that was read, and restores a later generation that another writer has written since that read.
 func (s *Store) replace(ctx context.Context, there *parameter, owner credential.Owner, record credential.Record) error {
 	wanted, version := record, there.version
 	for range replaceAttempts {
@@ -219,8 +222,9 @@ func (s *Store) replace(ctx context.Context, there *parameter, owner credential.
 	return fmt.Errorf("parameter %s: many write it at the same time: %w", there.name, credential.ErrUnsettled)
 }
 
-// latestBetween returns the record of the latest generation in the versions of a parameter from one on that was looked at, before another. The first
-// is among them: if the parameter was deleted meanwhile, versions count from 1 again, and it is another.
+// latestBetween returns the record of the latest generation among the versions of a parameter from before, inclusive, to after, exclusive. The
+// first version is included, because it can differ from the one that was read: if the parameter was deleted meanwhile, versions count from 1
+// again.
 func (s *Store) latestBetween(ctx context.Context, path string, owner credential.Owner, before, after int64) (credential.Record, error) {
 	var latest credential.Record
 	if after <= before {
@@ -240,7 +244,7 @@ func (s *Store) latestBetween(ctx context.Context, path string, owner credential
 	return latest, nil
 }
 
-// overwrite writes a parameter that is there, and returns its version then.
+// overwrite writes an existing parameter, and returns its new version.
 func (s *Store) overwrite(ctx context.Context, path string, owner credential.Owner, record credential.Record) (int64, error) {
 	request, err := s.request(path, owner, record)
 	if err != nil {
@@ -254,7 +258,8 @@ func (s *Store) overwrite(ctx context.Context, path string, owner credential.Own
 	return written.Version, nil
 }
 
-// Delete looks at all parameters of the name first, and deletes none if one is another's.
+// Delete deletes the copy for readers and all generations. It reads all of them first. If one belongs to another owner, it deletes none and
+// returns credential.ErrConflict.
 func (s *Store) Delete(ctx context.Context, name string, owner credential.Owner) error {
 	if err := check(name); err != nil {
 		return err
@@ -265,7 +270,7 @@ func (s *Store) Delete(ctx context.Context, name string, owner credential.Owner)
 		return err
 	}
 	var generations []int
-	for _, from := range []int{1, published.record.Generation} { // Before the second there may be more missing than one request reads.
+	for _, from := range []int{1, published.record.Generation} { // More generations can be missing before the published one than one request reads.
 		for generation := max(from, 1); generation <= window.last || window.asks(generation); generation++ {
 			there, err := window.generation(ctx, generation)
 			if err = cmp.Or(err, there.owned(owner)); err != nil {
@@ -295,7 +300,8 @@ func (s *Store) remove(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// told is an error of a request, with what to do about it. What AWS says could quote what it was sent, so the password is looked for.
+// told returns the error of a request, with the remedy. AWS could quote the request in its message. So told leaves out a message that contains
+// the password.
 func told(verb, path string, err error, password credential.Password) error {
 	if err == nil {
 		return nil
@@ -305,7 +311,7 @@ func told(verb, path string, err error, password credential.Password) error {
 		code = api.ErrorCode()
 	}
 	if !password.IsZero() && strings.Contains(err.Error(), password.Reveal()) {
-		err = errors.New("AWS says " + code)
+		err = errors.New("AWS error " + code)
 	}
 	switch {
 	case strings.HasPrefix(code, "AccessDenied"):

@@ -54,7 +54,7 @@ func TestAParameterHasAllOfACredential(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Reconcile 1: one request while there are less than nine generations, of ten names at most; and §6.6: no writes.
+// One request while there are less than nine generations, of ten names at most; and no writes.
 func TestASteadyCredentialIsOneReadAndNoWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +84,7 @@ func TestASteadyCredentialIsOneReadAndNoWrite(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2: only SSM's own word is absence. While anything else is wrong, nothing is generated and nothing is written.
+// Only SSM's own word is absence. While anything else is wrong, nothing is generated and nothing is written.
 func TestATroubledStoreIsNotAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
@@ -110,7 +110,7 @@ func TestATroubledStoreIsNotAnEmptyOne(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Kill-point runs: lost answers, and names that are not free yet, end with one version that all use.
+// Lost answers, and names that are not free yet, end with one version that all use.
 func TestWhateverGetsLostThereIsOneVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestWhateverGetsLostThereIsOneVersion(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §7.9: the SDK does not try TooManyUpdates again, the store does, up to a bound, and stops with the context.
+// The SDK does not try TooManyUpdates again, the store does, up to a bound, and stops with the context.
 func TestTooManyUpdatesAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +154,7 @@ func TestTooManyUpdatesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details, SSM: requests keep below the account's rate, those that are tried again too, and stores share it.
+// Requests keep below the account's rate, those that are tried again too, and stores share it.
 func TestRequestsKeepTheirRate(t *testing.T) {
 	t.Parallel()
 	limits := ssm.NewLimits(1000, 50)
@@ -170,7 +170,7 @@ func TestRequestsKeepTheirRate(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, table: what is there without our mark, or is no credential, is not used, and never written over.
+// What is there without our mark, or is no credential, is not used, and never written over.
 func TestWhatIsPlantedIsNeitherUsedNorReplaced(t *testing.T) {
 	t.Parallel()
 	kind := types.ParameterTypeSecureString
@@ -209,7 +209,7 @@ func TestWhatIsPlantedIsNeitherUsedNorReplaced(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Deletion: what readers get goes first and the first generation last, so that a broken deletion can go on.
+// What readers get goes first and the first generation last, so that a broken deletion can go on.
 func TestADeletionGoesOnWhereItWasBrokenOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +240,7 @@ func TestADeletionGoesOnWhereItWasBrokenOff(t *testing.T) {
 	}
 }
 
-// Issue: no value reaches the log of the SDK, however much it is told to log, or an error, even if AWS quotes it.
+// No value reaches the log of the SDK, whatever its log mode, or an error, even if AWS quotes it.
 func TestNoPasswordIsTold(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -261,7 +261,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 	}
 }
 
-// Mistakes of the caller are told before AWS is called.
+// Invalid arguments are rejected before AWS is called.
 func TestMistakesAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// version is that of the form of values.
+// version is the version of the format of values.
 const version = 1
 
-// maxValue is how many bytes a value may have in the standard tier.
+// maxValue is the maximum size of a value in the standard tier, in bytes.
 const maxValue = 4096
 
-// value is what a parameter holds.
+// value is the content of a parameter.
 type value struct {
 	V          int       `json:"v"`
 	Owner      string    `json:"owner"`
@@ -33,7 +33,7 @@ type value struct {
 	Overlap string `json:"overlap,omitempty"`
 }
 
-// encode writes a record as a value.
+// encode returns a record as the text of a value.
 func encode(owner credential.Owner, record credential.Record) (string, error) {
 	overlap := ""
 	if record.Overlap != 0 {
@@ -49,7 +49,7 @@ func encode(owner credential.Owner, record credential.Record) (string, error) {
 	if len(text) > maxValue {
 		return "", fmt.Errorf("the record has %d bytes as JSON, and SSM takes %d: give the rotation a shorter id than %d bytes", len(text), maxValue, len(record.Request))
 	}
-	// SSM takes {{ for a reference to another parameter. In a record it can only be within a text.
+	// SSM treats {{ as a reference to another parameter. In a record, {{ can only be part of a JSON string.
 	return strings.ReplaceAll(string(text), "{{", `{\u007b`), nil
 }
 
@@ -58,17 +58,17 @@ type parameter struct {
 	name, mark string
 	record     credential.Record
 	changed    time.Time
-	// version counts what was written to it.
+	// version counts the writes to it.
 	version int64
-	// wrong tells why it is no credential, if it is none.
+	// wrong says why it is not a credential; "" if it is one.
 	wrong string
 }
 
-// decode reads a parameter. Whose it is is known even if it is no credential, if it says it.
+// decode decodes a parameter. It sets the mark of the owner, if there is one, even if the parameter is not a credential.
 func decode(read types.Parameter) *parameter {
 	found := &parameter{name: aws.ToString(read.Name), changed: aws.ToTime(read.LastModifiedDate), version: read.Version}
 	var holds value
-	// The error is not told: it may quote the value.
+	// The error is left out, because it may quote the value.
 	if err := json.Unmarshal([]byte(aws.ToString(read.Value)), &holds); err != nil {
 		found.wrong = "is not the JSON of a credential"
 	}
@@ -104,10 +104,10 @@ func overlapOf(text string) (time.Duration, bool) {
 	return cmp.Or(overlap, credential.NoOverlap), err == nil && overlap >= 0
 }
 
-// maxGeneration is more than there ever are: a copy that names a later one was not written by us.
+// maxGeneration is more than any credential reaches: this package did not write a copy that names a later generation.
 const maxGeneration = 1<<31 - 2
 
-// named is the generation that the copy for readers names; 0 if it is not a credential.
+// named returns the generation that the copy for readers names; 0 if the copy is not a credential.
 func (p *parameter) named() int {
 	if p == nil || p.wrong != "" || p.record.Generation < 1 || p.record.Generation > maxGeneration {
 		return 0
@@ -115,7 +115,7 @@ func (p *parameter) named() int {
 	return p.record.Generation
 }
 
-// owned tells that a parameter does not carry the owner's mark. Nothing there is not another's.
+// owned returns credential.ErrConflict if the parameter exists and does not have the owner's mark.
 func (p *parameter) owned(owner credential.Owner) error {
 	if p == nil || p.mark == owner.String() {
 		return nil
@@ -124,11 +124,11 @@ func (p *parameter) owned(owner credential.Owner) error {
 	if p.mark != "" {
 		mark = fmt.Sprintf("the mark of %q", p.mark)
 	}
-	return fmt.Errorf("parameter %s has %s, not that of %q: %w; it stays as it is: delete it if nobody needs it, or choose another prefix",
+	return fmt.Errorf("parameter %s has %s, not that of %q: %w; it stays as it is: delete it if it is not needed, or choose another prefix",
 		p.name, mark, owner, credential.ErrConflict)
 }
 
-// holds tells that a parameter is not the credential of a generation.
+// holds returns credential.ErrInvalid if the parameter is not the credential of a generation.
 func (p *parameter) holds(generation int) error {
 	wrong := p.wrong
 	if wrong == "" && p.record.Generation != generation {

@@ -13,9 +13,9 @@ import (
 type window struct {
 	store *Store
 	name  string
-	// read has the parameters that were asked for, nil for one that is not there.
+	// read contains the requested parameters; nil for one that does not exist.
 	read map[string]*parameter
-	// last is the last generation that was found.
+	// last is the latest generation that was found.
 	last int
 }
 
@@ -23,8 +23,8 @@ func (s *Store) look(name string) *window {
 	return &window{store: s, name: name, read: map[string]*parameter{}}
 }
 
-// published is what readers get; nothing if they get nothing, or no credential: it is a copy, and put right by Publish. The first generations
-// are read with it.
+// published returns the copy for readers; the zero parameter if there is none or if it is malformed. Publish repairs a malformed copy, so this is
+// not an error. It reads the first generations in the same request.
 func (w *window) published(ctx context.Context, owner credential.Owner, from int) (parameter, error) {
 	path := w.store.Path(w.name)
 	if err := w.fetch(ctx, from, path); err != nil {
@@ -40,7 +40,7 @@ func (w *window) published(ctx context.Context, owner credential.Owner, from int
 	return *found, nil
 }
 
-// generation is one generation, nil if it is not there. Those that follow are read with it.
+// generation returns one generation; nil if it does not exist. It reads the following ones in the same request.
 func (w *window) generation(ctx context.Context, generation int) (*parameter, error) {
 	path := w.store.generation(w.name, generation)
 	if w.asks(generation) {
@@ -51,7 +51,7 @@ func (w *window) generation(ctx context.Context, generation int) (*parameter, er
 	return w.read[path], nil
 }
 
-// fetch reads parameters, and generations from one on, as many as one request takes.
+// fetch reads parameters, and as many generations, starting with from, as fit into the same request.
 func (w *window) fetch(ctx context.Context, from int, paths ...string) error {
 	to := from + maxNames - len(paths)
 	for generation := from; generation < to; generation++ {
@@ -68,20 +68,20 @@ func (w *window) fetch(ctx context.Context, from int, paths ...string) error {
 	return nil
 }
 
-// asks tells whether a generation was not asked for yet.
+// asks reports whether a generation has not been read yet.
 func (w *window) asks(generation int) bool {
 	_, asked := w.read[w.store.generation(w.name, generation)]
 	return !asked
 }
 
-// one reads a parameter, nil if it is not there.
+// one reads a parameter; nil if it does not exist.
 func (s *Store) one(ctx context.Context, path string) (*parameter, error) {
 	read := map[string]*parameter{}
 	err := s.read(ctx, []string{path}, read)
 	return read[path], err
 }
 
-// read reads parameters. That one is not there is SSM's own word: any error is an error.
+// read reads parameters. A parameter does not exist only if SSM itself says so; after any error this is unknown.
 func (s *Store) read(ctx context.Context, paths []string, into map[string]*parameter) error {
 	answer, err := s.options.Client.GetParameters(ctx, &awsssm.GetParametersInput{Names: paths, WithDecryption: aws.Bool(true)}, s.options.Limits.reading)
 	if err != nil {

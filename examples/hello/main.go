@@ -25,7 +25,7 @@ func main() {
 	op := einmal.New("hello.example.com", einmal.Applies(&corev1.ConfigMap{}))
 	hellos := einmal.For[hello](op, einmal.GVK("example.com", "v1", "Hello"))
 	hellos.OnCreate("greet", greet)
-	hellos.OnUpdate("greet-again", greet, einmal.Field("spec.name"))
+	hellos.OnUpdate("greet-again", greet, einmal.Fields("spec.name"))
 	op.Main()
 }
 

@@ -29,10 +29,10 @@ func TestTheFirstOperatorIsShort(t *testing.T) {
 	}
 }
 
-// Design §4: the operator of the README runs as it is printed: it brings its definition, greets, greets again under a new
+// The operator of the README runs as it is printed: it brings its definition, greets, greets again under a new
 // name, and no more often than that.
 func TestTheOperatorRunsAsPrinted(t *testing.T) {
-	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
+	ctrllog.SetLogger(logr.Discard()) // Otherwise controller-runtime warns about a missing logger.
 	c := einmaltest.StartCluster(t)
 	program := einmaltest.Build(t, ".")
 	definitions, err := exec.CommandContext(t.Context(), program, "crds").Output()
@@ -64,5 +64,5 @@ func TestTheOperatorRunsAsPrinted(t *testing.T) {
 	}
 	running.Stop(t)
 	again := c.Run(t, program, c.ServiceAccount(t, "hello-system", "hello"), "--state-namespace", "hello-system")
-	again.AwaitLog(t, "nothing to do: all objects are as they were left")
+	again.AwaitLog(t, "all objects are up to date")
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// declareDaemons declares what goes on as long as a team is there.
+// declareDaemons declares what runs while a team exists.
 func declareDaemons(teams *einmal.Kind[team]) {
 	teams.Daemon("attend", attend, einmal.StopGrace(5*time.Second), einmal.AbandonAfter(time.Minute))
 }
 
-// attend looks at the newest state of its team every other minute. When it is told to stop it has five seconds before its
-// context ends, and another minute before nobody waits for it any more.
+// attend reads the latest state of its team every two minutes. After Stopping is closed it has five seconds before its context ends, and
+// another minute before the operator stops waiting for it.
 func attend(ctx context.Context, c *change) error {
 	for {
 		select {

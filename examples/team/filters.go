@@ -13,16 +13,17 @@ func declareFilters(teams *einmal.Kind[team]) {
 	teams.OnCreate("support-all", support("by mail"), einmal.Labels("tier", einmal.Absent()), einmal.When(active))
 	teams.OnCreate("badge", badge, einmal.Annotations("example.com/badge", einmal.Present()))
 	// Filters joined.
-	teams.OnUpdate("remind", remind, einmal.Field("spec.members"),
-		einmal.Any(einmal.Labels("tier", einmal.Equals("gold")), einmal.Field("spec.members", einmal.Func(crowded))),
+	teams.OnUpdate("remind", remind, einmal.Fields("spec.members"),
+		einmal.Any(einmal.Labels("tier", einmal.Equals("gold")), einmal.FieldMatches("spec.members", einmal.Satisfies(crowded))),
 		einmal.Not(einmal.Annotations("example.com/quiet", einmal.Present())),
 	)
-	teams.OnUpdate("check", remind, einmal.Field("spec.title"),
-		einmal.All(einmal.When(active), einmal.Field("spec.plan", einmal.Present())),
+	teams.OnUpdate("check", remind, einmal.Fields("spec.title"),
+		einmal.All(einmal.When(active), einmal.FieldMatches("spec.plan", einmal.Present())),
 		einmal.None(einmal.Labels("tier", einmal.Equals("gold")), einmal.Labels("tier", einmal.Equals("silver"))),
 	)
-	// A handler for some changes: of those who had a trial and have not any more.
-	teams.OnUpdate("thank", thank, einmal.Field("spec.plan", einmal.From(einmal.Equals("trial")), einmal.To(einmal.Present())))
+	// Handlers for some changes: the end of a trial, and every change to or from the gold plan.
+	teams.OnUpdate("thank", thank, einmal.FieldChanges("spec.plan", einmal.From(einmal.Equals("trial")), einmal.To(einmal.Present())))
+	teams.OnUpdate("inform", inform, einmal.FieldChanges("spec.plan", einmal.FromOrTo(einmal.Equals("gold"))))
 }
 
 // active is a filter in Go: it looks at the team alone, and gives the same answer for the same team.
@@ -47,11 +48,16 @@ func badge(_ context.Context, c *change) error {
 }
 
 func remind(_ context.Context, c *change) error {
-	c.Event(einmal.Normal, "Reminded", "This team is looked after by hand.")
+	c.Event(einmal.EventNormal, "Reminded", "This team is looked after by hand.")
 	return nil
 }
 
 func thank(_ context.Context, c *change) error {
-	c.Event(einmal.Normal, "Thanked", "Welcome to the plan %s.", c.Object.Spec.Plan)
+	c.Event(einmal.EventNormal, "Thanked", "Welcome to the plan %s.", c.Object.Spec.Plan)
+	return nil
+}
+
+func inform(_ context.Context, c *change) error {
+	c.Event(einmal.EventNormal, "SupportInformed", "The support team knows the new plan.")
 	return nil
 }

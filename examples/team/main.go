@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 )
@@ -40,7 +41,7 @@ type change = einmal.Change[team]
 func main() { operator().Main() }
 
 // operator declares all of it. More options can be given.
-func operator(more ...einmal.Option) *einmal.Operator {
+func operator(more ...einmal.OperatorOption) *einmal.Operator {
 	op := einmal.New("teams.example.com", append(options(), more...)...)
 	teams := einmal.For[team](op, einmal.GVK("example.com", "v1", "Team"))
 	declareActivities(op)
@@ -55,19 +56,19 @@ func operator(more ...einmal.Option) *einmal.Operator {
 }
 
 // options say how the operator works, and what its handlers may ask of the API server.
-func options() []einmal.Option {
-	return []einmal.Option{
+func options() []einmal.OperatorOption {
+	return []einmal.OperatorOption{
 		einmal.Applies(&corev1.ConfigMap{}, &corev1.ServiceAccount{}), // what c.Apply is given
-		einmal.Access(&corev1.ConfigMap{}, "delete"),                  // what else c.Client is used for
-		einmal.Access(&corev1.ServiceAccount{}, "delete"),
-		einmal.AccessIn(officeNamespace, &corev1.ConfigMap{}, "list"), // and what in one namespace only
-		einmal.Workers(4),                      // objects that are handled at the same time
-		einmal.Deadline(2 * time.Minute),       // the longest that an attempt may take
-		einmal.RequestTimeout(time.Minute),     // the longest that the API server may take to answer a request
-		einmal.Grace(20 * time.Second),         // what running handlers have when the operator stops
-		einmal.ClockMargin(10 * time.Second),   // how far clocks of the cluster may be apart
-		einmal.Logger(slog.Default()),          // where the operator and its handlers log
-		einmal.EventsFromLogs(slog.LevelError), // what handlers log as errors is shown by kubectl describe too
+		einmal.Permissions(&corev1.ConfigMap{}, "delete"),             // what else c.Client is used for
+		einmal.Permissions(&corev1.ServiceAccount{}, "delete"),
+		einmal.PermissionsIn(officeNamespace, &corev1.ConfigMap{}, "list"), // and what in one namespace only
+		einmal.Workers(4), // objects that are handled at the same time
+		einmal.HandlerDefaults(einmal.AttemptTimeout(2 * time.Minute)), // the longest that an attempt may take
+		einmal.RequestTimeout(time.Minute),                             // the longest that the API server may take to answer a request
+		einmal.ShutdownTimeout(20 * time.Second),                       // what running handlers have when the operator stops
+		einmal.ClockMargin(10 * time.Second),                           // how far clocks of the cluster may be apart
+		einmal.Logger(slog.Default()),                                  // where the operator and its handlers log
+		einmal.EventsFromLogs(slog.LevelError),                         // what handlers log as errors is shown by kubectl describe too
 	}
 }
 
@@ -83,7 +84,7 @@ func declareActivities(op *einmal.Operator) {
 }
 
 // open runs before any team is looked at. If it fails, the operator does not start.
-func (o *office) open(context.Context) error {
+func (o *office) open(context.Context, client.Client) error {
 	o.opened = time.Now()
 	return nil
 }

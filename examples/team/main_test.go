@@ -63,7 +63,7 @@ func statusOf(w *einmaltest.World, of *team) teamStatus {
 	return found.Status
 }
 
-// Design §4, all of it: an operator with every verb and every option does what they say.
+// An operator with every verb and every option does what they say.
 func TestEveryVerbDoesItsPart(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		lifeOfTeams(w)
@@ -85,7 +85,7 @@ func TestEveryVerbDoesItsPart(t *testing.T) {
 }
 
 // Principle 9, for an operator with every verb and every option: whatever goes wrong, the end is the same. Wipes are left out:
-// what an update handler of a team has not done yet when its record is lost, it does not do any more. A person is told.
+// what an update handler of a team has not done yet when its record is lost, it does not do any more. An event reports that.
 func TestWhateverGoesWrongTeamsEndTheSame(t *testing.T) {
 	einmaltest.Explore(t, lifeOfTeams, einmaltest.NoSpareRights(), einmaltest.Without(einmaltest.Wipes))
 }

@@ -16,11 +16,11 @@ import (
 func declareRetries(teams *einmal.Kind[team]) {
 	// Tried for at most an hour, ten times, first after two seconds and later up to a minute apart.
 	teams.OnCreate("await-office", awaitOffice,
-		einmal.MaxAttempts(10), einmal.Timeout(time.Hour), einmal.Backoff(2*time.Second, time.Minute))
+		einmal.MaxAttempts(10), einmal.RetryFor(time.Hour), einmal.Backoff(2*time.Second, time.Minute))
 	// What is nice to have counts as done when it fails.
-	teams.OnCreate("greet", greet, einmal.OnError(einmal.Ignore))
+	teams.OnCreate("greet", greet, einmal.OnError(einmal.PolicyIgnore))
 	// What must not be done twice is not tried again, and a crash in the middle counts as an attempt.
-	teams.OnCreate("bill", bill, einmal.OnError(einmal.Fail), einmal.SaveFirst(), einmal.CountCrashes())
+	teams.OnCreate("bill", bill, einmal.OnError(einmal.PolicyFail), einmal.SaveFirst(), einmal.CountCrashes())
 	// The handler had another name in an earlier release. A team goes even if this fails for good.
 	teams.OnDelete("tidy", tidy, einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
 }
@@ -28,7 +28,7 @@ func declareRetries(teams *einmal.Kind[team]) {
 // officeNamespace is where the offices of all teams are.
 const officeNamespace = "default"
 
-// awaitOffice waits for something that somebody else makes: waiting is no failure, and is written down once.
+// awaitOffice waits for an object that another client creates. Waiting is not a failure, and it is recorded once.
 func awaitOffice(ctx context.Context, c *change) error {
 	var offices corev1.ConfigMapList
 	err := c.Client.List(ctx, &offices, client.InNamespace(officeNamespace), client.MatchingLabels{"example.com/office": "open"})
@@ -43,23 +43,23 @@ func awaitOffice(ctx context.Context, c *change) error {
 		return err
 	}
 	if len(offices.Items) == 0 {
-		return einmal.RetryAfter(10*time.Second, nil)
+		return einmal.RequeueAfter(10 * time.Second)
 	}
 	return nil
 }
 
 func greet(_ context.Context, c *change) error {
 	if len(c.Object.Spec.Members) == 0 {
-		return errors.New("there is nobody to greet")
+		return errors.New("the team has no members to greet")
 	}
-	c.Event(einmal.Normal, "Greeted", "Hello, %s and all others.", c.Object.Spec.Members[0])
+	c.Event(einmal.EventNormal, "Greeted", "Hello, %s and all others.", c.Object.Spec.Members[0])
 	return nil
 }
 
 // bill asks whether it may have run before, since it cannot find out otherwise.
 func bill(_ context.Context, c *change) error {
 	if c.MaybeRepeated {
-		c.Log.Warn("somebody should look whether the team was billed twice", "since", c.Started)
+		c.Log.Warn("the team may have been billed already, check the invoices", "since", c.Started)
 		return nil
 	}
 	c.Log.Info("billed")

@@ -75,11 +75,11 @@ type line struct {
 
 // phone rents a line of a provider that takes a token, and rents no second one for the same token.
 func phone(ctx context.Context, c *change) error {
-	rented, err := einmal.Effect(ctx, c, "line", einmal.Keyed(rent))
+	rented, err := einmal.Effect(ctx, c, "line", einmal.RecoverByKey(rent))
 	if err != nil {
 		return err
 	}
-	c.Event(einmal.Normal, "LineRented", "Call %s.", rented.Number)
+	c.Event(einmal.EventNormal, "LineRented", "Call %s.", rented.Number)
 	return nil
 }
 

@@ -9,9 +9,9 @@ import (
 
 // declareTimers declares what is done because time goes by.
 func declareTimers(teams *einmal.Kind[team]) {
-	teams.Timer("audit", audit, einmal.Interval(5*time.Minute), einmal.InitialDelay(30*time.Second), einmal.Jitter(10*time.Second))
-	teams.Timer("sum-up", sumUp, einmal.Interval(time.Minute), einmal.Sharp(), einmal.Idle(20*time.Second))
-	teams.Timer("visit", visit, einmal.Interval(time.Hour), einmal.InitialDelayOf(untilVisit))
+	teams.Timer("audit", 5*time.Minute, audit, einmal.InitialDelay(30*time.Second), einmal.Jitter(10*time.Second))
+	teams.Timer("sum-up", time.Minute, sumUp, einmal.FixedRate(), einmal.IdleFor(20*time.Second))
+	teams.Timer("visit", time.Hour, visit, einmal.InitialDelayOf(untilVisit))
 }
 
 // audit begins half a minute after the operator has seen a team. The next is five minutes after its end, and up to ten

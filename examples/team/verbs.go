@@ -17,13 +17,13 @@ import (
 // declareVerbs declares a handler for each thing that can happen to a team.
 func declareVerbs(op *einmal.Operator, teams *einmal.Kind[team]) {
 	teams.OnCreate("open-account", openAccount, einmal.OwnsStatus("account"))
-	teams.OnUpdate("retitle", retitle, einmal.Field("spec.title"))
+	teams.OnUpdate("retitle", retitle, einmal.Fields("spec.title"))
 	einmal.OnField(teams, "set-seats", "spec.plan", setSeats, einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "seats"))
 	teams.OnDelete("close-account", closeAccount)
-	teams.OnDelete("wave", wave, einmal.Optional())
+	teams.OnDelete("wave", wave, einmal.WithoutFinalizer())
 	teams.OnResume("look-in", lookIn, einmal.AlsoAtDeletion())
 	teams.OnEvent("count", count)
-	teams.Reconcile("roster", keepRoster, einmal.Field("spec.members"), einmal.Field("metadata.labels"),
+	teams.Reconcile("roster", keepRoster, einmal.Fields("spec.members"), einmal.Fields("metadata.labels"),
 		einmal.Owns[corev1.ConfigMap](), einmal.Watches(concerned(indexMembers(op))))
 }
 
@@ -40,7 +40,7 @@ func openAccount(ctx context.Context, c *change) error {
 		return err
 	}
 	c.Object.Status.Account = books.Name
-	c.Event(einmal.Normal, "AccountOpened", "The books are in %s.", books.Name)
+	c.Event(einmal.EventNormal, "AccountOpened", "The books are in %s.", books.Name)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func closeAccount(ctx context.Context, c *change) error {
 	return client.IgnoreNotFound(c.Client.Delete(ctx, account(c)))
 }
 
-// wave runs if the deletion is seen, and holds up nobody.
+// wave runs if the deletion is seen. It does not delay the deletion.
 func wave(_ context.Context, c *change) error {
 	c.Log.Info("goodbye")
 	return nil
@@ -91,11 +91,11 @@ func count(_ context.Context, c *change) error {
 	return nil
 }
 
-// keepRoster brings the roster to what it should be, whatever it was. It needs no reason, and runs in each process anew.
+// keepRoster brings the roster to the desired state, whatever it was. It needs no change to run, and runs again in each process.
 func keepRoster(ctx context.Context, c *change) error {
 	roster := &corev1.ConfigMap{Data: map[string]string{"members": strings.Join(slices.Sorted(slices.Values(c.Object.Spec.Members)), "\n")}}
 	roster.Name = "roster-of-" + c.Object.Name
-	for _, by := range c.WokenBy {
+	for _, by := range c.TriggeredBy {
 		c.Log.Info("looking after the roster", "because", by.String()) // Such as: ConfigMap default/roster-of-blue deleted.
 	}
 	return c.Apply(ctx, roster) // Its owner is the team, so it goes with it.

@@ -34,19 +34,19 @@ func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error
 	log := o.Settings.Log.With("handler", activity.ID)
 	for ctx.Err() == nil {
 		log.Info("startup handler invoked")
-		err := invoke.Run(ctx, o.Settings.Deadline, activity.Do)
+		err := invoke.Run(ctx, o.Settings.AttemptTimeout, activity.Do)
 		if err == nil {
 			return true, nil
 		}
 		if ctx.Err() != nil {
-			return false, nil //nolint:nilerr // It was told to stop, and has not failed.
+			return false, nil //nolint:nilerr // The operator stops: the handler has not failed.
 		}
 		verdict := invoke.Classify(err)
 		err = &scrubbedError{err: err, text: scrub.New().Text(err.Error())}
 		if !verdict.Asked {
 			return false, fmt.Errorf("startup handler %s: %w", activity.ID, err)
 		}
-		log.Warn("the operator does not start yet", "reason", err, "again", verdict.Delay.String())
+		log.Warn("startup handler not done, will retry", "error", err, "retryIn", verdict.Delay.String())
 		timer := time.NewTimer(verdict.Delay)
 		select {
 		case <-timer.C:
@@ -57,15 +57,15 @@ func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error
 	return false, nil
 }
 
-// cleanUp calls the cleanup handlers, one after the other, until a time. What fails is told, and keeps no other from its turn.
+// cleanUp calls the cleanup handlers, one after the other, until a time. A failure is logged and does not stop the others.
 func (o *Operator) cleanUp(ctx context.Context, until time.Time) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	for _, activity := range o.Cleanup {
 		log := o.Settings.Log.With("handler", activity.ID)
 		log.Info("cleanup handler invoked")
-		if err := invoke.Run(ctx, o.Settings.Deadline, activity.Do); err != nil {
-			log.Error("the cleanup handler failed", "error", scrub.New().Text(err.Error()))
+		if err := invoke.Run(ctx, o.Settings.AttemptTimeout, activity.Do); err != nil {
+			log.Error("cleanup handler failed", "error", scrub.New().Text(err.Error()))
 		}
 	}
 }
@@ -89,5 +89,5 @@ func (o *Operator) cleanupTime(ctx context.Context) func() time.Time {
 	}
 }
 
-// Begun tells whether the startup handlers are done.
+// Begun reports whether the startup handlers are done.
 func (o *Operator) Begun() bool { return o.begun.Load() }

@@ -8,7 +8,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// passesBy tells whether no handler is for the object. Then nothing is told, written or remembered of it.
+// passesBy reports whether no handler is for the object. Such an object gets no log lines, no writes and no memory.
 func (p *pass) passesBy() bool {
 	if p.plan.Cause != cause.Alien || p.plan.Finalizer != handler.Keep {
 		return false
@@ -18,7 +18,7 @@ func (p *pass) passesBy() bool {
 	return true
 }
 
-// inheritedUnseen tells whether an object that this process remembers nothing of may have been there when it began: those
+// inheritedUnseen reports whether an object that this process remembers nothing of may have been there when it began: those
 // that no handler was for are not remembered. Another process may have handled it.
 func (p *pass) inheritedUnseen(body object.Body) bool {
 	if p.pure.EveryObject() {

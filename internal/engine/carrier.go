@@ -75,7 +75,7 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
-		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "after", wait.String(), "error", p.scrubbed(err, p.body))
+		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.scrubbed(err, p.body))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }
@@ -121,7 +121,7 @@ func (p *pass) reduce(w *work) bool {
 		w.reduction++ // mutant: record-not-reduced
 		text, err := p.pure.Reduce(w.record, w.reduction).Encode()
 		if err == nil && (len(text) < len(w.sent) || w.reduction == handler.NotStored) {
-			p.log.Warn("record does not fit into the object; storing less of it", "bytes", len(w.sent), "now", len(text),
+			p.log.Warn("record does not fit into the object, storing less of it", "bytes", len(w.sent), "now", len(text),
 				"stored", w.reduction < handler.NotStored)
 			return true
 		}
@@ -134,7 +134,7 @@ func (w *work) unfit(refusal error) error {
 	if !kube.TooLarge(refusal) {
 		return refusal
 	}
-	return fmt.Errorf("write a record of %d bytes (make room for it in the annotations of the object): %w", len(w.sent), refusal)
+	return fmt.Errorf("write a record of %d bytes (make room in the annotations of the object): %w", len(w.sent), refusal)
 }
 
 // rememberUnstored keeps in memory a record that does not fit into an object which is being deleted.

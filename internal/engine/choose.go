@@ -12,7 +12,7 @@ import (
 )
 
 // errUnknownKinds keeps an operator from being ready that has not asked yet.
-var errUnknownKinds = errors.New("it is not known yet which kinds are served")
+var errUnknownKinds = errors.New("discovery has not succeeded yet")
 
 // serveChosen serves what selections choose, until the context ends.
 func (o *Operator) serveChosen(ctx context.Context) {
@@ -36,7 +36,7 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 			return
 		}
 		o.report(one.GVK.String(), fmt.Sprint(err))
-		o.Settings.Log.Error("the kind cannot be served; it is tried again", "kind", one.GVK.Kind, "error", err)
+		o.Settings.Log.Error("cannot serve kind, will retry", "kind", one.GVK.Kind, "error", err)
 		again := time.NewTimer(lookEvery)
 		select {
 		case <-ctx.Done():
@@ -53,7 +53,7 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 	if !shared {
 		o.forms.RemoveCached(one.GVK, one.New())
 		if err := o.Cache.RemoveInformer(ctx, one.New()); err != nil {
-			o.Settings.Log.Debug("letting go of the cache", "kind", one.GVK.Kind, "error", err)
+			o.Settings.Log.Debug("cannot remove informer", "kind", one.GVK.Kind, "error", err)
 		}
 	}
 	if !o.watches(one.GVK, func(Watched) bool { return true }) {
@@ -66,7 +66,7 @@ func (o *Operator) letGo(ctx context.Context, one *chosen) {
 	delete(o.waiting, one.GVK.String())
 }
 
-// watches tells whether the kind is watched for the sake of others, in such a form.
+// watches reports whether the kind is watched for the sake of others, in such a form.
 func (o *Operator) watches(kind schema.GroupVersionKind, so func(Watched) bool) bool {
 	for _, watched := range o.watched() {
 		if watched.GVK == kind && so(watched) {
@@ -76,7 +76,7 @@ func (o *Operator) watches(kind schema.GroupVersionKind, so func(Watched) bool) 
 	return false
 }
 
-// chosenReadyLocked tells whether what selections choose is served.
+// chosenReadyLocked reports whether what selections choose is served.
 func (o *Operator) chosenReadyLocked() error {
 	switch {
 	case len(o.Selections) == 0:

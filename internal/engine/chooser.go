@@ -34,7 +34,7 @@ func (s Selection) asked(settings Settings) selection.Asked {
 	}}
 }
 
-// writes tells whether objects of the kind get a record or a finalizer.
+// writes reports whether objects of the kind get a record or a finalizer.
 func (k Kind) writes() bool {
 	return slices.ContainsFunc(k.Handlers, func(h Handler) bool { return h.Recorded() || h.Verb == cause.Daemon && !h.Optional })
 }
@@ -165,11 +165,11 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 		log := c.operator.Settings.Log.With("kind", one.GVK.Kind, "apiVersion", one.GVK.GroupVersion().String())
 		switch {
 		case !is:
-			log.Warn("the kind is not chosen any more: its handlers rest until it is")
+			log.Warn("kind no longer matches ForEvery, handlers paused until it does")
 		case one.GVK.Version != now.Version:
-			log.Info("the API server prefers another version of the kind: the watch moves", "to", now.APIVersion())
+			log.Info("preferred version of kind changed, restarting its watch", "newAPIVersion", now.APIVersion())
 		default:
-			log.Info("the kind is watched anew")
+			log.Info("restarting the watch of kind")
 		}
 		one.stop()
 	}
@@ -225,7 +225,7 @@ func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before
 			close(one.done)
 			select {
 			case c.ended <- struct{}{}:
-			default: // It was told already that some have.
+			default: // The channel says already that some have.
 			}
 		}()
 		c.serve(ctx, one)

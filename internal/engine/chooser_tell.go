@@ -9,7 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/selection"
 )
 
-// news tells whether something is to be told: it is not "", and was not told in these words last time.
+// news reports whether a text is to be logged: it is not "" and differs from the last one about the same subject.
 func (c *chooser) news(about, text string) bool {
 	before := c.told[about]
 	if text == "" {
@@ -25,16 +25,16 @@ func (c *chooser) tellFailure(err error) {
 	log, failed := c.operator.Settings.Log, c.told["discovery"] != ""
 	switch {
 	case err != nil && c.news("discovery", err.Error()):
-		log.Warn("discovery fails: what is served goes on, and nothing else is served until it succeeds", "error", err)
+		log.Warn("discovery failed, using the last known kinds", "error", err)
 	case err == nil && failed:
 		c.news("discovery", "")
-		log.Info("discovery succeeds again")
+		log.Info("discovery succeeded again")
 	}
 }
 
 func (c *chooser) tellUnknown(groupVersions []string) {
 	if c.news("unknown", strings.Join(groupVersions, ", ")) {
-		c.operator.Settings.Log.Warn("what some groups serve is not known now, since another server has to be asked for it: what was known goes on",
+		c.operator.Settings.Log.Warn("discovery failed for some API groups (aggregated API unavailable), using the last known kinds",
 			"groupVersions", groupVersions)
 	}
 }
@@ -45,13 +45,13 @@ func (c *chooser) tellLeft(left []selection.Left) {
 	for _, one := range left {
 		about := fmt.Sprintf("left %d %s", one.By, one.Resource)
 		now[about] = true
-		log := c.operator.Settings.Log.With("kind", one.Kind, "apiVersion", one.APIVersion(), "chosen", c.operator.Selections[one.By].Of.String())
+		log := c.operator.Settings.Log.With("kind", one.Kind, "apiVersion", one.APIVersion(), "selector", c.operator.Selections[one.By].Of.String())
 		switch {
 		case !c.news(about, "left for "+one.Other):
 		case one.Other == "":
-			log.Warn("the kind is declared with For, which alone handles it: the handlers of ForEvery leave it out")
+			log.Warn("kind has its own For registration, ForEvery skips it")
 		default:
-			log.Warn("the kind is served in another version for a ForEvery that was declared before: this one leaves it out", "served", one.Other)
+			log.Warn("kind is served in another version for an earlier ForEvery, this ForEvery skips it", "served", one.Other)
 		}
 	}
 	maps.DeleteFunc(c.told, func(about, _ string) bool { return strings.HasPrefix(about, "left ") && !now[about] })
@@ -62,7 +62,7 @@ func (c *chooser) tellChoices(made selection.Assignment) []error {
 	var trouble []error
 	for by, choice := range made.Choices {
 		of, name := c.operator.Selections[by].Of, fmt.Sprint(" of ", by)
-		log := c.operator.Settings.Log.With("chosen", of.String())
+		log := c.operator.Settings.Log.With("selector", of.String())
 		missing := of.Trouble(choice)
 		if missing != "" {
 			trouble = append(trouble, errors.New(missing))
@@ -74,17 +74,17 @@ func (c *chooser) tellChoices(made selection.Assignment) []error {
 			continue
 		}
 		if c.news("unwatched"+name, selection.Names(choice.Unwatched)) {
-			log.Info("ForEvery leaves out kinds that cannot be listed and watched", "kinds", selection.Names(choice.Unwatched))
+			log.Info("ForEvery skips kinds that do not support list and watch", "kinds", selection.Names(choice.Unwatched))
 		}
 		if c.news("unwritten"+name, selection.Names(choice.Unwritten)) {
-			log.Warn("ForEvery leaves out kinds whose objects cannot be patched, which its handlers need", "kinds", selection.Names(choice.Unwritten))
+			log.Warn("ForEvery skips kinds that do not support patch, which its handlers need", "kinds", selection.Names(choice.Unwritten))
 		}
 		none := ""
 		if len(choice.Kinds) == 0 {
 			none = "none"
 		}
 		if c.news("none"+name, none) {
-			log.Info("ForEvery has no kinds now: they are served when they appear")
+			log.Info("ForEvery matches no kinds yet, waiting for them")
 		}
 	}
 	return trouble

@@ -23,8 +23,10 @@ func conditionsField() object.Path { return object.Path{"status", "conditions"} 
 
 // condition is one that the framework itself sets, beside those of handlers.
 type condition struct {
-	name, reason, message string
-	holds                 bool
+	name, reason string
+	// message is the text while the condition holds, ended the one afterwards.
+	message, ended string
+	holds          bool
 }
 
 // conditions are those that begin or end with this work.
@@ -34,14 +36,18 @@ func (p *pass) conditions(w *work) []condition {
 	if lost || asked {
 		found = append(found, condition{
 			name: lostCondition, reason: lostReason, holds: lost,
-			message: "see the annotation " + object.RecreateAnnotation(p.settings.Identity),
+			message: "the record is missing; to run the create handlers once, set the annotation " +
+				object.RecreateAnnotation(p.settings.Identity) + " to a new value",
+			ended: "the create handlers were requested by annotation",
 		})
 	}
 	blocked := p.pure.Blocked(w.record)
 	if len(blocked) > 0 || p.record != nil && len(p.pure.Blocked(*p.record)) > 0 {
 		found = append(found, condition{
 			name: blockedCondition, reason: blockedReason, holds: len(blocked) > 0,
-			message: "failed for good: " + strings.Join(blocked, ", ") + "; see the annotation " + object.ReleaseAnnotation(p.settings.Identity),
+			message: "delete handlers failed permanently: " + strings.Join(blocked, ", ") + "; change the object to run them again, " +
+				"or set the annotation " + object.ReleaseAnnotation(p.settings.Identity) + " to the id of a handler to delete the object without it",
+			ended: "no delete handler blocks the deletion",
 		})
 	}
 	asking := p.pure.Asking(w.record)
@@ -55,11 +61,12 @@ func (p *pass) conditions(w *work) []condition {
 func (p *pass) undecided(asking []handler.Asking) condition {
 	ways := make([]string, len(asking))
 	for i, one := range asking {
-		ways[i] = one.Handler + "/" + one.Effect + ": see the annotation " + object.EffectAnnotation(p.settings.Identity, one.Token)
+		ways[i] = one.Handler + "/" + one.Effect + ": report it with the annotation " + object.EffectAnnotation(p.settings.Identity, one.Token)
 	}
 	return condition{
 		name: undecidedCondition, reason: undecidedReason, holds: len(asking) > 0,
-		message: "nobody knows whether this was made: " + strings.Join(ways, ", "),
+		message: "the results of these effects are unknown: " + strings.Join(ways, ", "),
+		ended:   "no effect has an unknown result",
 	}
 }
 
@@ -87,9 +94,9 @@ func (p *pass) markConditions(w *work, document *patch.Document) {
 
 // put returns the list with the condition, and whether that is any news. One that never held is not told to have ended.
 func (c condition) put(list []any, generation any) ([]any, bool) {
-	status := string(metav1.ConditionFalse)
+	status, message := string(metav1.ConditionFalse), c.ended
 	if c.holds {
-		status = string(metav1.ConditionTrue)
+		status, message = string(metav1.ConditionTrue), c.message
 	}
 	others, since := make([]any, 0, len(list)+1), time.Now().UTC().Format(time.RFC3339)
 	var known object.Body
@@ -108,7 +115,7 @@ func (c condition) put(list []any, generation any) ([]any, bool) {
 		since = object.Text(known, "lastTransitionTime")
 	}
 	return append(others, object.Body{
-		"type": c.name, "status": status, "reason": c.reason, "message": c.message,
+		"type": c.name, "status": status, "reason": c.reason, "message": message,
 		"observedGeneration": generation, "lastTransitionTime": since,
 	}), true
 }

@@ -15,7 +15,7 @@ import (
 // What people see when two writers change a field again and again.
 const (
 	contestReason   = "WritersFight"
-	contestSentence = "%s change %s again and again: let only one of them set it. Until then the object is handled after pauses that double from %s to %s"
+	contestSentence = "%s keep changing %s. Let only one of them set it; until then the object is reconciled after pauses that double from %s to %s"
 )
 
 // written are the fields that the work sets, users' and our own.
@@ -81,7 +81,7 @@ func (p *pass) hold() {
 	p.memory.left, p.memory.answers = p.essence(p.body), p.answers(p.body)
 }
 
-// followsOwnWrite reports whether handlers are about to run because of our own last write: nobody else has changed the object since, and
+// followsOwnWrite reports whether handlers are about to run because of our own last write: no other client has changed the object since, and
 // they neither retry nor answer a related object.
 func (p *pass) followsOwnWrite() bool {
 	if p.memory.ours == "" || p.memory.ours != version(p.base) {
@@ -119,7 +119,7 @@ func (p *pass) other(ctx context.Context, field object.Path) string {
 
 // tellContest names the writers.
 func (p *pass) tellContest(field object.Path, writers []string) {
-	p.log.Warn("two writers change a field again and again; slowing down: let only one of them set it",
+	p.log.Warn("two writers keep changing the same field, slowing down", "remedy", "let only one of them set the field",
 		"field", field.String(), "writers", writers, "pause", patch.FirstPause.String(), "longestPause", patch.LongestPause.String())
 	p.warn(contestReason, handling, contestSentence, strings.Join(writers, " and "), field.String(), patch.FirstPause, patch.LongestPause)
 }

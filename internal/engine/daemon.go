@@ -20,9 +20,9 @@ import (
 
 // What people see of a daemon that does not end.
 const (
-	failedDaemonSentence = "the daemon %s has failed for good, and starts again with the operator: %v"
+	failedDaemonSentence = "daemon %s failed permanently and is not restarted until the operator restarts: %v"
 	abandonedReason      = "DaemonAbandoned"
-	abandonedSentence    = "the daemon %s has not returned %s after its context had ended: it is not waited for any more, and may still do something"
+	abandonedSentence    = "daemon %s has not returned %s after its context was cancelled. Einmal no longer waits for it, but it may still be running"
 )
 
 // daemon is one daemon of one object.
@@ -36,7 +36,7 @@ type daemon struct {
 	began  object.Body
 	ctx    context.Context //nolint:containedctx // It is the daemon's life.
 	cancel context.CancelCauseFunc
-	// stopping is closed when it is told to stop, left when it has returned or is abandoned.
+	// stopping is closed when the daemon is to stop, left when it has returned or is abandoned.
 	stopping, left chan struct{}
 
 	// These belong to daemons, under its lock.
@@ -103,13 +103,13 @@ func (d *daemon) leave(p *pass, edits []patch.Edit) {
 		return
 	}
 	if !d.keeper.daemons.hand(d, handedIn{run: d.run, edits: edits}) {
-		p.log.Warn("what an abandoned daemon has changed is not written", "handler", d.run.ID)
+		p.log.Warn("changes of an abandoned daemon discarded", "handler", d.run.ID)
 		return
 	}
 	d.keeper.wake(d.key)
 }
 
-// result is what the end of an attempt means. Who was told to stop has done what it should, whatever it returns of that.
+// result is what the end of an attempt means. A daemon that was asked to stop has succeeded, whatever error it returns because of that.
 func (d *daemon) result(p *pass, run handler.Run, err error) handler.Result {
 	if d.told() && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, d.why())) {
 		return handler.Result{Outcome: record.Done}
@@ -121,7 +121,7 @@ func (d *daemon) result(p *pass, run handler.Run, err error) handler.Result {
 	return result
 }
 
-// told tells whether the daemon was told to stop.
+// told reports whether the daemon was asked to stop.
 func (d *daemon) told() bool {
 	select {
 	case <-d.stopping:
@@ -209,7 +209,7 @@ func (d *daemon) abandon() {
 	}
 	after := d.handler.Abandon.String()
 	p := &pass{keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.began, memory: &memory{uid: d.uid}}
-	d.log().Warn("the daemon has not returned after its context had ended: it is not waited for any more", "after", after)
+	d.log().Warn("daemon abandoned, it has not returned after its context was cancelled", "after", after)
 	p.warn(abandonedReason, handling, abandonedSentence, d.handler.ID, after)
 	d.keeper.wake(d.key)
 }
@@ -223,16 +223,18 @@ func (d *daemon) tellEnd(p *pass, result handler.Result, err error, took time.Du
 	log := p.log.With("handler", d.run.ID, "reason", d.run.Reason, "attempt", d.run.Attempt, "took", took.Round(time.Millisecond).String())
 	switch {
 	case d.told() && result.Outcome == record.Done:
-		log.Info("daemon has stopped")
+		log.Info("daemon stopped")
 	case d.told():
-		log.Error("daemon has stopped with an error", "error", err)
+		log.Error("daemon stopped with an error", "error", err)
+	case result.Broken:
+		p.tellBroken(d.run, log, err)
 	case result.Outcome == record.Done && !result.Ignored:
-		log.Info("daemon has ended by itself; it starts again with the operator")
+		log.Info("daemon returned, will start again when the operator restarts")
 	case result.Outcome == record.Failed:
 		if result.GaveUp != "" {
 			log = log.With("gaveUp", result.GaveUp)
 		}
-		log.Error("daemon has failed for good; it starts again with the operator", "error", err)
+		log.Error("daemon failed permanently, will start again when the operator restarts", "error", err)
 		p.warn(failedReason, d.run.ID, failedDaemonSentence, d.run.ID, err)
 	default:
 		p.tellOutcome(d.run, result, err, took)

@@ -25,9 +25,9 @@ var ErrObjectDeleted = errors.New("the object is being deleted")
 // Why daemons are stopped otherwise.
 var (
 	errObjectGone    = objectGoneError{}
-	errNotForIt      = errors.New("the object is not one that the daemon is for any more")
-	errOperatorStops = errors.New("the operator stops")
-	errKindRests     = errors.New("the kind is not served any more, or not as it was")
+	errNotForIt      = errors.New("the object no longer matches the daemon's filters")
+	errOperatorStops = errors.New("the operator is stopping")
+	errKindRests     = errors.New("the kind is no longer served, or its registration changed")
 )
 
 // objectGoneError is why a daemon is stopped whose object does not exist any more.
@@ -39,7 +39,7 @@ func (objectGoneError) Error() string { return "the object is gone" }
 // Is makes it an ErrObjectDeleted, too.
 func (objectGoneError) Is(target error) bool { return target == ErrObjectDeleted }
 
-// daemons are the daemons of all objects of one kind. Passes start and stop them, and endDaemons ends them all: nobody else
+// daemons are the daemons of all objects of one kind. Passes start and stop them, and endDaemons ends them all; no other code
 // does.
 type daemons struct {
 	mu    sync.Mutex
@@ -55,7 +55,7 @@ type handedIn struct {
 	uid   string
 	run   handler.Run
 	edits []patch.Edit
-	// answer is told what has become of it; nil for nobody.
+	// answer is called with the result; it may be nil.
 	answer func(object.Body, error)
 }
 
@@ -124,7 +124,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 				last.patience, last.quiet = time.Time{}, time.Time{}
 			}
 			if _, err := k.pass(ctx, key); err != nil {
-				k.log.Error("what a daemon has changed cannot be written any more", "object", key.String(), "error", k.scrubbed(err))
+				k.log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.scrubbed(err))
 				break
 			}
 		}
@@ -206,7 +206,7 @@ func (a *daemons) stopOne(d *daemon, reason error) {
 	if d.handler.Abandon > 0 {
 		d.stages = append(d.stages, time.AfterFunc(grace+d.handler.Abandon, d.abandon))
 	}
-	d.log().Info("daemon is to stop", "reason", reason.Error())
+	d.log().Info("stopping daemon", "reason", reason.Error())
 }
 
 // whyOver tells why nothing is handled any more: because the operator stops, or because there is nothing to handle.
@@ -250,7 +250,7 @@ func (a *daemons) end(d *daemon) {
 	close(d.left)
 }
 
-// abandon notes that nobody waits for a daemon any more. It is false when it has returned meanwhile.
+// abandon notes that Einmal stops waiting for a daemon. It returns false if the daemon has returned meanwhile.
 func (a *daemons) abandon(d *daemon) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,7 +273,7 @@ func (a *daemons) remove(d *daemon) {
 	}
 }
 
-// hold tells whether a daemon of the object has neither ended nor been abandoned.
+// hold reports whether a daemon of the object has neither ended nor been abandoned.
 func (a *daemons) hold(key types.NamespacedName, uid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 const (
 	blockedCondition = "DeletionBlocked"
 	blockedReason    = "HandlerFailed"
-	blockedSentence  = "the delete handler %s has failed for good and keeps the object. When its reason is mended, change the " +
-		"object, and it is called again; to let the object go without it, set the annotation %s to %s"
+	blockedSentence  = "delete handler %s failed permanently and blocks the deletion. To run it again, fix the cause and change " +
+		"the object; to delete the object without it, set the annotation %s to %s"
 )
 
 // tellDeletion says once what the deletion has ended.
@@ -31,11 +31,11 @@ func (p *pass) tellDeletion() {
 		}
 	}
 	if len(open) > 0 {
-		p.log.Info("the deletion supersedes what was not finished", "handlers", open)
+		p.log.Info("deletion supersedes unfinished handlers", "handlers", open)
 	}
 }
 
-// tellMistaken says once that the annotation that releases an object names nobody.
+// tellMistaken says once that the annotation that releases an object names no delete handler.
 func (p *pass) tellMistaken() {
 	asked := p.state().Release
 	if p.plan.Cause != cause.Delete || asked == "" || asked == object.ReleaseAll || asked == p.memory.releaseTold {
@@ -49,7 +49,7 @@ func (p *pass) tellMistaken() {
 	}
 	if !slices.Contains(known, asked) {
 		p.memory.releaseTold = asked
-		p.log.Warn("the annotation names no delete handler, so nothing is given up: set it to one of them, or to * for all",
+		p.log.Warn("release annotation ignored, it names no delete handler", "remedy", "set it to the id of a delete handler, or to * for all",
 			"annotation", object.ReleaseAnnotation(p.settings.Identity), "value", asked, "known", known)
 	}
 }
@@ -59,11 +59,11 @@ func (p *pass) tellGivenUp() {
 	for _, given := range p.plan.GivenUp {
 		log := p.log.With("handler", given.ID)
 		if given.ByHand {
-			log.Warn("the delete handler is given up by hand: what it would have taken back may be left",
+			log.Warn("delete handler released by annotation, what it cleans up may be left behind",
 				"annotation", object.ReleaseAnnotation(p.settings.Identity), "failure", given.Why)
 			continue
 		}
-		log.Error("handler failed for good, without another attempt; it runs again when what it looks at changes",
+		log.Error("handler failed permanently without another attempt, will run again when its fields change",
 			"gaveUp", given.Why, "error", given.Result.Message)
 		p.warnFailed(given.ID, given.Result.Message)
 		if given.Verb == cause.Resume {
@@ -80,16 +80,16 @@ func (p *pass) tellBlocked(failed handler.Declaration) {
 		return
 	}
 	annotation := object.ReleaseAnnotation(p.settings.Identity)
-	p.log.Warn("the deletion is blocked by the handler that failed", "handler", failed.ID, "wayOut", annotation+"="+failed.ID)
+	p.log.Warn("deletion blocked by failed handler", "handler", failed.ID, "remedy", annotation+"="+failed.ID)
 	p.warn(blockedCondition, "Delete", blockedSentence, failed.ID, annotation, failed.ID)
 }
 
 // tellRefused says what became of an attempt whose changes the API server does not accept.
 func (p *pass) tellRefused(o outcome, reason string) {
-	p.log.Error("the API server refused what the handler wrote", "handler", o.run.ID, "reason", reason,
+	p.log.Error("API server rejected changes of handler", "handler", o.run.ID, "reason", reason,
 		"outcome", o.result.Outcome, "gaveUp", o.result.GaveUp)
 	if o.result.Outcome == record.Failed {
-		p.warnFailed(o.run.ID, "the API server refused what the handler wrote: "+reason)
+		p.warnFailed(o.run.ID, "the API server rejected the changes of the handler: "+reason)
 		p.tellBlocked(o.run.Declaration)
 	}
 }

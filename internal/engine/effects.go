@@ -18,7 +18,7 @@ import (
 
 // errOvertaken tells that another process has written the record of the object since this one has read it: what is known of
 // the handler is old, and nothing may be called because of it.
-var errOvertaken = errors.New("another replica of the operator has handled the object meanwhile: nothing was called, and the handler begins anew")
+var errOvertaken = errors.New("another replica has reconciled the object in the meantime; nothing was called and the handler runs again")
 
 // gathering is how long the intents of items that run at the same time are gathered, so that they go with one write.
 const gathering = 5 * time.Millisecond
@@ -68,9 +68,9 @@ func (s *Steps) Effect(id string) record.Found {
 }
 
 // Declare declares an effect, and waits until its intent is stored. An error says that it may not be, so that nothing must
-// be called. Anew: it gets another token than it had.
-func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name string, anew bool) (record.Intent, error) {
-	intent := s.intent(id, class, name, anew)
+// be called. With newToken it gets another token than it had.
+func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name string, newToken bool) (record.Intent, error) {
+	intent := s.intent(id, class, name, newToken)
 	answer := make(chan error, 1)
 	s.mu.Lock()
 	err := s.closed
@@ -89,13 +89,13 @@ func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name
 	}
 	if err != nil {
 		s.Withdraw(id)
-		return intent, fmt.Errorf("its intent could not be stored, so nothing was called: %w", err)
+		return intent, fmt.Errorf("store the intent (nothing was called): %w", err)
 	}
 	return intent, nil
 }
 
 // intent is the next one of an effect.
-func (s *Steps) intent(id string, class record.Class, name string, anew bool) record.Intent { //nolint:revive // As above.
+func (s *Steps) intent(id string, class record.Class, name string, newToken bool) record.Intent { //nolint:revive // As above.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const enough = 8 // To tell those apart who declare the same at the same time.
@@ -106,12 +106,12 @@ func (s *Steps) intent(id string, class record.Class, name string, anew bool) re
 			next.Name = before.Name
 		}
 	}
-	if anew {
+	if newToken {
 		next.Name = name
 	}
-	if name, only := s.effects.name(id); anew || next.Token == "" {
+	if name, only := s.effects.name(id); newToken || next.Token == "" {
 		next.Token = uuid.NewString()
-		if only && !anew && class != record.Stop { // What a person has said of one call is not said of another.
+		if only && !newToken && class != record.Stop { // What a person has said of one call is not said of another.
 			next.Token = uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
 		}
 	}
@@ -134,12 +134,12 @@ func (s *Steps) Ask(id string, class record.Class) string {
 		s.mu.Unlock()
 	}
 	asked := s.change(id, func(intent *record.Intent) { intent.Asks = true })
-	begun := "it was begun at " + asked.At.Format(time.RFC3339)
+	begun := "started at " + asked.At.Format(time.RFC3339)
 	if !declared {
-		begun = "it may have been begun before the record was lost"
+		begun = "possibly started before the record was lost"
 	}
-	return fmt.Sprintf("nobody knows whether it was made for %s: %s; find out, and then set the annotation %s to %q if it was not, "+
-		"to %q or to its result as JSON if it was", s.effects.about, begun, s.effects.annotation(asked.Token), record.WordAgain, record.WordDone)
+	return fmt.Sprintf("the result for %s is unknown (%s); check the external system, then set the annotation %s to %q if the effect did not happen, "+
+		"or to %q or its result as JSON if it did", s.effects.about, begun, s.effects.annotation(asked.Token), record.WordAgain, record.WordDone)
 }
 
 // change changes the intent of an effect without a result.
@@ -182,7 +182,7 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 	}
 }
 
-// declared tells whether an intent is in the record that is stored.
+// declared reports whether an intent is in the record that is stored.
 func (p *pass) declared(id string, effect waiting) error {
 	kept := p.plan.Record.Handlers[id].Steps[effect.id].Intent
 	text, err := p.plan.Record.Encode()
@@ -195,7 +195,7 @@ func (p *pass) declared(id string, effect waiting) error {
 // forgo leaves it to what another process has recorded how the handler stands. What this one has noted of the attempt is
 // not known there.
 func (p *pass) forgo(w *work, run handler.Run) {
-	p.log.Warn("another replica of the operator has handled the object meanwhile: the attempt does not count", "handler", run.ID, "attempt", run.Attempt)
+	p.log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
 	w.overtaken = errOvertaken
 	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })
 	if len(w.outcomes) == 0 && p.memory.unsaved == w {
@@ -211,7 +211,7 @@ func (s *Steps) intended() <-chan struct{} {
 	return s.declared
 }
 
-// together tells whether items run at the same time.
+// together reports whether items run at the same time.
 func (s *Steps) together() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *Steps) close(why error) {
 	s.waiting = nil
 }
 
-// isOvertaken tells whether another process has handled the object meanwhile.
+// isOvertaken reports whether another process has handled the object meanwhile.
 func (s *Steps) isOvertaken() bool {
 	if s == nil {
 		return false

@@ -76,7 +76,7 @@ func (f *follower) follow(ctx context.Context) {
 		f.complete.Store(false)
 		f.late.Store(true)
 		f.vanished()
-		f.operator.Settings.Log.Warn("the related kind is not served any more, so its definition was deleted", "kind", f.GVK.Kind)
+		f.operator.Settings.Log.Warn("related kind no longer served", "kind", f.GVK.Kind)
 		f.letGo(ctx)
 	}
 }
@@ -85,7 +85,7 @@ func (f *follower) follow(ctx context.Context) {
 func (f *follower) letGo(ctx context.Context) {
 	if !f.operator.handles(f.GVK) {
 		if err := f.operator.Cache.RemoveInformer(ctx, f.New()); err != nil {
-			f.operator.Settings.Log.Debug("letting go of the cache", "kind", f.GVK.Kind, "error", err)
+			f.operator.Settings.Log.Debug("cannot remove informer", "kind", f.GVK.Kind, "error", err)
 		}
 		return
 	}
@@ -132,8 +132,8 @@ func (f *follower) begin(ctx context.Context) bool {
 // logAwaited logs why a related kind is not served yet.
 func (f *follower) logAwaited(log *slog.Logger, err error) {
 	if !f.operator.Problems.Report(log, err) {
-		log.Warn("waiting for the related kind to be served: is its CustomResourceDefinition installed?",
-			"apiVersion", f.GVK.GroupVersion().String(), "error", err)
+		log.Warn("related kind not served, waiting for it", "apiVersion", f.GVK.GroupVersion().String(), "error", err,
+			"remedy", "install its CustomResourceDefinition")
 	}
 }
 
@@ -177,7 +177,7 @@ func (f *follower) register(ctx context.Context) error {
 	}
 	context.AfterFunc(ctx, func() {
 		if err := shared.RemoveEventHandler(registration); err != nil {
-			f.operator.Settings.Log.Debug("letting go of the informer", "kind", f.GVK.Kind, "error", err)
+			f.operator.Settings.Log.Debug("cannot remove the event handler of informer", "kind", f.GVK.Kind, "error", err)
 		}
 	})
 	go func() {
@@ -200,7 +200,7 @@ func (f *follower) listed(ctx context.Context) error {
 		return nil
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), f.registration.HasSynced) {
-		return fmt.Errorf("the list of %s did not arrive: %w", f.GVK.Kind, context.Cause(ctx))
+		return fmt.Errorf("wait for the initial list of %s: %w", f.GVK.Kind, context.Cause(ctx))
 	}
 	f.complete.Store(true)
 	return nil

@@ -13,7 +13,7 @@ import (
 const StopMargin = 3 * time.Second
 
 // errGraceOver is why the contexts of handlers end when the operator stops.
-var errGraceOver = errors.New("the operator stops, and the grace period is over")
+var errGraceOver = errors.New("the operator is stopping and its shutdown timeout has passed")
 
 // detached is the context of a reconciliation and of what it saves: it ends with the stop margin, but at once where another replica
 // may act. The contexts of handlers end before that: see attempting.

@@ -21,13 +21,15 @@ const loggedReason = "Logging"
 
 // equip gives an attempt what its handler speaks with: a log and events, both without secrets.
 func (k *keeper) equip(call *Call, log *slog.Logger) {
-	call.Say = k.sayer(call.ID, call.Given)
+	given := call.Given // The call replaces it while its log may be in use.
+	call.Say = k.sayer(call.ID, given)
 	spoken := &handlerLog{
 		next:  log.With("handler", call.ID, "reason", call.Reason, "attempt", call.Attempt).Handler(),
-		clean: cleaner{scrubber: k.scrubber, text: func(text string) string { return k.scrub(text, call.Given) }},
+		clean: cleaner{scrubber: k.scrubber, text: func(text string) string { return k.scrub(text, given) }},
 	}
 	if k.settings.LogEvents != nil && !k.kind.speechless() {
-		spoken.from, spoken.say = k.settings.LogEvents.Level(), call.Say
+		say := call.Say
+		spoken.from, spoken.say = k.settings.LogEvents.Level(), func(kind, reason, text string) { say(nil, kind, reason, text) }
 	}
 	call.Log = slog.New(spoken)
 }
@@ -44,7 +46,7 @@ type handlerLog struct {
 	added, within string
 }
 
-// Enabled tells whether a record of the level is wanted.
+// Enabled reports whether a record of the level is wanted.
 func (h *handlerLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.said(level) || h.next.Enabled(ctx, level)
 }

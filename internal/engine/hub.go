@@ -58,12 +58,12 @@ func (h *hub) clear() {
 	}
 }
 
-// handles tells whether the kind is handled.
+// handles reports whether the kind is handled.
 func (o *Operator) handles(kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(o.Kinds, func(handled Kind) bool { return handled.GVK == kind })
 }
 
-// join lets a relative be told of changes, until the context ends.
+// join sends changes to a relative, until the context ends.
 func (h *hub) join(ctx context.Context, r *relative) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *hub) join(ctx context.Context, r *relative) {
 	})
 }
 
-// behind tells whether an index has not seen a version of an object yet, which it will in a moment.
+// behind reports whether an index has not seen a version of an object yet, which it will in a moment.
 func (h *hub) behind(key types.NamespacedName, version string) bool {
 	return h != nil && h.complete.Load() && slices.ContainsFunc(h.indexers, func(x *indexer) bool {
 		seen := x.version(key)

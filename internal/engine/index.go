@@ -47,7 +47,7 @@ type indexer struct {
 	fields   []object.Path
 	meter    *metrics.Index
 	log      *slog.Logger
-	// turn is held by whoever changes the index: an event, or a retry. A channel, since the author's function runs meanwhile.
+	// turn is held by the goroutine that changes the index, for an event or a retry. A channel, since the author's function runs meanwhile.
 	turn    chan struct{}
 	pending map[types.NamespacedName]*attempt
 
@@ -204,12 +204,12 @@ func (x *indexer) tell(key types.NamespacedName, a attempt, result handler.Resul
 	text := scrub.New().Text(err.Error())
 	switch {
 	case result.Ignored:
-		log.Warn("the index keeps what it had of the object, since it is declared with OnError(Ignore)", "error", text)
+		log.Warn("index function failed, error ignored, previous entries of the object kept", "error", text)
 	case result.Outcome == record.Failed:
-		log.Error("the object is not in the index until it changes", "error", text, "gaveUp", result.GaveUp)
+		log.Error("index function failed permanently, object not indexed until it changes", "error", text, "gaveUp", result.GaveUp)
 	case result.Outcome == record.Waiting:
-		log.Debug("the object is not in the index yet", "again", result.Delay.String())
+		log.Debug("object not indexed yet", "retryIn", result.Delay.String())
 	default:
-		log.Error("the object is not in the index until another attempt succeeds", "error", text, "again", result.Delay.Round(time.Millisecond).String())
+		log.Error("index function failed, object not indexed, will retry", "error", text, "retryIn", result.Delay.Round(time.Millisecond).String())
 	}
 }

@@ -30,7 +30,7 @@ type keeper struct {
 	objects  kube.Objects
 	cache    cache.Cache
 	*past
-	// hub has the indexes of the kind; nil where there are none, and nobody is woken by it.
+	// hub has the indexes of the kind; nil where there are none and no handler watches the kind.
 	hub        *hub
 	wakes      wakes
 	daemons    daemons
@@ -40,9 +40,9 @@ type keeper struct {
 	meter      *metrics.Kind
 	scrubber   *scrub.Scrubber
 	log        *slog.Logger
-	// told are the fields that the API server was reported to drop or change.
+	// told holds what is reported once for the kind, such as fields that the API server drops or changes.
 	told sync.Map
-	// stop ends when nothing is to be handled any more, end when the operator is told to stop. The grace period is over when
+	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
 	// attempts ends.
 	stop, end <-chan struct{}
 	attempts  context.Context //nolint:containedctx // It is the life of all attempts.
@@ -89,7 +89,7 @@ func (k *keeper) essence(body object.Body) object.Body {
 	return object.Essence(body, k.settings.Identity, k.fields)
 }
 
-// typeHasRoom tells whether a record in the status survives being read as the handlers' type.
+// typeHasRoom reports whether a record in the status survives being read as the handlers' type.
 func (k *keeper) typeHasRoom() bool {
 	at := record.Status.Path(k.settings.Identity)
 	body, err := k.kind.Canonical(object.With(object.Body{}, at, "x"))
@@ -117,7 +117,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		if panicked, is := errors.AsType[*filter.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.Error("the object could not be handled; it is tried again")
+		log.Error("reconcile failed, will retry")
 		return reconcile.Result{Priority: &normal}, err
 	}
 	if wake.IsZero() {
@@ -126,7 +126,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond), Priority: &normal}, nil
 }
 
-// stopping tells whether no handler may begin any more.
+// stopping reports whether no handler may begin any more.
 func (k *keeper) stopping() bool {
 	select {
 	case <-k.stop:

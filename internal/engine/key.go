@@ -37,7 +37,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 		}
 		o.report(k.kind.GVK.String(), err.Error())
 		if told != err.Error() {
-			k.log.Error("Secrets are not handled until there is a key for their digests", "error", err)
+			k.log.Error("cannot load the key for Secret digests, Secrets are not handled until it loads", "error", err)
 			told = err.Error()
 		}
 		select {
@@ -48,7 +48,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	}
 }
 
-// own tells whether the object is one of those in which the operator keeps its books: they are nobody's to handle.
+// own reports whether the object is one of those in which the operator keeps its own state. Handlers are never called for them.
 func (k *keeper) own(key types.NamespacedName) bool {
 	switch k.kind.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}, schema.GroupKind{Kind: "ConfigMap"}:
@@ -65,7 +65,7 @@ func (p *pass) tellUnreadable() {
 		return
 	}
 	if _, told := p.told.LoadOrStore("digest-key", true); !told {
-		p.log.Warn("what is recorded of Secrets was digested with another key: what changed since cannot be told, counts as seen, and is recorded anew",
+		p.log.Warn("Secret digests were made with a different key; changes since then cannot be detected, current content becomes the baseline",
 			"key", p.settings.keyPlace().String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,10 +46,12 @@ type Handler struct {
 	Call func(ctx context.Context, call *Call) error
 	// SaveFirst: what came before is saved before an attempt. CountCrashes: so is the attempt itself.
 	SaveFirst, CountCrashes bool
+	// AttemptTimeout ends the context of an attempt; 0 is that of the operator.
+	AttemptTimeout time.Duration
 	// Concurrency is how many items of the handler run at the same time.
 	Concurrency int
 	// StopGrace is the time between the word to stop and the end of a daemon's context. Abandon is how long after that
-	// nobody waits for it any more; 0 for never.
+	// Einmal stops waiting for it; 0 for never.
 	StopGrace, Abandon time.Duration
 }
 
@@ -61,10 +64,10 @@ type Call struct {
 	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
 	Given object.Body
 	Left  object.Body
-	// WokenBy are the related objects whose changes have woken a level-triggered handler.
-	WokenBy []Waker
-	// Say sends an event about the object.
-	Say func(kind, reason, text string)
+	// TriggeredBy are the related objects whose changes have woken a level-triggered handler.
+	TriggeredBy []Waker
+	// Say sends an event about an object; nil is the handled object.
+	Say func(about *corev1.ObjectReference, kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.
 	Memo func() *sync.Map
 	// Steps are the handler's parts; nil for a handler of which nothing is recorded.
@@ -75,10 +78,10 @@ type Call struct {
 	Stopping <-chan struct{}
 }
 
-// Secret tells whether the kind is the Secret of the core API, in whatever form.
+// Secret reports whether the kind is the Secret of the core API, in whatever form.
 func (k Kind) Secret() bool { return k.GVK.GroupKind() == schema.GroupKind{Kind: "Secret"} }
 
-// Recorded tells whether objects of the kind get a record.
+// Recorded reports whether objects of the kind get a record.
 func (k Kind) Recorded() bool {
 	return k.declared("", object.Defaults{}).Recorded()
 }
@@ -116,9 +119,9 @@ type Settings struct {
 	Identity string
 	// Workers is how many objects of one kind are handled at the same time.
 	Workers int
-	// Deadline ends the context of a handler's attempt.
-	Deadline time.Duration
-	// Grace is how long running handlers may go on after the operator is told to stop; then their context ends.
+	// AttemptTimeout ends the context of an attempt, unless the handler has a timeout of its own.
+	AttemptTimeout time.Duration
+	// Grace is how long running handlers may go on after the operator receives the signal to stop; then their context ends.
 	Grace time.Duration
 	// Window is how long the outcome of a finished handler may be unsaved while another one runs.
 	Window time.Duration
@@ -142,6 +145,8 @@ type Declared struct {
 	// CRDs is the YAML of its definitions; Kinds are the ones that it handles.
 	CRDs  [][]byte
 	Kinds []schema.GroupVersionKind
+	// Handlers are the ids of all handlers, in the order of their declaration.
+	Handlers []string
 	// Chosen tells which further ones it handles, of an API server as it is.
 	Chosen func(context.Context, discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error)
 	Rights Rights

@@ -15,15 +15,16 @@ import (
 const (
 	lostCondition = "StateLost"
 	lostReason    = "RecordMissing"
-	lostSentence  = "the record of what was done is missing, although every object as old as this one has had one: " +
-		"it counts as created. If that is wrong, set the annotation %s to a new value: the create handlers run once for it"
+	lostSentence  = "the record of this object is missing, although every object of its age had one. Create handlers do not run, " +
+		"because they may have run already. To run them once, set the annotation %s to a new value"
 )
 
 // tellLost warns once: in the log and as an event. The condition goes with the record.
 func (p *pass) tellLost() {
 	annotation := object.RecreateAnnotation(p.settings.Identity)
 	p.meter.Lost()
-	p.log.Warn("the record was lost while the operator was down: create handlers do not run", "wayOut", annotation)
+	p.log.Warn("record lost while the operator was down, create handlers do not run",
+		"remedy", "set the annotation to a new value to run them once", "annotation", annotation)
 	p.warn(lostCondition, "Resume", lostSentence, annotation)
 }
 
@@ -53,12 +54,12 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	return p.decide()
 }
 
-// bereft tells whether a handler is to run because a related object is gone.
+// bereft reports whether a handler is to run because a related object is gone.
 func (p *pass) bereft() bool {
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.wakes.byEnd(p.key, run.ID) })
 }
 
-// unknown tells whether a handler is to run that has begun an effect outside, of which there is no result.
+// unknown reports whether a handler is to run that has begun an effect outside, of which there is no result.
 func (p *pass) unknown() bool {
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return record.Unknown(run.Steps) })
 }

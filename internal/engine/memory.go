@@ -24,7 +24,7 @@ type memory struct {
 	newest   string
 	patience time.Time
 	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
-	// somebody else wrote before us, and as new as our answer. A version newer than newest refutes it, and so does a live read at
+	// another client wrote before us, and as new as our answer. A version newer than newest refutes it, and so does a live read at
 	// recheck, which is zero where our own write has ended the object.
 	over    bool
 	recheck time.Time
@@ -38,6 +38,8 @@ type memory struct {
 	waits map[string]time.Time
 	// levels is how level-triggered handlers stand in this process.
 	levels map[string]record.Entry
+	// broken are the handlers whose last attempt failed because of a programming error.
+	broken map[string]bool
 	// clocks is how timers stand in this process.
 	clocks map[string]handler.Clock
 	// started are the daemons that this process has started once.
@@ -50,8 +52,8 @@ type memory struct {
 	contest       *patch.Contest
 	quiet         time.Time
 	left, answers object.Body
-	// deletionTold: what the deletion has superseded was told. releaseTold is the newest value of the annotation that
-	// releases objects of which was told that it names nobody.
+	// deletionTold: the log says which handlers the deletion has superseded. releaseTold is the newest value of the release annotation
+	// of which the log says that it names no delete handler.
 	deletionTold bool
 	releaseTold  string
 	// removal is when to try again to remove the record that an earlier release keeps in the other carrier; zero for never. removalWait is how
@@ -75,7 +77,7 @@ type memories struct {
 }
 
 // of returns the memory of the object with this uid. An object that was re-created under the same name has a new one;
-// known tells whether this process has seen this very object before.
+// known reports whether this process has seen this very object before.
 func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory, known bool) {
 	uid := object.Text(body, "metadata", "uid")
 	m.mu.Lock()
@@ -85,7 +87,7 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	}
 	found = &memory{
 		uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{},
-		clocks: map[string]handler.Clock{}, started: map[string]bool{}, unbegun: map[string]unbegun{},
+		clocks: map[string]handler.Clock{}, started: map[string]bool{}, broken: map[string]bool{}, unbegun: map[string]unbegun{},
 	}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}

@@ -26,7 +26,7 @@ func (p *pass) notePending(done *work) {
 	p.meter.Settled(p.key.String())
 }
 
-// retries tells whether some timer is tried again, out of its turn.
+// retries reports whether some timer is tried again, out of its turn.
 func (p *pass) retries() bool {
 	for _, clock := range p.memory.clocks {
 		if clock.Retries() {

@@ -30,8 +30,8 @@ const (
 )
 
 // errObserverWrites refuses what an event handler did to its copy: the object may have moved on since the event.
-var errObserverWrites = errors.New("an event handler has changed its copy of the object, which is not written: " +
-	"the event may be old; write with the Client, or from a handler of another verb")
+var errObserverWrites = errors.New("event handler changed the object, but its changes are not written because the event may be old; " +
+	"write with the Client, or use a handler of another verb")
 
 // event is one event of the watch.
 type event struct {
@@ -98,7 +98,7 @@ func (k *keeper) noteUpdate(before, after any) {
 	k.noteEvent(Modified, after)
 }
 
-// observe calls the observers for events, in order. What goes wrong there is told, and keeps nobody from anything.
+// observe calls the observers for events, in order. A failure is logged and has no effect on other handlers.
 func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events []event) {
 	for i, next := range events {
 		if k.stopping() {
@@ -119,7 +119,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	about := k.log.With(append([]any{"object", key.String()}, generation(body)...)...)
 	log := about.With("handler", observer.ID, "reason", next.kind, "attempt", 1)
 	if err != nil {
-		log.Error("the object of an event cannot be read", "error", err)
+		log.Error("cannot read the object of an event", "error", err)
 		return
 	}
 	concerned, err := observer.Concerns(handler.State{
@@ -139,7 +139,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	begun := time.Now()
 	ctx, cancel := k.attempting(ctx)
 	defer cancel()
-	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.Deadline, func(ctx context.Context) error {
+	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.AttemptTimeout, func(ctx context.Context) error {
 		return observer.Call(ctx, call)
 	})
 	outcome := record.Done
@@ -170,7 +170,7 @@ func tellObserver(log *slog.Logger, err error) {
 	if panicked, is := errors.AsType[*filter.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
-	log.Error("the event handler failed; it is not called again for this event", "error", err)
+	log.Error("event handler failed, will not retry", "error", err)
 }
 
 // memos hold what handlers remember of objects in this process, by uid.

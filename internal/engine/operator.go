@@ -40,7 +40,7 @@ type Operator struct {
 	Alarm *Alarm
 	// Problems logs why the API server cannot be used; nil for no log.
 	Problems *kube.ProblemLog
-	// Streams knows how watches fare, and Spaces which namespaces there are; nil where nobody knows.
+	// Streams knows how watches fare, and Spaces which namespaces there are; nil where that is unknown.
 	Streams *kube.Streams
 	Spaces  *kube.Spaces
 
@@ -50,7 +50,7 @@ type Operator struct {
 	strays  atomic.Int64
 	hubs    map[schema.GroupVersionKind]*hub
 	schemas schemas
-	// end ends when the operator is told to stop.
+	// end ends when the operator is asked to stop.
 	end     <-chan struct{}
 	mu      sync.Mutex
 	waiting map[string]string
@@ -81,7 +81,7 @@ func (o *Operator) Start(ctx context.Context) error {
 	if o.Election.Lease == nil {
 		return o.act(ctx)
 	}
-	o.Settings.Log.Info("elected: this replica acts")
+	o.Settings.Log.Info("elected as leader")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o.working.Store(true) // Before the goroutine is there, so that the Lease is not released under it.
@@ -101,7 +101,7 @@ func (o *Operator) Start(ctx context.Context) error {
 }
 
 // errLeaseLost ends a process that another one has replaced.
-var errLeaseLost = errors.New("the lease was not renewed in time: another replica may act, so this one ends")
+var errLeaseLost = errors.New("leader election lost: the Lease was not renewed in time")
 
 func (o *Operator) act(ctx context.Context) error {
 	o.working.Store(true)
@@ -117,7 +117,7 @@ func (o *Operator) act(ctx context.Context) error {
 	return err
 }
 
-// Idle tells whether no handler runs, not even a daemon that is abandoned, and none will.
+// Idle reports whether no handler runs, not even a daemon that is abandoned, and none will.
 func (o *Operator) Idle() bool { return !o.working.Load() && o.strays.Load() == 0 }
 
 func (o *Operator) serveKinds(ctx context.Context) error {

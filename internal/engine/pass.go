@@ -23,10 +23,10 @@ import (
 const patience = 5 * time.Second
 
 // errUnseen tells that the cache does not have the object any more.
-var errUnseen = fmt.Errorf("it is not in the cache: %w", kube.ErrGone)
+var errUnseen = fmt.Errorf("not in the cache: %w", kube.ErrGone)
 
 // errOver tells that the object counts as gone, although the cache shows it.
-var errOver = errors.New("the object counts as gone")
+var errOver = errors.New("object treated as deleted")
 
 // goneRecheck is how long an object counts as gone because of a 404 before it is read again, if the cache still shows it.
 const goneRecheck = time.Minute
@@ -235,10 +235,10 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	found, err := record.Read(base, p.settings.Identity, p.description.Carrier)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
-		return fmt.Errorf("%s is left alone: %w", p.key, err)
+		return fmt.Errorf("skip %s: %w", p.key, err)
 	}
 	if err != nil {
-		p.log.Warn("the stored record cannot be read", "error", err)
+		p.log.Warn("cannot read the stored record", "error", err)
 	}
 	p.record, p.stored, p.inPlace, p.remembered = found.Record, found.Preferred, found.InPlace(), false // mutant: attempts-lost
 	if found.Record != nil {                                                                            // mutant: wait-lost-at-restart
@@ -250,7 +250,7 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if p.memory.record != "" {
 		kept, err := record.Decode(p.memory.record)
 		if err != nil {
-			return fmt.Errorf("decode the remembered record of %s: %w", p.key, err)
+			return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
 		}
 		p.record, p.remembered = &kept, true
 	}
@@ -269,6 +269,7 @@ func (p *pass) state() handler.State {
 		Resumed:    p.memory.resumed,
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
+		Broken:     p.memory.broken,
 		Woken:      p.wakes.of(p.key),
 		Held:       p.daemons.hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,

@@ -17,7 +17,7 @@ type past struct {
 	lately   lately
 }
 
-// takeUp prepares the past for another keeper. What has woken handlers in between nobody has heard, so those that are woken
+// takeUp prepares the past for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
 // look again.
 func (b *past) takeUp(woken []Relation) *past {
 	b.memories.mu.Lock()
@@ -57,14 +57,14 @@ func (s *lately) begin(shared cache.Informer) {
 	s.shared, s.before, s.byKey = shared, s.byKey, map[types.NamespacedName]client.Object{}
 }
 
-// ended tells whether somebody else has ended the watch.
+// ended reports whether other code has ended the watch.
 func (s *lately) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shared != nil && s.shared.IsStopped()
 }
 
-// note notes that an event is told.
+// note notes that an event was delivered.
 func (s *lately) note(event event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

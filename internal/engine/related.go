@@ -117,7 +117,7 @@ func (r *relative) concerned(related client.Object) []types.NamespacedName {
 		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.Error("the function of Watches failed: nobody is woken by this change", "error", r.keeper.scrubber.Text(err.Error()))
+		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.scrubber.Text(err.Error()))
 	}
 	return names
 }
@@ -142,7 +142,7 @@ func (r *relative) keyOf(name types.NamespacedName, related client.Object) (type
 	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
 }
 
-// serves tells whether objects of a namespace are looked at; those without one are.
+// serves reports whether objects of a namespace are looked at; those without one are.
 func (s Settings) serves(namespace string) bool {
 	return namespace == "" || s.Namespaces.Match(namespace)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type work struct {
 	touched []touched
 	// written is the object as the handlers were given it, with those of their edits that are sent.
 	written object.Body
-	// attempted tells whether a handler ran, or was given up. canceled: an attempt that was planned was not made, since the
+	// attempted reports whether a handler ran, or was given up. canceled: an attempt that was planned was not made, since the
 	// object has changed meanwhile.
 	attempted, canceled bool
 	// current is the newest essence that was handed out.
@@ -37,11 +38,10 @@ type work struct {
 	// keepRecord leaves the stored record as it is. reduction is how much of the one that is written is left out.
 	keepRecord bool
 	reduction  handler.Reduction
-	// answered is told what has become of what a daemon has handed in: nil for nobody. The refusal is what the API server
-	// does not accept of it.
+	// answered is called with the result of writing what a daemon has handed in; it may be nil. The refusal is the error of the API server.
 	answered func(object.Body, error)
 	refusal  error
-	// intends tells that intents of effects are to be stored, which must not go into a record that somebody else has written
+	// intends: intents of effects are to be stored, which must not go into a record that another process has written
 	// meanwhile; sent is the text of the record that was sent last.
 	intends bool
 	sent    string
@@ -132,13 +132,13 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
 	p.equip(call, p.log)
 	if run.Reason == cause.Reconcile {
-		call.WokenBy = p.wakes.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
+		call.TriggeredBy = p.wakes.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
 	delete(p.memory.unbegun, run.ID)
-	p.tellInvoked(run, call.WokenBy)
+	p.tellInvoked(run, call.TriggeredBy)
 	p.witness(run, "")
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
@@ -170,8 +170,11 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 	attempt := func() error {
 		ctx, cancel := p.attempting(ctx)
 		defer cancel()
-		return invoke.Run(invoke.Named(ctx, call.ID), p.settings.Deadline, func(ctx context.Context) error {
-			return p.kind.handler(call.ID).Call(ctx, call)
+		declared := p.kind.handler(call.ID)
+		timeout := cmp.Or(declared.AttemptTimeout, p.settings.AttemptTimeout)
+		defer watchOverdue(call.Log, timeout)()
+		return invoke.Run(invoke.Named(ctx, call.ID), timeout, func(ctx context.Context) error {
+			return declared.Call(ctx, call)
 		})
 	}
 	if len(w.outcomes) == 0 && call.Steps == nil {
@@ -199,7 +202,7 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			}
 		case <-window.C:
 			open = false
-			_ = p.saveMeanwhile(ctx, w, call) // It is told, and tried again.
+			_ = p.saveMeanwhile(ctx, w, call) // The failure is logged, and the write is retried.
 		}
 		if p.memory == nil {
 			call.Steps.close(kube.ErrGone)
@@ -223,17 +226,20 @@ func (p *pass) accepted(call *Call, err error) (object.Body, error) {
 
 func (p *pass) result(run handler.Run, err error) handler.Result {
 	verdict := invoke.Classify(err)
-	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked}
+	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked, Broken: verdict.Broken}
 	if err != nil {
 		bare.Message = err.Error()
 	}
 	return run.Judge(p.memory.uid, bare, time.Now())
 }
 
-// remember keeps what the record does not say: how long a wait goes on, which resume handlers this process is done
-// with, and how level-triggered ones and timers stand.
+// remember keeps what the record does not say: how long a wait goes on, which handlers have a programming error, which resume handlers this
+// process is done with, and how level-triggered ones and timers stand.
 func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body) {
 	delete(p.memory.waits, run.ID)
+	if delete(p.memory.broken, run.ID); result.Broken {
+		p.memory.broken[run.ID] = true // mutant: programming-error-retried
+	}
 	switch run.Reason { //nolint:exhaustive // The others have a record.
 	case cause.Reconcile:
 		p.memory.levels[run.ID] = p.pure.FoldLevel(p.memory.uid, run, result, seen, time.Now())
@@ -264,13 +270,13 @@ func (w *work) fold(pure handler.Kind, newest record.Record) record.Record {
 }
 
 // refuse turns the outcomes whose changes the API server does not accept into failures, and gives the changes up. It
-// tells whether there were any.
+// reports whether there were any.
 func (w *work) refuse(p *pass, refusal error) bool {
 	if len(w.rest) == 0 && len(w.status) == 0 {
 		return false
 	}
 	w.rest, w.status = nil, nil
-	w.refusal = fmt.Errorf("the API server refused what the handler wrote: %s", p.scrub(kube.Refusal(refusal), p.body))
+	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.scrub(kube.Refusal(refusal), p.body))
 	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
 	reason := p.scrub(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
@@ -286,13 +292,13 @@ func (w *work) refuse(p *pass, refusal error) bool {
 func (o outcome) refused(p *pass, refusal error, reason string) outcome {
 	o.steps.takeBack()
 	done := o.steps.finished()
-	if o.result.Outcome == record.Pending { // The attempt goes on; at its end it is told.
+	if o.result.Outcome == record.Pending { // The attempt goes on; the handler learns of it at its end.
 		o.result.Steps, o.edited = done, false
 		return o
 	}
 	o.result = o.run.Judge(p.memory.uid, handler.Result{
-		Outcome: record.Retry, Message: "the API server refused what the handler wrote: " + reason,
-		Refused: !kube.Denied(refusal), Steps: done,
+		Outcome: record.Retry, Message: "the API server rejected the changes of the handler: " + reason,
+		Refused: !kube.Denied(refusal), Broken: o.result.Broken, Steps: done,
 	}, time.Now())
 	delete(p.memory.resumed, o.run.ID)
 	p.remember(o.run, o.result, o.seen)

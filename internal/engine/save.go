@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// saveTries is how often one pass sends its work anew after somebody else was faster.
+// saveTries is how often one pass sends its work again after another client was faster.
 const saveTries = 5
 
 // statusResource is the subresource that status writes go to.
@@ -35,7 +35,7 @@ func (p *pass) save(ctx context.Context, w *work) error {
 	err := p.trySave(ctx, w)
 	switch {
 	case errors.Is(err, kube.ErrGone):
-		if w.answered == nil { // Else the daemon is told.
+		if w.answered == nil { // Else the daemon gets the error.
 			p.memory.unsaved = w // Where the object turns out to be there nevertheless, nothing that was done is lost.
 		}
 		p.goneButShown()
@@ -61,10 +61,10 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 			return failed
 		}
 	}
-	return fmt.Errorf("%s changes faster than it can be written: %w", p.key, err)
+	return fmt.Errorf("write %s: conflicts in all attempts, it changes too often: %w", p.key, err)
 }
 
-// reopen goes on from the live object after a refusal. When nobody else has changed it, it is the content that is
+// reopen goes on from the live object after a refusal. When no other client has changed it, it is the content that is
 // refused: then the work is made smaller, or, if that is not possible, the refusal is returned.
 func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	newest, err := p.objects.Get(ctx, p.key)
@@ -178,8 +178,7 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 		p.log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.RemoveFinalizer(p.settings.Finalizer())
 	case w.finalizer == handler.Add:
-		p.log.Info("adding the finalizer, so that a deletion waits for the delete handlers",
-			"finalizer", p.settings.Finalizer())
+		p.log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.AddFinalizer(p.settings.Finalizer())
 	}
 	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded
@@ -202,7 +201,7 @@ func (p *pass) statusOf(main, status *request) *request {
 	return main
 }
 
-// removing tells whether the finalizer goes with this work.
+// removing reports whether the finalizer goes with this work.
 func (p *pass) removing(w *work) bool {
 	return w.finalizer == handler.Remove || p.marked() && w.record.Deleted && !p.daemons.hold(p.key, p.memory.uid)
 }

@@ -43,7 +43,7 @@ func (s *shapes) now() *shape { return s.newest.Load() }
 
 func (s *shapes) set(next shape) {
 	next.pure.Digests = s.digests
-	next.description.Has = nil // It holds the whole schema, which nobody needs any more.
+	next.description.Has = nil // It holds the whole schema, which is not needed any more.
 	s.newest.Store(&next)
 }
 
@@ -59,7 +59,8 @@ func (k *keeper) shapeOf(found kube.Description) shape {
 	if hides {
 		found.Carrier = record.Annotation
 		if _, told := k.told.LoadOrStore("records", true); !told {
-			k.log.Warn("the schema has room for records in the status, but the Go type has not: embed einmal.Records in its status; records go to an annotation until then")
+			k.log.Warn("Go type has no field for records in its status, storing records in an annotation",
+				"remedy", "embed einmal.Records in the status type")
 		}
 	}
 	return shape{pure: pure, description: found, hidesRecords: hides}
@@ -123,7 +124,7 @@ func (o *Operator) followSchemas(ctx context.Context) {
 	}
 }
 
-// refresh reads anew the schemas that have changed. What is in the way is tried again the next time.
+// refresh reads the schemas that have changed. It retries failures at the next tick.
 func (o *Operator) refresh(ctx context.Context) {
 	kept := o.schemas.kept()
 	if len(kept) == 0 {
@@ -131,7 +132,7 @@ func (o *Operator) refresh(ctx context.Context) {
 	}
 	published, err := kube.Schemas(ctx, o.Discovery)
 	if err != nil {
-		o.Settings.Log.Debug("the schemas cannot be listed", "error", err)
+		o.Settings.Log.Debug("cannot list the published schemas", "error", err)
 		return
 	}
 	for _, k := range kept {
@@ -141,7 +142,7 @@ func (o *Operator) refresh(ctx context.Context) {
 		}
 		described, err := kube.Describe(ctx, o.Discovery, k.kind.GVK)
 		if err != nil {
-			k.log.Debug("the schema cannot be read anew", "error", err)
+			k.log.Debug("cannot read the changed schema", "error", err)
 			continue
 		}
 		k.reshape(described)
@@ -157,12 +158,13 @@ func (k *keeper) reshape(described kube.Description) {
 	k.tellNoRoom(described.Has)
 	after := k.shapes.now().description
 	if sameSchema(before, after) {
-		k.log.Debug("the schema of another kind of this group has changed")
+		k.log.Debug("schema of another kind in this group changed")
 	} else {
-		k.log.Info("the schema of the kind has changed", "records", string(after.Carrier))
+		k.log.Info("schema of kind changed", "records", string(after.Carrier))
 	}
 	if before.Carrier != after.Carrier {
-		k.log.Info("records go elsewhere from now on, each with the next write of its object", "before", string(before.Carrier), "now", string(after.Carrier))
+		k.log.Info("storage of records changed, each record moves with the next write of its object",
+			"before", string(before.Carrier), "now", string(after.Carrier))
 	}
 }
 

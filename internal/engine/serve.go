@@ -37,9 +37,9 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		if err != nil || !vanished {
 			return err
 		}
-		o.Settings.Log.Warn("the kind is not served any more, so its definition was deleted: its handlers rest until it is back", "kind", kind.GVK.Kind)
+		o.Settings.Log.Warn("kind no longer served, handlers paused until it returns", "kind", kind.GVK.Kind)
 		if err := o.Cache.RemoveInformer(ctx, kind.New()); err != nil {
-			return fmt.Errorf("let go of the cache: %w", err)
+			return fmt.Errorf("remove informer: %w", err)
 		}
 		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
 		o.Streams.Forget(resource)
@@ -84,7 +84,7 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPassRetry, longestPassWait),
 	})
 	if err != nil {
-		return fmt.Errorf("make the controller: %w", err)
+		return fmt.Errorf("create controller: %w", err)
 	}
 	o.report(kind.GVK.String(), "its objects are not listed yet")
 	relatives := o.relativesOf(k)
@@ -153,12 +153,13 @@ func (o *Operator) logAwaited(kind Kind, err error) {
 	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
 	switch {
 	case errors.Is(err, kube.ErrNoSchema):
-		log.Warn("waiting for the kind's OpenAPI schema to be published, which says where records go: does the server behind the API do so?", "error", err)
+		log.Warn("kind has no published OpenAPI schema, waiting for it", "error", err,
+			"remedy", "check that the API server of the kind publishes OpenAPI v3 schemas")
 	case errors.Is(err, kube.ErrNotServed):
-		log.Warn("waiting for the kind to be served: is its CustomResourceDefinition installed?", "error", err,
-			"remedy", "apply the definitions that the verb crds prints, with kubectl apply -f -")
-	case o.Problems.Report(log, err): // It is said in the words of its class.
+		log.Warn("kind not served, waiting for it", "error", err,
+			"remedy", "install its CustomResourceDefinition: pipe the output of the command crds to kubectl apply -f -")
+	case o.Problems.Report(log, err): // The problem has its own message.
 	default:
-		log.Warn("waiting for the kind: cannot ask the API server about it, will retry", "error", err)
+		log.Warn("cannot look up kind in discovery, will retry", "error", err)
 	}
 }

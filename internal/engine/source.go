@@ -78,7 +78,7 @@ func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocogni
 	go e.promote(ctx)
 	context.AfterFunc(ctx, func() {
 		if err := shared.RemoveEventHandler(e.registration); err != nil {
-			e.keeper.log.Debug("letting go of the informer", "error", err)
+			e.keeper.log.Debug("cannot remove the event handler of informer", "error", err)
 		}
 	})
 	return nil
@@ -87,7 +87,7 @@ func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocogni
 // WaitForSync waits until every object of the initial list is in the queue.
 func (e *informer) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), e.registration.HasSynced) {
-		return fmt.Errorf("the list of %s did not arrive: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
+		return fmt.Errorf("wait for the initial list of %s: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
 	}
 	e.keeper.catchUp()
 	e.keeper.startup.listed()
@@ -292,10 +292,10 @@ func (s *startup) tell() {
 	s.reported, s.waiting, s.backlog = true, nil, nil
 	switch {
 	case s.total == 0:
-		s.log.Info("no objects yet; watching")
+		s.log.Info("watching, no objects yet")
 	case s.handled == 0:
-		s.log.Info("nothing to do: all objects are as they were left; watching", "objects", s.total)
+		s.log.Info("watching, all objects are up to date", "objects", s.total)
 	default:
-		s.log.Info("caught up with the objects that were there; watching", "objects", s.total, "handled", s.handled)
+		s.log.Info("watching, caught up with existing objects", "objects", s.total, "handled", s.handled)
 	}
 }

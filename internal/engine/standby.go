@@ -31,7 +31,7 @@ func (s *Standby) NeedLeaderElection() bool { return false }
 
 // Start asks for the objects of each kind, as soon as it is served, and returns when the context ends.
 func (s *Standby) Start(ctx context.Context) error {
-	s.Operator.Settings.Log.Info("waiting to be elected among the replicas", "lease", s.Operator.Election.Lease.Describe())
+	s.Operator.Settings.Log.Info("waiting to be elected as leader", "lease", s.Operator.Election.Lease.Describe())
 	var waiting sync.WaitGroup
 	for _, kind := range s.kinds() {
 		waiting.Go(func() { s.warm(ctx, kind) })
@@ -82,9 +82,9 @@ func (s *Standby) warm(ctx context.Context, kind Watched) {
 			return
 		}
 		s.note(kind, kube.ErrNotServed)
-		s.Operator.Settings.Log.Warn("a kind is not served any more while this replica waits to be elected", "kind", kind.GVK.Kind)
+		s.Operator.Settings.Log.Warn("kind no longer served while waiting to be elected", "kind", kind.GVK.Kind)
 		if err := s.Operator.Cache.RemoveInformer(ctx, kind.New()); err != nil {
-			s.Operator.Settings.Log.Debug("letting go of the cache", "kind", kind.GVK.Kind, "error", err)
+			s.Operator.Settings.Log.Debug("cannot remove informer", "kind", kind.GVK.Kind, "error", err)
 		}
 		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
 		s.Operator.Streams.Forget(resource)
@@ -135,7 +135,7 @@ func (s *Standby) note(kind Watched, err error) {
 // ready is nil when the objects of every kind are there.
 func (s *Standby) ready() error {
 	if s == nil {
-		return nil // In somebody else's manager nothing is known of that.
+		return nil // In a manager of the caller this is unknown.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Standby) ready() error {
 type Election struct {
 	// Elected is closed when this one is.
 	Elected <-chan struct{}
-	// Lease is what the replica holds then; nil where somebody else's manager elects, or nobody does.
+	// Lease is what the replica holds then; nil where a manager of the caller elects, or where there is no election.
 	Lease *kube.Leadership
 	// Standby keeps the caches of the replica before; nil for none.
 	Standby *Standby
@@ -176,7 +176,7 @@ type Election struct {
 	Alone bool
 }
 
-// waiting tells whether another replica is elected, or none yet.
+// waiting reports whether another replica is elected, or none yet.
 func (e Election) waiting() bool {
 	select {
 	case <-e.Elected:
@@ -199,10 +199,10 @@ func (e Election) before(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, cancel
 }
 
-// lost tells whether this replica was elected and may not act any more, or cannot know.
+// lost reports whether this replica was elected and may not act any more, or cannot know.
 func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
 
-// doubtful tells whether the cache may not show yet what the replica before this one has written. In a manager of the caller,
+// doubtful reports whether the cache may not show yet what the replica before this one has written. In a manager of the caller,
 // which may elect, that is not known, so it is doubted.
 func (k *keeper) doubtful() bool {
 	return !k.election.Alone && time.Since(k.begun) < takeoverDoubt // mutant: no-read-in-foreign-manager

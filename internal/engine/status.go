@@ -10,15 +10,17 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
 
 // What people see when handlers get into each other's way, or the API server does not keep what they set. One event tells
 // of all fields: those that differ in their text alone are taken for one.
 const (
 	conflictReason   = "StatusConflict"
-	conflictSentence = "handlers have set fields of the status differently in one pass, and what %s has set stays: %s. Let one handler write a field, and say so with OwnsStatus"
+	conflictSentence = "conflicting status writes by handlers; kept the value from %s: %s. " +
+		"Let one handler write each field and declare it with OwnsStatus"
 	departedReason   = "FieldNotKept"
-	departedSentence = "the API server has not kept what handlers have set: %s"
+	departedSentence = "the API server did not keep values that handlers set: %s"
 	handling         = "Handle"
 )
 
@@ -29,7 +31,7 @@ type touched struct {
 	by string
 }
 
-// contradiction is what is told once for a kind.
+// contradiction is what is reported once for a kind.
 type contradiction struct{ earlier, later, field string }
 
 // edits are what a handler has changed between two states of its copy; nothing if there is no second. Lists with keys are
@@ -46,7 +48,10 @@ func (p *pass) edits(before, after object.Body) []patch.Edit {
 // refused says what a handler has changed that is not its own.
 func (p *pass) refused(by string, before, after object.Body) error {
 	edits := p.edits(before, after)
-	return errors.Join(patch.Allowed(edits), p.trespass(by, edits))
+	if err := errors.Join(patch.Allowed(edits), p.trespass(by, edits)); err != nil {
+		return &invoke.ProgrammingError{Err: err}
+	}
+	return nil
 }
 
 // trespass refuses changes of fields that other handlers own.
@@ -54,13 +59,13 @@ func (p *pass) trespass(by string, edits []patch.Edit) error {
 	var found []string
 	for _, touch := range patch.Touches(edits) {
 		if owner, owned := p.pure.Owner(by, touch.Enters); owned {
-			found = append(found, touch.Path.String()+" of handler "+owner)
+			found = append(found, touch.Path.String()+" (owner: "+owner+")")
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("handler %s has changed what others own (einmal.OwnsStatus): %s; let one handler write a field, and the others leave it as it is",
+	return fmt.Errorf("handler %s changed fields that other handlers own (einmal.OwnsStatus): %s; let only the owner write a field",
 		by, strings.Join(found, ", "))
 }
 
@@ -68,6 +73,7 @@ func (p *pass) trespass(by string, edits []patch.Edit) error {
 func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 	var news []string
 	found := patch.Touches(edits)
+	p.tellOwnEdit(run.ID, found)
 	for _, touch := range found {
 		for _, earlier := range w.touched {
 			if earlier.by == run.ID || !touch.Path.Under(statusResource) || !touch.Contradicts(earlier.Touch) {
@@ -76,9 +82,9 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 			p.meter.Contradiction(run.ID, earlier.by)
 			field := touch.Path.String()
 			if _, told := p.told.LoadOrStore(contradiction{earlier.by, run.ID, field}, true); !told {
-				p.log.Warn("two handlers set a field of the status differently in one pass; the later one wins",
+				p.log.Warn("conflicting status writes by two handlers, the later value is kept",
 					"field", field, "earlier", earlier.by, "later", run.ID)
-				news = append(news, fmt.Sprintf("%s (%s before)", field, earlier.by))
+				news = append(news, fmt.Sprintf("%s (earlier value from %s)", field, earlier.by))
 			}
 		}
 	}
@@ -87,6 +93,29 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 	}
 	if len(news) > 0 {
 		p.warn(conflictReason, handling, conflictSentence, run.ID, strings.Join(news, ", "))
+	}
+}
+
+// shownFields is how many of the fields that a handler has changed are logged.
+const shownFields = 3
+
+// ownEdit is the report that a handler changes its own object outside of the status. It is made once for a kind.
+type ownEdit struct{ by string }
+
+// tellOwnEdit reports that a handler changes its own object outside of the status. Tools that keep objects as they are in a repository can
+// change it back.
+func (p *pass) tellOwnEdit(by string, found []patch.Touch) {
+	var fields []string
+	for _, touch := range found {
+		if !touch.Path.Under(statusResource) && len(fields) < shownFields {
+			fields = append(fields, touch.Path.String())
+		}
+	}
+	if len(fields) == 0 {
+		return
+	}
+	if _, told := p.told.LoadOrStore(ownEdit{by}, true); !told {
+		p.log.Warn("handler changes its own object outside of the status, which can fight GitOps tools", "handler", by, "fields", fields)
 	}
 }
 
@@ -100,13 +129,13 @@ func (p *pass) tellDropped(w *work, sent request, answer object.Body) {
 		}
 		by := w.setter(departure.Path)
 		if departure.Dropped {
-			p.log.Warn("the API server dropped a field that a handler set: add it to the schema of the kind",
+			p.log.Warn("API server dropped a field set by a handler", "remedy", "add the field to the schema of the kind",
 				"field", departure.Field, "handler", by)
-			news = append(news, fmt.Sprintf("%s of handler %s was dropped (add it to the schema of the kind)", departure.Field, by))
+			news = append(news, fmt.Sprintf("%s set by %s was dropped (add it to the schema of the kind)", departure.Field, by))
 			continue
 		}
-		p.log.Warn("the API server changed a field that a handler set", "field", departure.Field, "handler", by)
-		news = append(news, fmt.Sprintf("%s of handler %s was changed (set it as the API server writes it)", departure.Field, by))
+		p.log.Warn("API server changed a field set by a handler", "field", departure.Field, "handler", by)
+		news = append(news, fmt.Sprintf("%s set by %s was changed (set the value in the form that the API server stores)", departure.Field, by))
 	}
 	if len(news) > 0 {
 		p.warn(departedReason, handling, departedSentence, strings.Join(news, ", "))
@@ -140,14 +169,14 @@ func (k *keeper) tellNoRoom(has func(object.Path) bool) {
 	}
 	for _, declared := range k.kind.Handlers {
 		for _, path := range declared.Owns {
-			lack(path, fmt.Sprintf("%s of handler %s", path, declared.ID))
+			lack(path, fmt.Sprintf("%s (set by %s)", path, declared.ID))
 		}
 	}
 	for _, path := range k.kind.StatusFields {
 		lack(path, path.String())
 	}
 	if len(lacking) > 0 {
-		k.log.Warn("the schema has no room for fields of the status, so the API server drops what handlers set there: "+
-			"add them to the definition of the kind, and apply it", "fields", lacking)
+		k.log.Warn("schema has no such status fields, the API server drops what handlers set there", "fields", lacking,
+			"remedy", "add them to the CustomResourceDefinition and apply it")
 	}
 }

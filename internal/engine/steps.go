@@ -23,7 +23,7 @@ type Steps struct {
 	Concurrency int
 	// refused says what a handler has changed that is not its own.
 	refused func(before, after object.Body) error
-	// hides tells whether a text has something in it that is recognised as secret.
+	// hides reports whether a text has something in it that is recognised as secret.
 	hides func(string) bool
 	// news has an element after a step has ended, until it is taken; declared one after an effect was declared.
 	news, declared chan struct{}
@@ -107,7 +107,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 	}
 	err := p.flush(ctx, w)
 	if err != nil {
-		p.log.Warn("what is done cannot be saved yet; it is kept in memory", "error", p.scrubbed(err, p.body))
+		p.log.Warn("cannot save progress, kept in memory", "error", p.scrubbed(err, p.body))
 	}
 	return err
 }
@@ -118,15 +118,15 @@ func (s *Steps) Begin(id string, room int) (done record.Step, is bool, err error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.called[id] {
-		return done, false, fmt.Errorf("step %q is called twice in one attempt: what is done is remembered by the id, so give each its own", id)
+		return done, false, fmt.Errorf("step %q: called twice in one attempt; give each step its own id", id)
 	}
 	s.called[id] = true
 	if done, is = s.done[id]; is && done.Done() {
 		return done, true, nil
 	}
 	if record.StepsSize(s.done)+len(id)+room > record.StepsLimit {
-		return done, false, fmt.Errorf("step %q: %d steps are remembered already, which take all of the %d bytes that there are for them in a record: "+
-			"make fewer and larger steps, or an object for each", id, len(s.done), record.StepsLimit)
+		return done, false, fmt.Errorf("step %q: does not fit into the record, which already holds %d steps and has a limit of %d bytes for them; "+
+			"use fewer and larger steps, or an object for each", id, len(s.done), record.StepsLimit)
 	}
 	return done, false, nil
 }
@@ -137,7 +137,7 @@ func (s *Steps) Enter(outer, id string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at != outer {
-		return nil, fmt.Errorf("step %q begins while step %q runs: steps are made one after the other, use Each for what is to run at the same time", id, s.at)
+		return nil, fmt.Errorf("step %q: started while step %q is running; run steps one after another, or use Each to run them concurrently", id, s.at)
 	}
 	s.at = id
 	return func() {
@@ -172,7 +172,7 @@ func (s *Steps) End(id string, done record.Step, given, left object.Body) error 
 	return nil
 }
 
-// Hides tells whether a text has something in it that is recognised as secret.
+// Hides reports whether a text has something in it that is recognised as secret.
 func (s *Steps) Hides(text string) bool { return s.hides(text) }
 
 // ended yields when a step has ended. Without steps it never does.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -26,9 +27,9 @@ func (p *pass) tellCause() {
 	case p.plan.Cause == cause.Create && p.record == nil:
 		p.log.Info("seen for the first time")
 	case p.remembered && p.plan.Cause != cause.Free:
-		p.log.Warn("record was removed or overwritten while the operator ran; writing it again, no handler is repeated")
+		p.log.Warn("record was removed or overwritten, writing it again")
 	default:
-		p.log.Debug("looked at", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)
+		p.log.Debug("reconciling", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)
 	}
 	for _, declared := range p.pure.Handlers {
 		if declared.Verb == cause.Resume {
@@ -47,11 +48,11 @@ func (k *keeper) tellServing() {
 	k.log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)
 }
 
-func (p *pass) tellInvoked(run handler.Run, wokenBy []Waker) {
+func (p *pass) tellInvoked(run handler.Run, triggeredBy []Waker) {
 	p.startup.invoked(p.key)
 	log := p.log
-	if len(wokenBy) > 0 {
-		log = log.With("wokenBy", names(wokenBy))
+	if len(triggeredBy) > 0 {
+		log = log.With("triggeredBy", names(triggeredBy))
 	}
 	routine(log, run)("handler invoked", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt)
 }
@@ -66,16 +67,14 @@ func routine(log *slog.Logger, run handler.Run) func(string, ...any) {
 
 func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, took time.Duration) {
 	log := p.log.With("handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "took", took.Round(time.Millisecond).String())
-	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
-		log = log.With("stack", string(panicked.Stack))
-	}
+	failure := failureAttributes(err)
 	if result.GaveUp != "" {
 		log = log.With("gaveUp", result.GaveUp)
 	}
 	switch result.Outcome {
 	case record.Done:
 		if result.Ignored {
-			log.Warn("handler failed; that counts as success, since it is declared with OnError(Ignore)", "error", err)
+			log.Warn("handler failed, error ignored", failure...)
 			return
 		}
 		if run.Reason == cause.Timer {
@@ -84,17 +83,73 @@ func (p *pass) tellOutcome(run handler.Run, result handler.Result, err error, to
 		}
 		log.Info("handler succeeded")
 	case record.Waiting:
-		routine(log, run)("handler waits", "again", result.Delay.String())
+		routine(log, run)("handler waits", "retryIn", result.Delay.String())
 	case record.Failed:
-		log.Error("handler failed for good; it runs again when what it looks at changes", "error", err)
+		log.Error("handler failed permanently, will run again when its fields change", failure...)
 		p.warnFailed(run.ID, fmt.Sprint(err))
 		p.tellBlocked(run.Declaration)
 	case record.Retry:
-		log.Error("handler failed and is tried again", "error", err, "again", result.Delay.Round(time.Millisecond).String())
+		if result.Broken {
+			p.tellBroken(run, log, err)
+			return
+		}
+		log.With("retryIn", result.Delay.Round(time.Millisecond).String()).Error("handler failed, will retry", failure...)
+		p.warnFailing(run, err)
 	case record.Pending:
-		log.Warn("handler interrupted by the stop, the attempt does not count", "error", err)
+		log.Warn("handler interrupted by shutdown, attempt not counted", failure...)
 	case record.Outside:
 	}
+}
+
+// What people see of a handler with a programming error.
+const (
+	brokenMessage  = "handler has a programming error, will run again in a new process"
+	brokenSentence = "handler %s has a programming error, and runs again in a new process%s: %v"
+	brokenEdited   = " or when its fields change"
+)
+
+// tellBroken reports a programming error: loudly once for each object, and at once with an event, since it does not pass by itself.
+func (p *pass) tellBroken(run handler.Run, log *slog.Logger, err error) {
+	report := log.Error
+	if p.memory.broken[run.ID] {
+		report = log.Warn
+	}
+	report(brokenMessage, failureAttributes(err)...)
+	edited := brokenEdited
+	if run.Reason == cause.Daemon {
+		edited = ""
+	}
+	p.warn(failingReason, run.ID, brokenSentence, run.ID, edited, err)
+}
+
+// failureAttributes are the attributes that describe a failure: the error first, then what to do about it, and the stack of a panic last.
+func failureAttributes(err error) []any {
+	attributes := []any{"error", err}
+	if apierrors.IsForbidden(err) {
+		attributes = append(attributes, "remedy", permissionRemedy)
+	}
+	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
+		attributes = append(attributes, "stack", string(panicked.Stack))
+	}
+	return attributes
+}
+
+// permissionRemedy says what to do about a request that is forbidden.
+const permissionRemedy = "name the permission with einmal.Permissions or einmal.Applies, and apply what the command rbac prints"
+
+// failingAttempt is the attempt whose failure is the first that an event tells of: a fault that passes by itself is over by then.
+const failingAttempt = 3
+
+// warnFailing sends an event about a handler that fails again and again: after the third attempt, and after every tenth.
+func (p *pass) warnFailing(run handler.Run, err error) {
+	if run.Attempt != failingAttempt && run.Attempt%10 != 0 {
+		return
+	}
+	remedy := ""
+	if apierrors.IsForbidden(err) {
+		remedy = "; " + permissionRemedy
+	}
+	p.warn(failingReason, run.ID, "handler %s has failed %d times and will be retried: %v%s", run.ID, run.Attempt, err, remedy)
 }
 
 func (p *pass) witness(run handler.Run, outcome record.Outcome) {
@@ -105,12 +160,12 @@ func (p *pass) witness(run handler.Run, outcome record.Outcome) {
 	}
 }
 
-// tellUnstripped says once that a manager which was built without our cache options keeps what nobody reads.
+// tellUnstripped says once that a manager which was built without our cache options keeps managed fields, which are never read.
 func (p *pass) tellUnstripped(cached client.Object) {
 	if len(cached.GetManagedFields()) == 0 {
 		return
 	}
 	if _, told := p.told.LoadOrStore("metadata.managedFields", true); !told {
-		p.log.Warn("the cache holds managed fields, which cost memory: give the operator's CacheOptions to the manager")
+		p.log.Warn("cache holds managed fields, which cost memory", "remedy", "pass the operator's CacheOptions to the manager")
 	}
 }

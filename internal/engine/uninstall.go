@@ -62,7 +62,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the operator runs: Lease %s is held by %s; stop the operator (all its replicas), then run uninstall again; nothing was changed",
+	return fmt.Sprintf("the operator is running: Lease %s is held by %s; stop all its replicas, then run uninstall again; nothing was changed",
 		e.Lease, e.Holder)
 }
 
@@ -110,7 +110,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
 	found, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
-		u.Report(kind.GVK.Kind + ": not served, so there is nothing to remove")
+		u.Report(kind.GVK.Kind + ": not served, nothing to remove")
 		return nil
 	}
 	if err != nil {
@@ -182,9 +182,9 @@ func (u *Uninstall) reportObject(name string, r result) bool {
 	line := name + ": " + u.removed() + " " + strings.Join(r.found, ", ")
 	if r.held {
 		u.sum.Held++
-		line += "; it is being deleted, and its delete handlers do not run"
+		line += "; it is being deleted, its delete handlers do not run"
 		if r.last {
-			line += ": it is gone with the finalizer"
+			line += ", removing the finalizer deletes it"
 		}
 	}
 	u.Report(line)
@@ -237,7 +237,7 @@ func (s stripper) strip(ctx context.Context, body object.Body) result {
 			break
 		}
 		body, left = newest, s.leftovers(newest)
-		done.err = fmt.Errorf("it changes faster than it can be written: is the operator still running? %w", kube.ErrConflict)
+		done.err = fmt.Errorf("conflicts in all attempts, is the operator still running? %w", kube.ErrConflict)
 	}
 	if errors.Is(done.err, kube.ErrGone) {
 		done.err = nil

@@ -18,8 +18,8 @@ import (
 )
 
 // errNoPlace is returned if uninstall cannot know where the operator keeps its own objects.
-var errNoPlace = errors.New("no namespace is known for the operator's own ConfigMap, Lease and Secret, so it is not known whether the operator runs; " +
-	"name the namespace with --state-namespace")
+var errNoPlace = errors.New("check whether the operator is running: the namespace of its ConfigMap, Lease and Secret is unknown; " +
+	"set --state-namespace")
 
 // returnTime is how long a running operator may take to write its marks again.
 const returnTime = 2 * time.Second
@@ -58,10 +58,10 @@ func (u *Uninstall) checkPlace(ctx context.Context) error {
 		case apierrors.IsForbidden(err) && u.Settings.Home == "":
 			return errNoPlace
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("namespace %s has neither a Lease nor a ConfigMap %s, and the account cannot look into the other namespaces, "+
-				"so it is not known whether the operator runs; name the right namespace with --state-namespace: %w", u.Settings.Home, u.Settings.Identity, err)
+			return fmt.Errorf("check whether the operator is running: namespace %s has neither a Lease nor a ConfigMap %s, and the account may not "+
+				"list other namespaces; set --state-namespace to the right namespace: %w", u.Settings.Home, u.Settings.Identity, err)
 		case err != nil:
-			return fmt.Errorf("look for the operator's own objects in all namespaces: %w", err)
+			return fmt.Errorf("list the operator's own objects in all namespaces: %w", err)
 		}
 	}
 	var found []string
@@ -72,7 +72,7 @@ func (u *Uninstall) checkPlace(ctx context.Context) error {
 		found = append(found, one.Namespace)
 	}
 	if len(found) > 0 {
-		return fmt.Errorf("the operator's own objects %s are in namespace %s: name it with --state-namespace %s; nothing was changed",
+		return fmt.Errorf("the operator's own objects %s are in namespace %s; set --state-namespace %s; nothing was changed",
 			u.Settings.Identity, found[0], found[0])
 	}
 	u.Report(fmt.Sprintf("no namespace has a Lease or ConfigMap %s", u.Settings.Identity))
@@ -87,7 +87,7 @@ func (u *Uninstall) isPlace(ctx context.Context) (bool, error) {
 	place := types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
 	read, err := kube.ReadHolding(ctx, u.Live, place)
 	if err != nil {
-		return false, fmt.Errorf("find out whether the operator runs: %w", err)
+		return false, fmt.Errorf("check whether the operator is running: %w", err)
 	}
 	if read.Lease != nil {
 		return true, nil
@@ -115,7 +115,7 @@ func (u *Uninstall) verify(ctx context.Context) {
 	again := *u
 	again.DryRun, again.reported, again.sum = true, map[types.UID]bool{}, Uninstalled{}
 	again.Report = func(line string) {
-		u.Report(strings.Replace(line, "would remove", "failed: the operator still runs and has written again:", 1))
+		u.Report(strings.Replace(line, "would remove", "failed: the operator is still running and has written again:", 1))
 	}
 	for _, kind := range u.Kinds {
 		if err := again.kind(ctx, kind); err != nil {
@@ -134,17 +134,17 @@ func (u *Uninstall) checkStopped(ctx context.Context) error {
 	place := types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
 	read, err := kube.ReadHolding(ctx, u.Live, place)
 	if err != nil {
-		return fmt.Errorf("find out whether the operator runs: %w", err)
+		return fmt.Errorf("check whether the operator is running: %w", err)
 	}
 	if read.Holder != "" && u.DryRun {
-		u.Report(fmt.Sprintf("Lease %s: held by %s; uninstall refuses while the operator runs", place, read.Holder))
+		u.Report(fmt.Sprintf("Lease %s: held by %s; uninstall refuses while the operator is running", place, read.Holder))
 		return nil
 	}
 	if read.Holder != "" {
 		u.Progress(fmt.Sprintf("Lease %s is held by %s: waiting until it is renewed, or expires", place, read.Holder))
 	}
 	if read, err = read.AwaitRenewal(ctx, u.Live); err != nil {
-		return fmt.Errorf("find out whether the operator runs: %w", err)
+		return fmt.Errorf("check whether the operator is running: %w", err)
 	}
 	if read.Holder != "" {
 		return &HeldError{Lease: place, Holder: read.Holder}
@@ -162,9 +162,9 @@ func (u *Uninstall) state(ctx context.Context) {
 	why := ""
 	switch {
 	case !u.sum.Complete():
-		why = "since not all objects are stripped"
+		why = "because some objects were not cleaned up"
 	case u.KeepState:
-		why = "since they hold for other namespaces too"
+		why = "because they are also used for other namespaces"
 	}
 	if why != "" {
 		var kinds []string
@@ -202,7 +202,7 @@ func (u *Uninstall) delete(ctx context.Context, one own) (found bool, err error)
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case apierrors.IsConflict(err):
-		return true, fmt.Errorf("it has changed, so the operator was started meanwhile; stop it and run uninstall again: %w", err)
+		return true, fmt.Errorf("it has changed, so the operator was started again; stop it and run uninstall again: %w", err)
 	case err != nil:
 		return true, fmt.Errorf("delete it: %w", err)
 	}

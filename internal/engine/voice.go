@@ -16,7 +16,7 @@ import (
 )
 
 // The limits of events, which are those of client-go's filter for its older API: for each object a burst, and then one
-// in five minutes, of as many objects as are kept in mind. Of one object that many different notices are told apart.
+// in five minutes, of as many objects as are kept in mind. eventsToldApart is how many different events of one object are distinguished.
 const (
 	eventBurst      = 25
 	eventEvery      = 5 * time.Minute
@@ -26,6 +26,9 @@ const (
 
 // failedReason is the reason of events about handlers that have failed for good.
 const failedReason = "HandlerFailed"
+
+// failingReason is the reason of events about handlers that are retried.
+const failingReason = "HandlerFailing"
 
 // voice sends the events of an operator.
 //
@@ -137,28 +140,31 @@ func (k *keeper) reference(body object.Body) *corev1.ObjectReference {
 	}
 }
 
-// speechless tells whether no events are sent about objects of the kind: about events there are none.
+// speechless reports whether no events are sent about objects of the kind: about events there are none.
 func (k Kind) speechless() bool {
 	return k.GVK.Kind == "Event" && (k.GVK.Group == "" || k.GVK.Group == "events.k8s.io")
 }
 
 // sayer is what a handler sends events with about the object that it was given.
-func (k *keeper) sayer(handlerID string, given object.Body) func(kind, reason, text string) {
-	return func(kind, reason, text string) {
-		if k.kind.speechless() {
+func (k *keeper) sayer(handlerID string, given object.Body) func(about *corev1.ObjectReference, kind, reason, text string) {
+	return func(about *corev1.ObjectReference, kind, reason, text string) {
+		if about == nil && k.kind.speechless() {
 			return
 		}
+		if about == nil {
+			about = k.reference(given)
+		}
 		what := notice.New(kind, k.scrub(reason, given), handlerID, k.scrub(text, given))
-		if !k.voice.say(k.reference(given), what) {
+		if !k.voice.say(about, what) {
 			k.meter.Dropped()
-			k.log.Debug("an event is left out: the object has had too many", "handler", handlerID, "event", what.Reason)
+			k.log.Debug("event dropped by the rate limit of its object", "handler", handlerID, "event", what.Reason)
 		}
 	}
 }
 
 // warnFailed sends an event about a handler that has failed for good.
 func (p *pass) warnFailed(id, reason string) {
-	p.warn(failedReason, id, "the handler %s has failed for good, and runs again when what it looks at changes: %s", id, reason)
+	p.warn(failedReason, id, "handler %s failed permanently and runs again only when its fields change: %s", id, reason)
 }
 
 // warn sends an event of the framework itself, for people who ask why an object is as it is.

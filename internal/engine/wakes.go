@@ -80,7 +80,7 @@ func (w *wakes) of(key types.NamespacedName) map[string]bool {
 	return woken
 }
 
-// byEnd tells whether a handler is woken because something is gone.
+// byEnd reports whether a handler is woken because something is gone.
 func (w *wakes) byEnd(key types.NamespacedName, handler string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// Decision 5, scenario 84: each namespace has a watermark of its own, which does not move while nobody knows what the namespace
-// holds, and is forgotten with it. That of all namespaces holds for each.
+// Scenario 84 of docs/concepts/scenarios.md: each namespace has its own watermark, which does not move while the contents of the namespace
+// are unknown, and is forgotten with it. The watermark of all namespaces applies to each.
 func TestWatermarksOfNamespaces(t *testing.T) {
 	t.Parallel()
 	_, api := apiserver.Start(t)

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// What nobody could work with is refused when it is written: one TenantBackend that cannot be read would keep the operator from all of them, and
-// what moves the marks or the credentials of tenants would leave these behind (tenant-and-database.md §3).
+// The API server rejects a TenantBackend that the operator could not read: one TenantBackend that cannot be read would keep the operator from all of them, and
+// what moves the marks or the credentials of tenants would leave these behind.
 func TestWhatABackendCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	cluster := einmaltest.StartCluster(t, v1.AddToScheme)
@@ -32,8 +32,8 @@ func TestWhatABackendCannotBeIsRefused(t *testing.T) {
 	const store = `"store": {"kind": "SSM", "ssm": {"region": "eu-central-1", "prefix": "/einmal"}}`
 	for what, says := range map[string]string{
 		`"plans": {"standard": {"statementTimeout": "banana"}}`:         "spec.plans.standard.statementTimeout: Invalid value",
-		`"plans": {"premium": {"idleInTransactionTimeout": "600h"}}`:    "must be a time from 0s to 576h, for example 1m",
-		`"plans": {"standard": {"connectionLimit": 0}}`:                 "must be at least 1, or -1 for any number",
+		`"plans": {"premium": {"idleInTransactionTimeout": "600h"}}`:    "must be a duration from 0s to 576h, for example 1m",
+		`"plans": {"standard": {"connectionLimit": 0}}`:                 "must be at least 1, or -1 for unlimited",
 		`"plans": {"standard": {"statementTimeout": "", "a": "leave"}}`: "spec.plans.standard.statementTimeout: Invalid value",
 	} {
 		if err := write("wrong", store+", "+what); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says) {
@@ -53,7 +53,7 @@ func TestWhatABackendCannotBeIsRefused(t *testing.T) {
 	} {
 		of := &v1.TenantBackend{ObjectMeta: metav1.ObjectMeta{Name: change.name}}
 		err := cluster.Patch(t.Context(), of, client.RawPatch(types.MergePatchType, []byte(change.patch)))
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be changed") {
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "immutable") {
 			t.Errorf("%s: %v", change.patch, err)
 		}
 	}

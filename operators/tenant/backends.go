@@ -17,39 +17,39 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// errSetUp tells that a backend cannot be used as it is declared: a person has to mend the TenantBackend, or what it names.
-var errSetUp = errors.New("the backend is not set up")
+// errSetUp means that a backend cannot be used as configured. A person has to correct the TenantBackend or an object that it names.
+var errSetUp = errors.New("the backend is not configured correctly")
 
-// backend is a TenantBackend with its connections.
+// backend is a TenantBackend with its clients.
 type backend struct {
 	clusterID string
 	plans     v1.Plans
 	store     store
-	// databases and cache are nil where there is none.
+	// databases and cache are nil if the TenantBackend has none.
 	databases databases
 	cache     cache
-	// unverified are the addresses of both at which TLS does not verify the server.
+	// unverified are the addresses of servers that TLS does not verify.
 	unverified []string
 	turns      *turns
 }
 
-// store is a store of credentials, and where in it the records of an app are.
+// store is a credential store with the names of an app's records.
 type store struct {
 	credential.Store
 
 	database, cache func(names.App) string
-	// apps finds the apps of a tenant whose credentials carry the mark of their owner.
+	// apps finds the apps of a tenant whose credentials carry their owner's mark.
 	apps func(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error)
-	// prefix is what readers put in front of such a name.
+	// prefix is what readers put in front of the name of a record.
 	prefix string
-	// generation reads one generation of a record, with one request, and watch knows the versions of the Secrets. Both are nil for a store that is
-	// not of Secrets.
+	// generation reads one generation of a record with one request, and watch knows the versions of the Secrets. Both are nil if the store
+	// does not use Secrets.
 	generation func(ctx context.Context, record string, owner credential.Owner, generation int) (credential.Record, error)
 	watch      *secretWatch
 }
 
-// owner is the mark on what an app has, and with the app "" on what the tenant itself has. It names no uid, so that a Tenant which is deleted
-// and made again finds what it had.
+// owner returns the ownership mark of an app, or of the tenant itself if the app is "". It contains no UID, so that a Tenant that is
+// deleted and created again finds its resources.
 func (b *backend) owner(of names.App) credential.Owner {
 	owner := credential.Owner{Operator: identity + "@" + b.clusterID, Name: of.Tenant}
 	if of.Name != "" {
@@ -68,32 +68,32 @@ func (b *backend) close() error {
 	return nil
 }
 
-// backends are the backends that are connected, one for each TenantBackend as it is now.
+// backends are the connected backends, one for each TenantBackend in its current state.
 type backends struct {
-	// connect prepares the connections of one.
+	// connect creates the clients of one backend.
 	connect func(context.Context, declaration, client.Client) (*backend, error)
-	// watches are those that the stores of backends use; nil for none.
+	// watches are the watches that the stores use. It is nil for none.
 	watches *secretWatches
 
 	mu   sync.Mutex
 	open map[string]*lease
 }
 
-// lease is a backend that is in use.
+// lease is a backend with its users.
 type lease struct {
 	*backend
 
-	// made is what it was made of, users how many use it; old tells that there is a newer one.
+	// made is the fingerprint of the declaration, users the number of users. old is true if there is a newer one.
 	made  string
 	users int
 	old   bool
-	// uid and generation are those of the TenantBackend, and read is when it and the Secrets that it names were read last.
+	// uid and generation identify the TenantBackend. read is when it and its Secrets were last read.
 	uid        types.UID
 	generation int64
 	read       time.Time
 }
 
-// use returns a backend, which is connected as its TenantBackend says now, and what to call when it is not in use any more.
+// use returns a backend that is connected as its TenantBackend currently says, and a function to call after use.
 func (s *backends) use(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
 	began := time.Now()
 	declared, err := read(ctx, api, name)
@@ -124,11 +124,11 @@ func (s *backends) use(ctx context.Context, api client.Client, name string) (*ba
 	return held.backend, func() { s.release(held) }, nil
 }
 
-// secretsAge is how old what was read from the Secrets of a TenantBackend may be for a quick check.
+// secretsAge is how old the Secrets of a TenantBackend may be for a quick check.
 const secretsAge = time.Minute
 
-// useRecent is use without reading the Secrets of the TenantBackend, if they were read in the last minute and the TenantBackend has not changed
-// since. It is for what changes nothing.
+// useRecent is use without reading the Secrets of the TenantBackend, if they were read within secretsAge and the TenantBackend has not
+// changed since. It is only for reads.
 func (s *backends) useRecent(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
 	declared := &v1.TenantBackend{}
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, declared); err != nil {
@@ -154,14 +154,14 @@ func (s *backends) release(held *lease) {
 	s.closeUnused(held)
 }
 
-// closeUnused closes a backend that nobody uses, and nobody will use.
+// closeUnused closes a backend that has no users and was replaced.
 func (s *backends) closeUnused(held *lease) {
 	if held.old && held.users == 0 {
-		_ = held.close() // Nobody waits for it, and nobody can do anything about it.
+		_ = held.close() // No caller could handle the error.
 	}
 }
 
-// close closes all connections.
+// close closes all backends.
 func (s *backends) close() error {
 	s.watches.stop()
 	s.mu.Lock()
@@ -174,16 +174,16 @@ func (s *backends) close() error {
 	return errors.Join(failed...)
 }
 
-// declaration is a TenantBackend with what it refers to, as read just now.
+// declaration is a TenantBackend with the objects that it refers to.
 type declaration struct {
 	*v1.TenantBackend
 
 	clusterID string
-	// dsn and admin are the Secrets of the database and of the cache; nil for none.
+	// dsn and admin are the Secrets of the database and of the cache. They are nil for none.
 	dsn, admin *corev1.Secret
 }
 
-// fingerprint tells two declarations apart.
+// fingerprint identifies the state of a declaration.
 func (d declaration) fingerprint() string {
 	of := []any{d.UID, d.Generation}
 	for _, secret := range []*corev1.Secret{d.dsn, d.admin} {
@@ -194,11 +194,11 @@ func (d declaration) fingerprint() string {
 	return fmt.Sprintln(of...)
 }
 
-// read reads a TenantBackend and what it refers to.
+// read reads a TenantBackend and the objects that it refers to.
 func read(ctx context.Context, api client.Client, name string) (declaration, error) {
 	found := declaration{TenantBackend: &v1.TenantBackend{}}
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, found.TenantBackend); apierrors.IsNotFound(err) {
-		return found, fmt.Errorf("there is no TenantBackend %s: %w; make one, or name another in spec.backendRef of a new Tenant", name, errSetUp)
+		return found, fmt.Errorf("TenantBackend %s not found: %w; create it, or create the Tenant with another spec.backendRef", name, errSetUp)
 	} else if err != nil {
 		return found, fmt.Errorf("read TenantBackend %s: %w", name, err)
 	}
@@ -217,14 +217,14 @@ func read(ctx context.Context, api client.Client, name string) (declaration, err
 	return found, err
 }
 
-// clusterID is the one that was given, or the uid of a namespace that is as old as its cluster.
+// clusterID returns the given cluster ID. The default is the UID of the namespace kube-system, which exists as long as its cluster.
 func clusterID(ctx context.Context, api client.Client, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	oldest := &corev1.Namespace{}
 	if err := api.Get(ctx, client.ObjectKey{Name: "kube-system"}, oldest); err != nil {
-		return "", fmt.Errorf("read namespace kube-system for the cluster's id: %w", err)
+		return "", fmt.Errorf("read namespace kube-system for the default cluster ID: %w", err)
 	}
 	return string(oldest.UID), nil
 }
@@ -234,7 +234,7 @@ func secret(ctx context.Context, api client.Client, backend string, ref v1.Secre
 	found := &corev1.Secret{}
 	err := api.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, found)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the TenantBackend %s names the Secret %s/%s, which is not there: %w; make it", backend, ref.Namespace, ref.Name, errSetUp)
+		return nil, fmt.Errorf("TenantBackend %s: Secret %s/%s not found: %w; create it", backend, ref.Namespace, ref.Name, errSetUp)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// cached is the cache of a backend.
+// cached returns the cache of a backend.
 func (c *connector) cached(ctx context.Context, d declaration) (cache, error) {
 	if of := d.Spec.Cache.ElastiCache; of != nil {
 		return c.elastiCache(ctx, d.Name, of)
@@ -44,10 +44,10 @@ func (c *connector) cached(ctx context.Context, d declaration) (cache, error) {
 	return redisCache{nodes}, nil
 }
 
-// encrypted is how to speak TLS, with the system's authorities.
+// encrypted returns a TLS configuration with the system's certificate authorities.
 func encrypted() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 
-// encryptedBy is how to speak TLS with servers whose certificates these authorities have signed, in PEM; "" for the system's.
+// encryptedBy returns a TLS configuration with the given certificate authorities, in PEM. "" means the system's.
 func encryptedBy(authorities string) (*tls.Config, error) {
 	config := encrypted()
 	if authorities == "" {
@@ -55,12 +55,12 @@ func encryptedBy(authorities string) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM([]byte(authorities)) {
-		return nil, errors.New("it has no certificate in PEM")
+		return nil, errors.New("no PEM certificate found")
 	}
 	return config, nil
 }
 
-// access is what an app's user of a cache may do.
+// access returns the access of an app's cache user.
 func access(of names.App, wants v1.App) redis.Access {
 	return redis.Access{
 		Profile: redis.Profile(wants.Cache.Profile), Prefix: of.KeyPrefix(wants.Cache.KeyPrefix), Scripting: wants.Cache.Scripting == v1.ScriptingAllowed,
@@ -87,7 +87,7 @@ func (r redisCache) forgetful(ctx context.Context) ([]string, error) { return r.
 
 func (r redisCache) close() error { return r.nodes.Close() }
 
-// elastiCache is an ElastiCache, which all backends share that say the same of it.
+// elastiCache returns an ElastiCache. Backends with the same settings share it.
 func (c *connector) elastiCache(ctx context.Context, backend string, of *v1.ElastiCache) (cache, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,8 @@ func (a awsCache) apps(ctx context.Context, of names.Tenant, owner func(names.Ap
 
 func (a awsCache) check(ctx context.Context) error { return a.cache.Check(ctx) }
 
-// forgetful is no node: AWS keeps the users.
+// forgetful returns no nodes, because AWS stores the users.
 func (awsCache) forgetful(context.Context) ([]string, error) { return nil, nil }
 
-// close leaves it to the other backends that share it: it keeps no connections.
+// close does nothing: other backends share the cache, and it keeps no connections.
 func (awsCache) close() error { return nil }

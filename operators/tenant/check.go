@@ -14,16 +14,16 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// checkInterval is how often it is looked whether a backend can be used.
+// checkInterval is how often a backend is checked.
 const checkInterval = 5 * time.Minute
 
-// check tells in the condition Ready whether a backend can be reached, with the rights that are needed, and in UsersSaved whether a Redis keeps its
-// users. It changes nothing there.
+// check sets the conditions of a TenantBackend. Ready is True if PostgreSQL and the cache answer and grant the rights that can be tested
+// without a write. The credential store is not queried: only reconciling a Tenant shows whether it works.
 func check(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBackend]) error {
 	err := reach(ctx, held, c)
 	how, reason := classify(err)
 	condition := metav1.Condition{
-		Type: v1.ConditionReady, Status: verdict(how), Reason: reason, Message: "it can be reached, with the rights that are needed",
+		Type: v1.ConditionReady, Status: verdict(how), Reason: reason, Message: "PostgreSQL and the cache passed their checks; the credential store is not checked",
 	}
 	c.Object.Status.ObservedGeneration = c.Object.Generation
 	if err == nil {
@@ -38,12 +38,12 @@ func check(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 		return err
 	}
 	if how != fine {
-		return einmal.RetryAfter(blockedWait, nil)
+		return einmal.RequeueAfter(blockedWait)
 	}
-	return einmal.RetryAfter(checkInterval, nil)
+	return einmal.RequeueAfter(checkInterval)
 }
 
-// reach asks each system of a backend. It also tells in the condition ConnectionSecure how they are connected to.
+// reach queries the database server and the cache of a backend. It also sets the condition ConnectionSecure.
 func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBackend]) error {
 	backend, release, err := held.use(ctx, c.Client, c.Object.Name)
 	if err != nil {
@@ -52,7 +52,7 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 	defer release()
 	if watched := backend.store.watch; watched != nil {
 		if err := watched.trouble(); err != nil && !errors.Is(err, errWatchStarts) {
-			c.Log.Warn("Secrets are not watched, so each look at a tenant is a full look", "error", err)
+			c.Log.Warn("Secrets are not watched, every tenant check is a full check", "error", err)
 		}
 	}
 	if err := c.SetCondition(connectionSecure(backend.unverified)); err != nil {
@@ -71,7 +71,7 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 	return usersSaved(ctx, backend.cache, c)
 }
 
-// usersSaved tells in the condition UsersSaved which nodes of a Redis forget their users when they restart.
+// usersSaved sets the condition UsersSaved: it is False if Redis nodes lose their users in a restart.
 func usersSaved(ctx context.Context, of cache, c *einmal.Change[v1.TenantBackend]) error {
 	if c.Object.Spec.Cache == nil || c.Object.Spec.Cache.Redis == nil {
 		meta.RemoveStatusCondition(&c.Object.Status.Conditions, v1.ConditionUsersSaved)
@@ -82,11 +82,11 @@ func usersSaved(ctx context.Context, of cache, c *einmal.Change[v1.TenantBackend
 		return fmt.Errorf("spec.cache: %w", err)
 	}
 	condition := metav1.Condition{
-		Type: v1.ConditionUsersSaved, Status: metav1.ConditionTrue, Reason: "Saved", Message: "each node saves its users",
+		Type: v1.ConditionUsersSaved, Status: metav1.ConditionTrue, Reason: "Saved", Message: "all nodes save their users",
 	}
 	if len(forgetful) > 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, "NoACLFile"
-		condition.Message = fmt.Sprintf("no aclfile is set on %s: when such a node restarts, no tenant can log in there until the operator has made the users again",
+		condition.Message = fmt.Sprintf("no aclfile is set on %s: after a restart, tenants cannot log in to such a node until the operator has created the users again",
 			strings.Join(forgetful, ", "))
 	}
 	return c.SetCondition(condition)

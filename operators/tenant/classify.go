@@ -12,22 +12,22 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// class is what an error means for what is done next.
+// class decides what the operator does after an error.
 type class int
 
-// The classes, the worst last.
+// The classes, from best to worst.
 const (
-	// fine: there is none.
+	// fine: there is no error.
 	fine class = iota
-	// waiting: it passes by itself, within seconds or minutes.
+	// waiting: the error passes without action, within seconds or minutes.
 	waiting
-	// unknown: a system or the store could not be asked. Nothing was decided.
+	// unknown: a system or the store could not be queried. The operator changed nothing.
 	unknown
-	// blocked: it stays until a person has looked. Nothing was written.
+	// blocked: the error stays until a person acts. The operator wrote nothing.
 	blocked
 )
 
-// The reasons of conditions that are not true.
+// The reasons of conditions that are not True.
 const (
 	reasonMissing   = "CredentialsMissing"
 	reasonSuspected = "CredentialsNotSeen"
@@ -49,14 +49,14 @@ const (
 	reasonUnknown   = "Unreachable"
 )
 
-// meaning is what an error means.
+// meaning assigns a class and a reason to an error.
 type meaning struct {
 	of     error
 	class  class
 	reason string
 }
 
-// meanings are those that are known, the first that fits first.
+// meanings returns the known errors. The first match applies.
 func meanings() []meaning {
 	return []meaning{
 		{credential.ErrMissing, blocked, reasonMissing},
@@ -87,7 +87,7 @@ func meanings() []meaning {
 	}
 }
 
-// classify tells what an error means, and gives one word for it.
+// classify returns the class and the condition reason of an error.
 func classify(err error) (class, string) {
 	if err == nil {
 		return fine, ""

@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// docs/operators/tenant.md, "What the conditions mean": each reason that an error can have is explained there.
+// docs/operators/tenant.md, "Conditions and reasons": each reason that an error can have is explained there.
 func TestEachReasonIsExplained(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operators/tenant.md")
 	if err != nil {

@@ -24,18 +24,19 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// connector prepares the connections of backends.
+// connector creates the clients of backends.
 type connector struct {
 	mu sync.Mutex
-	// limits are those of the requests to SSM: all stores of a region share them.
+	// limits are the request limits of SSM, shared by all stores of a region.
 	limits map[string]*ssm.Limits
-	// caches are those of AWS: all backends of a cache share one, so that its groups have one writer.
+	// caches are the ElastiCache caches. All backends of a cache share one, so that each user group has one writer.
 	caches map[string]*elasticache.Cache
-	// watches are those of Secrets; nil for none.
+	// watches are the watches of Secrets. It is nil for none.
 	watches *secretWatches
 }
 
-// connect prepares the connections that a backend declares. It makes none: what cannot be reached is told by who needs it.
+// connect creates the clients that a backend needs. It opens no connections, so unreachable systems are reported by the first call that
+// uses them.
 func (c *connector) connect(ctx context.Context, d declaration, api client.Client) (*backend, error) {
 	made := &backend{clusterID: d.clusterID, plans: d.Spec.Plans}
 	var err error
@@ -49,7 +50,7 @@ func (c *connector) connect(ctx context.Context, d declaration, api client.Clien
 		}
 		server, err := postgres.Open(postgres.Config{DSN: dsn, PoolSize: of.PoolSize}) //nolint:contextcheck // Connections outlive the handler.
 		if err != nil {
-			return nil, fmt.Errorf("the Secret %s/%s of TenantBackend %s: %w: %w", d.dsn.Namespace, d.dsn.Name, d.Name, errSetUp, err)
+			return nil, fmt.Errorf("secret %s/%s of TenantBackend %s: %w: %w", d.dsn.Namespace, d.dsn.Name, d.Name, errSetUp, err)
 		}
 		made.databases = postgresServer{server}
 		made.unverified = server.Unverified()
@@ -57,14 +58,14 @@ func (c *connector) connect(ctx context.Context, d declaration, api client.Clien
 	if d.Spec.Cache != nil {
 		made.unverified = append(made.unverified, unverifiedCache(d.Spec.Cache)...)
 		if made.cache, err = c.cached(ctx, d); err != nil {
-			_ = made.close() // Nothing was done with it.
+			_ = made.close() // It was not used yet.
 			return nil, err
 		}
 	}
 	return made, nil
 }
 
-// stored is the store of credentials.
+// stored returns the credential store of a backend.
 func (c *connector) stored(ctx context.Context, d declaration, api client.Client) (store, error) {
 	if of := d.Spec.Store.Secret; of != nil {
 		secrets := credential.Secrets{Client: api, Namespace: of.Namespace}
@@ -95,7 +96,7 @@ func (c *connector) stored(ctx context.Context, d declaration, api client.Client
 	return made, nil
 }
 
-// limitsOf are the limits that all stores of a region share.
+// limitsOf returns the limits that all stores of a region share.
 func (c *connector) limitsOf(of *v1.SSMStore) *ssm.Limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,28 +110,28 @@ func (c *connector) limitsOf(of *v1.SSMStore) *ssm.Limits {
 	return c.limits[where]
 }
 
-// awsTimeout is how long AWS has for an answer. The SDK alone would wait for one that never comes.
+// awsTimeout limits a request to AWS. The SDK has no limit of its own.
 const awsTimeout = 30 * time.Second
 
-// awsConfig is the account that the process has, as the SDK finds it, in a region.
+// awsConfig returns the configuration that the SDK finds for this process, for a region.
 func awsConfig(ctx context.Context, region string) (aws.Config, error) {
 	account, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(awsTimeout)))
 	if err != nil {
-		return aws.Config{}, fmt.Errorf("look for an AWS account: %w", err)
+		return aws.Config{}, fmt.Errorf("load the AWS configuration: %w", err)
 	}
-	account.HTTPClient = &guardedClient{next: account.HTTPClient} // From now on: to load the account, the SDK needs a client of its own type.
+	account.HTTPClient = &guardedClient{next: account.HTTPClient} // Set after loading, because loading requires a client of the SDK's own type.
 	account.Credentials = aws.NewCredentialsCache(identityOf{account.Credentials})
 	return account, nil
 }
 
-// guardedClient is an HTTP client whose requests fail at once while their host does not answer.
+// guardedClient is an HTTP client whose requests fail immediately while their host does not answer.
 type guardedClient struct {
 	next aws.HTTPClient
-	// hosts are the breakers by host.
+	// hosts maps host names to breakers.
 	hosts sync.Map
 }
 
-// Do sends a request. The SDK does not retry one that was not sent because of the breaker.
+// Do sends a request. The SDK does not retry a request that the breaker rejected.
 func (g *guardedClient) Do(request *http.Request) (answer *http.Response, err error) {
 	found, _ := g.hosts.LoadOrStore(request.URL.Host, &breaker.Breaker{})
 	host, _ := found.(*breaker.Breaker)
@@ -142,18 +143,18 @@ func (g *guardedClient) Do(request *http.Request) (answer *http.Response, err er
 	return answer, err
 }
 
-// identityOf says what to do where the process has no identity in AWS. The SDK tells of the last place where it has looked for one.
+// identityOf adds a remedy to the error of a process without an AWS identity. The SDK's error only names the last source that it tried.
 type identityOf struct{ aws.CredentialsProvider }
 
 func (i identityOf) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := i.CredentialsProvider.Retrieve(ctx)
 	if err != nil {
-		return found, fmt.Errorf("the operator has no identity in AWS: annotate its ServiceAccount for IRSA, or use Pod Identity: %w", err)
+		return found, fmt.Errorf("the operator has no AWS identity; annotate its ServiceAccount for IRSA, or use Pod Identity: %w", err)
 	}
 	return found, nil
 }
 
-// endpoint is a URL in place of the region's, if one was given.
+// endpoint returns the URL of an API endpoint, or nil for that of the region.
 func endpoint(given string) *string {
 	if given == "" {
 		return nil
@@ -161,10 +162,10 @@ func endpoint(given string) *string {
 	return &given
 }
 
-// value is a value of a Secret that a TenantBackend names.
+// value returns the value of a key in a Secret that a TenantBackend names.
 func value(backend string, from *corev1.Secret, key string) (credential.Password, error) {
 	if len(from.Data[key]) == 0 {
-		return credential.Password{}, fmt.Errorf("the TenantBackend %s needs %q in the Secret %s/%s: %w; add it", backend, key, from.Namespace, from.Name, errSetUp)
+		return credential.Password{}, fmt.Errorf("TenantBackend %s: key %q is missing in Secret %s/%s: %w; add the key", backend, key, from.Namespace, from.Name, errSetUp)
 	}
 	return credential.NewPassword(string(from.Data[key])), nil
 }

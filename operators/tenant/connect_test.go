@@ -8,7 +8,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// tenant-and-database.md §2, Reconcile 2: who does not answer is unknown, and not waited for without end. The SDK sets no limit of its own.
+// Who does not answer is unknown, and not waited for without end. The SDK sets no limit of its own.
 func TestAWSHasSoLongForAnAnswer(t *testing.T) {
 	t.Parallel()
 	account, err := awsConfig(t.Context(), "eu-central-1")
@@ -24,7 +24,7 @@ func TestAWSHasSoLongForAnAnswer(t *testing.T) {
 	}
 }
 
-// A process that has no identity in AWS is told what to do.
+// The error of a process without an AWS identity contains the remedy.
 func TestWhoHasNoIdentityInAWSIsToldWhatToDo(t *testing.T) {
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",

@@ -17,7 +17,7 @@ import (
 )
 
 // TestWhatGoesWrongIsToldAndNothingIsLost lets one thing after the other go wrong, in the database, the cache and AWS: see
-// tenant-and-database.md §6.4 and §6.5.
+// The tests in this file let systems fail, and count what the operator does then.
 func TestWhatGoesWrongIsToldAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	s := startLab(t, settling())
@@ -140,7 +140,7 @@ func (s *stage) quota(t *testing.T) {
 		t.Errorf("where there is no room: %+v", full.Status)
 	}
 	s.lab.Adjust(func(options *awslab.Options) { options.MaxUsers = 1000 })
-	s.awaitPhase(t, "quota", v1.Ready) // Nobody has to tell it.
+	s.awaitPhase(t, "quota", v1.Ready) // It recovers without a change.
 	s.works(t, "quota")
 }
 
@@ -190,7 +190,7 @@ func (s *stage) deleted(t *testing.T) {
 	}
 }
 
-// twoOperators runs two processes that know nothing of each other, as when somebody has forgotten the election.
+// twoOperators runs two processes without leader election.
 func (s *stage) twoOperators(t *testing.T) {
 	first, second := s.start(t), s.start(t)
 	for i := range 5 {
@@ -231,7 +231,7 @@ func (s *stage) onceEach(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, "CredentialsMissing needs persistence".
+// A credential counts as missing only after three checks over at least a minute.
 func TestACredentialIsMissingAfterThreeLooksInAMinute(t *testing.T) {
 	t.Parallel()
 	var seen v1.Principal

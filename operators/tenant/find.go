@@ -17,9 +17,8 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// everyApp returns the names of all apps that the tenant has anything of, sorted: those of the spec and of the status, and those whose logins,
-// users or credentials carry the mark of the tenant. An app that was taken out with the deletionPolicy Retain is in neither the spec nor the
-// status.
+// everyApp returns the sorted names of all apps of the tenant: those in the spec and in the status, and those whose logins, users or
+// credentials carry the mark of the tenant. An app that was removed under the deletionPolicy Retain is in neither the spec nor the status.
 func (p *pass) everyApp(ctx context.Context) ([]string, error) {
 	of := names.Tenant{Name: p.tenant.Name}
 	var all []string
@@ -31,7 +30,7 @@ func (p *pass) everyApp(ctx context.Context) ([]string, error) {
 	}
 	var marked []string
 	var err error
-	if p.store.apps != nil { // A store that is not configured has none.
+	if p.store.apps != nil { // Tests have stores without it.
 		marked, err = p.store.apps(ctx, of, p.owner)
 	}
 	if p.databases != nil {
@@ -50,10 +49,10 @@ func (p *pass) everyApp(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// listPage is how many Secrets are listed at once.
+// listPage is the number of Secrets in one page of a list.
 const listPage = 500
 
-// secretApps finds the apps of a tenant by the marks on Secrets. It reads only their metadata.
+// secretApps finds the apps of a tenant by the owner annotations of Secrets. It reads only metadata.
 func secretApps(api client.Client, namespace string) func(context.Context, names.Tenant, func(names.App) credential.Owner) ([]string, error) {
 	return func(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
 		mark := owner(names.App{Tenant: of.Name}).String() + "/"
@@ -74,7 +73,7 @@ func secretApps(api client.Client, namespace string) func(context.Context, names
 	}
 }
 
-// parameterApps finds the apps of a tenant by the parameters below its name, and reads the marks in these.
+// parameterApps finds the apps of a tenant by the parameters below its name, and reads the marks in their values.
 func parameterApps(parameters *ssm.Store, at *store) func(context.Context, names.Tenant, func(names.App) credential.Owner) ([]string, error) {
 	return func(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
 		below, err := parameters.Below(ctx, path.Dir(path.Dir(at.database(of.App("any")))))
@@ -99,7 +98,7 @@ func parameterApps(parameters *ssm.Store, at *store) func(context.Context, names
 	}
 }
 
-// owns reports whether the store has a credential of an app that carries the owner's mark.
+// owns reports whether the store has a credential of an app with the owner's mark.
 func (s *store) owns(ctx context.Context, app names.App, owner credential.Owner) (bool, error) {
 	for _, record := range []string{s.database(app), s.cache(app)} {
 		found, err := s.Read(ctx, record, owner, 1)

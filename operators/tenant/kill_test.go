@@ -33,8 +33,8 @@ const (
 const seedVariable = "EINMAL_KILL_SEED"
 
 // TestWhateverGoesWrongAKilledOperatorEndsTheSame kills the operator's process two hundred times, at moments that a seed chooses, while tenants are
-// made, changed, replaced, deleted and made again. In the end each has its first credentials, both logins work, and nothing is there that nobody
-// asked for (tenant-and-database.md §6.2).
+// made, changed, replaced, deleted and made again. In the end each has its first credentials, both logins work, and nothing is there that was not
+// asked for.
 func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

@@ -1,10 +1,10 @@
-// Tenant is an operator for what the apps of tenants need in systems that tenants share: a database in PostgreSQL with logins, users of
-// Redis or ElastiCache, and credentials in Secrets or SSM parameters, each of which is generated once.
+// Tenant is an operator for multi-tenant systems. It gives the apps of each tenant a PostgreSQL database with logins, users of Redis or
+// ElastiCache, and credentials in Secrets or SSM parameters. Each credential is generated once.
 package main
 
 import "github.com/redis/go-redis/v9/logging"
 
 func main() {
-	logging.Disable() // It writes to stderr in a form of its own what is told as an error too.
+	logging.Disable() // It duplicates returned errors on stderr, in its own format.
 	operator().Main()
 }

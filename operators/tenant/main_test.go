@@ -10,7 +10,7 @@ import (
 
 // TestMain gives the operators that tests run an AWS account, which the emulator does not look at.
 func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard()) // The client would complain that nobody listens.
+	ctrllog.SetLogger(logr.Discard()) // Otherwise controller-runtime warns about a missing logger.
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)

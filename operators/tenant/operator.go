@@ -11,24 +11,24 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/config/crd"
 )
 
-// identity names the operator in its records, its finalizer, the fields that it owns and the marks on all that it makes. It never changes.
+// identity names the operator in its records, its finalizer, its field manager and its ownership marks. It never changes.
 const identity = "tenants.einmal.dev"
 
-// credentialsNamespace is the namespace in which the operator may keep credentials, unless it is given a Role in another one.
+// credentialsNamespace is the namespace in which the operator has the rights to store credentials. Other namespaces need a Role.
 const credentialsNamespace = "tenant-credentials" //nolint:gosec // A name, not a credential.
 
-// operator declares what happens when.
+// operator returns the operator with real connections.
 func operator() *einmal.Operator {
 	watches := &secretWatches{}
 	return declare(&backends{connect: (&connector{watches: watches}).connect, watches: watches})
 }
 
-// declare declares an operator whose backends are connected so.
+// declare returns the operator with the given backends.
 func declare(held *backends) *einmal.Operator {
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.Tenants, crd.TenantBackends), einmal.Workers(workers),
-		einmal.AccessIn("", &corev1.Secret{}, "get"), // of the admins
-		einmal.AccessIn(credentialsNamespace, &corev1.Secret{}, "get", "list", "watch", "create", "update", "delete"),
-		einmal.Access(&corev1.Namespace{}, "get"))
+		einmal.PermissionsIn("", &corev1.Secret{}, "get"), // Secrets of administrators
+		einmal.PermissionsIn(credentialsNamespace, &corev1.Secret{}, "get", "list", "watch", "create", "update", "delete"),
+		einmal.Permissions(&corev1.Namespace{}, "get"))
 	op.OnCleanup("close-backends", func(context.Context) error { return held.close() })
 
 	onBackend := einmal.Index(op, "tenants-by-backend", func(of *v1.Tenant) (map[string]types.NamespacedName, error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// provisioner gives tenants what they ask for, and takes it back.
+// provisioner reconciles and releases Tenants.
 type provisioner struct{ backends *backends }
 
-// change is what a handler of tenants is given.
+// change is the argument of the handlers of Tenants.
 type change = einmal.Change[v1.Tenant]
 
-// provision looks at all that a tenant asks for, in each system by itself, and does what is missing. It needs no memory: a run after whatever
-// was lost finds what is there. The status says what came of it, and is written in one place.
+// provision reconciles a Tenant: it checks each app in each system and creates or corrects what differs. It depends on no memory, so it
+// also works after the status or the process memory is lost. It writes its results into the status with tell.
 func (p *provisioner) provision(ctx context.Context, c *change) error {
 	seen := einmal.Memo[observations](c)
 	if c.Object.Spec.Suspend {
@@ -35,7 +35,7 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	}
 	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
 	if wait, ok := turnOf(err); ok {
-		return einmal.RetryAfter(wait, nil)
+		return einmal.RequeueAfter(wait)
 	}
 	if err != nil {
 		return tell(c, report{unusable: err})
@@ -51,7 +51,7 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	return next
 }
 
-// pass is one look at a tenant.
+// pass is one reconciliation of a Tenant.
 type pass struct {
 	*backend
 
@@ -60,7 +60,7 @@ type pass struct {
 	now    time.Time
 }
 
-// run brings the world to what the tenant asks for, as far as that goes, and tells what came of each part.
+// run brings each system to the desired state and returns the results. A failure in one system does not stop the others.
 func (p *pass) run(ctx context.Context) report {
 	var found report
 	shared := p.shared(ctx)
@@ -84,10 +84,10 @@ func (p *pass) hasDatabase(app v1.App) bool {
 
 func (p *pass) hasCache(app v1.App) bool { return p.cache != nil && enabled(app.Cache.Enabled) }
 
-// enabled is what a switch says; it is on if nothing is said.
+// enabled returns the value of a switch. The default is true.
 func enabled(given *bool) bool { return given == nil || *given }
 
-// shared makes what all apps of the tenant share in the database.
+// shared creates what all apps of the tenant share in the database.
 func (p *pass) shared(ctx context.Context) error {
 	if !slices.ContainsFunc(p.tenant.Spec.Apps, p.hasDatabase) {
 		return nil
@@ -97,13 +97,13 @@ func (p *pass) shared(ctx context.Context) error {
 	return err
 }
 
-// database makes what an app has in the database.
+// database reconciles the login of an app to the database.
 func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{
 		app: app.Name, system: database, record: p.store.database(of), readers: p.store.prefix + p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(),
 	}
-	// What the owner of the database can hold up keeps no credential from being rotated or revoked.
+	// A database owner can block the rights in the database. That must not prevent rotation or revocation of credentials.
 	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) {
 		found.err = shared
 		return found
@@ -118,7 +118,7 @@ func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	return found
 }
 
-// cached makes what an app has in the cache.
+// cached reconciles the cache user of an app.
 func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
@@ -134,8 +134,9 @@ func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	return found
 }
 
-// scripting says whether an app's user of the cache may run scripts. Where the spec does not say it, a user keeps what it has: earlier versions
-// of the operator gave the right to every user that writes, and wrote nothing about it into the status. A new user does not get it.
+// scripting decides whether the cache user of an app may run scripts. If the spec does not set it, the user keeps what it has: earlier
+// versions of the operator gave the right to every user that writes, and did not record it in the status. A new user does not get the
+// right.
 func (p *pass) scripting(ctx context.Context, of names.App, app v1.App, known v1.Principal) (v1.Scripting, error) {
 	switch {
 	case app.Cache.Profile == v1.AccessReadOnly:
@@ -155,7 +156,7 @@ func (p *pass) scripting(ctx context.Context, of names.App, app v1.App, known v1
 	return v1.ScriptingAllowed, nil
 }
 
-// limits are those of the plan, but for what the app says itself.
+// limits returns the limits of the plan, with the overrides of the app.
 func (p *pass) limits(app v1.App) postgres.Limits {
 	of := p.plans.Standard
 	if p.tenant.Spec.Plan == v1.Premium {
@@ -165,12 +166,12 @@ func (p *pass) limits(app v1.App) postgres.Limits {
 		of.ConnectionLimit = *app.Database.ConnectionLimit
 	}
 	return postgres.Limits{
-		ConnectionLimit:  max(0, int(of.ConnectionLimit)), // There 0 is what -1 is here.
+		ConnectionLimit:  max(0, int(of.ConnectionLimit)), // -1 in the spec is 0 in postgres.Limits.
 		StatementTimeout: length(of.StatementTimeout), IdleInTransactionTimeout: length(of.IdleInTransactionTimeout),
 	}
 }
 
-// length is a time that may be left out.
+// length returns an optional duration, or 0.
 func length(of *metav1.Duration) time.Duration {
 	if of == nil {
 		return 0
@@ -178,7 +179,7 @@ func length(of *metav1.Duration) time.Duration {
 	return of.Duration
 }
 
-// user is who the app logs in as, without the system.
+// user returns the credential user of an app, without the system.
 func (p *pass) user(of names.App, in finding) credential.User {
 	spec := p.tenant.Spec
 	known := principal(p.tenant, in)
@@ -189,7 +190,7 @@ func (p *pass) user(of names.App, in finding) credential.User {
 		},
 		Policy: credential.Policy{
 			LeaveDrift: spec.DriftPolicy == v1.DriftReport, Adopt: spec.AdoptionPolicy == v1.AdoptionAdopt,
-			// A rotation that is asked for since the last credential was seen is a way out too: it asks for another credential.
+			// A rotation request that is newer than the last known credential also allows a new credential.
 			ReplaceMissing: staysMissing(known, p.now) && (spec.MissingCredentialPolicy == v1.MissingRotate ||
 				known.Generation > 0 && rotation.RequestID != "" && rotation.RequestID != known.RequestID),
 		},
@@ -198,12 +199,12 @@ func (p *pass) user(of names.App, in finding) credential.User {
 	if rotation.Overlap != nil {
 		user.Overlap = rotation.Overlap.Duration
 	}
-	// A password of the database is tried by a login, which costs it one: not at each look. Caches tell without.
+	// Verifying a database password needs a connection, so it is not done in every reconciliation. Caches need no login for it.
 	user.Proven = in.system == database && p.seen.proven(in.key(), user.Generation, p.now.Add(-probeInterval(p.tenant)*4/5))
 	return user
 }
 
-// converge converges a user, and notes what was seen.
+// converge converges a user and remembers whether the password was verified.
 func (p *pass) converge(ctx context.Context, found finding, user credential.User) (credential.Outcome, error) {
 	outcome, err := user.Converge(ctx)
 	switch {
@@ -218,13 +219,12 @@ func (p *pass) converge(ctx context.Context, found finding, user credential.User
 	return outcome, err
 }
 
-// observations are what is remembered of a tenant as long as the process runs. Nothing depends on it but how soon something is told or tried
-// again, and how much a look costs.
+// observations is what the process remembers of a tenant. Only the cost of checks and the time of retries depend on it.
 type observations struct {
 	proofs map[string]proof
-	// settled is what the last full look has left; nil if the next look is a full one.
+	// settled is the result of the last full check. It is nil if the next check must be a full one.
 	settled *settled
-	// waits counts the looks in a row that had to wait until something settles.
+	// waits counts the consecutive reconciliations that waited for something to settle.
 	waits int
 }
 
@@ -233,15 +233,15 @@ type proof struct {
 	at         time.Time
 }
 
-// What it takes until a credential counts as missing. A store can be empty for some seconds, as during a restore, and is not promised to show at
-// once what it has.
+// A credential counts as missing only after several checks. A store can be empty for some seconds, for example during a restore, and need not
+// be consistent at once.
 const (
 	missesNeeded = 3
 	missingFor   = time.Minute
 )
 
-// missed notes another look that did not find the credential. The status keeps it, so that a restart of the operator does not forget it, and a
-// status that is lost only starts again.
+// missed counts another check that did not find the credential. The count is in the status, so that it survives a restart. If the status is
+// lost, the count starts again.
 func missed(known v1.Principal, now time.Time) v1.Principal {
 	if known.MissingSince == nil {
 		known.MissingSince = &metav1.Time{Time: now.Truncate(time.Second)}
@@ -250,12 +250,12 @@ func missed(known v1.Principal, now time.Time) v1.Principal {
 	return known
 }
 
-// staysMissing reports whether a credential was missing often and long enough.
+// staysMissing reports whether a credential was missing in enough checks and for long enough.
 func staysMissing(known v1.Principal, now time.Time) bool {
 	return known.MissingSince != nil && known.MissingLooks >= missesNeeded && now.Sub(known.MissingSince.Time) >= missingFor
 }
 
-// proven tells whether a password was accepted since a time.
+// proven reports whether a password was accepted after the given time.
 func (o *observations) proven(key string, generation int, since time.Time) bool {
 	last := o.proofs[key]
 	return generation > 0 && last.generation == generation && last.at.After(since)
@@ -268,8 +268,8 @@ func (o *observations) prove(key string, generation int, at time.Time) {
 	o.proofs[key] = proof{generation, at}
 }
 
-// suspected is an error that may pass by itself, and is looked at again.
+// suspected wraps an error that may pass without action. The operator checks again.
 type suspected struct{ error }
 
-// Unwrap returns the error that it may be.
+// Unwrap returns the suspected error.
 func (s suspected) Unwrap() error { return s.error }

@@ -19,28 +19,29 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// fullLookInterval is how often a tenant gets a full look, whatever quick checks say.
+// fullLookInterval is the maximum time between two full checks of a tenant.
 const fullLookInterval = 24 * time.Hour
 
-// settled is what a full look has left where all was as it should be. It is in memory alone: a new process knows nothing, and takes full looks.
-// See docs/decisions/0016-cost-at-rest.md.
+// settled is the result of a full check that found everything in the desired state. It is only in memory, so a new process starts with full
+// checks. See docs/decisions/0016-cost-at-rest.md.
 type settled struct {
 	uid         types.UID
 	generation  int64
 	annotations map[string]string
 	status      v1.TenantStatus
 	backend     *backend
-	// secrets are the versions of the Secrets, as they were before the look.
+	// secrets are the versions of the Secrets before the full check.
 	secrets map[string]string
 	until   time.Time
-	// logins and users are what the systems are expected to have.
+	// logins and users are the expected state of the systems.
 	logins []expectedLogin
 	users  []redis.Expected
-	// turn is what the next quick check looks at beside the versions and the roles: 0 is the inside of the database, n the password of login n.
+	// turn selects what the next quick check verifies beside versions and roles: 0 is the inside of the database, n the password of login
+	// n.
 	turn int
 }
 
-// expectedLogin is what an app is expected to have in a database.
+// expectedLogin is the expected state of an app's login.
 type expectedLogin struct {
 	app    v1.App
 	limits postgres.Limits
@@ -48,47 +49,47 @@ type expectedLogin struct {
 	given  credential.Given
 }
 
-// databaseCheck is what a quick check of a database is about.
+// databaseCheck describes a quick check of a database.
 type databaseCheck struct {
 	tenant *v1.Tenant
 	owner  func(names.App) credential.Owner
 	logins []expectedLogin
-	// prove is a credential whose password is tried. If it is zero, the check looks inside the database.
+	// prove is a credential whose password is verified. If it is zero, the check inspects the inside of the database.
 	prove credential.Record
 }
 
-// quickDatabases are databases that can be checked quickly.
+// quickDatabases are databases that support quick checks.
 type quickDatabases interface {
 	difference(ctx context.Context, check databaseCheck) (string, error)
 }
 
-// quickCache is a cache whose users can be checked quickly.
+// quickCache is a cache that supports quick checks.
 type quickCache interface {
 	expect(of names.App, wants v1.App, owner credential.Owner, record credential.Record) redis.Expected
 	difference(ctx context.Context, all []redis.Expected) (string, error)
 }
 
-// quick looks quickly at a tenant that a full look has found as it should be. It reports whether that was enough: a full look is
-// due where anything has changed, or is in doubt. It changes nothing, neither outside nor in the status.
+// quick does a quick check of a tenant that a full check has found in the desired state. It reports whether that was enough. A full check
+// is needed if anything has changed or is in doubt. quick writes nothing.
 func (p *provisioner) quick(ctx context.Context, c *change, seen *observations) (done bool, next error) {
 	known := seen.settled
-	if known == nil || len(c.WokenBy) > 0 || !known.isOf(c.Object) {
+	if known == nil || len(c.TriggeredBy) > 0 || !known.isOf(c.Object) {
 		seen.settled = nil
 		return false, nil
 	}
 	difference, err := p.compare(ctx, c, seen)
 	if wait, ok := turnOf(err); ok {
-		return true, einmal.RetryAfter(wait, nil)
+		return true, einmal.RequeueAfter(wait)
 	}
 	if difference == "" && err == nil {
-		return true, einmal.RetryAfter(nextLook(c.Object), nil)
+		return true, einmal.RequeueAfter(nextLook(c.Object))
 	}
-	c.Log.Info("quick check found a difference, a full look follows", "difference", difference, "error", err)
-	seen.settled, seen.proofs = nil, nil // The full look tries all passwords.
+	c.Log.Info("quick check found a difference, running a full check", "difference", difference, "error", err)
+	seen.settled, seen.proofs = nil, nil // The full check verifies all passwords.
 	return false, nil
 }
 
-// compare returns what is not as the last full look has left it, "" for nothing.
+// compare returns what differs from the last full check, or "".
 func (p *provisioner) compare(ctx context.Context, c *change, seen *observations) (string, error) {
 	held, release, err := p.backends.useRecent(ctx, c.Client, c.Object.Spec.BackendRef.Name)
 	if err != nil {
@@ -99,36 +100,36 @@ func (p *provisioner) compare(ctx context.Context, c *change, seen *observations
 	}
 	defer release()
 	if held != seen.settled.backend {
-		return "the TenantBackend, or a Secret that it names", nil
+		return "the TenantBackend or a Secret that it names", nil
 	}
 	look := &pass{backend: held, tenant: c.Object, seen: seen, now: time.Now()}
 	return look.difference(ctx, seen.settled)
 }
 
-// isOf reports whether the tenant and its status are as the full look has left them, and that is not long ago.
+// isOf reports whether the tenant and its status are unchanged since the full check, and the full check is recent enough.
 func (s *settled) isOf(tenant *v1.Tenant) bool {
 	return s.uid == tenant.UID && s.generation == tenant.Generation && tenant.DeletionTimestamp == nil && time.Now().Before(s.until) &&
 		maps.Equal(s.annotations, foreignAnnotations(tenant)) && equality.Semantic.DeepEqual(s.status, withoutRecords(tenant.Status))
 }
 
-// foreignAnnotations are the annotations of a tenant that the operator has not made.
+// foreignAnnotations returns the annotations that the operator did not write.
 func foreignAnnotations(of *v1.Tenant) map[string]string {
 	found := maps.Clone(of.Annotations)
 	maps.DeleteFunc(found, func(name, _ string) bool { return strings.HasPrefix(name, identity+"/") })
 	return found
 }
 
-// withoutRecords is a status without what the framework keeps there.
+// withoutRecords returns a status without Einmal's records.
 func withoutRecords(status v1.TenantStatus) v1.TenantStatus {
 	kept := *status.DeepCopy()
 	kept.Records = einmal.Records{}
 	return kept
 }
 
-// difference returns what is not as the full look has left it, "" for nothing.
+// difference returns what differs from the last full check, or "".
 func (p *pass) difference(ctx context.Context, known *settled) (string, error) {
 	if now, ok := p.versions(); !ok || !maps.Equal(now, known.secrets) {
-		return "the Secrets, or the watch of them", nil
+		return "the Secrets or their watch", nil
 	}
 	if len(known.users) > 0 {
 		checked, ok := p.cache.(quickCache)
@@ -145,7 +146,7 @@ func (p *pass) difference(ctx context.Context, known *settled) (string, error) {
 	return p.databaseDifference(ctx, known)
 }
 
-// databaseDifference is difference for the database. Each time it looks at another part of what takes a connection of its own.
+// databaseDifference is difference for the database. Each call verifies another of the parts that need their own connection.
 func (p *pass) databaseDifference(ctx context.Context, known *settled) (string, error) {
 	checked, ok := p.databases.(quickDatabases)
 	if !ok {
@@ -161,7 +162,7 @@ func (p *pass) databaseDifference(ctx context.Context, known *settled) (string, 
 			return "", err
 		}
 		if credential.GivenOf(record) != login.given {
-			return "the credential " + login.record, nil
+			return "credential " + login.record, nil
 		}
 		check.prove = record
 	}
@@ -172,10 +173,10 @@ func (p *pass) databaseDifference(ctx context.Context, known *settled) (string, 
 	return difference, err
 }
 
-// app is an app of the tenant by its names.
+// app returns the names of an app of the tenant.
 func (p *pass) app(of v1.App) names.App { return names.Tenant{Name: p.tenant.Name}.App(of.Name) }
 
-// versions are the versions of all Secrets of the tenant's apps; false if they are not known.
+// versions returns the versions of all Secrets of the tenant's apps. It returns false if they are unknown.
 func (p *pass) versions() (map[string]string, bool) {
 	var records []string
 	for _, app := range p.tenant.Spec.Apps {
@@ -184,8 +185,8 @@ func (p *pass) versions() (map[string]string, bool) {
 	return p.store.watch.versions(records)
 }
 
-// settle returns what the full look has left, nil if quick checks could not tell whether it stays so. The versions are those from before the look, so
-// that a change during the look is a difference later.
+// settle returns the result of a full check, or nil if quick checks cannot verify it. The versions are from before the full check, so that
+// a change during the check counts as a difference later.
 func (p *pass) settle(found report, versions map[string]string) *settled {
 	_, checksCache := p.cache.(quickCache)
 	_, checksDatabases := p.databases.(quickDatabases)
@@ -195,7 +196,7 @@ func (p *pass) settle(found report, versions map[string]string) *settled {
 	made := &settled{
 		uid: p.tenant.UID, generation: p.tenant.Generation, annotations: foreignAnnotations(p.tenant), status: withoutRecords(p.tenant.Status),
 		backend: p.backend, secrets: versions,
-		until: p.now.Add(time.Duration(float64(fullLookInterval) * (0.8 + 0.2*rand.Float64()))), //nolint:gosec // It spreads the load.
+		until: p.now.Add(time.Duration(float64(fullLookInterval) * (0.8 + 0.2*rand.Float64()))), //nolint:gosec // Not secret: jitter.
 	}
 	for _, of := range found.findings {
 		outcome := of.outcome
@@ -211,13 +212,13 @@ func (p *pass) settle(found report, versions map[string]string) *settled {
 			continue
 		}
 		app.Cache.Scripting = of.scripting
-		made.users = append(made.users, p.cache.(quickCache).expect(p.app(app), app, p.owner(p.app(app)), outcome.Record)) //nolint:forcetypeassert // It was looked at above.
+		made.users = append(made.users, p.cache.(quickCache).expect(p.app(app), app, p.owner(p.app(app)), outcome.Record)) //nolint:forcetypeassert // Asserted above.
 	}
-	made.turn = rand.IntN(len(made.logins) + 1) //nolint:gosec // It spreads the load.
+	made.turn = rand.IntN(len(made.logins) + 1) //nolint:gosec // Not secret: jitter.
 	return made
 }
 
-// wanted is an app of the spec.
+// wanted returns an app of the spec.
 func (p *pass) wanted(name string) (v1.App, bool) {
 	for _, app := range p.tenant.Spec.Apps {
 		if app.Name == name {

@@ -196,7 +196,7 @@ func TestARefusedWatchKnowsNothing(t *testing.T) {
 	t.Parallel()
 	cluster := einmaltest.StartCluster(t)
 	config := cluster.Config()
-	config.Impersonate.UserName = "nobody-in-particular"
+	config.Impersonate.UserName = "user-without-rights"
 	api, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestARefusedWatchKnowsNothing(t *testing.T) {
 	watches := &secretWatches{}
 	t.Cleanup(watches.stop)
 	watched := watches.in(t.Context(), api, "default")
-	einmaltest.Eventually(t, "the refusal is told", func(context.Context) error {
+	einmaltest.Eventually(t, "the watch reports that it is forbidden", func(context.Context) error {
 		if trouble := watched.trouble(); trouble == nil || !strings.Contains(trouble.Error(), "forbidden") {
 			return fmt.Errorf("the trouble is: %w", trouble)
 		}

@@ -12,23 +12,23 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// abandon is the annotation by which a person lets a Tenant go although what it had could not be removed.
+// abandon is the annotation with which a person gives up a deleted Tenant whose resources cannot be removed.
 const abandon = "tenant.einmal.dev/abandon"
 
-// release takes back what a tenant has, if its deletionPolicy says so: who may log in first, and the credentials last, so that it can go on after
-// it was broken off. What it cannot remove keeps the Tenant.
+// release removes the resources of a deleted Tenant if its deletionPolicy is Delete: first the users, so that logins are rejected, and last
+// the credentials, so that an interrupted deletion can continue. If something cannot be removed, the Tenant stays.
 func (p *provisioner) release(ctx context.Context, c *change) error {
 	switch {
 	case c.Object.Spec.DeletionPolicy != v1.DeletionDelete:
-		c.Log.Info("all that the tenant has stays, as its deletionPolicy is Retain")
+		c.Log.Info("resources of the tenant are kept, deletionPolicy is Retain")
 		return nil
 	case c.Object.Annotations[abandon] == "true":
-		c.Event(einmal.Warning, "Abandoned", "What the tenant still has stays, since the annotation %s says so.", abandon)
+		c.Event(einmal.EventWarning, "Abandoned", "The annotation %s is set: remaining resources of the tenant are not removed.", abandon)
 		return nil
 	}
 	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
 	if wait, ok := turnOf(err); ok {
-		return einmal.RetryAfter(wait, nil)
+		return einmal.RequeueAfter(wait)
 	}
 	if err == nil {
 		defer release()
@@ -39,16 +39,16 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 	}
 	setDeleting(c.Object, err)
 	if class, _ := classify(err); class == waiting {
-		return einmal.RetryAfter(einmal.Memo[observations](c).nextSettling(), nil)
+		return einmal.RequeueAfter(einmal.Memo[observations](c).nextSettling())
 	}
 	return err
 }
 
-// remove removes all that the tenant has: it is found by its marks, so that it is found when the status has forgotten it.
+// remove removes all resources of the tenant. It finds them by their ownership marks, so that it does not depend on the status.
 func (p *pass) remove(ctx context.Context) error {
 	known, err := p.everyApp(ctx)
 	if err != nil {
-		return fmt.Errorf("look for what the tenant has: %w", err)
+		return fmt.Errorf("find the resources of the tenant: %w", err)
 	}
 	var failed []error
 	for _, app := range known {
@@ -71,7 +71,7 @@ func (p *pass) remove(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// unwanted removes what apps have that is not asked for any more, and tells of what it could not remove.
+// unwanted removes the resources of apps that are not in the spec any more, and returns what it could not remove.
 func (p *pass) unwanted(ctx context.Context) []finding {
 	wanted := map[string]v1.App{}
 	for _, app := range p.tenant.Spec.Apps {
@@ -93,7 +93,7 @@ func (p *pass) unwanted(ctx context.Context) []finding {
 	return slices.DeleteFunc(left, func(of finding) bool { return of.err == nil })
 }
 
-// takeBack removes what an app has in a system, and then the credential.
+// takeBack removes the user of an app in a system, and then the credential.
 func (p *pass) takeBack(ctx context.Context, drop func(context.Context, names.App) error, of names.App, record string) error {
 	if err := drop(ctx, of); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *pass) takeBack(ctx context.Context, drop func(context.Context, names.Ap
 	return p.store.Delete(ctx, record, p.owner(of))
 }
 
-// dropLogins drops an app's logins, and ends their sessions.
+// dropLogins drops the logins of an app and ends their sessions.
 func (p *pass) dropLogins(ctx context.Context, of names.App) error {
 	if p.databases == nil {
 		return p.unreached(ctx, of, "postgres", p.store.database(of))
@@ -114,7 +114,7 @@ func (p *pass) dropLogins(ctx context.Context, of names.App) error {
 	return nil
 }
 
-// dropUser deletes an app's user of the cache.
+// dropUser deletes the cache user of an app.
 func (p *pass) dropUser(ctx context.Context, of names.App) error {
 	if p.cache == nil {
 		return p.unreached(ctx, of, "cache", p.store.cache(of))
@@ -126,13 +126,13 @@ func (p *pass) dropUser(ctx context.Context, of names.App) error {
 	return nil
 }
 
-// unreached is an error if there is a credential for a system that the backend does not name: so it did, and the user may still be there. The
-// credential goes last (tenant-and-database.md §2, Invariants), and not at all while nobody can delete the user.
+// unreached returns an error if there is a credential for a system that the backend does not name any more. The user may still exist there,
+// and its credential must not be deleted before it.
 func (p *pass) unreached(ctx context.Context, of names.App, field, record string) error {
 	found, err := p.store.Read(ctx, record, p.owner(of), 1)
 	if err == nil && len(found.Records) > 0 {
-		err = fmt.Errorf("the credential %s is there, and its user cannot be deleted, as TenantBackend %s has no spec.%s: %w; put that back, "+
-			"or delete the user and the credential yourself", p.store.prefix+record, p.tenant.Spec.BackendRef.Name, field, errSetUp)
+		err = fmt.Errorf("credential %s exists, but its user cannot be deleted because TenantBackend %s has no spec.%s: %w; restore that field, "+
+			"or delete the user and the credential manually", p.store.prefix+record, p.tenant.Spec.BackendRef.Name, field, errSetUp)
 	}
 	if err != nil {
 		return fmt.Errorf("app %s: %w", of.Name, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// keepsWhatItCannotReach shows tenant-and-database.md §2, Invariant 3: where the TenantBackend has no database or cache any more, the
+// keepsWhatItCannotReach shows that credentials go last: where the TenantBackend has no database or cache any more, the
 // users there are not deleted, so neither are their credentials.
 func (s *stage) keepsWhatItCannotReach(t *testing.T) {
 	var counts counted

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// system is where an app has something.
+// system is a system in which an app has a user.
 type system string
 
 const (
@@ -21,25 +21,25 @@ const (
 	caching  system = "cache"
 )
 
-// finding is what came of what an app has in one system.
+// finding is the result for one app in one system.
 type finding struct {
 	app    string
 	system system
-	// record is where the store has the credential, readers where readers find it, and database the name of the database.
+	// record is the name of the credential in the store, readers the full name that readers use, and database the name of the database.
 	record, readers, database string
 	outcome                   credential.Outcome
-	// scripting says whether a user of the cache may run scripts.
+	// scripting is whether the cache user may run scripts.
 	scripting v1.Scripting
-	// err is what kept the app from having it, level what kept the plan's limits or the access from being so.
+	// err is why the app has no working credential. level is why limits or access are not in the desired state.
 	err, level error
-	// unwanted tells that the app does not ask for it any more, and that it could not be removed.
+	// unwanted is true if the app is not in the spec any more and could not be removed.
 	unwanted bool
 }
 
-// key tells findings of a tenant apart.
+// key identifies a finding within a tenant.
 func (f finding) key() string { return f.app + "/" + string(f.system) }
 
-// worst is the worst that is wrong.
+// worst returns the error with the worse class.
 func (f finding) worst() error {
 	first, _ := classify(f.err)
 	second, _ := classify(f.level)
@@ -49,15 +49,15 @@ func (f finding) worst() error {
 	return f.err
 }
 
-// report is what came of a pass.
+// report is the result of a reconciliation.
 type report struct {
-	// suspended tells that nothing was looked at, unusable why nothing could be.
+	// suspended is true if nothing was checked because of spec.suspend. unusable is why nothing could be checked.
 	suspended bool
 	unusable  error
 	findings  []finding
 }
 
-// principal is what the status knows of what a finding is about.
+// principal returns the part of the status that a finding is about.
 func principal(of *v1.Tenant, in finding) v1.Principal {
 	for _, app := range of.Status.Apps {
 		if app.Name != in.app {
@@ -74,7 +74,7 @@ func principal(of *v1.Tenant, in finding) v1.Principal {
 	return v1.Principal{}
 }
 
-// after is what the status is to say of a finding. Where a system could not be asked, what was known stays.
+// after returns the new status of a finding. If the system could not be queried, the known values stay.
 func (f finding) after(known v1.Principal, request string, now time.Time) v1.Principal {
 	next := known
 	next.Record, next.Database, next.Problem = f.readers, f.database, ""
@@ -92,7 +92,7 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 	if f.err != nil {
 		return next
 	}
-	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // It counts rotations.
+	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // Rotations never exceed int32.
 	next.WaitsFor, next.RetireAfter, next.Scripting = "", nil, f.scripting
 	if f.outcome.Waits {
 		next.WaitsFor = request
@@ -109,7 +109,7 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 	return next
 }
 
-// apps is what the status is to say of the apps, in their order, and then of those that are not asked for any more and still there.
+// apps returns the status of the apps in the order of the spec, followed by removed apps that still have something.
 func (r report) apps(of *v1.Tenant, now time.Time) []v1.AppStatus {
 	var all []v1.AppStatus
 	at := map[string]int{}
@@ -133,7 +133,7 @@ func (r report) apps(of *v1.Tenant, now time.Time) []v1.AppStatus {
 	return all
 }
 
-// longestProblem is how much of an error the status shows for one app, in bytes.
+// longestProblem limits the error that the status shows for one app, in bytes.
 const longestProblem = 256
 
 func short(err error) string {
@@ -148,7 +148,7 @@ func short(err error) string {
 	return text[:cut] + "..."
 }
 
-// say is an error with the app that it is about.
+// say returns an error with its app and system.
 func (f finding) say(err error) string {
 	return fmt.Sprintf("app %s, %s: %s", f.app, f.system, short(err))
 }

@@ -19,7 +19,7 @@ func (silent) Read(_ context.Context, name string, _ credential.Owner, _ int) (c
 	return credential.Found{}, errors.New(name + " cannot be read")
 }
 
-// tenant-and-database.md §6.6: what stays the same is told in the same words, so that no look writes the status again.
+// The same errors give the same text, so that a check does not write the status again.
 func TestSeveralErrorsAreToldInOneOrder(t *testing.T) {
 	t.Parallel()
 	tenant := &v1.Tenant{}
@@ -32,7 +32,7 @@ func TestSeveralErrorsAreToldInOneOrder(t *testing.T) {
 	first := look.remove(t.Context()).Error()
 	for range 20 {
 		if again := look.remove(t.Context()).Error(); again != first {
-			t.Fatalf("it is told as\n%s\nand as\n%s", first, again)
+			t.Fatalf("two different texts:\n%s\n%s", first, again)
 		}
 	}
 }
@@ -47,6 +47,6 @@ func TestALongErrorIsNotCutWithinACharacter(t *testing.T) {
 		}
 	}
 	if got := short(errors.New("caf\xe9")); got != "caf\uFFFD" {
-		t.Errorf("what is no UTF-8 is told as %q", got)
+		t.Errorf("invalid UTF-8 became %q", got)
 	}
 }

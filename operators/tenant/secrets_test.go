@@ -16,9 +16,9 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// The operator runs with the roles of its manifests: it reads Secrets next to itself, and keeps credentials in one namespace. What is out of its
-// reach is told with the namespace, and a Role there is enough. What a cache is open to is told too. And at a deletion it finds by its marks what
-// nothing lists any more.
+// The operator runs with the roles of its manifests: it reads Secrets next to itself, and keeps credentials in one namespace. For other
+// namespaces the condition names the namespace, and a Role there is enough. An open user default of a cache is reported too. A deletion finds
+// by their marks also resources that nothing lists any more.
 func TestTheOperatorReachesTheSecretsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

@@ -10,24 +10,24 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// connectionSecure is the condition ConnectionSecure of a backend with servers that TLS does not verify, at these addresses. Whoever is on the
-// way can read and change what is sent there, unless it stays on this machine.
+// connectionSecure returns the condition ConnectionSecure of a backend, given the addresses of servers that TLS does not verify. Addresses
+// on this machine do not count: traffic to all others can be read and changed on the way.
 func connectionSecure(unverified []string) metav1.Condition {
 	exposed := slices.DeleteFunc(slices.Clone(unverified), onLoopback)
 	if len(exposed) == 0 {
 		return metav1.Condition{
 			Type: v1.ConditionConnectionSecure, Status: metav1.ConditionTrue, Reason: "Verified",
-			Message: "TLS verifies each server that is not on the operator's own machine",
+			Message: "TLS verifies every server that is not on the operator's own machine",
 		}
 	}
 	return metav1.Condition{
 		Type: v1.ConditionConnectionSecure, Status: metav1.ConditionFalse, Reason: "Unverified",
 		Message: "connections without verified TLS: " + strings.Join(exposed, ", ") +
-			"; set sslmode=verify-full in the DSN of PostgreSQL, spec.cache.redis.tls, or spec.cache.elastiCache.insecure to false",
+			"; set sslmode=verify-full in the PostgreSQL DSN, spec.cache.redis.tls to true, or spec.cache.elastiCache.insecure to false",
 	}
 }
 
-// onLoopback reports whether an address, host:port, does not leave the machine.
+// onLoopback reports whether an address, as host:port, is on this machine.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -36,7 +36,7 @@ func onLoopback(address string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// unverifiedCache returns the addresses of a cache that is connected to without TLS. Where there is TLS, it verifies.
+// unverifiedCache returns the addresses of a cache that is used without TLS. With TLS, certificates are always verified.
 func unverifiedCache(of *v1.CacheBackend) []string {
 	switch {
 	case of.Redis != nil && !of.Redis.TLS:

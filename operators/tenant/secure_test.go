@@ -97,7 +97,7 @@ func (s noStore) Read(context.Context, string, credential.Owner, int) (credentia
 	return credential.Found{}, s.err
 }
 
-// What the owner of a database can hold up is told, and the credentials of its apps are worked on all the same. All else that apps share comes
+// What the owner of a database can block is reported, but does not stop work on the credentials of its apps. All else that apps share comes
 // first.
 func TestRightsThatAreIncompleteDoNotStopTheWorkOnCredentials(t *testing.T) { //nolint:gocognit // One story, told row by row.
 	t.Parallel()

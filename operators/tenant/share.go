@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// workers is how many tenants are looked at at once, and share how many of them may be of one backend: a backend that is slow or down
-	// leaves the other workers to the other backends.
+	// workers is how many tenants are reconciled concurrently, and share how many of them may belong to one backend. So a slow or failed
+	// backend does not block the tenants of other backends.
 	workers = 64
 	share   = 16
-	// shortestTurn is how long a tenant waits at least if its backend has all of its share.
+	// shortestTurn is the minimum wait of a tenant whose backend has used its share.
 	shortestTurn = 100 * time.Millisecond
 )
 
-// turns is the share that a backend has of the workers. Its zero value has none in use.
+// turns counts the workers that a backend uses. Its zero value is ready to use.
 type turns struct {
 	mu   sync.Mutex
 	busy int
-	// took is about how long a look takes.
+	// took is a moving average of the duration of a reconciliation.
 	took time.Duration
-	// last is when the turn comes of the tenant that was sent away last.
+	// last is when the most recently deferred tenant gets its turn.
 	last time.Time
 }
 
-// take reports whether a worker may be used now, and else how long to wait. Tenants that wait come back one after the other, about as fast as
-// looks end.
+// take reports whether a worker is available. If not, it returns how long to wait. Waiting tenants return one after the other, about as
+// fast as reconciliations end.
 func (s *turns) take(now time.Time) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *turns) take(now time.Time) (wait time.Duration, ok bool) {
 	return s.last.Sub(now), false
 }
 
-// end gives a worker back after a look that took some time.
+// end returns a worker after a reconciliation of the given duration.
 func (s *turns) end(took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,11 +54,11 @@ func (s *turns) end(took time.Duration) {
 	s.took += (took - s.took) / share
 }
 
-// turnError is the error of a tenant whose backend has all of its share.
+// turnError is the error for a tenant whose backend has used its share of the workers.
 type turnError struct{ wait time.Duration }
 
 func (e turnError) Error() string {
-	return fmt.Sprintf("the backend has %d tenants at work already; it is the turn of this one in %s", share, e.wait)
+	return fmt.Sprintf("the backend already has %d tenants in progress; retry in %s", share, e.wait)
 }
 
 // turnOf returns how long to wait if an error is a turnError.
@@ -67,7 +67,7 @@ func turnOf(err error) (time.Duration, bool) {
 	return full.wait, ok
 }
 
-// work is use for a look at a tenant. It is a turnError if the backend has all of its share of the workers.
+// work is use for a reconciliation. It returns a turnError if the backend has used its share of the workers.
 func (s *backends) work(ctx context.Context, api client.Client, name string) (*backend, func(), error) {
 	held, release, err := s.use(ctx, api, name)
 	if err != nil {
@@ -76,7 +76,8 @@ func (s *backends) work(ctx context.Context, api client.Client, name string) (*b
 	return held.work(release)
 }
 
-// work takes a worker for a backend that is in use, and gives it back with the use. It is a turnError if the backend has all of its share.
+// work takes a worker for a backend that is in use. The returned function returns both. It returns a turnError if the backend has used its
+// share.
 func (b *backend) work(release func()) (*backend, func(), error) {
 	began := time.Now()
 	wait, ok := b.turns.take(began)

@@ -65,7 +65,7 @@ func (l *life) ask(name, request, more string) {
 }
 
 // has expects that a tenant has so many generations of each credential, none of which ever changed, that readers get the last one, that it is
-// accepted, and that nobody was locked out so far.
+// accepted, and that no client was locked out so far.
 func (l *life) has(tenant string, generations int) {
 	l.Helper()
 	for record, in := range records(names.Tenant{Name: tenant}.App("web")) {
@@ -110,7 +110,7 @@ func records(of names.App) map[string]system {
 	return map[string]system{of.DatabaseSecret(): database, of.CacheSecret(): caching}
 }
 
-// loginOf is what somebody logs in with who has what a Secret has.
+// loginOf returns the credential in a Secret.
 func loginOf(held map[string]string) credential.Record {
 	return credential.Record{Username: held[credential.UsernameKey], Password: credential.NewPassword(held[credential.PasswordKey])}
 }
@@ -253,9 +253,9 @@ func onlyCrashes(more ...einmaltest.Dimension) einmaltest.Option {
 		einmaltest.Standby)...)
 }
 
-// Mission, and tenant-and-database.md §2 and §6.2, for the whole operator: whatever goes wrong, and whenever, a tenant has the credentials that were
+// Whatever goes wrong, and whenever, a tenant has the credentials that were
 // asked for, none is generated twice or replaced, who was let in is let in until the overlap of a rotation has ended, and nothing is left of a
-// tenant with the deletionPolicy Delete. There nobody takes the finalizer away: what is let go so is never cleaned up.
+// tenant with the deletionPolicy Delete. In these runs the finalizer is never removed by force, because that would skip the cleanup.
 func TestWhateverGoesWrongTenantsKeepTheirCredentials(t *testing.T) {
 	t.Parallel()
 	t.Run("a tenant that is kept", func(t *testing.T) { einmaltest.Explore(t, keptTenant, onlyCrashes()) })

@@ -14,16 +14,16 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// How long it is until a tenant is looked at again, if nobody changes it.
+// How long the operator waits before it checks a tenant again, unless the Tenant changes.
 const (
 	settlingWait    = 5 * time.Second
 	longestSettling = time.Minute
 	blockedWait     = time.Minute
-	// defaultProbe is how often credentials are tried, as the CRD says too.
+	// defaultProbe is how often credentials are verified. The CRD has the same default.
 	defaultProbe = 10 * time.Minute
 )
 
-// tell writes what came of a pass into the status, all of it here, and says when to look again.
+// tell is the only function that writes the status. It writes the result of a reconciliation and returns when to reconcile next.
 func tell(c *change, found report) error {
 	was := c.Object.Status.DeepCopy()
 	now := time.Now()
@@ -52,7 +52,7 @@ func tell(c *change, found report) error {
 	return found.again(c.Object, worst, now, seen)
 }
 
-// stands is what a condition says, and where it is unknown, what was known.
+// stands reports whether a condition is True. If the condition is Unknown, it returns the last known value.
 func stands(status *v1.TenantStatus, condition string, known bool) bool {
 	if meta.IsStatusConditionPresentAndEqual(status.Conditions, condition, metav1.ConditionUnknown) {
 		return known
@@ -60,27 +60,27 @@ func stands(status *v1.TenantStatus, condition string, known bool) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, condition)
 }
 
-// area is what a condition is about.
+// area describes a condition that is computed from findings.
 type area struct {
 	condition string
-	// of is the error of a finding that the condition is about.
+	// of returns the error of a finding that concerns the condition.
 	of func(finding) error
-	// good is the reason if there is none.
+	// good and message are the reason and the message of the condition if no finding has an error.
 	good, message string
 }
 
-// areas are the conditions that follow from findings.
+// areas returns the conditions that are computed from findings.
 func areas() []area {
 	return []area{
-		{v1.ConditionDatabaseReady, func(f finding) error { return f.unusable(database) }, "Accepted", "each app that asks for it can log in to the database"},
-		{v1.ConditionCacheReady, func(f finding) error { return f.unusable(caching) }, "Accepted", "each app that asks for it can log in to the cache"},
+		{v1.ConditionDatabaseReady, func(f finding) error { return f.unusable(database) }, "Accepted", "all apps can log in to the database"},
+		{v1.ConditionCacheReady, func(f finding) error { return f.unusable(caching) }, "Accepted", "all apps can log in to the cache"},
 		{v1.ConditionCredentialsReady, func(f finding) error { return f.unstored() }, "Stored", "all credentials are stored"},
-		{v1.ConditionInSync, func(f finding) error { return f.outOfSync() }, "AsAsked", "limits, access and passwords are as they should be"},
+		{v1.ConditionInSync, func(f finding) error { return f.outOfSync() }, "AsAsked", "limits, access and passwords are in the desired state"},
 	}
 }
 
-// unusable is what keeps an app from logging in to a system. Where access has not settled, it cannot yet. Rights in a database that are
-// incomplete do not keep it from that.
+// unusable returns the error that prevents the app from logging in to a system. This includes access that has not settled yet. Incomplete
+// rights in a database do not prevent a login.
 func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
 	if f.system == in && f.err == nil && how == waiting && !errors.Is(f.level, postgres.ErrIncomplete) {
@@ -92,7 +92,7 @@ func (f finding) unusable(in system) error {
 	return f.err
 }
 
-// unstored is what keeps a credential from being in the store, as far as that is known.
+// unstored returns the error that prevents a credential from being stored, if the store is the cause.
 func (f finding) unstored() error {
 	if _, reason := classify(f.err); f.outcome.Generation > 0 || reason == reasonDrifted || f.unwanted {
 		return nil
@@ -100,7 +100,7 @@ func (f finding) unstored() error {
 	return f.err
 }
 
-// outOfSync is what differs from what the tenant asks for.
+// outOfSync returns the errors about differences from the desired state.
 func (f finding) outOfSync() error {
 	if f.level != nil || f.unwanted {
 		return errors.Join(f.level, f.err)
@@ -108,11 +108,11 @@ func (f finding) outOfSync() error {
 	return f.err
 }
 
-// judge tells the conditions, and how bad the worst finding is.
+// judge returns the conditions and the worst class of all findings.
 func (r report) judge(of *v1.Tenant) ([]metav1.Condition, class) {
 	if r.suspended {
 		return []metav1.Condition{{
-			Type: v1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "spec.suspend is set, so nothing is looked at",
+			Type: v1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "spec.suspend is set: the operator does not check this tenant",
 		}}, fine
 	}
 	var all []metav1.Condition
@@ -126,12 +126,12 @@ func (r report) judge(of *v1.Tenant) ([]metav1.Condition, class) {
 	}
 	ready := metav1.Condition{Type: v1.ConditionReady, Status: verdict(worst), Reason: reason, Message: together(said)}
 	if worst == fine {
-		ready.Message = "all that the tenant asks for is there"
+		ready.Message = "all resources of the tenant are ready"
 	}
 	return append(all, r.rotating(of), ready), worst
 }
 
-// condition is one that follows from findings.
+// condition computes one condition from the findings. It also returns the worst class and the message of each error.
 func (r report) condition(about area) (metav1.Condition, class, []string) {
 	worst, reason := fine, about.good
 	var texts []string
@@ -159,15 +159,15 @@ func (r report) condition(about area) (metav1.Condition, class, []string) {
 	return condition, worst, texts
 }
 
-// longestMessage is how much a condition says: the API server stores no status with a message above 32768 bytes.
+// longestMessage limits the message of a condition, in bytes. The API server rejects a status with a message above 32768 bytes.
 const longestMessage = 4096
 
-// together is what several texts say, as far as there is room.
+// together joins texts up to longestMessage and says how many are left out.
 func together(texts []string) string {
 	said := ""
 	for i, text := range texts {
 		if i > 0 && len(said)+len(text) > longestMessage {
-			return fmt.Sprintf("%s; and %d more", said, len(texts)-i)
+			return fmt.Sprintf("%s; %d more", said, len(texts)-i)
 		}
 		if i > 0 {
 			said += "; "
@@ -177,7 +177,7 @@ func together(texts []string) string {
 	return said
 }
 
-// verdict is what a condition says of a class.
+// verdict returns the status of a condition for a class.
 func verdict(of class) metav1.ConditionStatus {
 	switch of {
 	case fine:
@@ -189,10 +189,10 @@ func verdict(of class) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// rotating is the condition that tells of rotations.
+// rotating returns the condition RotationInProgress.
 func (r report) rotating(of *v1.Tenant) metav1.Condition {
 	condition := metav1.Condition{
-		Type: v1.ConditionRotationInProgress, Status: metav1.ConditionFalse, Reason: "None", Message: "one credential is accepted for each app and system",
+		Type: v1.ConditionRotationInProgress, Status: metav1.ConditionFalse, Reason: "None", Message: "no rotation is in progress",
 	}
 	var texts []string
 	for _, found := range r.findings {
@@ -203,9 +203,9 @@ func (r report) rotating(of *v1.Tenant) metav1.Condition {
 		if until.IsZero() {
 			continue
 		}
-		text := fmt.Sprintf("app %s, %s: the one before is accepted until %s", found.app, found.system, until.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("app %s, %s: the previous credential is accepted until %s", found.app, found.system, until.UTC().Format(time.RFC3339))
 		if found.outcome.Waits {
-			text += ", and then the next rotation begins"
+			text += ", then the next rotation starts"
 		}
 		texts = append(texts, text)
 	}
@@ -215,7 +215,7 @@ func (r report) rotating(of *v1.Tenant) metav1.Condition {
 	return condition
 }
 
-// phase is how far the tenant is, in one word.
+// phase returns the phase of the tenant.
 func (r report) phase(of *v1.Tenant, worst class) v1.Phase {
 	switch {
 	case r.suspended:
@@ -233,7 +233,7 @@ func (r report) phase(of *v1.Tenant, worst class) v1.Phase {
 	}
 }
 
-// again says when to look again: as an error, where a system could not be asked.
+// again returns when to reconcile next. If a system could not be queried, it returns that error, so that Einmal retries with backoff.
 func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observations) error {
 	switch {
 	case r.suspended:
@@ -241,9 +241,9 @@ func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observati
 	case worst == unknown:
 		return r.failure()
 	case worst == waiting:
-		return einmal.RetryAfter(seen.nextSettling(), nil)
+		return einmal.RequeueAfter(seen.nextSettling())
 	case worst == blocked:
-		return einmal.RetryAfter(min(blockedWait, probeInterval(of)), nil)
+		return einmal.RequeueAfter(min(blockedWait, probeInterval(of)))
 	}
 	next := nextLook(of)
 	for _, found := range r.findings {
@@ -251,23 +251,23 @@ func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observati
 			next = min(next, max(until.Sub(now), 0)+time.Second)
 		}
 	}
-	return einmal.RetryAfter(next, nil)
+	return einmal.RequeueAfter(next)
 }
 
-// nextLook is how long to wait until the next look at a tenant that is as it should be.
+// nextLook returns how long to wait before the next check of a tenant that is ready.
 func nextLook(of *v1.Tenant) time.Duration {
-	return time.Duration(float64(probeInterval(of)) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // It spreads the load.
+	return time.Duration(float64(probeInterval(of)) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // Not secret: jitter.
 }
 
-// nextSettling is how long to wait until a look finds whether something has settled: longer each time, and spread, so that many tenants that wait
-// for the same do not come at once.
+// nextSettling returns how long to wait before the operator checks again whether something has settled. The wait grows and has jitter, so
+// that many tenants that wait for the same system are not checked at the same time.
 func (o *observations) nextSettling() time.Duration {
 	wait := min(settlingWait<<min(o.waits, 10), longestSettling)
 	o.waits++
-	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // It spreads the load.
+	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // Not secret: jitter.
 }
 
-// failure is what could not be asked.
+// failure returns the errors of the systems that could not be queried.
 func (r report) failure() error {
 	failed := []error{r.unusable}
 	for _, found := range r.findings {
@@ -285,16 +285,16 @@ func probeInterval(of *v1.Tenant) time.Duration {
 	return defaultProbe
 }
 
-// announce tells in events what has become another.
+// announce records an event for each transition that a person should notice.
 func announce(c *change, was *v1.TenantStatus) {
 	is := c.Object.Status
 	ready := meta.FindStatusCondition(is.Conditions, v1.ConditionReady)
 	if is.Phase != was.Phase {
 		switch is.Phase {
 		case v1.Blocked, v1.Degraded:
-			c.Event(einmal.Warning, ready.Reason, "%s", ready.Message)
+			c.Event(einmal.EventWarning, ready.Reason, "%s", ready.Message)
 		case v1.Ready:
-			c.Event(einmal.Normal, "Ready", "All that the tenant asks for is there.")
+			c.Event(einmal.EventNormal, "Ready", "All resources of the tenant are ready.")
 		case v1.Pending, v1.Provisioning, v1.Rotating, v1.Suspended, v1.Deleting:
 		}
 	}
@@ -302,18 +302,18 @@ func announce(c *change, was *v1.TenantStatus) {
 		for where, now := range map[system]*v1.Principal{database: app.Database, caching: app.Cache} {
 			before := principal(&v1.Tenant{Status: *was}, finding{app: app.Name, system: where})
 			if now != nil && before.Generation > 0 && now.Generation > before.Generation {
-				c.Event(einmal.Normal, "Rotated", "App %s has credential %d for its %s, by the request %q.", app.Name, now.Generation, where, now.RequestID)
+				c.Event(einmal.EventNormal, "Rotated", "App %s: %s credential rotated to generation %d (request %q).", app.Name, where, now.Generation, now.RequestID)
 			}
 		}
 	}
 }
 
-// setDeleting tells why a tenant is not gone yet.
+// setDeleting writes into the status why a deleted Tenant still exists.
 func setDeleting(of *v1.Tenant, err error) {
 	of.Status.Phase = v1.Deleting
 	_, reason := classify(err)
 	meta.SetStatusCondition(&of.Status.Conditions, metav1.Condition{
 		Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: of.Generation,
-		Message: fmt.Sprintf("not everything is removed yet: %s", short(err)),
+		Message: fmt.Sprintf("deletion is not complete: %s", short(err)),
 	})
 }

@@ -9,8 +9,8 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// A status that says too much is not stored at all: the message of a condition has 32768 bytes at most (metav1.Condition). So of many apps in
-// trouble some are told of, and how many more there are.
+// The API server rejects a status with a condition message above 32768 bytes (metav1.Condition). So if many apps have errors, the message
+// contains some of them and the number of the others.
 func TestTheTroubleOfManyAppsHasRoomInTheStatus(t *testing.T) {
 	t.Parallel()
 	var found report

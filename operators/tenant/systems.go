@@ -9,25 +9,25 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// databases is a server in which each tenant has a database, and each app two logins.
+// databases is a server in which each tenant has a database and each app has two logins.
 type databases interface {
-	// tenant is what the apps of a tenant share, as its spec asks for it.
+	// tenant returns what the apps of a tenant share, as its spec asks for it.
 	tenant(of names.Tenant, spec v1.TenantSpec) sharedDatabase
-	// logins are those of an app, with what it may do and use.
+	// logins returns the logins of an app with its access and limits.
 	logins(of names.App, limits postgres.Limits, wants v1.App, spec v1.TenantSpec) logins
-	// apps are those whose logins carry the mark of an owner, which is that of a tenant.
+	// apps returns the apps whose logins carry the mark of the given tenant's owner.
 	apps(ctx context.Context, owner credential.Owner) ([]string, error)
 	check(ctx context.Context) error
 	close()
 }
 
-// sharedDatabase is a database, and the roles that own and use what is in it. See postgres.Tenant.
+// sharedDatabase is a database with the roles that own and use its contents. See postgres.Tenant.
 type sharedDatabase interface {
 	Converge(ctx context.Context, owner credential.Owner) (bool, error)
 	Delete(ctx context.Context, owner credential.Owner) error
 }
 
-// logins are what an app logs in to its database as. See postgres.Logins.
+// logins are the roles with which an app logs in to its database. See postgres.Logins.
 type logins interface {
 	credential.Rotator
 	Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error)
@@ -36,12 +36,12 @@ type logins interface {
 
 // cache is a system in which each app has one user.
 type cache interface {
-	// users are the users with the access of an app, and the name of the app's.
+	// users returns the users with the access of an app, and the name of the app's user.
 	users(of names.App, wants v1.App, spec v1.TenantSpec) (cacheUsers, string)
-	// apps are those of a tenant whose users carry the mark of their owner.
+	// apps returns the apps of a tenant whose users carry their owner's mark.
 	apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error)
 	check(ctx context.Context) error
-	// forgetful are the addresses of the nodes that forget their users when they restart.
+	// forgetful returns the addresses of the nodes that lose their users in a restart.
 	forgetful(ctx context.Context) ([]string, error)
 	close() error
 }

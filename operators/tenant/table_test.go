@@ -132,7 +132,7 @@ type row struct {
 	want      counted
 }
 
-// rows are tenant-and-database.md §2, the decision table: all sixteen combinations of what exists, and then what is there and wrong. The
+// rows are the decision table of docs/concepts/credentials.md, for the whole operator: all sixteen combinations of what exists, and then what is there and wrong. The
 // table's writes are our Generated, Roles and Users; Published are the copies for readers.
 func rows() []row {
 	lost, conflict, invalid := reasonSuspected, reasonConflict, reasonInvalid
@@ -171,7 +171,7 @@ func rows() []row {
 	}
 }
 
-// tenant-and-database.md §2, the decision table, as data, on a real API server, PostgreSQL and Redis: what was generated and written, what is
+// What was generated and written, what is
 // said, who can log in; and that another pass writes nothing.
 func TestTheDecisionTable(t *testing.T) {
 	t.Parallel()
@@ -235,7 +235,7 @@ func checkReasons(t *testing.T, found report, row row) {
 	}
 }
 
-// checkLogins shows that readers can log in with what is stored where all is well, and that whoever had a password which nobody was told to
+// checkLogins shows that readers can log in with what is stored where all is well, and that the holder of a password that was not to be
 // replace still can.
 func (s *stage) checkLogins(t *testing.T, name string, row row, db, cache credential.Record) {
 	t.Helper()
@@ -248,12 +248,12 @@ func (s *stage) checkLogins(t *testing.T, name string, row row, db, cache creden
 	}
 	if row.db == "" || row.role == match {
 		if err := s.logIn(t, name, db); err != nil {
-			t.Errorf("nobody can log in to the database: %v", err)
+			t.Errorf("login to the database: %v", err)
 		}
 	}
 	if row.cache == "" || row.user == match {
 		if err := s.authenticate(t, cache, name+":x"); err != nil {
-			t.Errorf("nobody can log in to the cache: %v", err)
+			t.Errorf("login to the cache: %v", err)
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (s *stage) setRecord(t *testing.T, name string, to state) {
 		case malformed:
 			delete(secret.Data, credential.PasswordKey)
 		case foreign:
-			secret.Annotations = map[string]string{credential.OwnerAnnotation: "somebody@else//"}
+			secret.Annotations = map[string]string{credential.OwnerAnnotation: "another@owner//"}
 		case match, mismatch, unmarked:
 			t.Fatalf("a record is never %s", to)
 		}
@@ -324,7 +324,7 @@ func (s *stage) setRole(t *testing.T, look *pass, of names.App, to state) {
 	case mismatch:
 		s.sql(t, "ALTER ROLE "+login+" PASSWORD 'another'")
 	case foreign:
-		s.sql(t, "COMMENT ON ROLE "+login+" IS 'somebody@else//'")
+		s.sql(t, "COMMENT ON ROLE "+login+" IS 'another@owner//'")
 	case unmarked:
 		s.sql(t, "COMMENT ON ROLE "+login+" IS NULL")
 	case malformed:
@@ -337,7 +337,7 @@ func (s *stage) setUser(t *testing.T, look *pass, of names.App, to state) {
 	t.Helper()
 	rule := map[state][]string{
 		mismatch: {"resetpass", ">another"},
-		foreign:  {"resetkeys", names.CacheMark("somebody@else//"), "~" + of.Tenant + ":*"},
+		foreign:  {"resetkeys", names.CacheMark("another@owner//"), "~" + of.Tenant + ":*"},
 		unmarked: {"resetkeys", "~" + of.Tenant + ":*"},
 	}
 	switch {

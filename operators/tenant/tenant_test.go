@@ -16,9 +16,9 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/witness"
 )
 
-// TestNobodyIsLockedOut holds the first credentials of a tenant and logs in with them every 50 ms, while all happens that has locked people out:
-// see the articles, and tenant-and-database.md §6.3. What the articles' own handlers do to such a witness is shown in package witness.
-func TestNobodyIsLockedOut(t *testing.T) {
+// TestNoClientIsLockedOut holds the first credentials of a tenant and logs in with them every 50 ms, while all happens that has locked people out:
+// see package article. What the articles' own handlers do to such a witness is shown in package witness.
+func TestNoClientIsLockedOut(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) *stage{
 		"with Redis, and credentials in Secrets":   startStage,
@@ -276,7 +276,7 @@ func (s *stage) touch(t *testing.T, value string) {
 // steadyLooks is how often steady tenants are looked at.
 const steadyLooks = 10
 
-// tenant-and-database.md §6.6: ten looks at what is as it should be write nothing: not in the API server, nor in AWS, nor in the database.
+// Ten looks at what is as it should be write nothing: not in the API server, nor in AWS, nor in the database.
 func TestWhatIsSteadyIsNotWritten(t *testing.T) {
 	t.Parallel()
 	s := startLab(t, settling())

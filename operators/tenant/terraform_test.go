@@ -20,8 +20,8 @@ import (
 )
 
 // TestTerraformAppliesAndReplacesATenantAndNoLoginFails runs terraform as a CI does, on each deploy: it applies a Tenant twice, replaces it,
-// and applies it again. The credentials are those of the first time, and whoever holds them can log in all the while
-// (tenant-and-database.md §0, "Re-apply fires create", and §6.3).
+// and applies it again. The credentials are those of the first time, and a client that has them can log in all the time
+// .
 //
 // Where terraform or its provider cannot be had, it says so, and shows nothing: terraform is no part of what a machine needs.
 func TestTerraformAppliesAndReplacesATenantAndNoLoginFails(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTerraformAppliesAndReplacesATenantAndNoLoginFails(t *testing.T) {
 	report := watching.Stop()
 	t.Logf("logins with the first credentials:\n%s", report)
 	if report.Failures() > 0 || report.Logins() == 0 {
-		t.Error("whoever has the first credentials could not log in all the time")
+		t.Error("a client with the first credentials was rejected")
 	}
 	if now := s.versions(t); !maps.Equal(first, now) || len(first) != 4 {
 		t.Errorf("the Secrets were %v, and are %v", first, now)

@@ -78,7 +78,7 @@ func (u *upgrade) tell(t *testing.T) {
 	u.scripts(t, accepted)
 	seen := watcher.Stop()
 	if seen.Failures() > 0 || seen.Logins() < 5 {
-		t.Errorf("somebody was locked out:\n%s", seen)
+		t.Errorf("logins failed:\n%s", seen)
 	}
 	u.goesOn(t)
 }
@@ -222,7 +222,7 @@ func (u *upgrade) storeIsAsItWas(t *testing.T) {
 	}
 }
 
-// tenantsAreAsTheyWere shows that each is in the phase and has the generations that it had, and that nobody says that anything is another's.
+// tenantsAreAsTheyWere shows that each is in the phase and has the generations that it had, and that no system reports a conflict of ownership.
 func (u *upgrade) tenantsAreAsTheyWere(t *testing.T) {
 	t.Helper()
 	for _, was := range u.tenants {

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache" //nolint:depguard // The library's watches wake handlers; this one only remembers versions.
+	toolscache "k8s.io/client-go/tools/cache" //nolint:depguard // Einmal's watches trigger handlers; this one only remembers versions.
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretWatches are the watches of the metadata of Secrets, one for each namespace with credentials. They last until stop.
+// secretWatches are the watches of the metadata of Secrets, one for each namespace with credentials. They run until stop.
 type secretWatches struct {
 	mu    sync.Mutex
 	begun map[string]*secretWatch
@@ -23,7 +23,7 @@ type secretWatches struct {
 	ended bool
 }
 
-// in returns the watch of a namespace, and begins it if need be. It returns nil if the client cannot watch.
+// in returns the watch of a namespace and starts it if necessary. It returns nil if the client cannot watch.
 func (s *secretWatches) in(ctx context.Context, api client.Client, namespace string) *secretWatch {
 	watching, ok := api.(client.WithWatch)
 	if s == nil || !ok {
@@ -44,7 +44,7 @@ func (s *secretWatches) in(ctx context.Context, api client.Client, namespace str
 	return made
 }
 
-// stop ends all watches, and waits for that.
+// stop stops all watches and waits until they have ended.
 func (s *secretWatches) stop() {
 	if s == nil {
 		return
@@ -58,10 +58,10 @@ func (s *secretWatches) stop() {
 	}
 }
 
-// errWatchStarts is the state of a watch before its first list has arrived, and between the end of one watch and the next. It is not a fault.
+// errWatchStarts is the state of a watch before its first list has arrived, and between the end of one watch and the next. It is not a failure.
 var errWatchStarts = errors.New("the watch is starting")
 
-// secretWatch watches the metadata of the Secrets in a namespace. It keeps their names, UIDs and resource versions, and nothing that they hold.
+// secretWatch watches the metadata of the Secrets in a namespace. It stores only names, UIDs and resource versions.
 type secretWatch struct {
 	api       client.WithWatch
 	namespace string
@@ -70,12 +70,12 @@ type secretWatch struct {
 	done      sync.WaitGroup
 
 	mu sync.Mutex
-	// current is the watch that delivers now; nil for none. failure is why there is none.
+	// current is the watch that delivers events, nil for none. failure is why there is none.
 	current *watch.ProxyWatcher
 	failure error
 }
 
-// byRecord is the index by the record that a Secret belongs to.
+// byRecord is the index of Secrets by the record that they belong to.
 const byRecord = "record"
 
 func newSecretWatch(api client.WithWatch, namespace string) *secretWatch {
@@ -95,7 +95,7 @@ func newSecretWatch(api client.WithWatch, namespace string) *secretWatch {
 	return w
 }
 
-// slim leaves of a Secret's metadata what versions needs.
+// slim keeps only the metadata that versions needs.
 func slim(object any) (any, error) {
 	secret, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -121,7 +121,8 @@ func (w *secretWatch) list(ctx context.Context, options metav1.ListOptions) (run
 	return found, nil
 }
 
-// watch watches the Secrets for the informer, and notes as long as the watch delivers. A watch that lists first does so when that list has ended.
+// watch watches the Secrets for the informer and tracks whether the watch delivers events. A watch with initial events delivers once these
+// are complete.
 func (w *secretWatch) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	inner, err := w.api.Watch(ctx, newSecretList(), &client.ListOptions{Namespace: w.namespace, Raw: &options})
 	if err != nil {
@@ -141,8 +142,7 @@ func (w *secretWatch) watch(ctx context.Context, options metav1.ListOptions) (wa
 	return outer, nil
 }
 
-// pump hands events on until the watch ends or its reader stops it. A bookmark shows that it delivers: one that lists first ends its list
-// with a bookmark.
+// pump forwards events until the watch ends or its reader stops it. A bookmark shows that the watch delivers: initial events end with one.
 func (w *secretWatch) pump(from watch.Interface, to chan<- watch.Event, reader *watch.ProxyWatcher) {
 	for {
 		select {
@@ -159,7 +159,7 @@ func (w *secretWatch) pump(from watch.Interface, to chan<- watch.Event, reader *
 	}
 }
 
-// forward hands an event on. It returns false if the reader has stopped the watch.
+// forward forwards an event. It returns false if the reader has stopped the watch.
 func forward(event watch.Event, to chan<- watch.Event, reader *watch.ProxyWatcher) bool {
 	select {
 	case to <- event:
@@ -169,7 +169,7 @@ func forward(event watch.Event, to chan<- watch.Event, reader *watch.ProxyWatche
 	}
 }
 
-// drain stops a watch and takes the rest of its events, so that it leaves no goroutine behind.
+// drain stops a watch and discards its remaining events, so that no goroutine leaks.
 func drain(of watch.Interface) {
 	of.Stop()
 	for range of.ResultChan() {
@@ -197,7 +197,7 @@ func (w *secretWatch) fail(err error) {
 	w.current, w.failure = nil, err
 }
 
-// trouble returns why it is not known which versions the Secrets have; nil if it is known.
+// trouble returns why the versions of the Secrets are unknown, or nil if they are known.
 func (w *secretWatch) trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,8 +210,8 @@ func (w *secretWatch) trouble() error {
 	return nil
 }
 
-// versions returns the UIDs and resource versions of all Secrets of records, by their names, with the copies for readers and all generations. It
-// returns false if that is not known now. A version that is returned is not newer than what a read after the call returns.
+// versions returns the UIDs and resource versions of all Secrets of the given records, by name. These include the copies for readers and
+// all generations. It returns false if they are unknown. A returned version is never newer than what a read after the call returns.
 func (w *secretWatch) versions(records []string) (map[string]string, bool) {
 	if w == nil || w.trouble() != nil {
 		return nil, false

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// TestMain silences the libraries' own logs; the client would complain that nobody listens.
+// TestMain silences the libraries' own logs; otherwise controller-runtime warns about a missing logger.
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard())
 	m.Run()

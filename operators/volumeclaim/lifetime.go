@@ -15,16 +15,16 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// temporary tells whether a claim is for certain pods.
+// temporary reports whether a claim has a podSelector.
 func temporary(claim *v1.EphemeralVolumeClaim) bool { return claim.Spec.PodSelector != nil }
 
-// keep forgets the use of a claim that is for no certain pods any more.
+// keep removes the usage from the status of a claim whose podSelector was removed.
 func keep(_ context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	return report(c, verdict{})
 }
 
-// deleteUnused deletes a claim that the pods that it is for do not need any more. Until then it tells in the status when that
-// will be, and waits: a pod that comes or goes wakes it, and so does an edit of the claim.
+// deleteUnused deletes a claim that its pods do not need any more. Until then it writes the expiry into the status and waits. Changes of
+// the pods or of the claim trigger it earlier.
 func deleteUnused(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	pods := &corev1.PodList{}
 	if err := c.Client.List(ctx, pods, client.InNamespace(c.Object.Namespace)); err != nil {
@@ -41,21 +41,22 @@ func deleteUnused(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	if verdict.expires == nil {
 		return nil
 	}
-	return einmal.RetryAfter(verdict.expires.Sub(now), nil)
+	return einmal.RequeueAfter(verdict.expires.Sub(now))
 }
 
-// deleteClaim deletes the claim as it was judged: if it has changed since, it is judged anew. Its volume goes with it.
+// deleteClaim deletes the claim unless it has changed since the verdict; then the next reconciliation judges it again. The garbage
+// collector deletes the volume.
 func deleteClaim(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
 	err := c.Client.Delete(ctx, c.Object, client.Preconditions{UID: &c.Object.UID, ResourceVersion: &c.Object.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the claim: %w", err)
 	}
 	c.Log.Info("deleted the claim", "because", verdict.message)
-	c.Event(einmal.Normal, verdict.reason, verdict.message)
+	c.Event(einmal.EventNormal, verdict.reason, verdict.message)
 	return nil
 }
 
-// report writes a verdict into the claim's status, and tells of it in an event if it says something new.
+// report writes a verdict into the status, and records an event if it is new.
 func report(c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
 	status := &c.Object.Status
 	status.FirstUsed, status.UnusedSince, status.Expires = verdict.firstUsed, verdict.unusedSince, verdict.expires
@@ -72,7 +73,7 @@ func report(c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
 	})
 }
 
-// usedBy lists the claims that a pod mounts the volumes of: a volume has the name of its claim.
+// usedBy returns the claims whose volumes a pod mounts. A volume has the name of its claim.
 func usedBy(pod *corev1.Pod) []types.NamespacedName {
 	var claims []types.NamespacedName
 	for _, volume := range pod.Spec.Volumes {
@@ -83,7 +84,7 @@ func usedBy(pod *corev1.Pod) []types.NamespacedName {
 	return claims
 }
 
-// itself makes an edit of a temporary claim end the wait for the moment that it was to be deleted at before.
+// itself lets a change of a temporary claim trigger its handler before the planned expiry.
 func itself(claim *v1.EphemeralVolumeClaim) []types.NamespacedName {
 	if !temporary(claim) {
 		return nil

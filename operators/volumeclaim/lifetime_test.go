@@ -47,7 +47,7 @@ func (s *story) goesAfterItsLastPod(t *testing.T) {
 		t.Errorf("the claim was deleted %s too early", early)
 	}
 	s.awaitGone(t, &corev1.PersistentVolumeClaim{}, "temporary")
-	checkStory(t, s.running.Log(), "temporary", `wokenBy="Pod default/report-1`, "deleted the claim", "the object is gone")
+	checkStory(t, s.running.Log(), "temporary", `triggeredBy="Pod default/report-1`, "deleted the claim", "the object is gone")
 }
 
 func (c *cluster) awaitUse(t *testing.T, name, reason string) {

@@ -11,10 +11,10 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// waitingForVolume is the reason why a claim is not ready whose volume is not bound.
+// waitingForVolume is the reason for a claim that is not Ready because its volume is not bound.
 const waitingForVolume = "WaitingForVolume"
 
-// reportProgress writes into the claim's status how far its volume is, and returns whether it is as the claim asks.
+// reportProgress writes the state of the volume into the claim's status and reports whether the volume is as requested.
 func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
 	wanted := claim.Spec.Size
 	if volume.Status.Phase != corev1.ClaimBound {
@@ -34,7 +34,7 @@ func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVol
 	return true
 }
 
-// reportRefusal writes into the claim's status why its volume could not be asked for.
+// reportRefusal writes into the claim's status why its volume could not be requested.
 func reportRefusal(claim *v1.EphemeralVolumeClaim, err error) {
 	if claim.Status.Phase == "" {
 		claim.Status.Phase = v1.Pending
@@ -52,8 +52,8 @@ func setReady(claim *v1.EphemeralVolumeClaim, status metav1.ConditionStatus, rea
 	})
 }
 
-// patience is when to look again at a claim that is not ready: after a quarter of the time that it has not been. Most
-// volumes are there at once, and what takes an hour is not asked for every second.
+// patience returns when to check a claim that is not ready again: after a quarter of the time that it has not been ready. Most volumes
+// appear at once, and slow ones are not queried every second.
 func patience(claim *v1.EphemeralVolumeClaim, now time.Time) time.Duration {
 	var waited time.Duration
 	if ready := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionReady); ready != nil {

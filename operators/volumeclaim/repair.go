@@ -26,7 +26,7 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("read the volume: %w", err)
 	case err != nil:
-		c.Event(einmal.Warning, "VolumeReplaced", "the PersistentVolumeClaim %s was deleted; a new one without its data replaces it", c.Object.Name)
+		c.Event(einmal.EventWarning, "VolumeReplaced", "the PersistentVolumeClaim %s was deleted; a new one without its data replaces it", c.Object.Name)
 		return applyAgain(ctx, c)
 	case volume.DeletionTimestamp != nil:
 		return nil
@@ -37,10 +37,10 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	if ready == nil || ready.Reason != waitingForVolume || reportProgress(c.Object, volume) {
 		return nil
 	}
-	return einmal.RetryAfter(patience(c.Object, time.Now()), nil)
+	return einmal.RequeueAfter(patience(c.Object, time.Now()))
 }
 
-// applyAgain asks for the volume once more. A failure is retried and leaves the status to the handlers that asked for it first.
+// applyAgain requests the volume again. A failure is retried; it does not change the status, which the other handlers write.
 func applyAgain(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	volume := volumeFor(c.Object)
 	if err := c.Apply(ctx, volume); err != nil {
@@ -49,7 +49,7 @@ func applyAgain(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) 
 	if reportProgress(c.Object, volume) {
 		return nil
 	}
-	return einmal.RetryAfter(patience(c.Object, time.Now()), nil)
+	return einmal.RequeueAfter(patience(c.Object, time.Now()))
 }
 
 // labelled reports whether a volume has all labels of its claim.

@@ -162,7 +162,7 @@ func TestAVolumeThatIsDeletedOrRelabelledIsRepaired(t *testing.T) {
 	})
 }
 
-// Design §6: a claim's use is told in one write each time that it changes, and nothing is written in between.
+// Each change of a claim's usage is one write of the status, and nothing is written in between.
 func TestTheUseOfAClaimCostsOneWriteForEachChange(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })

@@ -39,11 +39,11 @@ func TestTheTutorialShowsWhatHappens(t *testing.T) {
 	second := func(*einmaltest.Program) { c.create(t, "second", "5Gi") }
 
 	step("tutorial/start", says("no objects yet"), apply, says("handler succeeded"))
-	step("tutorial/start", says("nothing to do"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
-	step("tutorial/create", says("nothing to do"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
-	step("tutorial/update", says("nothing to do"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
+	step("tutorial/start", says("all objects are up to date"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
+	step("tutorial/create", says("all objects are up to date"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
+	step("tutorial/update", says("all objects are up to date"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
 		change(`{"metadata":{"labels":{"owner":"me"}}}`), says("handler=relabel-pvc"))
-	step(".", says("caught up with the objects"), second, says("handler waits"),
+	step(".", says("caught up with existing objects"), second, says("handler waits"),
 		says(`"handler succeeded" kind=EphemeralVolumeClaim object=default/second generation=1 handler=create-pvc`))
 
 	lines := map[string]bool{}

@@ -23,28 +23,28 @@ const (
 	invalidSelector = "InvalidSelector"
 )
 
-// verdict is what becomes of a claim: what its status is to say, and whether it is to be deleted.
+// verdict is the decision about a claim: the content of its status, and whether to delete it.
 type verdict struct {
-	// used, reason and message are the condition Used. There is none without a reason.
+	// used, reason and message are the condition Used. Without a reason the claim has no such condition.
 	used            metav1.ConditionStatus
 	reason, message string
-	// firstUsed and unusedSince are what is to be remembered of the pods that are gone.
+	// firstUsed and unusedSince remember pods that are gone.
 	firstUsed, unusedSince *metav1.Time
-	// expires is when the claim is to be deleted, if no pod comes; nil for never.
+	// expires is when the claim is deleted unless a pod uses it; nil for never.
 	expires *metav1.Time
 	delete  bool
 }
 
-// severity is how much it matters to the user.
-func (v verdict) severity() einmal.Severity {
+// severity returns the type of the event.
+func (v verdict) severity() einmal.EventType {
 	if v.reason == usedByOthers || v.reason == invalidSelector {
-		return einmal.Warning
+		return einmal.EventWarning
 	}
-	return einmal.Normal
+	return einmal.EventNormal
 }
 
-// judge decides what becomes of a claim. Pods are those of its namespace, as they are now; of those of the past the status
-// tells. Who cannot be told apart keeps the claim.
+// judge decides about a claim, given the current pods of its namespace and the claim's status, which remembers past pods. If the selector
+// is invalid, the claim is kept.
 func judge(claim *v1.EphemeralVolumeClaim, pods []corev1.Pod, now time.Time) verdict {
 	if claim.Spec.PodSelector == nil || claim.DeletionTimestamp != nil {
 		return verdict{}
@@ -89,8 +89,8 @@ func judge(claim *v1.EphemeralVolumeClaim, pods []corev1.Pod, now time.Time) ver
 	return v
 }
 
-// users tells whether selected pods use the volume, and names the others that do, by name. A pod uses it from its creation
-// on, also while it is pending, since it waits for the volume; it does so until it is gone, or has ended for good.
+// users reports whether selected pods use the volume, and returns the sorted names of other pods that use it. A pod uses the volume from
+// its creation on, even while it is pending, until it is deleted or has ended.
 func users(volume string, pods []corev1.Pod, selector labels.Selector) (selected bool, others []string) {
 	for _, pod := range pods {
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -109,7 +109,7 @@ func users(volume string, pods []corev1.Pod, selector labels.Selector) (selected
 	return selected, others
 }
 
-// expiry is when a claim that nobody uses is to be deleted.
+// expiry returns when an unused claim is deleted.
 func expiry(claim *v1.EphemeralVolumeClaim, v verdict) *metav1.Time {
 	since, period := &claim.CreationTimestamp, claim.Spec.ExpiryPeriod
 	if v.firstUsed != nil {
@@ -121,7 +121,7 @@ func expiry(claim *v1.EphemeralVolumeClaim, v verdict) *metav1.Time {
 	return wholeSecond(since.Add(period.Duration))
 }
 
-// wholeSecond is a time as it can be written down. It is not earlier, so that nothing is deleted too early.
+// wholeSecond rounds a time up to the precision of the API, so that nothing is deleted too early.
 func wholeSecond(at time.Time) *metav1.Time {
 	whole := metav1.NewTime(at.Add(time.Second - 1).Truncate(time.Second))
 	return &whole

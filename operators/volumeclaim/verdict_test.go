@@ -117,7 +117,7 @@ func TestAClaimIsKeptWhileSelectedPodsUseIt(t *testing.T) {
 		"a pod that was just created": report1(""),
 		"a pod that waits":            report1(corev1.PodPending),
 		"a pod that runs":             report1(corev1.PodRunning),
-		"a pod nobody knows about":    report1(corev1.PodUnknown),
+		"a pod of unknown state":      report1(corev1.PodUnknown),
 		"a pod that is being deleted": going(report1(corev1.PodRunning)),
 	}
 	cases := map[string]verdictCase{}

@@ -12,25 +12,25 @@ import (
 	"github.com/einmal-operators/einmal/operators/volumeclaim/config/crd"
 )
 
-// identity names the operator in its records, its finalizer and the fields that it owns. It never changes.
+// identity names the operator in its records, its finalizer and its field manager. It never changes.
 const identity = "volumeclaims.einmal.dev"
 
-// operator declares what happens when.
+// operator returns the operator with all its handlers.
 func operator() *einmal.Operator {
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML),
-		einmal.Applies(&corev1.PersistentVolumeClaim{}), einmal.Access(&v1.EphemeralVolumeClaim{}, "delete"))
+		einmal.Applies(&corev1.PersistentVolumeClaim{}), einmal.Permissions(&v1.EphemeralVolumeClaim{}, "delete"))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", provideVolume)
-	claims.OnUpdate("resize-pvc", provideVolume, einmal.Field("spec.size"))
-	claims.OnUpdate("relabel-pvc", relabelVolume, einmal.Field("metadata.labels"))
-	claims.OnUpdate("keep", keep, einmal.Field("spec.podSelector", einmal.To(einmal.Absent())))
+	claims.OnUpdate("resize-pvc", provideVolume, einmal.Fields("spec.size"))
+	claims.OnUpdate("relabel-pvc", relabelVolume, einmal.Fields("metadata.labels"))
+	claims.OnUpdate("keep", keep, einmal.FieldChanges("spec.podSelector", einmal.To(einmal.Absent())))
 	claims.Reconcile("repair-pvc", repairVolume, einmal.Owns[corev1.PersistentVolumeClaim]())
 	claims.Reconcile("delete-unused", deleteUnused, einmal.When(temporary), einmal.Watches(usedBy), einmal.Watches(itself))
 	return op
 }
 
-// provideVolume asks for a volume of the claim's size and is done when there is one. Asking twice is asking once, so the
-// same function serves a new claim, one that has grown, and any repetition after a crash.
+// provideVolume requests a volume of the claim's size and is done when it exists. It is idempotent, so the same function handles a new
+// claim, a larger size, and repetitions after a crash.
 func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	volume := volumeFor(c.Object)
 	if err := c.Apply(ctx, volume); err != nil {
@@ -39,17 +39,17 @@ func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim
 	}
 	c.Object.Status.PVCName = volume.Name
 	if !reportProgress(c.Object, volume) {
-		return einmal.RetryAfter(patience(c.Object, time.Now()), nil)
+		return einmal.RequeueAfter(patience(c.Object, time.Now()))
 	}
 	return nil
 }
 
-// relabelVolume gives the volume the labels that the claim has now: Apply copies them.
+// relabelVolume applies the current labels of the claim to the volume. Apply copies them.
 func relabelVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	return c.Apply(ctx, volumeFor(c.Object))
 }
 
-// volumeFor is the volume that a claim asks for, in full. Apply adds the namespace, the labels and the owner.
+// volumeFor returns the volume of a claim. Apply adds the namespace, the labels and the owner reference.
 func volumeFor(claim *v1.EphemeralVolumeClaim) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name},

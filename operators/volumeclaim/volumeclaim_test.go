@@ -77,7 +77,7 @@ func (s *story) restart(t *testing.T) {
 	s.running.Stop(t)
 	before := s.claim(t, "my-claim").ResourceVersion
 	s.running = s.start()
-	s.running.AwaitLog(t, "caught up with the objects that were there")
+	s.running.AwaitLog(t, "caught up with existing objects")
 	for line := range strings.Lines(s.running.Log()) {
 		if strings.Contains(line, "handler invoked") && !strings.Contains(line, "handler=repair-pvc") { // It looks at volumes in each process.
 			t.Errorf("a handler ran again: %s", line)

@@ -46,7 +46,7 @@ type account struct {
 
 // open opens an account, and shows in the status which one it is.
 func open(ctx context.Context, c *einmal.Change[unstructured.Unstructured], bank string) error {
-	opened, err := einmal.Effect(ctx, c, "account", einmal.Keyed(func(ctx context.Context, token string) (account, error) {
+	opened, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(ctx context.Context, token string) (account, error) {
 		return call(ctx, c, bank, token)
 	}))
 	if err != nil {

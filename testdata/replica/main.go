@@ -22,7 +22,7 @@ type answer struct {
 }
 
 func main() {
-	op := einmal.New("tests.einmal.dev", einmal.Grace(2*time.Second))
+	op := einmal.New("tests.einmal.dev", einmal.ShutdownTimeout(2*time.Second))
 	widgets := einmal.For[unstructured.Unstructured](op, einmal.GVK("test.einmal.dev", "v1", "Widget"))
 	widgets.OnCreate("make", func(ctx context.Context, c *change) error {
 		fmt.Printf("%s: make %d\n", c.Object.GetName(), c.Attempt)
@@ -32,7 +32,7 @@ func main() {
 		case strings.HasPrefix(c.Object.GetName(), "long"):
 			return work(ctx, c)
 		case c.Object.GetName() == "first":
-			_, err := einmal.Effect(ctx, c, "call", einmal.Stop(func(context.Context) (answer, error) {
+			_, err := einmal.Effect(ctx, c, "call", einmal.RecoverByHand(func(context.Context) (answer, error) {
 				fmt.Printf("%s: call\n", c.Object.GetName())
 				return answer{Number: 1}, nil
 			}))
@@ -67,5 +67,5 @@ func work(ctx context.Context, c *change) error {
 			fmt.Printf("%s: beat\n", c.Object.GetName())
 		}
 	}
-	return errors.New("nobody has stopped it")
+	return errors.New("it ended before it was stopped")
 }

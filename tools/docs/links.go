@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// brokenLinks returns a sentence for every relative link of a page that leads nowhere. Links to other sites are not
-// followed: a check that needs the network fails for reasons that are not ours.
+// brokenLinks returns a message for each broken relative link of a page. It does not check links to other sites, because
+// the result would depend on the network.
 func brokenLinks(tree fs.FS, page, text string) []string {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	var broken []string
@@ -23,11 +23,11 @@ func brokenLinks(tree fs.FS, page, text string) []string {
 	return broken
 }
 
-// follow returns why a link leads nowhere, or nothing.
+// follow returns why a link is broken, or "".
 func follow(tree fs.FS, page, link string) string {
 	target, err := url.Parse(link)
 	if err != nil {
-		return "cannot be read"
+		return "invalid URL"
 	}
 	if target.Scheme != "" || target.Host != "" {
 		return ""
@@ -45,7 +45,7 @@ func follow(tree fs.FS, page, link string) string {
 	}
 	text, err := fs.ReadFile(tree, file)
 	if err != nil {
-		return "cannot be read"
+		return "cannot read the file"
 	}
 	if !anchors(string(text))[target.Fragment] {
 		return "no such heading"
@@ -53,7 +53,7 @@ func follow(tree fs.FS, page, link string) string {
 	return ""
 }
 
-// anchors returns the names under which the headings of a page can be reached.
+// anchors returns the anchors of the headings of a page.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(prose(text)) {
@@ -70,7 +70,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// slug turns a heading into its anchor, as the common renderers do.
+// slug returns the anchor of a heading, as common Markdown renderers do.
 func slug(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -84,7 +84,7 @@ func slug(title string) string {
 	}, title)
 }
 
-// prose returns a page without its fenced blocks and code spans, where links are not links.
+// prose returns a page without fenced blocks and code spans, in which links have no effect.
 func prose(text string) string {
 	span := regexp.MustCompile("`[^`\n]*`")
 	var kept strings.Builder

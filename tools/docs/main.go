@@ -1,7 +1,8 @@
-// Docs checks what the Markdown files of a repository promise: relative links and anchors lead somewhere, and a fenced
-// block that is marked as a quotation says what its source says.
+// Docs checks the Markdown files of a repository: relative links and anchors must not be broken, and fenced blocks that are
+// marked as quotations must be identical to their source. It also checks the language of all files that people read: words that
+// CONTRIBUTING.md rules out, and citations of documents that are not in the repository.
 //
-// A quotation is a comment in front of a fenced block, which names a file and, for Go, the declarations to quote:
+// A comment before a fenced block marks it as a quotation. It names a file and, for Go, the quoted declarations:
 //
 //	<!-- from operators/volumeclaim/volumeclaim.go: applyVolume, volumeFor -->
 //
@@ -9,7 +10,7 @@
 //
 //	docs [-write] [root]
 //
-// With -write the quotations are brought up to date instead of being reported.
+// With -write, docs updates outdated quotations before it checks.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 )
 
 func main() {
-	write := flag.Bool("write", false, "bring quotations up to date")
+	write := flag.Bool("write", false, "update outdated quotations")
 	flag.Parse()
 	root := "."
 	if flag.NArg() > 0 {
@@ -48,7 +49,7 @@ func exitOn(err error) {
 	}
 }
 
-// updateQuotations writes every quotation below root as its source has it.
+// updateQuotations updates all quotations in pages below root from their sources.
 func updateQuotations(root string) error {
 	tree := os.DirFS(root)
 	pages, err := markdownFiles(tree)
@@ -71,7 +72,7 @@ func updateQuotations(root string) error {
 	return nil
 }
 
-// check counts what does not hold in the pages of a tree; each complaint goes to out, a line each.
+// check checks the pages of a tree. It writes each complaint to out on a line and returns their number.
 func check(tree fs.FS, out io.Writer) (complaints int, err error) {
 	pages, err := markdownFiles(tree)
 	if err != nil {
@@ -88,7 +89,21 @@ func check(tree fs.FS, out io.Writer) (complaints int, err error) {
 			complaints++
 		}
 	}
-	fmt.Fprintf(out, "%d pages, %d complaints\n", len(pages), complaints)
+	files, err := readableFiles(tree)
+	if err != nil {
+		return complaints, err
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(tree, file)
+		if err != nil {
+			return complaints, err
+		}
+		for _, complaint := range slices.Concat(plainness(string(text)), missingCitations(tree, file, string(text))) {
+			fmt.Fprintf(out, "%s: %s\n", file, complaint)
+			complaints++
+		}
+	}
+	fmt.Fprintf(out, "%d pages and %d files, %d complaints\n", len(pages), len(files), complaints)
 	return complaints, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// quote returns the page with every quotation as its source has it, and a sentence for each that differed.
+// quote returns the page with all quotations updated, and a message for each quotation that was outdated or invalid.
 func quote(tree fs.FS, text string) (updated string, stale []string) {
 	marker := regexp.MustCompile(`^<!-- from ([^\s:]+)(?:: ([^>]+?))? -->\s*$`)
 	lines := strings.SplitAfter(text, "\n")
@@ -41,7 +41,8 @@ func quote(tree fs.FS, text string) (updated string, stale []string) {
 	return page.String(), stale
 }
 
-// fencedBlock returns the text of the block that opens at line start, and the line that closes it (0 if there is none).
+// fencedBlock returns the text of the block that opens at line start, and the index of its closing line, or 0 if there is no
+// block.
 func fencedBlock(lines []string, start int) (text string, end int) {
 	if start >= len(lines) || !isFence(lines[start]) {
 		return "", 0
@@ -54,7 +55,7 @@ func fencedBlock(lines []string, start int) (text string, end int) {
 	return "", 0
 }
 
-// source returns a whole file, or the named declarations of a Go file with their comments.
+// source returns the named declarations of a Go file with their comments, or the whole file if there are no names.
 func source(tree fs.FS, file, names string) (string, error) {
 	text, err := fs.ReadFile(tree, path.Clean(file))
 	if err != nil {
@@ -79,7 +80,8 @@ func source(tree fs.FS, file, names string) (string, error) {
 	return strings.Join(parts, "\n"), nil
 }
 
-// declaration finds a function, a method ("Type.Method"), a type, a variable or a constant by its name, and "imports".
+// declaration returns the range of a declaration: a function, method ("Type.Method"), type, variable or constant by its
+// name, or the imports by the name "imports".
 func declaration(file *ast.File, name string) (from, to token.Pos) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {

@@ -1,48 +1,48 @@
-// Package cause names why an operator is called for an object.
+// Package cause determines why an operator reconciles an object.
 package cause
 
-// Cause is the reason of a pass.
+// Cause is the reason for a reconciliation.
 type Cause string
 
-// The causes, in the order in which they are looked for.
+// The causes, in the order in which Of checks them.
 const (
-	Gone   Cause = "gone"   // the object does not exist any more
-	Alien  Cause = "alien"  // no handler is for such objects, and none ever was for this one
-	Free   Cause = "free"   // it is being deleted and is not ours to hold
-	Delete Cause = "delete" // it is being deleted and delete handlers have to run
-	Lost   Cause = "lost"   // it was handled, and its record was wiped while no process of the operator ran
-	Create Cause = "create" // it was never handled, or its creation is not finished
-	Resume Cause = "resume" // handled before, unchanged, and first seen by this process
+	Gone   Cause = "gone"   // the object no longer exists
+	Alien  Cause = "alien"  // no handler matches the object, and none ever did
+	Free   Cause = "free"   // the object is being deleted and the operator does not hold it
+	Delete Cause = "delete" // the object is being deleted and delete handlers have to run
+	Lost   Cause = "lost"   // the object was handled, but its record was removed while no process of the operator ran
+	Create Cause = "create" // the object was never handled, or its creation has not finished
+	Resume Cause = "resume" // the object was handled before, has not changed, and is new to this process
 	Update Cause = "update" // something that a handler looks at has changed
-	Noop   Cause = "noop"   // nothing that concerns a handler has changed
+	Noop   Cause = "noop"   // nothing relevant to a handler has changed
 
-	// Reconcile is first sight, or a change, of a state that a level-triggered handler has not looked at.
+	// Reconcile means that a level-triggered handler has not seen the current state: at first sight, or after a change.
 	Reconcile Cause = "reconcile"
 )
 
-// What handlers with a life of their own are called for. No pass has them for its cause: they go with any of an object that
-// is not being deleted.
+// The causes of handlers that run independently of changes. Of never returns them: timers and daemons run beside any other
+// cause while the object is not being deleted.
 const (
-	Timer  Cause = "timer"  // it is time
-	Daemon Cause = "daemon" // the object is there, and the handler is for it
+	Timer  Cause = "timer"  // the interval of the timer has passed
+	Daemon Cause = "daemon" // the object exists and the daemon's filters match
 )
 
-// Facts is all that a cause is decided from.
+// Facts holds everything that Of needs to determine the cause.
 type Facts struct {
-	Exists       bool
-	Alien        bool // no handler is for it, and it has no record
-	Deleting     bool // it has a deletionTimestamp
-	Marked       bool // it has our finalizer
-	Recorded     bool // it has a record for its uid
-	DeletionDone bool // the record says that the delete handlers are done
-	Settled      bool // it is older than the watermark: every object as old as it has had a record
-	CreationOpen bool // the record says that a create handler has not finished
-	Changed      bool // a view differs from what its handler has seen, or an update handler has not finished
-	FirstSight   bool // resume handlers have not run in this process
-	Unlooked     bool // a level-triggered handler has not succeeded with its view in this process
+	Exists         bool
+	Alien          bool // no handler matches the object, and it has no record
+	Deleting       bool // it has a deletionTimestamp
+	Marked         bool // it has the operator's finalizer
+	Recorded       bool // it has a record with its uid
+	DeletionDone   bool // according to the record, the delete handlers have finished
+	Settled        bool // it is older than the watermark: every object of that age has had a record
+	CreationOpen   bool // according to the record, a create handler has not finished
+	Changed        bool // a handler's view differs from what the handler has seen, or an update handler has not finished
+	FirstSight     bool // resume handlers have not run in this process
+	NeedsReconcile bool // a level-triggered handler has not succeeded with the current view in this process
 }
 
-// Of names the cause; the first rule that matches wins.
+// Of returns the cause. The first rule that matches wins.
 func Of(f Facts) Cause {
 	switch {
 	case !f.Exists:
@@ -61,7 +61,7 @@ func Of(f Facts) Cause {
 		return Update
 	case f.FirstSight:
 		return Resume
-	case f.Unlooked:
+	case f.NeedsReconcile:
 		return Reconcile
 	default:
 		return Noop

@@ -1,5 +1,5 @@
-// Package filter tells which objects a handler is for, and which changes. Filters are predicates over the essence of an
-// object with its name; they may call functions of the operator's author, whose panics come back as errors.
+// Package filter decides which objects and which changes a handler matches. Filters are predicates over the essence and the
+// name of an object. They may call functions of the operator's author; a panic in such a function becomes an error.
 package filter
 
 import (
@@ -9,33 +9,33 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Filter tells whether an object is one that a handler is for.
+// Filter matches objects.
 type Filter interface {
-	// Holds may panic where a function of an author does: ask Test instead.
+	// Holds reports whether the filter matches. It may panic if a function of the operator's author does; use Test instead.
 	Holds(body object.Body) bool
-	// Paths are the fields that are looked at by name.
+	// Paths returns the fields that the filter reads.
 	Paths() []object.Path
 }
 
-// Field holds where the value at a path matches.
+// Field matches if the value at Path matches.
 type Field struct {
 	Path  object.Path
 	Match Match
 }
 
-// Holds tells whether the value matches.
+// Holds reports whether the value matches.
 func (f Field) Holds(body object.Body) bool {
 	value, found := object.Get(body, f.Path...)
 	return f.Match.holds(value, found)
 }
 
-// Paths is the path.
+// Paths returns Path.
 func (f Field) Paths() []object.Path { return []object.Path{f.Path} }
 
-// All holds where every filter does; of none it holds.
+// All matches if every filter matches. An empty All matches.
 type All []Filter
 
-// Holds asks one filter after the other, until one does not hold.
+// Holds reports whether every filter matches. It stops at the first that does not.
 func (f All) Holds(body object.Body) bool {
 	for _, one := range f {
 		if !one.Holds(body) {
@@ -45,7 +45,7 @@ func (f All) Holds(body object.Body) bool {
 	return true
 }
 
-// Paths are those of all filters.
+// Paths returns the paths of all filters.
 func (f All) Paths() []object.Path {
 	var paths []object.Path
 	for _, one := range f {
@@ -54,10 +54,10 @@ func (f All) Paths() []object.Path {
 	return paths
 }
 
-// Any holds where some filter does; of none it does not hold.
+// Any matches if at least one filter matches. An empty Any does not match.
 type Any []Filter
 
-// Holds asks one filter after the other, until one holds.
+// Holds reports whether a filter matches. It stops at the first that does.
 func (f Any) Holds(body object.Body) bool {
 	for _, one := range f {
 		if one.Holds(body) {
@@ -67,34 +67,34 @@ func (f Any) Holds(body object.Body) bool {
 	return false
 }
 
-// Paths are those of all filters.
+// Paths returns the paths of all filters.
 func (f Any) Paths() []object.Path { return All(f).Paths() }
 
-// Not holds where its filter does not.
+// Not matches if its filter does not.
 type Not struct{ Filter }
 
-// Holds is the opposite of what the filter says.
+// Holds reports whether the filter does not match.
 func (f Not) Holds(body object.Body) bool { return !f.Filter.Holds(body) }
 
-// When is a function of the operator's author.
+// When is a predicate written by the operator's author.
 type When func(object.Body) bool
 
 // Holds calls the function.
 func (f When) Holds(body object.Body) bool { return f(body) }
 
-// Paths are none: nobody can tell what the function looks at.
+// Paths returns nil: what the function reads is unknown.
 func (f When) Paths() []object.Path { return nil }
 
-// PanicError is a panic of a function of the operator's author, caught.
+// PanicError is a recovered panic of a function of the operator's author.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error names the panic; the stack is kept apart, for the log.
+// Error describes the panic. The stack is not part of the text, so that it can be logged separately.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Test asks a filter, and makes an error of a panic.
+// Test reports whether a filter matches, and returns a panic as an error.
 func Test(f Filter, body object.Body) (holds bool, err error) {
 	defer caught(&err)
 	return f.Holds(body), nil

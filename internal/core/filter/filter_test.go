@@ -19,7 +19,8 @@ func field(match filter.Match, path ...string) filter.Field {
 	return filter.Field{Path: path, Match: match}
 }
 
-// Scenario 46: exact, present, absent and callback; the callback tells what is missing from what is null or empty.
+// Scenario 46 (docs/concepts/scenarios.md): exact, present, absent and callback. The callback can distinguish a missing value from
+// null and from an empty one.
 func TestMatches(t *testing.T) {
 	told := func(wantValue any, wantFound bool) filter.Match {
 		return filter.Func(func(value any, found bool) bool { return value == wantValue && found == wantFound })
@@ -41,10 +42,10 @@ func TestMatches(t *testing.T) {
 		"null":                           {field(filter.Equals(nil), "spec", "note"), true},
 		"null, missing":                  {field(filter.Equals(nil), "spec", "none"), false},
 		"a list":                         {field(filter.Equals([]any{"a"}), "spec", "list"), true},
-		"a function is told of a value":  {field(told("gold", true), "metadata", "labels", "tier"), true},
-		"a function is told of nothing":  {field(told(nil, false), "metadata", "labels", "none"), true},
-		"a function is told of null":     {field(told(nil, true), "spec", "note"), true},
-		"a function is told of an empty": {field(told("", true), "metadata", "labels", "empty"), true},
+		"a function gets a value":        {field(told("gold", true), "metadata", "labels", "tier"), true},
+		"a function gets no value":       {field(told(nil, false), "metadata", "labels", "none"), true},
+		"a function gets null":           {field(told(nil, true), "spec", "note"), true},
+		"a function gets an empty value": {field(told("", true), "metadata", "labels", "empty"), true},
 		"without a condition":            {field(filter.Match{}, "spec", "none"), true},
 	} {
 		if got, err := filter.Test(test.field, body()); got != test.want || err != nil {
@@ -59,13 +60,13 @@ func TestFiltersAreJoined(t *testing.T) {
 		filter filter.Filter
 		want   bool
 	}{
-		"all":         {filter.All{yes, yes}, true},
-		"not all":     {filter.All{yes, no}, false},
-		"any":         {filter.Any{no, yes}, true},
-		"not any":     {filter.Any{no, no}, false},
-		"not":         {filter.Not{Filter: no}, true},
-		"a function":  {filter.When(func(b object.Body) bool { return b["spec"] != nil }), true},
-		"not a thing": {filter.Not{Filter: filter.Any{no, yes}}, false},
+		"all":        {filter.All{yes, yes}, true},
+		"not all":    {filter.All{yes, no}, false},
+		"any":        {filter.Any{no, yes}, true},
+		"not any":    {filter.Any{no, no}, false},
+		"not":        {filter.Not{Filter: no}, true},
+		"a function": {filter.When(func(b object.Body) bool { return b["spec"] != nil }), true},
+		"neither":    {filter.Not{Filter: filter.Any{no, yes}}, false},
 	} {
 		if got, err := filter.Test(test.filter, body()); got != test.want || err != nil {
 			t.Errorf("%s: got %t, %v, want %t", name, got, err, test.want)
@@ -77,7 +78,7 @@ func TestFiltersAreJoined(t *testing.T) {
 	}
 }
 
-// Scenario 47: a panic is an error, with its stack.
+// Scenario 47 (docs/concepts/scenarios.md): a panic becomes an error with its stack.
 func TestAPanicOfAFilterIsAnError(t *testing.T) {
 	_, err := filter.Test(filter.Not{Filter: filter.When(func(object.Body) bool { panic("no luck") })}, body())
 	panicked, is := errors.AsType[*filter.PanicError](err)
@@ -93,7 +94,7 @@ func TestAPanicOfAFilterIsAnError(t *testing.T) {
 	}
 }
 
-// Scenarios 42 to 45: what a field was, what it becomes, or either.
+// Scenarios 42 to 45 (docs/concepts/scenarios.md): filters on the old value of a field, on the new one, or on either.
 func TestChanges(t *testing.T) {
 	path := object.Path{"tier"}
 	x, y, gone := object.Body{"tier": "x"}, object.Body{"tier": "y"}, object.Body{}

@@ -2,14 +2,14 @@ package filter
 
 import "github.com/einmal-operators/einmal/internal/core/object"
 
-// Match is a condition on one value. The zero value holds for any, and for none.
+// Match is a condition on one value. The zero value matches any value, and also the absence of one.
 type Match struct {
 	test func(value any, found bool) bool
 	form form
 	want any
 }
 
-// form is how a match was made, as far as contradictions can be told from it.
+// form records how a match was made, so that contradictions can be detected.
 type form int
 
 const (
@@ -20,35 +20,35 @@ const (
 	custom
 )
 
-// Present holds where there is a value, be it null or empty.
+// Present matches any value, including null and an empty one.
 func Present() Match {
 	return Match{form: present, test: func(_ any, found bool) bool { return found }}
 }
 
-// Absent holds where there is none.
+// Absent matches if there is no value.
 func Absent() Match {
 	return Match{form: absent, test: func(_ any, found bool) bool { return !found }}
 }
 
-// Equals holds for a decoded JSON value that is equal; numbers are compared by value.
+// Equals matches an equal decoded JSON value. Numbers are compared by value.
 func Equals(want any) Match {
 	return Match{form: equals, want: want, test: func(value any, found bool) bool {
 		return found && object.Equal(value, want)
 	}}
 }
 
-// Func holds where the function says so.
+// Func matches if the function returns true.
 func Func(test func(value any, found bool) bool) Match { return Match{form: custom, test: test} }
 
-// Unset tells whether it is the zero value.
+// Unset reports whether m is the zero value.
 func (m Match) Unset() bool { return m.test == nil }
 
-// Want is the value of Equals.
+// Want returns the value passed to Equals. The result is false if the match was not made by Equals.
 func (m Match) Want() (want any, is bool) { return m.want, m.form == equals }
 
 func (m Match) holds(value any, found bool) bool { return m.test == nil || m.test(value, found) }
 
-// Excludes tells whether no value can match both, as far as that can be told: not of functions.
+// Excludes reports whether no value can match both conditions. It returns false where that cannot be known, as for functions.
 func (m Match) Excludes(other Match) bool {
 	switch {
 	case m.form == absent:
@@ -62,20 +62,20 @@ func (m Match) Excludes(other Match) bool {
 	}
 }
 
-// Same tells whether both hold for one and the same value only, or both for none.
+// Same reports whether both conditions match the same single value, or both match only the absence of one.
 func (m Match) Same(other Match) bool {
 	return m.form == absent && other.form == absent ||
 		m.form == equals && other.form == equals && object.Equal(m.want, other.want)
 }
 
-// Change is a condition on what changes at a path: what it was, what it becomes, or either of both.
+// Change is a condition on how the value at a path changes: on the old value, on the new one, or on either of them.
 type Change struct {
 	Path             object.Path
 	Either, From, To Match
 }
 
-// Test tells whether the change from one state to another is one to answer. A nil state is an unknown one: it counts as
-// what is wanted, so that no change is missed. A panic becomes an error.
+// Test reports whether the change between two states matches. A nil from is an unknown state and counts as a match, so that
+// no change is missed. A panic is returned as an error.
 func (c Change) Test(from, to object.Body) (holds bool, err error) {
 	defer caught(&err)
 	before, had := object.Get(from, c.Path...)
@@ -87,7 +87,7 @@ func (c Change) Test(from, to object.Body) (holds bool, err error) {
 	return c.Either.holds(after, has) || !known || c.Either.holds(before, had), nil
 }
 
-// TestNew is Test at a creation: there was nothing before, and only what is there now can match.
+// TestNew is Test for a creation: there was no value before, so only the current one can match.
 func (c Change) TestNew(to object.Body) (holds bool, err error) {
 	defer caught(&err)
 	after, has := object.Get(to, c.Path...)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Namespaces are patterns of names of namespaces, as Kopf reads them (kopf.md F90): each is a list of globs, separated by
-// commas, with * and ?. The first glob decides who may be in; after it one with ! takes names out, and one without takes such
-// names in again. A list that begins with ! begins with an implied *. A name matches that any of the patterns matches. The zero
-// value matches every name.
+// Namespaces is a set of patterns for namespace names, with the semantics of Kopf. Each pattern is a comma-separated list of
+// globs with * and ?. The first glob selects names; after it, a glob with ! excludes names, and one without ! includes such
+// names again. A pattern that starts with ! starts with an implied *. A name matches if any of the patterns matches it. The
+// zero value matches every name.
 type Namespaces struct {
 	patterns [][]string
 }
 
-// ParseNamespaces reads patterns. No pattern is every namespace.
+// ParseNamespaces parses patterns. Without patterns, every namespace matches.
 func ParseNamespaces(patterns ...string) (Namespaces, error) {
 	var parsed Namespaces
 	for _, given := range patterns {
@@ -43,7 +43,7 @@ func parseGlobs(given string) ([]string, error) {
 	}
 	for _, glob := range globs[1:] {
 		if name := glob; isName(name) && !matches(globs[0], name) {
-			return nil, fmt.Errorf("%q adds nothing to %q, since the first glob of a pattern decides who may be in; give it as a pattern of its own", name, globs[0])
+			return nil, fmt.Errorf("%q has no effect: the first glob of the pattern, %q, does not match it; give it as a separate pattern", name, globs[0])
 		}
 	}
 	return globs, nil
@@ -51,11 +51,11 @@ func parseGlobs(given string) ([]string, error) {
 
 func checkGlob(glob string) error {
 	if glob == "" {
-		return errors.New("a name or glob is missing; leave the option out to serve all namespaces")
+		return errors.New("empty name or glob; omit the option to serve all namespaces")
 	}
 	for _, letter := range glob {
 		if !isNamed(letter) && letter != '*' && letter != '?' {
-			return fmt.Errorf("%q is neither the name of a namespace nor a glob of lower-case letters, digits, -, * and ?", glob)
+			return fmt.Errorf("invalid name or glob %q: only lower-case letters, digits, -, * and ? are allowed", glob)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func isNamed(letter rune) bool {
 	return letter >= 'a' && letter <= 'z' || letter >= '0' && letter <= '9' || letter == '-'
 }
 
-// isName tells whether a glob means one name.
+// isName reports whether a glob is a literal name.
 func isName(glob string) bool { return !strings.ContainsAny(glob, "*?!") }
 
 func matches(glob, name string) bool {
@@ -73,10 +73,10 @@ func matches(glob, name string) bool {
 	return matched && err == nil
 }
 
-// All tells whether every namespace matches because there are no patterns.
+// All reports whether there are no patterns, so that every namespace matches.
 func (n Namespaces) All() bool { return len(n.patterns) == 0 }
 
-// Match tells whether a namespace is among them.
+// Match reports whether any pattern matches the name.
 func (n Namespaces) Match(name string) bool {
 	return n.All() || slices.ContainsFunc(n.patterns, func(globs []string) bool { return matchGlobs(globs, name) })
 }
@@ -96,7 +96,7 @@ func matchGlobs(globs []string, name string) bool {
 	return in
 }
 
-// Names are those that are given outright, each once, in their order.
+// Names returns the names that are given literally, without duplicates and in order.
 func (n Namespaces) Names() []string {
 	var names []string
 	for _, globs := range n.patterns {
@@ -107,12 +107,12 @@ func (n Namespaces) Names() []string {
 	return names
 }
 
-// Fixed tells whether Names are all that can match, so that nobody has to look which namespaces there are.
+// Fixed reports whether only Names can match, so that namespaces need not be listed.
 func (n Namespaces) Fixed() bool {
 	return !n.All() && !slices.ContainsFunc(n.patterns, func(globs []string) bool { return !isName(globs[0]) })
 }
 
-// String lists the patterns for people.
+// String returns the patterns as text for people.
 func (n Namespaces) String() string {
 	var texts []string
 	for _, globs := range n.patterns {

@@ -9,7 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/filter"
 )
 
-// Scenario 84, F90.
+// Scenario 84 (docs/concepts/scenarios.md).
 func TestNamespacesAreMatchedAsByKopf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -56,14 +56,14 @@ func TestNamespacesAreMatchedAsByKopf(t *testing.T) {
 func TestPatternsOfNamespacesThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	for pattern, says := range map[string]string{
-		"":           "leave the option out",
-		"a,":         "leave the option out",
-		"!":          "leave the option out",
-		"App":        "neither the name of a namespace nor a glob",
-		"a/b":        "neither the name of a namespace nor a glob",
-		"[ab]*":      "neither the name of a namespace nor a glob",
-		"a,b":        `"b" adds nothing to "a"`,
-		"app-*,tool": `give it as a pattern of its own`,
+		"":           "omit the option",
+		"a,":         "omit the option",
+		"!":          "omit the option",
+		"App":        "invalid name or glob",
+		"a/b":        "invalid name or glob",
+		"[ab]*":      "invalid name or glob",
+		"a,b":        `"b" has no effect: the first glob of the pattern, "a", does not match it`,
+		"app-*,tool": `give it as a separate pattern`,
 	} {
 		if _, err := filter.ParseNamespaces("fine", pattern); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("pattern %q: %v; want %q", pattern, err, says)

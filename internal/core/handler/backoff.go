@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// The usual back-off of plain errors: it doubles from the first to the longest, and each is shifted by up to a tenth so
-// that objects which failed together do not come back together.
+// The default backoff after plain errors doubles from firstBackoff to longestBackoff. Each delay varies by up to a tenth, so that
+// objects that failed together are not retried together.
 const (
 	firstBackoff   = time.Second
 	longestBackoff = 5 * time.Minute
 	jitterShare    = 10
 )
 
-// Backoff is the time to wait after this attempt has failed, for the object with this uid. The jitter follows from
-// object, handler and attempt alone.
+// Backoff returns the delay after this attempt has failed, for the object with this uid. The jitter depends only on the object, the
+// handler and the attempt.
 func (r Run) Backoff(uid string) time.Duration { return r.Limits.backoff(uid, r.ID, r.Attempt) }
 
 func (l Limits) backoff(uid, id string, attempt int) time.Duration {
@@ -36,7 +36,7 @@ func (l Limits) backoff(uid, id string, attempt int) time.Duration {
 	return shifted(min(delay, longest), hash.Sum32()>>16)
 }
 
-// longestWait is the longest time that an attempt which has failed is waited for, unless the handler names another.
+// longestWait returns the longest delay after a failed attempt, unless the handler names another one.
 func (l Limits) longestWait() time.Duration {
 	longest := l.LongestBackoff
 	if longest == 0 {
@@ -45,10 +45,10 @@ func (l Limits) longestWait() time.Duration {
 	return longest + min(longest/jitterShare, math.MaxInt64-longest)
 }
 
-// shifted moves a delay by up to a tenth, by a share of shares.
+// shifted changes a delay by up to a tenth in either direction. The share, of shares, says by how much.
 func shifted(delay time.Duration, share uint32) time.Duration {
 	const shares = 1 << 16
 	spread := delay / jitterShare
-	whole, rest := 2*spread/shares, 2*spread%shares // The product with a long delay would be too large.
+	whole, rest := 2*spread/shares, 2*spread%shares // Multiplying first would overflow for a long delay.
 	return delay - spread + whole*time.Duration(share) + rest*time.Duration(share)/shares
 }

@@ -23,28 +23,28 @@ import (
 )
 
 const (
-	// corpusFolder holds the records that each release wrote, in a folder for each; its README tells how they are kept.
+	// corpusFolder holds the records that each release wrote, in a folder per release. Its README describes how they are maintained.
 	corpusFolder = "../record/testdata"
-	// corpusRelease is the folder of the release that is being made.
+	// corpusRelease is the folder of the release in development.
 	corpusRelease = "v1"
 	// corpusVariable makes the tests write the files that are missing.
 	corpusVariable = "EINMAL_WRITE_CORPUS"
 )
 
-// kept is one file of the corpus: a record as a release wrote it, the object at that moment, and what the release
-// decided from the two.
+// kept is one file of the corpus: a record as a release wrote it, the object at that moment, and what the release decided from the
+// two.
 type kept struct {
 	About  string `json:"about"`
 	Record string `json:"record"`
-	// Handlers are declared with an id, a verb and what declared takes, separated by blanks.
+	// Handlers are declared with an id, a verb and the arguments of declared, separated by blanks.
 	Handlers []string    `json:"handlers"`
 	Essence  object.Body `json:"essence"`
-	// The rest of the object, and of what a process knows, is as in State.
+	// The other fields of the object and of the process are as in State.
 	Deleting bool      `json:"deleting,omitempty"`
 	Marked   bool      `json:"marked,omitempty"`
 	Recreate string    `json:"recreate,omitempty"`
 	Written  time.Time `json:"written"`
-	// Decided is what follows, by what has happened since.
+	// Decided holds the decisions, by what has happened since.
 	Decided map[string]keptDecision `json:"decided"`
 }
 
@@ -56,7 +56,7 @@ type keptDecision struct {
 	Tidied    bool      `json:"tidied,omitempty"`
 }
 
-// keep makes the file of what a life has come to.
+// keep returns the file for the state that a life has reached.
 func keep(l *life, about string) kept {
 	k := kept{
 		About: about, Record: l.stored, Essence: l.essence,
@@ -80,7 +80,7 @@ func keep(l *life, about string) kept {
 	return k
 }
 
-// decide is what today's code decides, each time in a process that has just started.
+// decide returns the decisions of the current code, each in a process that has just started.
 func (k kept) decide(t *testing.T) map[string]keptDecision {
 	t.Helper()
 	decoded, err := record.Decode(k.Record)
@@ -119,7 +119,7 @@ func (k kept) decideOne(state handler.State) keptDecision {
 	return decision
 }
 
-// Design §10: a corpus of records written by each release, which every later one resumes.
+// The corpus holds records written by each release. Every later release must decide the same from them.
 func TestRecordsOfEachReleaseAreDecidedFromAsThen(t *testing.T) {
 	files, err := fs.Glob(os.DirFS(corpusFolder), "*/*.json")
 	if err != nil || len(files) == 0 {
@@ -129,13 +129,13 @@ func TestRecordsOfEachReleaseAreDecidedFromAsThen(t *testing.T) {
 		t.Run(strings.TrimSuffix(file, ".json"), func(t *testing.T) {
 			k := readKept(t, file)
 			if diff := cmp.Diff(k.Decided, k.decide(t)); diff != "" {
-				t.Errorf("%s: it is decided otherwise: %s", k.About, diff)
+				t.Errorf("%s: the decision differs: %s", k.About, diff)
 			}
 		})
 	}
 }
 
-// What a release writes is what it has left in the corpus: otherwise the corpus would not tell what is out there.
+// The corpus must hold what the current release writes, since it stands for the records that exist in clusters.
 func TestTheCorpusHoldsWhatThisReleaseWrites(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
@@ -143,16 +143,16 @@ func TestTheCorpusHoldsWhatThisReleaseWrites(t *testing.T) {
 			file := path.Join(corpusRelease, s.name+".json")
 			if _, err := os.Stat(filepath.Join(corpusFolder, file)); err != nil {
 				if os.Getenv(corpusVariable) == "" {
-					t.Fatalf("it is missing: %v\n%s=1 go test ./internal/core/handler writes it", err, corpusVariable)
+					t.Fatalf("the file is missing: %v\nrun %s=1 go test ./internal/core/handler to write it", err, corpusVariable)
 				}
 				writeKept(t, file, today)
 			}
 			then := readKept(t, file)
 			if diff := cmp.Diff(then.decoded(t), today.decoded(t)); diff != "" {
-				t.Errorf("it is written otherwise now; if that is meant, see %s/README.md: %s", corpusFolder, diff)
+				t.Errorf("the record differs from the corpus; if that is intended, see %s: %s", corpusFolder+"/README.md", diff)
 			}
-			if !strings.Contains(then.Record, `"packed"`) && then.Record != today.Record { // How well it packs is the library's matter.
-				t.Errorf("the text differs, which would be a write at every restart:\n%s\n%s", then.Record, today.Record)
+			if !strings.Contains(then.Record, `"packed"`) && then.Record != today.Record { // The compression depends on the library.
+				t.Errorf("the text differs, which would cause a write at every restart:\n%s\n%s", then.Record, today.Record)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// The sentences of design §5, "What creation means while things change", one test each.
+// What a creation means while the object, the record and the handlers change.
 
 func TestACreateHandlerThatSucceededNeverRunsAgain(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create))
@@ -27,13 +27,13 @@ func TestACreateHandlerThatSucceededNeverRunsAgain(t *testing.T) {
 	}
 }
 
-func TestAPendingCreationIsRetriedWithTheNewestObjectReasonCreate(t *testing.T) { // scenario 34
+func TestAPendingCreationIsRetriedWithTheNewestObjectReasonCreate(t *testing.T) { // docs/concepts/scenarios.md, 34
 	l := newLife(t, declared("make", cause.Create), declared("resize", cause.Update))
 	l.fail("make", time.Minute)
 	l.expect(cause.Create, "make(create, 1)")
-	l.expect(cause.Create) // The back-off holds.
+	l.expect(cause.Create) // The backoff has not ended.
 	l.essence = spec("a", 2, "b", 1)
-	l.expect(cause.Create, "make(create, 2)") // An edit of what it looks at ends it; attempts go on counting.
+	l.expect(cause.Create, "make(create, 2)") // An edit of its view ends the backoff; attempts are still counted.
 	l.now = l.now.Add(time.Minute)
 	l.succeed("make")
 	l.expect(cause.Create, "make(create, 3)")
@@ -60,7 +60,7 @@ func TestACreationThatFailedForGoodRunsAgainWhenItsViewChanges(t *testing.T) {
 	l.expect(cause.Update, "resize(update, 1) spec.b:1->2")
 	l.essence = spec("a", 2, "b", 2)
 	l.succeed("make")
-	l.expect(cause.Create, "make(create, 1)?") // Attempts count anew; that there were some is not denied.
+	l.expect(cause.Create, "make(create, 1)?") // Attempts are counted from 1 again, but MaybeRepeated is set.
 	l.expect(cause.Noop)
 }
 
@@ -73,21 +73,21 @@ func TestUpdatesWaitForTheCreationAndSeeItsOldestSuccess(t *testing.T) {
 	l.now = l.now.Add(time.Second)
 	l.succeed("second")
 	l.expect(cause.Create, "second(create, 3)")
-	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // What the first handler saw, to now.
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // From what the first handler saw to the current state.
 	l.expect(cause.Noop)
 	if n := len(l.record().Seen); n != 1 {
 		t.Errorf("a closed record keeps %d essences, want 1", n)
 	}
 }
 
-func TestOtherHandlersAreNotRepeatedAfterAKillBetweenThem(t *testing.T) { // scenario 27
+func TestOtherHandlersAreNotRepeatedAfterAKillBetweenThem(t *testing.T) { // docs/concepts/scenarios.md, 27
 	l := newLife(t, declared("first", cause.Create), declared("second", cause.Create))
 	l.fail("second", time.Minute)
 	l.expect(cause.Create, "first(create, 1)", "second(create, 1)")
 	l.restart()
 	l.expect(cause.Create)
 	l.now = l.now.Add(59 * time.Second)
-	l.expect(cause.Create) // It waits for the rest of the time only (scenario 28).
+	l.expect(cause.Create) // It waits only for the rest of the time.
 	l.now = l.now.Add(time.Second)
 	l.succeed("second")
 	l.expect(cause.Create, "second(create, 2)")
@@ -99,7 +99,7 @@ func TestHandlersAddedByAnUpgrade(t *testing.T) {
 	l.kind.Handlers = append(l.kind.Handlers,
 		declared("make-more", cause.Create), declared("recolor", cause.Update, "spec.b"), declared("unmake", cause.Delete))
 	l.restart()
-	l.expect(cause.Noop) // A new create handler counts as done; a new delete handler adds its finalizer.
+	l.expect(cause.Noop) // A new create handler counts as finished; a new delete handler adds the finalizer.
 	if !l.marked {
 		t.Error("the delete handler has no finalizer")
 	}
@@ -108,7 +108,7 @@ func TestHandlersAddedByAnUpgrade(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
-func TestRemovedHandlersLeaveTheRecord(t *testing.T) { // scenario 36
+func TestRemovedHandlersLeaveTheRecord(t *testing.T) { // docs/concepts/scenarios.md, 36
 	l := newLife(t, declared("make", cause.Create), declared("old", cause.Update, "spec.a"))
 	l.expect(cause.Create, "make(create, 1)")
 	l.results["old"] = handler.Result{Outcome: record.Failed}
@@ -126,7 +126,7 @@ func TestRemovedHandlersLeaveTheRecord(t *testing.T) { // scenario 36
 	}
 }
 
-func TestWaitingIsWrittenOnceAndCountsNoAttempt(t *testing.T) { // scenario 29
+func TestWaitingIsWrittenOnceAndCountsNoAttempt(t *testing.T) { // docs/concepts/scenarios.md, 29
 	l := newLife(t, declared("make", cause.Create))
 	l.results["make"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
 	want := "make(create, 1)"
@@ -134,7 +134,7 @@ func TestWaitingIsWrittenOnceAndCountsNoAttempt(t *testing.T) { // scenario 29
 		l.expect(cause.Create, want)
 		l.now = l.now.Add(time.Minute)
 		l.waits["make"] = l.now
-		want = "make(create, 1)?" // It has begun something, perhaps, that it waits for.
+		want = "make(create, 1)?" // It may have started something that it waits for.
 	}
 	if l.writes != 1 {
 		t.Errorf("%d writes in two hours of waiting, want 1", l.writes)
@@ -158,7 +158,7 @@ func TestAnObjectWithoutCreateHandlersIsRecordedOnce(t *testing.T) {
 	}
 }
 
-// Principle 2: where two processes are at one creation, the one that is not done does not open again what the other has finished.
+// When two processes handle one creation, an unfinished attempt does not reopen what the other process has finished.
 func TestAnAttemptThatIsOvertakenOpensNothingAgain(t *testing.T) {
 	kind := handler.Kind{Handlers: []handler.Declaration{declared("make", cause.Create), declared("more", cause.Create)}}
 	essence, now := spec("a", 1), time.Unix(0, 0)

@@ -7,7 +7,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// planDaemons lists the daemons that the object is to have.
+// planDaemons lists the daemons that should run for the object.
 func (d *decision) planDaemons() {
 	for _, declared := range d.kind.Handlers {
 		if declared.Verb == cause.Daemon && !d.scope.outside[declared.ID] && !d.state.Deleting {
@@ -16,8 +16,8 @@ func (d *decision) planDaemons() {
 	}
 }
 
-// Lasted is the attempt of a daemon that has run from one time to another, as it counts. One that has lasted longer than
-// the longest back-off has done well: what ends it is a first failure.
+// Lasted returns the attempt of a daemon that ran from one time to another, as it counts for the limits. A daemon that ran longer
+// than the longest backoff was successful, so that its failure counts as the first one.
 func (r Run) Lasted(from, to time.Time) Run {
 	longest := r.Limits.LongestBackoff
 	if longest == 0 {
@@ -29,13 +29,13 @@ func (r Run) Lasted(from, to time.Time) Run {
 	return r
 }
 
-// After is the attempt of a daemon that follows one with this result. It is false where none does.
+// After returns the attempt of a daemon that follows one with this result. It returns false if there is none.
 func (r Run) After(result Result) (Run, bool) {
 	r.MaybeRepeated, r.Waited = true, result.Outcome == record.Waiting
 	switch result.Outcome {
 	case record.Retry:
 		r.Attempt++
-		return r, true
+		return r, !result.Broken
 	case record.Waiting:
 		return r, true
 	default:

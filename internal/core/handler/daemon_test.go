@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Scenarios 66 and 68: what follows an attempt of a daemon, rule by rule.
+// Scenarios 66 and 68 (docs/concepts/scenarios.md): what follows an attempt of a daemon, rule by rule.
 func TestWhatFollowsAnAttemptOfADaemon(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -24,16 +24,16 @@ func TestWhatFollowsAnAttemptOfADaemon(t *testing.T) {
 		want    int
 	}{
 		{"it returns", handler.Limits{}, 1, second, handler.Result{Outcome: record.Done}, false, 1},
-		{"it fails for good", handler.Limits{}, 1, second, handler.Result{Outcome: record.Failed}, false, 1},
+		{"it fails permanently", handler.Limits{}, 1, second, handler.Result{Outcome: record.Failed}, false, 1},
 		{"it fails", handler.Limits{}, 1, second, handler.Result{Outcome: record.Retry}, true, 2},
 		{"it asks for a time", handler.Limits{}, 3, second, handler.Result{Outcome: record.Waiting, Asked: true}, true, 3},
 		{"the last attempt fails", handler.Limits{MaxAttempts: 3}, 3, second, handler.Result{Outcome: record.Retry}, false, 3},
-		{"the last attempt fails after it has done well", handler.Limits{MaxAttempts: 3}, 3, time.Hour, handler.Result{Outcome: record.Retry}, true, 2},
+		{"the last attempt fails after a long run", handler.Limits{MaxAttempts: 3}, 3, time.Hour, handler.Result{Outcome: record.Retry}, true, 2},
 		{"it fails after some minutes", handler.Limits{}, 7, 5 * minute, handler.Result{Outcome: record.Retry}, true, 8},
-		{"it fails after it has done well", handler.Limits{}, 7, 5*minute + 1, handler.Result{Outcome: record.Retry}, true, 2},
-		{"with a short back-off", handler.Limits{FirstBackoff: second, LongestBackoff: minute}, 7, 2 * minute, handler.Result{Outcome: record.Retry}, true, 2},
+		{"it fails after a long run", handler.Limits{}, 7, 5*minute + 1, handler.Result{Outcome: record.Retry}, true, 2},
+		{"with a short backoff", handler.Limits{FirstBackoff: second, LongestBackoff: minute}, 7, 2 * minute, handler.Result{Outcome: record.Retry}, true, 2},
 		{"the time for attempts is over", handler.Limits{Timeout: minute}, 2, 2 * minute, handler.Result{Outcome: record.Retry, Asked: true}, false, 2},
-		{"time begins anew when it has done well", handler.Limits{Timeout: 2 * time.Hour}, 2, time.Hour, handler.Result{Outcome: record.Retry}, true, 2},
+		{"the time for attempts starts again after a long run", handler.Limits{Timeout: 2 * time.Hour}, 2, time.Hour, handler.Result{Outcome: record.Retry}, true, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := tried(test.limits, test.attempt)
@@ -48,7 +48,7 @@ func TestWhatFollowsAnAttemptOfADaemon(t *testing.T) {
 	}
 }
 
-// Scenarios 63, 67 and 108: which daemons an object is to have, and what becomes of the finalizer: it stays until they have ended.
+// Scenarios 63, 67 and 108 (docs/concepts/scenarios.md): which daemons run for an object. Its finalizer stays until they have ended.
 func TestWhatADaemonAsksOfItsObject(t *testing.T) {
 	deleted := &record.Record{UID: "uid", Deleted: true}
 	for _, test := range []struct {
@@ -62,20 +62,20 @@ func TestWhatADaemonAsksOfItsObject(t *testing.T) {
 	}{
 		{name: "at first", cause: cause.Noop, finalizer: handler.Add, has: true},
 		{name: "optional", daemon: handler.Declaration{Optional: true}, cause: cause.Noop, has: true},
-		{name: "as it goes on", state: handler.State{Marked: true, Held: true}, cause: cause.Noop, has: true},
-		{name: "somebody has taken the finalizer", state: handler.State{Held: true}, cause: cause.Noop, finalizer: handler.Add, has: true},
-		{name: "not for it", daemon: handler.Declaration{Scope: hasSize(2)}, cause: cause.Alien},
-		{name: "not for it any more", daemon: handler.Declaration{Scope: hasSize(2)}, state: handler.State{Marked: true, Held: true}, cause: cause.Alien},
-		{name: "not for it any more, and ended", daemon: handler.Declaration{Scope: hasSize(2)}, state: handler.State{Marked: true}, cause: cause.Alien, finalizer: handler.Remove},
+		{name: "while it runs", state: handler.State{Marked: true, Held: true}, cause: cause.Noop, has: true},
+		{name: "another client has removed the finalizer", state: handler.State{Held: true}, cause: cause.Noop, finalizer: handler.Add, has: true},
+		{name: "the filter does not match", daemon: handler.Declaration{Scope: hasSize(2)}, cause: cause.Alien},
+		{name: "the filter does not match any more", daemon: handler.Declaration{Scope: hasSize(2)}, state: handler.State{Marked: true, Held: true}, cause: cause.Alien},
+		{name: "the filter does not match any more, the daemon has ended", daemon: handler.Declaration{Scope: hasSize(2)}, state: handler.State{Marked: true}, cause: cause.Alien, finalizer: handler.Remove},
 		{name: "deleted", state: handler.State{Marked: true, Held: true, Deleting: true}, cause: cause.Delete},
 		{name: "deleted, and ended", state: handler.State{Marked: true, Deleting: true}, cause: cause.Delete, finalizer: handler.Remove},
-		{name: "deleted, and nobody holds it", state: handler.State{Held: true, Deleting: true}, cause: cause.Free},
+		{name: "deleted, without a finalizer", state: handler.State{Held: true, Deleting: true}, cause: cause.Free},
 		{
-			name: "deleted, the delete handler is done", others: []handler.Declaration{declared("unmake", cause.Delete)},
+			name: "deleted, the delete handler has finished", others: []handler.Declaration{declared("unmake", cause.Delete)},
 			state: handler.State{Marked: true, Held: true, Deleting: true, Record: deleted}, cause: cause.Free,
 		},
 		{
-			name: "deleted, the delete handler is done, and ended", others: []handler.Declaration{declared("unmake", cause.Delete)},
+			name: "deleted, the delete handler has finished, the daemon has ended", others: []handler.Declaration{declared("unmake", cause.Delete)},
 			state: handler.State{Marked: true, Deleting: true, Record: deleted}, cause: cause.Free, finalizer: handler.Remove,
 		},
 	} {

@@ -9,44 +9,47 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// State is all that a decision depends on.
+// State holds everything that a decision depends on.
 type State struct {
 	Namespace, Name string
 	UID, APIVersion string
 	Essence         object.Body
-	// Record is nil when there is no usable one.
+	// Record is the usable record, or nil.
 	Record *record.Record
-	// Deleting: the object has a deletionTimestamp. Marked: it has our finalizer.
+	// Deleting means that the object has a deletionTimestamp. Marked means that it has the operator's finalizer.
 	Deleting, Marked bool
-	// Resumed holds the resume handlers that are finished in this process.
+	// Resumed holds the resume handlers that have finished in this process.
 	Resumed map[string]bool
-	// Settled: the object is older than the watermark, so it has had a record.
+	// Settled means that the object is older than the watermark, so that it has had a record.
 	Settled bool
-	// Inherited: the object may have been there when this process began, and has not been settled by it since. Older: it was.
+	// Inherited means that the object may have existed before this process started, and that the process has not settled it since.
+	// Older means that it did exist.
 	Inherited, Older bool
-	// Recreate is the token by which a person asks for the create handlers once more; "" for none.
+	// Recreate is the token with which a user requests another run of the create handlers, or "".
 	Recreate string
-	// Levels holds, by level-triggered handler, how it stands in this process: nothing of it is in the record.
+	// Levels holds the state of each level-triggered handler in this process. None of it is stored in the record.
 	Levels map[string]record.Entry
-	// Woken are the level-triggered handlers that related objects have woken since their last attempt began.
+	// Woken holds the level-triggered handlers that related objects have triggered since the start of their last attempt.
 	Woken map[string]bool
-	// Release names the delete handler that a person gives up, object.ReleaseAll for all; "" for none.
+	// Release names the delete handler that a user gives up, or is object.ReleaseAll or "".
 	Release string
-	// Words are what people have said of effects that nobody knows the end of, by the tokens of those.
+	// Words holds users' answers about effects with unknown results, by token.
 	Words map[string]string
-	// Waits holds, by handler, times to wait for that are newer than what the record says.
+	// Waits holds, by handler, times of the next attempt that are newer than those in the record.
 	Waits map[string]time.Time
-	// Clocks holds, by timer, how it stands in this process.
+	// Clocks holds, by timer, its state in this process.
 	Clocks map[string]Clock
-	// Held: a daemon of the object has not ended yet.
+	// Broken holds the handlers whose last attempt in this process failed because of a programming error.
+	Broken map[string]bool
+	// Held means that a daemon of the object has not ended yet.
 	Held bool
 	Now  time.Time
 }
 
-// Finalizer is what to do with our finalizer.
+// Finalizer is what to do with the operator's finalizer.
 type Finalizer int
 
-// Keep leaves it as it is. Add sets it, before any handler runs. Remove takes it away, once nobody has to run.
+// Keep leaves the finalizer as it is. Add sets it before any handler runs. Remove removes it when no handler has to run any more.
 const (
 	Keep Finalizer = iota
 	Add
@@ -56,25 +59,25 @@ const (
 // Run is one attempt to make now.
 type Run struct {
 	Declaration
-	// Reason is what the handler is told: Create, Update, Delete, Resume, Reconcile or Timer.
+	// Reason is the cause as the handler sees it: Create, Update, Delete, Resume, Reconcile or Timer.
 	Reason cause.Cause
-	// Old is the essence that the handler was last done with; HasOld is false where there is none.
+	// Old is the essence that the handler last finished with. HasOld is false if there is none.
 	Old    object.Body
 	HasOld bool
 	// Attempt counts from 1.
 	Attempt int
-	// Waited: the attempt before this one asked to be called again, without having failed.
+	// Waited means that the previous attempt asked to be called again without having failed.
 	Waited bool
-	// MaybeRepeated: an earlier run of this handler for this cause cannot be ruled out.
+	// MaybeRepeated means that the handler may already have run for this cause.
 	MaybeRepeated bool
 	Started       time.Time
-	// Steps are the parts of the handler that earlier attempts have finished, and the effects that they have begun. Since is the
-	// digest of the essence that the oldest of them was done with, if the handler sees another one now. Anew: they were done,
-	// and have to be done again.
+	// Steps are the parts of the handler that earlier attempts have finished, and the effects that they have started. Since is the
+	// digest of the essence that the oldest of them was done with, if the handler sees another one now. Redo means that the steps were
+	// done but must be done again.
 	Steps map[string]record.Step
 	Since string
-	Anew  bool
-	// Words are what people have said of effects that nobody knows the end of, by the tokens of those.
+	Redo  bool
+	// Words holds users' answers about effects with unknown results, by token.
 	Words map[string]string
 }
 
@@ -83,28 +86,28 @@ type Plan struct {
 	Cause     cause.Cause
 	Finalizer Finalizer
 	Runs      []Run
-	// Wake is when to look again if nothing happens; zero for never.
+	// Wake is when to decide again if nothing else happens, or zero for never.
 	Wake time.Time
-	// Record is what outcomes are folded into. Tidied tells that it already differs from the state's.
+	// Record is the record that results are folded into. Tidied means that it already differs from the one in the state.
 	Record record.Record
 	Tidied bool
-	// Unrecorded tells that no handler which needs a record is for the object, and it has none.
+	// Unrecorded means that no handler that needs a record matches the object, and that there is none.
 	Unrecorded bool
-	// Outside are the handlers that the object is not for.
+	// Outside holds the handlers that the object does not match.
 	Outside map[string]bool
-	// Err tells that a filter could not be asked: then nothing is planned. The record is there nevertheless.
+	// Err means that a filter failed. Then nothing is planned, but Record is set.
 	Err error
-	// GivenUp are the handlers that are given up without another attempt. Their results are folded in first.
+	// GivenUp holds the handlers that are given up without another attempt. Their results are folded in first.
 	GivenUp []GivenUp
-	// Unreadable tells that what handlers have seen was digested with another key: see readable.
+	// Unreadable means that the digests of what handlers have seen were made with another key; see readable.
 	Unreadable bool
-	// Clocks are the state's, as they stand now. There is none where a timer does not run.
+	// Clocks holds the current state of the timers that run.
 	Clocks map[string]Clock
-	// Daemons are those that the object is to have.
+	// Daemons are the daemons that should run for the object.
 	Daemons []Declaration
 }
 
-// Decide names the cause and plans what to do about it.
+// Decide determines the cause and plans what to do.
 func (k Kind) Decide(s State) Plan {
 	if s.Record != nil {
 		s.Record = k.claimed(s.Record)
@@ -115,7 +118,7 @@ func (k Kind) Decide(s State) Plan {
 	}
 	d := decision{kind: k, state: s, scope: in, plan: k.open(s, in)}
 	d.plan.Cause, d.plan.Outside = cause.Of(d.facts()), in.outside
-	d.windClocks()
+	d.updateClocks()
 	d.planDaemons()
 	if k.holdsDeletion(in) && !s.Marked && !s.Deleting {
 		d.plan.Finalizer = Add
@@ -144,34 +147,34 @@ func (k Kind) Decide(s State) Plan {
 	return d.plan
 }
 
-// open begins a plan with the record to work on: the state's, or a new one.
+// open starts a plan with the record to work on: the one in the state, or a new one.
 func (k Kind) open(s State, in scope) Plan {
 	switch {
 	case s.Record == nil && !k.recorded(in):
 		return Plan{Record: record.New(s.UID, s.APIVersion), Unrecorded: true}
 	case s.Record == nil:
-		begun, _ := k.rescope(k.begin(s, in), s, in)
+		begun, _ := k.syncScope(k.begin(s, in), s, in)
 		return Plan{Record: begun, Tidied: true}
 	}
 	opened, unreadable := k.readable(*s.Record, s.Essence)
-	opened, added := k.acquainted(opened, s)
-	opened, introduced := k.introduced(opened, s)
+	opened, digests := k.backfillDigests(opened, s)
+	opened, status := k.backfillStatus(opened, s)
 	asked := k.asked(s)
 	if asked {
 		opened = k.recreate(opened, s.Recreate, in)
 	}
-	opened, moved := k.rescope(opened, s, in)
+	opened, moved := k.syncScope(opened, s, in)
 	abandoned := k.abandoned(opened, s)
-	if moved || abandoned { // A creation may have nobody to wait for any more.
+	if moved || abandoned { // Possibly no handler of an open creation is left.
 		opened = k.settleCreation(opened, s.Essence)
 	}
-	return Plan{Record: opened, Tidied: unreadable || added || introduced || asked || moved || abandoned, Unreadable: unreadable}
+	return Plan{Record: opened, Tidied: unreadable || digests || status || asked || moved || abandoned, Unreadable: unreadable}
 }
 
-// begin makes the record of an object that is handled for the first time, or whose record was lost.
+// begin returns the record of an object that is handled for the first time or whose record was lost.
 func (k Kind) begin(s State, in scope) record.Record {
 	begun := record.New(s.UID, s.APIVersion)
-	begun.Recreated = s.Recreate // Who finds no record finds a token that may have been used: only a new one counts.
+	begun.Recreated = s.Recreate // Without a record the token may be stale, so only a later value triggers a re-create.
 	if s.Deleting {
 		return begun
 	}
@@ -179,22 +182,22 @@ func (k Kind) begin(s State, in scope) record.Record {
 		begun = k.recreate(begun, s.Recreate, in)
 		begun.Doubted = s.Older
 	}
-	if (s.Settled || !k.creates(in)) && !k.alien(s, in) {
+	if (s.Settled || !k.creates(in)) && !k.unmatched(s, in) {
 		begun, begun.Base = k.keep(begun, s.Essence)
 	}
 	return begun
 }
 
-// asked tells whether a person asks for the create handlers once more.
+// asked reports whether a user requests another run of the create handlers.
 func (k Kind) asked(s State) bool {
 	return s.Record != nil && !s.Deleting && s.Recreate != "" && s.Recreate != s.Record.Recreated
 }
 
-// recreate makes all create handlers due. Which ones the object is not for is told by rescope.
+// recreate makes all create handlers due. Afterwards syncScope takes out those that the object does not match.
 func (k Kind) recreate(r record.Record, token string, in scope) record.Record {
 	r.Recreated = token
 	for _, declared := range k.Handlers {
-		if declared.Verb == cause.Create || declared.AtCreation && (in.outside[declared.ID] || !in.unborn[declared.ID]) {
+		if declared.Verb == cause.Create || declared.AtCreation && (in.outside[declared.ID] || !in.noInitialView[declared.ID]) {
 			r = r.With(declared.ID, record.Entry{Cause: string(cause.Create), Outcome: record.Pending})
 		}
 	}
@@ -210,7 +213,7 @@ type decision struct {
 
 func (d *decision) facts() cause.Facts {
 	facts := cause.Facts{
-		Exists: true, Alien: d.kind.alien(d.state, d.scope), Deleting: d.state.Deleting, Marked: d.state.Marked,
+		Exists: true, Alien: d.kind.unmatched(d.state, d.scope), Deleting: d.state.Deleting, Marked: d.state.Marked,
 		Recorded: d.state.Record != nil || d.plan.Unrecorded && !d.state.Deleting, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
 	}
 	for _, declared := range d.kind.Handlers {
@@ -225,23 +228,24 @@ func (d *decision) facts() cause.Facts {
 		case declared.Verb == cause.Resume:
 			facts.FirstSight = facts.FirstSight || d.resumes(declared) || d.answered(entry)
 		case declared.Verb == cause.Reconcile:
-			facts.Unlooked = facts.Unlooked || d.unlooked(declared)
+			facts.NeedsReconcile = facts.NeedsReconcile || d.needsReconcile(declared)
 		}
 	}
 	return facts
 }
 
-// reopened: a create or delete handler that failed for good runs again when its view changes, or a person has answered it.
+// reopened reports whether a create or delete handler that failed permanently runs again: its view has changed, or a user has
+// answered it.
 func (d *decision) reopened(declared Declaration, entry record.Entry) bool {
-	return entry.Outcome == record.Failed && d.news(declared, entry)
+	return entry.Outcome == record.Failed && d.hasNews(declared, entry)
 }
 
-// edited tells whether the handler's view is another one than at its last attempt. Related objects are part of it.
+// edited reports whether the handler's view differs from that of its last attempt. Related objects are part of the view.
 func (d *decision) edited(declared Declaration, entry record.Entry) bool {
 	return d.woken(declared) || !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
-// changed tells whether an update handler has something to see that it is not done with.
+// changed reports whether an update handler has not finished with what it sees now.
 func (d *decision) changed(declared Declaration) bool {
 	if d.scope.outside[declared.ID] {
 		return false
@@ -250,12 +254,12 @@ func (d *decision) changed(declared Declaration) bool {
 	return !has || !d.kind.hasSeen(d.plan.Record, declared, old, d.state.Essence)
 }
 
-// resumes tells whether a resume handler has to run in this process.
+// resumes reports whether a resume handler has to run in this process.
 func (d *decision) resumes(declared Declaration) bool {
 	return !d.state.Resumed[declared.ID] && !d.scope.outside[declared.ID]
 }
 
-// planCreation plans all handlers that are not finished with the creation.
+// planCreation plans all handlers that have not finished the creation.
 func (d *decision) planCreation() {
 	for _, declared := range d.kind.Handlers {
 		if entry := d.plan.Record.Handlers[declared.ID]; creating(declared, entry) {
@@ -264,8 +268,8 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planInOrder plans update handlers with something to see, resume handlers that this process has not run yet, and creations
-// for handlers that the object came to be for later on.
+// planInOrder plans update handlers whose view has changed, resume handlers that have not run in this process, and creations for
+// handlers that the object began to match later.
 func (d *decision) planInOrder() {
 	for _, declared := range d.kind.Handlers {
 		entry, has := d.plan.Record.Handlers[declared.ID]
@@ -279,7 +283,7 @@ func (d *decision) planInOrder() {
 		case declared.Verb == cause.Update && d.changed(declared):
 			d.considerUpdate(declared, entry)
 		case declared.Verb == cause.Update && has && entry.Outcome.Open():
-			// The change that it was tried for has been taken back.
+			// The change that the handler was attempted for has been reverted.
 			d.plan.Record, d.plan.Tidied = setAside(d.plan.Record, declared, entry), true
 		case declared.Verb == cause.Resume && d.resumes(declared):
 			d.consider(declared, entry)
@@ -289,7 +293,7 @@ func (d *decision) planInOrder() {
 	}
 }
 
-// considerUpdate considers a change that the handler answers. Of another one it takes note.
+// considerUpdate plans an update handler if its filters match the change. Otherwise it records that the handler has seen the change.
 func (d *decision) considerUpdate(declared Declaration, entry record.Entry) {
 	_, kept, _ := seenBy(d.plan.Record, declared.ID)
 	wanted, err := d.kind.wants(declared, kept, d.state.Essence)
@@ -303,7 +307,7 @@ func (d *decision) considerUpdate(declared Declaration, entry record.Entry) {
 	}
 }
 
-// consider plans an attempt now, or the time of the next one.
+// consider plans an attempt now, or sets the time of the next one.
 func (d *decision) consider(declared Declaration, entry record.Entry) {
 	switch entry.Outcome {
 	case record.Done:
@@ -314,7 +318,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	case record.Outside:
 		return
 	case record.Failed:
-		if d.givenUpByHand(declared, entry) || !d.news(declared, entry) {
+		if d.givenUpByHand(declared, entry) || !d.hasNews(declared, entry) {
 			return
 		}
 		entry = afresh(entry)
@@ -323,7 +327,7 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 			return
 		}
 		if over := d.over(declared, entry); over != "" {
-			if !d.news(declared, entry) {
+			if !d.hasNews(declared, entry) {
 				d.giveUp(declared, entry, over)
 				return
 			}
@@ -334,16 +338,19 @@ func (d *decision) consider(declared Declaration, entry record.Entry) {
 	d.attempt(declared, entry)
 }
 
-// waits tells whether it is too early for another attempt.
+// waits reports whether it is too early for another attempt.
 func (d *decision) waits(declared Declaration, entry record.Entry) bool {
+	if d.broken(declared, entry) {
+		return true // Without a time: another process makes the next attempt.
+	}
 	next := entry.Next
 	if newer, has := d.state.Waits[declared.ID]; has {
 		next = newer
 	}
 	if entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() { // mutant: wrong-clock-believed
-		return false // A process whose clock was wrong has recorded it.
+		return false // A process with a wrong clock has recorded this time.
 	}
-	// Who looks at a state, and has not failed, waits for just that: another state to look at.
+	// A level-triggered handler that waits without having failed waits for another state, so a change ends the wait.
 	held := entry.Asked && (entry.Outcome != record.Waiting || declared.Verb != cause.Reconcile)
 	early := d.state.Now.Before(next) && (held || !d.edited(declared, entry)) && !d.answered(entry)
 	if early {
@@ -365,20 +372,20 @@ func (d *decision) attempt(declared Declaration, entry record.Entry) {
 		run.Started = d.state.Now.UTC().Truncate(time.Second)
 	}
 	if _, old, kept := seenBy(d.plan.Record, declared.ID); kept && old.Body != nil && comparing(reason) {
-		run.Old, run.HasOld = d.kind.today(old.Body), true
+		run.Old, run.HasOld = d.kind.normalized(old.Body), true
 	}
 	d.plan.Runs = append(d.plan.Runs, run)
 }
 
-// mayRepeat tells whether the handler may have run for this cause before. An update that failed for good was another change.
+// mayRepeat reports whether the handler may have run for this cause before. An update that failed permanently was a different change.
 func (d *decision) mayRepeat(reason cause.Cause, entry record.Entry) bool {
-	waited := entry.Outcome == record.Waiting // It counts no attempt.
+	uncounted := entry.Outcome == record.Waiting || entry.Outcome == record.Retry // Such a run may not be counted as an attempt.
 	failed := entry.Outcome == record.Failed && reason != cause.Update
 	recreated := d.plan.Record.Recreated != "" && reason == cause.Create
-	return entry.Attempts > 0 || waited || failed || recreated || len(entry.Steps) > 0 || d.state.Inherited
+	return entry.Attempts > 0 || uncounted || failed || recreated || len(entry.Steps) > 0 || d.state.Inherited
 }
 
-// comparing tells whether handlers of a verb are shown what they were last done with.
+// comparing reports whether handlers of a verb get the essence that they last finished with.
 func comparing(verb cause.Cause) bool { return verb != cause.Create && verb != cause.Reconcile }
 
 func (d *decision) wake(at time.Time) {

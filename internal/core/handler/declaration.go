@@ -1,5 +1,5 @@
-// Package handler decides, from declared handlers and the state of one object, who runs now, who waits and until
-// when; and folds what they did into the object's record. It is pure: the time comes in as an argument.
+// Package handler decides, from the declared handlers and the state of one object, which handlers run now and which wait until when.
+// It also folds their results into the object's record. It is pure: the current time is an argument.
 package handler
 
 import (
@@ -11,54 +11,54 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Declaration is one declared handler of a kind.
+// Declaration is a declared handler of a kind.
 type Declaration struct {
-	// ID is unique in its kind and stays the same over releases: records refer to it.
+	// ID is unique in its kind and must not change between releases, because records refer to it.
 	ID string
-	// Verb is the cause that the handler answers: Create, Update, Delete, Resume, Reconcile, Timer or Daemon.
+	// Verb is the cause that the handler handles: Create, Update, Delete, Resume, Reconcile, Timer or Daemon.
 	Verb cause.Cause
-	// Optional is for delete handlers and daemons: no finalizer holds the object for it.
+	// Optional, for delete handlers and daemons, means that no finalizer is set for the handler.
 	Optional bool
-	// AlsoDeleting is for resume handlers: they run for objects that are being deleted too.
+	// AlsoDeleting, for resume handlers, means that they also run for objects that are being deleted.
 	AlsoDeleting bool
-	// Fields are what the handler looks at; none means the whole essence without the status.
+	// Fields are the fields that the handler looks at. None means the whole essence except the status.
 	Fields []object.Path
-	// Scope tells which objects the handler is for; nil for all.
+	// Scope selects the objects that the handler matches; nil matches all.
 	Scope filter.Filter
-	// Changes are what an update handler wants of a change; all must hold.
+	// Changes are the conditions of an update handler on a change. All of them must match.
 	Changes []filter.Change
-	// AtCreation: an update handler answers the creation too, where there is something that it looks at.
+	// AtCreation means that an update handler also handles the creation, if the object has what the handler looks at.
 	AtCreation bool
-	// Limits bound the attempts of one handling of one cause.
+	// Limits bound the attempts for one cause.
 	Limits Limits
-	// Former are ids that the handler had in earlier releases.
+	// Former lists the ids that the handler had in earlier releases.
 	Former []string
-	// Releases: a delete handler that has failed for good lets its object go.
+	// Releases, for delete handlers, means that the object is released when the handler has failed permanently.
 	Releases bool
-	// Owns are the fields of the status that no other handler writes.
+	// Owns lists the status fields that no other handler may write.
 	Owns []object.Path
-	// Timing says when a timer runs.
+	// Timing defines when a timer runs.
 	Timing Timing
 }
 
-// Recorded tells whether what the handler does is entered into the object's record. How the others stand is known to the
-// process alone: a new one begins anew.
+// Recorded reports whether the handler's progress is stored in the object's record. The state of all other handlers is kept in
+// memory only, so that they start from the beginning in a new process.
 func (d Declaration) Recorded() bool {
 	return d.Verb != cause.Reconcile && d.Verb != cause.Timer && d.Verb != cause.Daemon
 }
 
-// Kind is what is declared for one kind of objects.
+// Kind is what is declared for one kind of object.
 type Kind struct {
 	// Handlers are in the order of their declaration, which is the order in which they run.
 	Handlers []Declaration
-	// Normalize brings an essence of an earlier release into the form in which today's objects are read: it puts defaults
-	// and zero values where something is left out. It must be pure. Nil leaves essences as they are.
+	// Normalize converts an essence of an earlier release into the form in which objects are read now, by filling in defaults and
+	// zero values where fields are absent. It must be pure. Nil leaves essences as they are.
 	Normalize func(object.Body) object.Body
-	// Digests makes the digests. With a key, nothing but digests is kept of an essence.
+	// Digests makes the digests. If it has a key, only digests of essences are stored.
 	Digests object.Digester
 }
 
-// Owner is the handler that owns a field which a change by another one enters.
+// Owner returns the handler that owns a status field that a change by another handler touches.
 func (k Kind) Owner(by string, enters func(object.Path) bool) (owner string, found bool) {
 	for _, declared := range k.Handlers {
 		if declared.ID != by && slices.ContainsFunc(declared.Owns, enters) {
@@ -68,7 +68,7 @@ func (k Kind) Owner(by string, enters func(object.Path) bool) (owner string, fou
 	return "", false
 }
 
-// holdsDeletion tells whether an object needs our finalizer: for delete handlers, or for daemons that have to end first.
+// holdsDeletion reports whether an object needs the finalizer, for delete handlers or for daemons that have to end first.
 func (k Kind) holdsDeletion(in scope) bool {
 	return k.holdsFor(in, cause.Delete) || k.holdsFor(in, cause.Daemon)
 }
@@ -97,7 +97,7 @@ func (k Kind) find(id string) (Declaration, bool) {
 	return Declaration{}, false
 }
 
-// keep puts an essence among the seen ones.
+// keep adds an essence to the seen ones.
 func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string) {
 	views := func() map[string]string { return k.viewDigests(r.UID, essence) }
 	if !k.Digests.HasKey() {
@@ -108,7 +108,7 @@ func (k Kind) keep(r record.Record, essence object.Body) (record.Record, string)
 	return r.KeepDigests(digest, views()), digest
 }
 
-// viewDigests are the digests of the views that update handlers have of an essence.
+// viewDigests returns the digests of the update handlers' views of an essence.
 func (k Kind) viewDigests(uid string, essence object.Body) map[string]string {
 	found := map[string]string{}
 	for _, declared := range k.Handlers {
@@ -119,7 +119,7 @@ func (k Kind) viewDigests(uid string, essence object.Body) map[string]string {
 	return found
 }
 
-// seenBy is what a handler has seen last: its own essence, else the one common to all.
+// seenBy returns what a handler has seen last: its own essence or, without one, the common one.
 func seenBy(r record.Record, id string) (digest string, kept record.Essence, found bool) {
 	digest = r.Base
 	if entry, has := r.Handlers[id]; has && entry.Seen != "" {
@@ -129,7 +129,7 @@ func seenBy(r record.Record, id string) (digest string, kept record.Essence, fou
 	return digest, kept, found
 }
 
-// hasSeen tells whether a handler of a record sees no difference between a kept essence and the current one.
+// hasSeen reports whether a handler sees no difference between a stored essence and the current one.
 func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence, current object.Body) bool {
 	if kept.Body != nil {
 		return k.sameView(declared, kept.Body, current)
@@ -138,17 +138,15 @@ func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence
 	return !known || k.sameDigest(r.UID, declared, view, current)
 }
 
-// today is an essence in the form in which today's objects are read, so that a difference to one of them shows only what
-// somebody has changed.
-func (k Kind) today(kept object.Body) object.Body {
+// normalized returns a stored essence in the form in which objects are read now, so that a diff shows only actual changes.
+func (k Kind) normalized(kept object.Body) object.Body {
 	if kept == nil || k.Normalize == nil {
 		return kept
 	}
 	return k.Normalize(kept)
 }
 
-// sameView tells whether a handler sees no difference between two essences, the first of which may have been written
-// by an earlier release.
+// sameView reports whether a handler sees no difference between two essences. An earlier release may have stored the first one.
 func (k Kind) sameView(declared Declaration, kept, current object.Body) bool {
 	view := object.View(current, declared.Fields)
 	if object.Equal(object.View(kept, declared.Fields), view) {

@@ -6,7 +6,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// planDeletion plans the delete handlers that are not finished, and the resume handlers that run during a deletion too.
+// planDeletion plans the delete handlers that have not finished, and the resume handlers that also run during a deletion.
 func (d *decision) planDeletion() {
 	for _, declared := range d.kind.Handlers {
 		resumes := declared.Verb == cause.Resume && declared.AlsoDeleting && d.resumes(declared)
@@ -16,8 +16,7 @@ func (d *decision) planDeletion() {
 	}
 }
 
-// givenUpByHand gives a delete handler up whose last attempt has failed, if a person asks for that. It tells whether that
-// is so.
+// givenUpByHand gives up a delete handler whose last attempt failed, if a user requests that. It reports whether it did.
 func (d *decision) givenUpByHand(declared Declaration, entry record.Entry) bool {
 	asked := d.state.Release == declared.ID || d.state.Release == object.ReleaseAll
 	failed := entry.Outcome == record.Failed || entry.Outcome == record.Retry
@@ -30,7 +29,7 @@ func (d *decision) givenUpByHand(declared Declaration, entry record.Entry) bool 
 	return true
 }
 
-// Blocked lists the delete handlers that have failed for good and keep the object, in the order of their declaration.
+// Blocked lists the delete handlers that have failed permanently and block the deletion, in the order of their declaration.
 func (k Kind) Blocked(r record.Record) []string {
 	var blocked []string
 	for _, declared := range k.Handlers {
@@ -42,13 +41,13 @@ func (k Kind) Blocked(r record.Record) []string {
 	return blocked
 }
 
-// keeps tells whether a delete handler with this entry keeps the object.
+// keeps reports whether a delete handler with this entry blocks the deletion.
 func (d Declaration) keeps(entry record.Entry) bool {
 	released := (d.Releases || d.Optional) && entry.Outcome == record.Failed
 	return entry.Outcome != record.Done && entry.Outcome != record.Outside && !released
 }
 
-// release lets a deleted object go when no delete handler has to run, and no daemon to end any more.
+// release removes the finalizer of a deleted object if no delete handler has to run and no daemon has to end any more.
 func (d *decision) release() {
 	done := d.plan.Record.Deleted || d.kind.deletionDone(d.plan.Record)
 	if d.state.Marked && !d.state.Held && (done || !d.kind.holdsFor(d.scope, cause.Delete)) {
@@ -56,7 +55,7 @@ func (d *decision) release() {
 	}
 }
 
-// dropUnneeded takes away a finalizer of an object that no delete handler and no daemon is for any more.
+// dropUnneeded removes the finalizer of an object that no delete handler and no daemon matches any more.
 func (d *decision) dropUnneeded() {
 	if d.state.Marked && !d.state.Held && !d.kind.holdsDeletion(d.scope) {
 		d.plan.Finalizer = Remove

@@ -13,7 +13,7 @@ func twoDeletes(t *testing.T) *life {
 	return newLife(t, declared("make", cause.Create), declared("one", cause.Delete), declared("two", cause.Delete))
 }
 
-func TestDeletionHasItsOwnProgress(t *testing.T) { // G2, scenario 10
+func TestDeletionHasItsOwnProgress(t *testing.T) { // docs/concepts/footguns.md, G2; docs/concepts/scenarios.md, 10
 	l := twoDeletes(t)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting = true
@@ -30,10 +30,10 @@ func TestDeletionHasItsOwnProgress(t *testing.T) { // G2, scenario 10
 	if l.marked {
 		t.Error("not released")
 	}
-	l.expect(cause.Free) // Finalizers of others keep it: nothing runs any more (scenario 14).
+	l.expect(cause.Free) // Other finalizers keep the object: nothing runs any more.
 }
 
-func TestADeletionDuringThePendingCreation(t *testing.T) { // scenario 35
+func TestADeletionDuringThePendingCreation(t *testing.T) { // docs/concepts/scenarios.md, 35
 	l := twoDeletes(t)
 	l.fail("make", 5*time.Minute)
 	l.expect(cause.Create, "make(create, 1)")
@@ -53,7 +53,7 @@ func TestADeletionWithoutARecordStillRunsTheHandlers(t *testing.T) {
 	}
 }
 
-func TestADeletionWhoseFinalizerWasLostStillRunsTheHandlers(t *testing.T) { // principle 3
+func TestADeletionWhoseFinalizerWasLostStillRunsTheHandlers(t *testing.T) {
 	l := twoDeletes(t)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting, l.marked = true, false
@@ -61,7 +61,7 @@ func TestADeletionWhoseFinalizerWasLostStillRunsTheHandlers(t *testing.T) { // p
 	l.expect(cause.Free)
 }
 
-func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // scenario 18
+func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // docs/concepts/scenarios.md, 18
 	l := twoDeletes(t)
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting = true
@@ -80,7 +80,7 @@ func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // scenar
 	}
 }
 
-func TestAFinalizerLeftByAnEarlierReleaseIsRemoved(t *testing.T) { // scenario 15
+func TestAFinalizerLeftByAnEarlierReleaseIsRemoved(t *testing.T) { // docs/concepts/scenarios.md, 15
 	l := newLife(t, declared("make", cause.Create))
 	l.marked = true
 	l.expect(cause.Create, "make(create, 1)")
@@ -99,7 +99,7 @@ func TestAReleaseThatWasInterruptedIsFinished(t *testing.T) {
 	l.expect(cause.Create, "make(create, 1)")
 	l.deleting = true
 	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
-	l.marked = true // The record was written, the finalizer was not removed: the process died between.
+	l.marked = true // The process died after it wrote the record and before it removed the finalizer.
 	l.expect(cause.Free)
 	if l.marked {
 		t.Error("the finalizer is still there")

@@ -8,13 +8,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// unknown stands in a record for an essence that nobody can tell any more. Who has seen it last has a change to see.
+// unknown stands in a record for an essence that cannot be recovered. A handler that saw it last has a change to handle.
 const unknown = "unknown"
 
-// readable brings a record up to today's key. What was digested with another key cannot be compared, whether anything
-// has changed since cannot be told, and neither is a reason to run anything: what handlers are done with counts as what
-// is there now. What they are not done with stays open: attempts, waits and failures are kept, and an update that was
-// under way goes on. It tells whether there was anything to bring up.
+// readable converts a record to the current key. Digests made with another key cannot be compared, so changes since then cannot be
+// detected. Neither is a reason to run a handler: the current content counts as what finished handlers have seen. Unfinished
+// handlers stay open: attempts, waits and failures are kept, and an update in progress continues. The result reports whether
+// anything was converted.
 func (k Kind) readable(r record.Record, current object.Body) (record.Record, bool) {
 	if !k.unreadable(r) {
 		return r, false
@@ -40,7 +40,7 @@ func (k Kind) readable(r record.Record, current object.Body) (record.Record, boo
 	return r, true
 }
 
-// readableEntry brings up what a handler has seen: now is what is there now, lost what every handler was done with.
+// readableEntry converts what a handler has seen. now is the digest of the current content, lost that of the former Base.
 func (k Kind) readableEntry(entry record.Entry, lost, now string) record.Entry {
 	under := entry.Cause == string(cause.Update) && entry.Outcome.Open()
 	switch {
@@ -66,14 +66,14 @@ func (k Kind) unreadable(r record.Record) bool {
 	return found
 }
 
-// foreign tells whether a digest was made with another key.
+// foreign reports whether a digest was made with another key.
 func (k Kind) foreign(digest string) bool {
 	return digest != "" && digest != unknown && !k.Digests.Made(digest)
 }
 
-// acquainted gives update handlers that were added since a beginning where only digests of an essence are kept, and none
-// of theirs: they have seen what is there now. It tells whether there were any.
-func (k Kind) acquainted(r record.Record, s State) (record.Record, bool) {
+// backfillDigests gives a starting point to update handlers that an upgrade added, where only digests of an essence are stored and none
+// of the handler's view: they start from the current content. The result reports whether there were any.
+func (k Kind) backfillDigests(r record.Record, s State) (record.Record, bool) {
 	added := false
 	for _, declared := range k.Handlers {
 		digest, kept, found := seenBy(r, declared.ID)
@@ -86,14 +86,14 @@ func (k Kind) acquainted(r record.Record, s State) (record.Record, bool) {
 	return r, added
 }
 
-// minimalMark stands between the two digests of a view.
+// minimalMark separates the two digests of a view.
 const minimalMark = "+"
 
-// viewDigest is what is kept of a handler's view in place of the view: its digest and, where it differs, that of its
-// minimal form. A digest cannot be brought into the form in which a later release reads objects, as an essence can. But
-// what that release fills in, a new default or the zero value of a new field, is in no minimal form. What an object was
-// given itself may be in today's minimal form and not in that of a release with other defaults: that is why the view as
-// it is counts too.
+// viewDigest returns what is stored in place of a handler's view: its digest and, if it differs, that of its minimal form. Unlike
+// an essence, a digest cannot be converted into the form in which a later release reads objects. But what that release fills in,
+// a new default or the zero value of a new field, is not part of the minimal form. Conversely, a value that the user has set can be
+// part of the current minimal form, but not of that of a release in which the value is a default. Therefore the digest of the
+// complete view is stored too.
 func (k Kind) viewDigest(uid string, declared Declaration, essence object.Body) string {
 	view := k.Digests.Of(uid, object.View(essence, declared.Fields))
 	if minimal := k.minimalDigest(uid, declared, essence); minimal != view {
@@ -102,8 +102,8 @@ func (k Kind) viewDigest(uid string, declared Declaration, essence object.Body) 
 	return view
 }
 
-// sameDigest tells whether a handler sees no difference between the view that a digest was kept of and the current one:
-// either nothing differs, or only what is filled in.
+// sameDigest reports whether a handler sees no difference between the view of a stored digest and the current one. Values that are
+// filled in do not count as a difference.
 func (k Kind) sameDigest(uid string, declared Declaration, kept string, current object.Body) bool {
 	view, minimal, two := strings.Cut(kept, minimalMark)
 	if !two {

@@ -13,7 +13,7 @@ import (
 
 func key(letter string) object.Digester { return object.Keyed([]byte(strings.Repeat(letter, 32))) }
 
-// secretLife is that of an object of which only keyed digests are kept.
+// secretLife returns the life of an object of which only keyed digests are stored.
 func secretLife(t *testing.T, handlers ...handler.Declaration) *life {
 	l := newLife(t, handlers...)
 	l.kind.Digests = key("a")
@@ -25,7 +25,7 @@ func secret(password string) object.Body {
 	return object.Body{"data": object.Body{"password": password, "user": "app"}, "type": "Opaque"}
 }
 
-// shows fails when the record has the password in it, or a digest that anybody could try passwords with.
+// shows fails if the record contains the password, or a digest that allows guessing it.
 func (l *life) shows(password string) {
 	l.t.Helper()
 	essence := secret(password)
@@ -39,7 +39,7 @@ func (l *life) shows(password string) {
 	}
 }
 
-func TestOfASecretOnlyKeyedDigestsAreKept(t *testing.T) { // design §6
+func TestOfASecretOnlyKeyedDigestsAreKept(t *testing.T) {
 	l := secretLife(t, declared("make", cause.Create), declared("rotate", cause.Update, "data.password"), declared("all", cause.Update))
 	l.expect(cause.Create, "make(create, 1)")
 	l.shows("hunter2")
@@ -49,7 +49,7 @@ func TestOfASecretOnlyKeyedDigestsAreKept(t *testing.T) { // design §6
 		t.Errorf("%d writes, want 1", l.writes)
 	}
 	l.essence = secret("hunter3")
-	l.expect(cause.Update, "rotate(update, 1)", "all(update, 1)") // Without Old, which is never there.
+	l.expect(cause.Update, "rotate(update, 1)", "all(update, 1)") // Without Old, which is never stored.
 	l.expect(cause.Noop)
 	l.shows("hunter3")
 	l.fail("rotate", time.Minute)
@@ -64,7 +64,7 @@ func TestOfASecretOnlyKeyedDigestsAreKept(t *testing.T) { // design §6
 	l.shows("hunter4")
 }
 
-func TestALostRecordOfASecretNeverCreates(t *testing.T) { // design §5
+func TestALostRecordOfASecretNeverCreates(t *testing.T) {
 	l := secretLife(t, declared("make", cause.Create), declared("rotate", cause.Update))
 	l.expect(cause.Create, "make(create, 1)")
 	l.stored, l.settled = "", true
@@ -74,12 +74,12 @@ func TestALostRecordOfASecretNeverCreates(t *testing.T) { // design §5
 	l.expect(cause.Update, "rotate(update, 1)")
 }
 
-// A key that is gone or another: no digest can be compared any more. That is no reason to run anything.
+// After the key was lost or replaced no digest can be compared. That is not a reason to run a handler.
 func TestWithAnotherKeyNothingRuns(t *testing.T) {
 	l := secretLife(t, declared("make", cause.Create), declared("rotate", cause.Update), declared("greet", cause.Resume))
 	l.resumed["greet"] = true
 	l.expect(cause.Create, "make(create, 1)")
-	l.essence = secret("changed while nobody looked")
+	l.essence = secret("changed while down")
 	l.kind.Digests = key("b")
 	l.restart()
 	l.writes = 0
@@ -88,7 +88,7 @@ func TestWithAnotherKeyNothingRuns(t *testing.T) {
 		t.Errorf("%d writes, want 1", l.writes)
 	}
 	l.expect(cause.Noop)
-	if l.shows("changed while nobody looked"); l.writes != 1 || len(l.record().Seen) != 1 {
+	if l.shows("changed while down"); l.writes != 1 || len(l.record().Seen) != 1 {
 		t.Errorf("%d writes, want 1: %s", l.writes, l.stored)
 	}
 	l.essence = secret("hunter3")
@@ -102,12 +102,12 @@ func TestWithAnotherKeyACreationGoesOnAsItWas(t *testing.T) {
 	l.expect(cause.Create, "make(create, 1)", "other(create, 1)")
 	l.kind.Digests = key("b")
 	l.restart()
-	l.expect(cause.Create) // Neither does the back-off end, nor the handler run that is done.
+	l.expect(cause.Create) // The backoff does not end, and the finished handler does not run.
 	l.now = l.now.Add(time.Hour)
 	l.results["make"] = handler.Result{Outcome: record.Failed}
 	l.expect(cause.Create, "make(create, 2)")
 	l.kind.Digests = key("c")
-	l.expect(cause.Noop) // What failed for good stays so.
+	l.expect(cause.Noop) // A permanent failure stays final.
 	l.succeed("make")
 	l.essence = secret("hunter3")
 	l.expect(cause.Create, "make(create, 1)?")
@@ -153,8 +153,8 @@ func TestWithAnotherKeyADeletionGoesOnAsItWas(t *testing.T) {
 	l.expect(cause.Delete, "unmake(delete, 1)?")
 }
 
-// Design §5: a handler that an upgrade adds starts from what was last seen. Of what only digests are kept, that is what
-// is there when it is first looked at.
+// A handler that an upgrade adds starts from what was last seen. If only digests are stored, it starts from the content at first
+// sight.
 func TestAnUpdateHandlerThatIsAddedSeesLaterChangesOfASecret(t *testing.T) {
 	l := secretLife(t, declared("make", cause.Create))
 	l.expect(cause.Create, "make(create, 1)")

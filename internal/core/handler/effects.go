@@ -10,9 +10,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// lasting are the effects of an entry that outlast a failure for good, a limit, and the filters of the handler. Those of a
-// creation and of a deletion do, since there is one of each. Those of a change do as long as it is not known of all of them
-// whether they were made.
+// lasting returns the effects of an entry that outlast a permanent failure, a limit, and a change of what the handler's filters
+// match. Effects of a creation and of a deletion do, since each happens only once. Effects of an update do as long as the result of
+// one of them is unknown.
 func lasting(entry record.Entry) map[string]record.Step {
 	single := entry.Cause == string(cause.Create) || entry.Cause == string(cause.Delete)
 	if !single && !record.Unknown(entry.Steps) {
@@ -21,8 +21,8 @@ func lasting(entry record.Entry) map[string]record.Step {
 	return record.Effects(entry.Steps)
 }
 
-// setAside ends a handling without a result. The entry goes, unless the result of an effect is unknown: then the next handling
-// of the handler finds the intents, as it does after a final failure.
+// setAside ends the handling of a cause without a result. It removes the entry, unless the result of an effect is unknown: then the
+// next handling by this handler finds the intents, as it does after a permanent failure.
 func setAside(r record.Record, declared Declaration, entry record.Entry) record.Record {
 	if !record.Unknown(entry.Steps) { // mutant: intent-forgotten-with-a-change
 		return r.Without(declared.ID)
@@ -33,13 +33,13 @@ func setAside(r record.Record, declared Declaration, entry record.Entry) record.
 	})
 }
 
-// keepsEffects tells whether the entry is of a failure for good that left an effect of which nobody knows whether it was made.
-// What the handler was called for is not over then.
+// keepsEffects reports whether the entry is a permanent failure that left an effect with an unknown result. Then the cause is not
+// finished.
 func keepsEffects(entry record.Entry) bool {
 	return entry.Outcome == record.Failed && record.Unknown(entry.Steps)
 }
 
-// remembering enters the steps and effects that are to be remembered.
+// remembering adds the steps and effects to be stored to an entry.
 func (k Kind) remembering(r record.Record, entry record.Entry, run Run, result Result, seen object.Body) (record.Record, record.Entry) {
 	switch {
 	case result.Outcome.Open():
@@ -51,18 +51,18 @@ func (k Kind) remembering(r record.Record, entry record.Entry, run Run, result R
 	}
 }
 
-// withEffects enters the effects that outlast a failure for good.
+// withEffects adds the effects that outlast a permanent failure to an entry.
 func (k Kind) withEffects(r record.Record, entry record.Entry, run Run, result Result, seen object.Body) (record.Record, record.Entry) {
 	previous := r.Handlers[run.ID]
 	entry.Steps = result.Steps
 	if previous.Cause == entry.Cause {
 		entry.Steps = record.Join(record.Effects(previous.Steps), result.Steps)
 	}
-	entry.Steps = record.Hear(lasting(entry), run.Words, digestOf)
+	entry.Steps = record.NoteAnswers(lasting(entry), run.Words, digestOf)
 	if len(entry.Steps) == 0 || run.Reason != cause.Create && run.Reason != cause.Update {
 		return r, entry
 	}
-	if result.Steps == nil { // It is given up without another attempt.
+	if result.Steps == nil { // The handler was given up without another attempt.
 		entry.Since, entry.Mixed = previous.Since, previous.Mixed
 		return r, entry
 	}
@@ -71,19 +71,19 @@ func (k Kind) withEffects(r record.Record, entry record.Entry, run Run, result R
 	return r, entry
 }
 
-// afresh is the entry of a handler whose attempts count anew.
+// afresh returns the entry of a handler whose attempts are counted from the beginning again.
 func afresh(entry record.Entry) record.Entry {
 	return record.Entry{
 		Outcome: record.Failed, Cause: entry.Cause, Late: entry.Late, Steps: lasting(entry), Since: entry.Since, Mixed: entry.Mixed,
 	}
 }
 
-// news tells whether there is something that the handler did not know at its last attempt.
-func (d *decision) news(declared Declaration, entry record.Entry) bool {
+// hasNews reports whether there is anything that the handler did not see at its last attempt.
+func (d *decision) hasNews(declared Declaration, entry record.Entry) bool {
 	return d.edited(declared, entry) || d.answered(entry)
 }
 
-// answered tells whether a person has said something new of an effect that asks.
+// answered reports whether a user has given a new answer about an effect that asks for one.
 func (d *decision) answered(entry record.Entry) bool {
 	for _, step := range entry.Steps {
 		if !step.Unknown() || !step.Intent.Asks {
@@ -96,7 +96,7 @@ func (d *decision) answered(entry record.Entry) bool {
 	return false
 }
 
-// creatingAny tells whether a handler is in its creation, or failed in it.
+// creatingAny reports whether a handler is in its creation or has failed in it.
 func (k Kind) creatingAny(r record.Record) bool {
 	for _, declared := range k.Handlers {
 		if creating(declared, r.Handlers[declared.ID]) {
@@ -106,10 +106,10 @@ func (k Kind) creatingAny(r record.Record) bool {
 	return false
 }
 
-// Asking is an effect of which a person has to say what came of it.
+// Asking is an effect whose outcome a person has to supply.
 type Asking struct{ Handler, Effect, Token string }
 
-// Asking lists the effects of which a person has to say what came of them, by handler and id.
+// Asking lists the effects whose outcome a person has to supply, by handler and effect id.
 func (k Kind) Asking(r record.Record) []Asking {
 	var found []Asking
 	for _, declared := range k.Handlers {
@@ -128,14 +128,14 @@ func askingOf(handler string, steps map[string]record.Step) []Asking {
 	return found
 }
 
-// EffectName names an effect among all that there are. It is false where an object can have several handlings of the run's cause:
-// then nothing but chance tells the effect of one from that of another.
+// EffectName returns a name that identifies an effect among all effects. It returns false if an object can have several handlings of
+// the run's cause, because then only a random token can distinguish their effects.
 func (r Run) EffectName(uid, recreated, effect string) (name string, is bool) {
 	single := r.Reason == cause.Create || r.Reason == cause.Delete
 	return fmt.Sprintf("%q", []string{uid, string(r.Reason), recreated, r.ID, effect}), single
 }
 
-// digestOf is short, since it only tells one word of a person from the one before.
+// digestOf returns a short digest: it only has to distinguish an answer from the previous one.
 func digestOf(word string) string {
 	const enough = 8
 	return object.Digest(object.Body{"word": word})[:enough]

@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// withEffects are a step, an effect with a result, and effects without one.
+// withEffects returns a step, an effect with a result, and effects without one.
 func withEffects(unknown ...string) map[string]record.Step {
 	steps := stepsDone("step")
 	steps["made"] = record.Step{Intent: &record.Intent{Class: record.Keyed, Token: "made", Number: 1}, Result: json.RawMessage(`{}`)}
@@ -20,36 +20,36 @@ func withEffects(unknown ...string) map[string]record.Step {
 	return steps
 }
 
-// tried plays a pass in which the handler ends so, with these effects unknown.
+// tried plays a reconciliation in which the handler ends with this outcome, with these effects unknown.
 func (l *life) tried(id string, outcome record.Outcome, unknown ...string) {
 	l.t.Helper()
 	l.ended(id, outcome, withEffects(unknown...))
 }
 
-// Design §7: an effect is made once for each handling of a cause, so it is remembered until that is over.
+// An effect is made once per handling of a cause, so it is stored until the handling ends.
 func TestEffectsLastUntilTheirCauseIsHandled(t *testing.T) {
 	limited := declared("make", cause.Create)
 	limited.Limits.MaxAttempts = 1
 	greeting := append(makeAndResize(), declared("greet", cause.Resume))
 	playAll(t, map[string]remembering{
 		"a creation that is retried": {makeAndResize(), func(l *life) { l.tried("make", record.Retry, "asked") }, []string{"make: asked made step"}},
-		"a creation that failed for good, and an edit": {makeAndResize(), func(l *life) {
+		"a creation that failed permanently, and an edit": {makeAndResize(), func(l *life) {
 			l.tried("make", record.Failed)
 			l.resize(2)
 		}, []string{"make: made"}},
-		"a creation that failed twice for good": {makeAndResize(), func(l *life) {
+		"a creation that failed permanently twice": {makeAndResize(), func(l *life) {
 			l.tried("make", record.Failed, "asked")
 			l.resize(2)
 			l.results["make"] = handler.Result{Outcome: record.Failed}
 			l.pass()
 			l.resize(3)
 		}, []string{"make: asked made"}},
-		"attempts that are over, and an edit": {[]handler.Declaration{limited}, func(l *life) {
+		"a limit on attempts, and an edit": {[]handler.Declaration{limited}, func(l *life) {
 			l.tried("make", record.Retry, "asked")
 			l.pass()
 			l.essence = spec("size", 3)
 		}, []string{"make: asked made"}},
-		"an edit that is taken back: steps anew, effects not": {makeAndResize(), func(l *life) {
+		"an edit that is reverted: steps again, effects not": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.tried("resize", record.Retry, "asked")
@@ -58,60 +58,60 @@ func TestEffectsLastUntilTheirCauseIsHandled(t *testing.T) {
 			l.resize(2)
 		}, []string{"resize: asked made"}},
 		"a creation that succeeded": {makeAndResize(), func(l *life) { l.tried("make", record.Done, "asked") }, nil},
-		"a change that failed for good, and another": {makeAndResize(), func(l *life) {
+		"a change that failed permanently, and another": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.tried("resize", record.Failed)
 			l.resize(3)
 		}, []string{"resize: "}},
-		"a change that failed for good, with an effect that nobody knows, and another": {makeAndResize(), func(l *life) {
+		"a change that failed permanently with an unknown effect, and another": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.tried("resize", record.Failed, "asked")
 			l.resize(3)
 		}, []string{"resize: asked made"}},
-		"a resume that failed for good, with an effect that nobody knows: it is not called by the next process": {greeting, func(l *life) {
+		"a resume that failed permanently with an unknown effect: the next process does not call it": {greeting, func(l *life) {
 			l.pass()
 			l.restart()
 			l.tried("greet", record.Failed, "asked")
 			l.restart()
 		}, nil},
-		"a resume that failed for good, with an effect that nobody knows, and an answer": {greeting, func(l *life) {
+		"a resume that failed permanently with an unknown effect, and an answer": {greeting, func(l *life) {
 			l.pass()
 			l.restart()
 			l.tried("greet", record.Failed, "asked")
 			l.words = map[string]string{"token of asked": "done"}
 		}, []string{"greet: asked made"}},
-		"a deletion that failed for good, and an edit": {append(makeAndResize(), declared("unmake", cause.Delete)), func(l *life) {
+		"a deletion that failed permanently, and an edit": {append(makeAndResize(), declared("unmake", cause.Delete)), func(l *life) {
 			l.pass()
 			l.deleting = true
 			l.tried("unmake", record.Failed)
 			l.resize(2)
 		}, []string{"unmake: made"}},
-		"an object that its handler is not for, for a while": {[]handler.Declaration{declared("make", cause.Create, "spec.color=red")}, func(l *life) {
+		"an object that does not match its handler for a while": {[]handler.Declaration{declared("make", cause.Create, "spec.color=red")}, func(l *life) {
 			l.essence = spec("color", "red")
 			l.tried("make", record.Retry, "asked")
 			l.essence = spec("color", "blue")
 			l.pass()
 			l.essence = spec("color", "red")
 		}, []string{"make: asked made"}},
-		"a person who asks for the creation once more": {makeAndResize(), func(l *life) {
+		"a request to run the creation again": {makeAndResize(), func(l *life) {
 			l.tried("make", record.Failed, "asked")
 			l.recreate = "please"
 		}, []string{"make: "}},
 	})
 }
 
-// Design §2, principle 4: what a person says is an edge. It calls the handler once, whatever comes of that, also where nothing else
-// would, and the same word does not call it again.
+// An answer of a user triggers the handler once, whatever the result, even where nothing else would. The same answer does not trigger
+// it again.
 func TestAWordOfAPersonCallsTheHandlerOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin func(*life)
 		want  string
 	}{
-		"a creation that failed for good":   {func(l *life) { l.tried("make", record.Failed, "asked") }, "make"},
-		"a creation that is in a long wait": {func(l *life) { l.tried("make", record.Waiting, "asked"); l.now = l.now.Add(-time.Minute) }, "make"},
-		"a change that failed for good, and was taken back": {func(l *life) {
+		"a creation that failed permanently":    {func(l *life) { l.tried("make", record.Failed, "asked") }, "make"},
+		"a creation that waits for a long time": {func(l *life) { l.tried("make", record.Waiting, "asked"); l.now = l.now.Add(-time.Minute) }, "make"},
+		"a change that failed permanently and was reverted": {func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.tried("resize", record.Failed, "asked")
@@ -127,14 +127,14 @@ func TestAWordOfAPersonCallsTheHandlerOnce(t *testing.T) {
 				l.results[test.want] = handler.Result{Outcome: record.Failed, Steps: withEffects("asked")}
 				_, runs := l.pass()
 				if called := len(runs) > 0; called != (i == 1 || i == 3) {
-					t.Errorf("word %d, %q: called is %t: %v", i, word, called, runs)
+					t.Errorf("answer %d, %q: called: %t, runs: %v", i, word, called, runs)
 				}
 			}
 		})
 	}
 }
 
-// A change whose effect nobody knows is not over: the handler sees it as it was when it is called again.
+// A change with an unknown effect has not ended: the handler sees the same change when it is called again.
 func TestAChangeWithAnUnknownEffectIsSeenAgain(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	l.resize(1)
@@ -148,13 +148,13 @@ func TestAChangeWithAnUnknownEffectIsSeenAgain(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
-// Design §5: with no watermark the answer is Create, and effects protect what matters. That is known as long as the creation is open.
+// Without a watermark the cause is Create, and effects protect what matters. The record says so while the creation is open.
 func TestACreationWithoutARecordIsDoubtedUntilItIsClosed(t *testing.T) {
 	for name, test := range map[string]struct{ inherited, older, settled, want bool }{
-		"an object that this process saw come":                {false, false, false, false},
-		"an object that came as another replica was relieved": {true, false, false, false},
-		"an object that was there before this process":        {true, true, false, true},
-		"an object that is known to have had a record":        {true, true, true, false},
+		"an object whose creation this process saw":                         {false, false, false, false},
+		"an object that was created during a takeover from another replica": {true, false, false, false},
+		"an object that existed before this process":                        {true, true, false, true},
+		"an object that is known to have had a record":                      {true, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t, makeAndResize()...)
@@ -162,27 +162,27 @@ func TestACreationWithoutARecordIsDoubtedUntilItIsClosed(t *testing.T) {
 			l.fail("make", time.Second)
 			l.pass()
 			if got := l.record().Doubted; got != test.want {
-				t.Errorf("doubted is %t, want %t", got, test.want)
+				t.Errorf("doubted: %t, want %t", got, test.want)
 			}
 			l.inherited = false
 			l.results["make"] = handler.Result{Outcome: record.Failed}
 			l.now = l.now.Add(time.Minute)
 			l.pass()
 			if got := l.record().Doubted; got != test.want {
-				t.Errorf("after a failure for good doubted is %t, want %t", got, test.want)
+				t.Errorf("doubted after a permanent failure: %t, want %t", got, test.want)
 			}
 			l.succeed("make")
 			l.essence = spec("a", 3)
 			l.pass()
 			if l.record().Doubted {
-				t.Error("it is doubted although its creation is closed")
+				t.Error("doubted although the creation is closed")
 			}
 		})
 	}
 }
 
-// Waiting is written once, but not if something is known of an effect meanwhile.
-func TestWaitingIsWrittenAnewForAnEffect(t *testing.T) {
+// Waiting is written only once, unless something new is known of an effect.
+func TestWaitingIsWrittenAgainForAnEffect(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	for i, unknown := range [][]string{{"a"}, {"a"}, {"a", "b"}} {
 		before := l.writes

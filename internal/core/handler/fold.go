@@ -8,28 +8,29 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Result is how one attempt ended.
+// Result is the result of one attempt.
 type Result struct {
 	Outcome record.Outcome
-	// Delay is the time until the next attempt; Asked tells that the handler named it.
+	// Delay is the time until the next attempt. Asked means that the handler named it.
 	Delay   time.Duration
 	Asked   bool
 	Message string
-	// Refused: the API server found invalid what the handler wrote.
+	// Refused means that the API server rejected what the handler wrote as invalid.
 	Refused bool
-	// GaveUp tells which limit has made the failure final. Ignored: what counts as success was an error.
+	// GaveUp says which limit made the failure final. Ignored means that an error counts as success.
 	GaveUp  string
 	Ignored bool
-	// Steps are the parts of the handler that are done, in this attempt or before. With the outcome Pending they are all that
-	// is known of an attempt that goes on.
+	// Broken means that the handler has a programming error. The outcome is Retry, but only another process retries it.
+	Broken bool
+	// Steps are the finished parts of the handler, of this attempt and earlier ones. With the outcome Pending, they are everything
+	// that is known about an attempt in progress.
 	Steps map[string]record.Step
 }
 
-// Fold enters the result of a run into the record. Seen is the essence that the handler was given, with its own
-// changes.
+// Fold adds the result of a run to the record. Seen is the essence that the handler got, with the handler's own changes.
 func (k Kind) Fold(r record.Record, run Run, result Result, seen object.Body, now time.Time) record.Record {
-	if !run.Recorded() || overtaken(r, run, result) {
-		return r // How one without a record stands is known to this process alone: see FoldLevel and FoldTimer.
+	if !run.Recorded() || superseded(r, run, result) {
+		return r // Handlers without a record are kept in memory: see FoldLevel and FoldTimer.
 	}
 	return k.fold(r, run, result, seen, now)
 }
@@ -48,12 +49,12 @@ func (k Kind) fold(r record.Record, run Run, result Result, seen object.Body, no
 	case record.Waiting:
 		same := sameSteps(previous.Steps, entry.Steps) && k.sameDigest(r.UID, run.Declaration, previous.Tried, seen)
 		if previous.Outcome == record.Waiting && same {
-			return before // Waiting is written once; how long goes on is no news.
+			return before // Waiting is written only once, so that continued waiting causes no writes.
 		}
 		entry.Next, entry.Asked = due(now, result.Delay), true
 	case record.Retry:
-		entry.Attempts = run.Attempt
 		entry.Next, entry.Asked = due(now, result.Delay), result.Asked
+		entry = counted(entry, run, result)
 	case record.Failed:
 		entry.Attempts = run.Attempt
 		if run.Reason == cause.Update && !keepsEffects(entry) {
@@ -74,13 +75,14 @@ func (k Kind) fold(r record.Record, run Run, result Result, seen object.Body, no
 	return r.With(run.ID, entry)
 }
 
-// overtaken tells whether another process has finished the handler's creation while this run was made, which has not. What is done stays done.
-func overtaken(r record.Record, run Run, result Result) bool {
+// superseded reports whether another process has finished the handler's creation while this run did not. A finished creation stays
+// finished.
+func superseded(r record.Record, run Run, result Result) bool {
 	entry, open := r.Handlers[run.ID]
 	return run.Reason == cause.Create && result.Outcome != record.Done && (entry.Outcome == record.Done || !open && r.Base != "")
 }
 
-// due is the moment after delay, in the whole milliseconds that a record keeps, never earlier than asked.
+// due returns the time after delay, rounded up to the milliseconds that a record stores.
 func due(now time.Time, delay time.Duration) time.Time {
 	at := now.UTC().Add(delay)
 	if whole := at.Truncate(time.Millisecond); !whole.Equal(at) {
@@ -89,25 +91,25 @@ func due(now time.Time, delay time.Duration) time.Time {
 	return at
 }
 
-// Settle closes what is finished: a creation whose handlers have all ended, an update that every handler has seen, a
-// deletion. Current is the newest essence that was handed out. What is closed takes no room in the record.
+// Settle closes what has finished: a creation whose handlers have all ended, an update that every handler has seen, a deletion.
+// Current is the newest essence that handlers got. Closed parts are removed from the record.
 func (k Kind) Settle(r record.Record, current object.Body) record.Record {
 	r = k.formerly(k.undeclared(r))
 	r = k.settleCreation(r, current)
 	r = k.settleUpdates(r, current)
 	r.Deleted = r.Deleted || k.deletionDone(r)
 	if r.Deleted {
-		r = superseded(r)
+		r = dropSuperseded(r)
 	}
 	return r.Pruned()
 }
 
-// settleCreation: update handlers start from the oldest essence that a create handler succeeded with.
+// settleCreation closes the creation. Update handlers then start from the oldest essence that a create handler succeeded with.
 func (k Kind) settleCreation(r record.Record, current object.Body) record.Record {
 	oldest := ""
 	for _, declared := range k.Handlers {
 		entry := r.Handlers[declared.ID]
-		if creatingStill(declared, entry) {
+		if blocksCreation(declared, entry) {
 			return r
 		}
 		if declared.Verb == cause.Create && entry.Outcome == record.Done && (oldest == "" || r.Age(entry.Seen) < r.Age(oldest)) {
@@ -124,7 +126,7 @@ func (k Kind) settleCreation(r record.Record, current object.Body) record.Record
 	return k.withoutDone(r, cause.Create)
 }
 
-// settleUpdates: once every update handler has seen what is current, the record starts afresh from there.
+// settleUpdates moves Base to the current essence once every update handler has seen it.
 func (k Kind) settleUpdates(r record.Record, current object.Body) record.Record {
 	finished := false
 	for _, declared := range k.Handlers {
@@ -156,8 +158,8 @@ func (k Kind) withoutDone(r record.Record, verb cause.Cause) record.Record {
 	return r
 }
 
-// superseded drops what the deletion has made void.
-func superseded(r record.Record) record.Record {
+// dropSuperseded drops the entries that the deletion has made obsolete.
+func dropSuperseded(r record.Record) record.Record {
 	for id, entry := range r.Handlers {
 		if entry.Cause != string(cause.Delete) {
 			r = r.Without(id)
@@ -166,8 +168,7 @@ func superseded(r record.Record) record.Record {
 	return r
 }
 
-// deletionDone tells whether no delete handler that the object is for keeps it. One that failed for good does, unless it
-// releases.
+// deletionDone reports whether no delete handler blocks the deletion. One that has failed permanently does, unless it releases.
 func (k Kind) deletionDone(r record.Record) bool {
 	for _, declared := range k.Handlers {
 		if declared.Verb == cause.Delete && declared.keeps(r.Handlers[declared.ID]) {

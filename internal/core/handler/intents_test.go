@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// inCreation is a handler that answers creations and updates of the size of red objects.
+// inCreation returns a handler for creations, and for updates of the size, of red objects.
 func inCreation() handler.Declaration {
 	return declared("resize", cause.Update, "spec.size", "spec.color=red", atCreation)
 }
@@ -36,7 +36,7 @@ func TestAnIntentOutlastsWhatEndsItsHandling(t *testing.T) {
 		"a change that is taken back, and made again": {
 			[]handler.Declaration{update}, play(red(1), pass, red(2), tried("resize"), red(1), pass, red(2)), []string{"resize: asked made"},
 		},
-		"a change that is taken back, and another one": {
+		"a change that is reverted, and another one": {
 			[]handler.Declaration{update}, play(red(1), pass, red(2), tried("resize"), red(1), pass, red(3)), []string{"resize: asked made"},
 		},
 		"an object that leaves the filter, and another change": {
@@ -45,7 +45,7 @@ func TestAnIntentOutlastsWhatEndsItsHandling(t *testing.T) {
 		"a change that the handler does not want, and one that it wants": {
 			[]handler.Declaration{wanting}, play(red(1), pass, red(2), tried("resize"), red(3), pass, red(2)), []string{"resize: asked made"},
 		},
-		"a creation that goes on as an update": {
+		"a creation that continues as an update": {
 			[]handler.Declaration{inCreation()},
 			play(red(1), tried("resize"), blue(1), pass, func(l *life) { l.essence = spec("color", "red") }, pass, red(3)),
 			[]string{"resize: asked made"},
@@ -63,7 +63,7 @@ func TestAnIntentOutlastsWhatEndsItsHandling(t *testing.T) {
 	})
 }
 
-// After a change was taken back and made again there is one run for it, not a second one with an effect of its own.
+// After a change was reverted and made again there is one run for it, not a second one with another effect.
 func TestAChangeThatIsTakenBackAndMadeAgainIsOneChange(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	l.resize(1)
@@ -75,7 +75,7 @@ func TestAChangeThatIsTakenBackAndMadeAgainIsOneChange(t *testing.T) {
 	written := l.writes
 	l.expect(cause.Noop)
 	if l.writes != written {
-		t.Error("at rest it is written")
+		t.Error("the record is written although nothing has changed")
 	}
 	l.resize(2)
 	l.succeed("resize")
@@ -86,7 +86,7 @@ func TestAChangeThatIsTakenBackAndMadeAgainIsOneChange(t *testing.T) {
 	}
 }
 
-// Two replicas can handle an object for a moment. What one of them has declared stays when the other one folds in its failure.
+// Two replicas can handle an object for a moment. An intent of one of them must survive when the other one folds in its failure.
 func TestAFailureKeepsTheIntentsOfAnotherReplica(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	l.resize(1)

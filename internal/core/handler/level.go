@@ -8,8 +8,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Recorded tells whether objects of the kind get a record. Level-triggered handlers, timers and daemons need none: a new process
-// looks at everything anew.
+// Recorded reports whether objects of the kind get a record. Level-triggered handlers, timers and daemons need none, because a new
+// process starts them from the beginning.
 func (k Kind) Recorded() bool {
 	for _, declared := range k.Handlers {
 		if declared.Recorded() {
@@ -19,7 +19,7 @@ func (k Kind) Recorded() bool {
 	return false
 }
 
-// Learns tells whether a run of the plan is entered into the record.
+// Learns reports whether a run of the plan changes the record.
 func (p Plan) Learns() bool {
 	if len(p.GivenUp) > 0 {
 		return true
@@ -32,8 +32,8 @@ func (p Plan) Learns() bool {
 	return false
 }
 
-// unlooked tells whether a level-triggered handler has yet to look at its view, or to look at it again.
-func (d *decision) unlooked(declared Declaration) bool {
+// needsReconcile reports whether a level-triggered handler has to look at its view, for the first time or again.
+func (d *decision) needsReconcile(declared Declaration) bool {
 	if d.scope.outside[declared.ID] {
 		return false
 	}
@@ -41,27 +41,27 @@ func (d *decision) unlooked(declared Declaration) bool {
 	return !has || d.woken(declared) || entry.Outcome.Open() || !d.kind.sameDigest(d.state.UID, declared, entry.Tried, d.state.Essence)
 }
 
-// woken tells whether a related object has changed since the handler last looked.
+// woken reports whether a related object has changed since the handler's last attempt.
 func (d *decision) woken(declared Declaration) bool {
 	return declared.Verb == cause.Reconcile && d.state.Woken[declared.ID]
 }
 
-// planLevels plans the level-triggered handlers: after all others, which may change what they look at.
+// planLevels plans the level-triggered handlers. They run after all others, which may change what they look at.
 func (d *decision) planLevels() {
 	for _, declared := range d.kind.Handlers {
-		if declared.Verb != cause.Reconcile || !d.unlooked(declared) {
+		if declared.Verb != cause.Reconcile || !d.needsReconcile(declared) {
 			continue
 		}
 		entry := d.state.Levels[declared.ID]
 		if !entry.Outcome.Open() {
-			entry = record.Entry{} // What it is done with is over: another view begins anew.
+			entry = record.Entry{} // The previous handling has ended; attempts are counted from the beginning for a new view.
 		}
 		d.consider(declared, entry)
 	}
 }
 
-// FoldLevel tells how a level-triggered handler stands after a run. Seen is the essence that it was given, with its own
-// changes: they are no reason to run it again.
+// FoldLevel returns the state of a level-triggered handler after a run. Seen is the essence that the handler got, with the handler's
+// own changes, so that these do not trigger it again.
 func (k Kind) FoldLevel(uid string, run Run, result Result, seen object.Body, now time.Time) record.Entry {
 	entry := record.Entry{
 		Cause: string(run.Reason), Outcome: result.Outcome, Tried: k.viewDigest(uid, run.Declaration, seen),
@@ -73,6 +73,7 @@ func (k Kind) FoldLevel(uid string, run Run, result Result, seen object.Body, no
 		entry.Next, entry.Asked = due(now, result.Delay), true
 	case record.Retry:
 		entry.Next, entry.Asked = due(now, result.Delay), result.Asked
+		entry = counted(entry, run, result)
 	case record.Done, record.Failed, record.Pending, record.Outside:
 	}
 	return entry

@@ -9,10 +9,10 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §4: Reconcile looks at a state, once in each process and when its view changes.
+// Reconcile looks at a state once in each process and whenever its view changes.
 func TestALevelIsLookedAtOnceInEachProcessAndWhenItChanges(t *testing.T) {
 	l := newLife(t, declared("sync", cause.Reconcile, "spec.a"), declared("make", cause.Create), declared("change", cause.Update))
-	l.expect(cause.Create, "make(create, 1)", "sync(reconcile, 1)") // After the others, wherever it is declared.
+	l.expect(cause.Create, "make(create, 1)", "sync(reconcile, 1)") // After the others, regardless of the order of declaration.
 	l.expect(cause.Noop)
 	l.essence = spec("a", 1, "b", 2)
 	l.expect(cause.Update, "change(update, 1) spec.b:1->2")
@@ -27,17 +27,17 @@ func TestALevelIsLookedAtOnceInEachProcessAndWhenItChanges(t *testing.T) {
 	}
 }
 
-// Principle 6: what only looks at states keeps no books, not even of failures.
+// Level-triggered handlers store no record, not even of failures.
 func TestLevelsAloneHaveNoRecord(t *testing.T) {
 	l := newLife(t, declared("sync", cause.Reconcile))
 	l.fail("sync", time.Minute)
 	l.expect(cause.Reconcile, "sync(reconcile, 1)")
 	if wake := l.kind.Decide(l.state()).Wake; !wake.Equal(l.now.Add(time.Minute)) {
-		t.Errorf("looks again at %s", wake)
+		t.Errorf("wakes at %s", wake)
 	}
 	l.now = l.now.Add(time.Minute)
 	l.expect(cause.Reconcile, "sync(reconcile, 2)")
-	l.essence = spec("a", 3) // An edit ends the back-off, and attempts go on.
+	l.essence = spec("a", 3) // An edit ends the backoff; attempts are still counted.
 	l.expect(cause.Reconcile, "sync(reconcile, 3)")
 	l.results["sync"] = handler.Result{Outcome: record.Waiting, Delay: time.Hour}
 	l.now = l.now.Add(time.Minute)
@@ -45,13 +45,13 @@ func TestLevelsAloneHaveNoRecord(t *testing.T) {
 	l.expect(cause.Reconcile)
 	l.essence = spec("a", 4)
 	l.results["sync"] = handler.Result{Outcome: record.Failed}
-	l.expect(cause.Reconcile, "sync(reconcile, 4)") // An edit ends a wait: there is another state to look at.
+	l.expect(cause.Reconcile, "sync(reconcile, 4)") // An edit ends a wait, since there is another state to look at.
 	l.expect(cause.Noop)
 	l.essence = spec("a", 5)
 	l.succeed("sync")
 	l.expect(cause.Reconcile, "sync(reconcile, 1)")
 	l.settled = true
-	l.expect(cause.Noop) // Without records there is nothing to lose.
+	l.expect(cause.Noop) // Without a record, a lost one has no meaning.
 	l.deleting = true
 	l.expect(cause.Free)
 	if l.stored != "" || l.writes != 0 {
@@ -59,14 +59,14 @@ func TestLevelsAloneHaveNoRecord(t *testing.T) {
 	}
 }
 
-// Design §5: Lost runs resume handlers and Reconcile.
+// After a lost record, resume handlers and Reconcile run.
 func TestALostRecordRunsLevels(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("greet", cause.Resume), declared("sync", cause.Reconcile))
 	l.settled = true
 	l.expect(cause.Lost, "greet(resume, 1)", "sync(reconcile, 1)")
 }
 
-// What a handler changes itself is in what it has looked at.
+// A handler's own changes count as seen by it.
 func TestALevelDoesNotCallItself(t *testing.T) {
 	kind := handler.Kind{Handlers: []handler.Declaration{declared("sync", cause.Reconcile)}}
 	state := handler.State{UID: "uid", Essence: spec("a", 1), Now: time.Unix(0, 0)}
@@ -75,11 +75,11 @@ func TestALevelDoesNotCallItself(t *testing.T) {
 	state.Levels = map[string]record.Entry{"sync": kind.FoldLevel("uid", run, handler.Result{Outcome: record.Done}, left, state.Now)}
 	state.Essence = left
 	if plan := kind.Decide(state); len(plan.Runs) != 0 {
-		t.Errorf("it runs again for its own change: %v", plan.Runs)
+		t.Errorf("its own change triggers it: %v", plan.Runs)
 	}
 }
 
-// Scenario 11: no finalizer holds the object for optional delete handlers; they run where another keeps it.
+// Scenario 11 (docs/concepts/scenarios.md): optional delete handlers set no finalizer. They run if another finalizer keeps the object.
 func TestAnOptionalDeleteHandlerHoldsNothing(t *testing.T) {
 	optional := declared("tell", cause.Delete)
 	optional.Optional = true
@@ -94,7 +94,7 @@ func TestAnOptionalDeleteHandlerHoldsNothing(t *testing.T) {
 	l.expect(cause.Free)
 }
 
-// Scenario 15: an operator without delete handlers, and without records, takes away what an earlier release has left.
+// Scenario 15 (docs/concepts/scenarios.md): an operator without delete handlers and without records removes an old finalizer.
 func TestAnOldFinalizerIsTakenAwayWithoutARecord(t *testing.T) {
 	for name, deleting := range map[string]bool{"alive": false, "being deleted": true} {
 		l := newLife(t, declared("sync", cause.Reconcile))
@@ -106,7 +106,8 @@ func TestAnOldFinalizerIsTakenAwayWithoutARecord(t *testing.T) {
 	}
 }
 
-// Scenarios 12 and 13: what was deleted while the operator was down is not resumed, but by those who ask for it.
+// Scenarios 12 and 13 (docs/concepts/scenarios.md): an object deleted while the operator was down is resumed only by handlers that ask
+// for that.
 func TestResumeHandlersThatAskForItSeeDeletedObjects(t *testing.T) {
 	asking := declared("see", cause.Resume)
 	asking.AlsoDeleting = true

@@ -16,12 +16,12 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// life takes one object through passes, as the engine does, with the outcomes that the test gives.
+// life takes one object through reconciliations, as the engine does, with the results that the test sets.
 type life struct {
 	t        *testing.T
 	kind     handler.Kind
 	essence  object.Body
-	stored   string // what is written in the object
+	stored   string // the record in the object
 	now      time.Time
 	deleting bool
 	marked   bool
@@ -32,18 +32,18 @@ type life struct {
 	words                     map[string]string
 	waits                     map[string]time.Time
 	levels                    map[string]record.Entry
-	woken                     map[string]bool
-	// results are by handler; a handler without one succeeds.
+	woken, broken             map[string]bool
+	// results are by handler. A handler without one succeeds.
 	results map[string]handler.Result
 	// during is called while a handler runs.
 	during func(id string)
 	writes int
 }
 
-// atCreation among the fields of a handler makes it answer creations too.
+// atCreation among the fields of a handler makes it handle creations too.
 const atCreation = "at-creation"
 
-// declared makes a handler that looks at fields. One written as spec.color=red is what objects must have for it.
+// declared returns a handler that looks at fields. A field such as spec.color=red is a filter.
 func declared(id string, verb cause.Cause, fields ...string) handler.Declaration {
 	found := handler.Declaration{ID: id, Verb: verb}
 	for _, field := range fields {
@@ -91,7 +91,7 @@ func spec(pairs ...any) object.Body {
 func (l *life) state() handler.State {
 	state := handler.State{
 		UID: "uid", APIVersion: "g/v1", Essence: l.essence, Deleting: l.deleting, Marked: l.marked,
-		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Woken: l.woken, Now: l.now,
+		Resumed: l.resumed, Waits: l.waits, Levels: l.levels, Woken: l.woken, Broken: l.broken, Now: l.now,
 		Settled: l.settled, Inherited: l.inherited, Older: l.older, Recreate: l.recreate, Release: l.release, Words: l.words,
 	}
 	if l.stored != "" {
@@ -104,7 +104,7 @@ func (l *life) state() handler.State {
 	return state
 }
 
-// pass makes one pass and returns its cause and the runs, each as "id(reason, attempt)" with its diff.
+// pass makes one reconciliation and returns its cause and the runs, each as "id(reason, attempt)" with its diff.
 func (l *life) pass() (cause.Cause, []string) {
 	l.t.Helper()
 	plan := l.kind.Decide(l.state())
@@ -146,7 +146,7 @@ func (l *life) pass() (cause.Cause, []string) {
 	return plan.Cause, runs
 }
 
-// nothingToResume: what begins to match later was not there to be resumed.
+// nothingToResume marks resume handlers that the object does not match: if it matches later, there is nothing to resume.
 func (l *life) nothingToResume(outside map[string]bool) {
 	for _, known := range l.kind.Handlers {
 		if known.Verb == cause.Resume && outside[known.ID] {
@@ -174,7 +174,7 @@ func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
 
 func describe(run handler.Run, seen object.Body) string {
 	text := fmt.Sprintf("%s(%s, %d)", run.ID, run.Reason, run.Attempt)
-	if run.MaybeRepeated && run.Attempt == 1 { // Of a later attempt it goes without saying.
+	if run.MaybeRepeated && run.Attempt == 1 { // A later attempt always repeats.
 		text += "?"
 	}
 	if !run.HasOld {
@@ -195,7 +195,7 @@ func (l *life) record() record.Record {
 	return r
 }
 
-// expect makes one pass and compares.
+// expect makes one reconciliation and compares its cause and runs.
 func (l *life) expect(want cause.Cause, runs ...string) {
 	l.t.Helper()
 	got, made := l.pass()
@@ -207,9 +207,10 @@ func (l *life) expect(want cause.Cause, runs ...string) {
 	}
 }
 
-// restart forgets what only the process knows.
+// restart discards the state that is only in memory.
 func (l *life) restart() {
 	l.resumed, l.waits, l.levels = map[string]bool{}, map[string]time.Time{}, map[string]record.Entry{}
+	l.broken = nil
 }
 
 func (l *life) fail(id string, after time.Duration) {

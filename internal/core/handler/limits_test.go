@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// tried is an attempt of a handler with limits.
+// tried returns an attempt of a handler with limits.
 func tried(limits handler.Limits, attempt int) handler.Run {
 	return handler.Run{Declaration: handler.Declaration{ID: "id", Limits: limits}, Attempt: attempt, Started: begin()}
 }
@@ -46,11 +46,11 @@ func TestTheBackoffGrowsToItsCap(t *testing.T) {
 		})
 	}
 	if tried(handler.Limits{}, 5).Backoff("one") == tried(handler.Limits{}, 5).Backoff("other") {
-		t.Error("objects that failed together come back together")
+		t.Error("objects that failed together are retried together")
 	}
 }
 
-// The rules of what a result means, one each.
+// Scenarios 22 to 26 and 92 (docs/concepts/scenarios.md): what a result means, one rule each.
 func TestLimitsAndPoliciesOfAnAttempt(t *testing.T) {
 	failed := handler.Result{Outcome: record.Retry, Message: "no luck"}
 	asked := handler.Result{Outcome: record.Retry, Delay: time.Minute, Asked: true, Message: "no luck"}
@@ -67,24 +67,24 @@ func TestLimitsAndPoliciesOfAnAttempt(t *testing.T) {
 		want    record.Outcome
 		message string
 	}{
-		{"an error is tried again (scenario 22)", handler.Limits{}, 1, 0, failed, record.Retry, "no luck"},
-		{"a success is one", three, 9, time.Hour, handler.Result{Outcome: record.Done}, record.Done, ""},
-		{"Permanent is final (scenario 23)", handler.Limits{OnError: handler.Ignore}, 1, 0, handler.Result{Outcome: record.Failed, Message: "never"}, record.Failed, "never"},
-		{"Ignore is success (scenario 24)", handler.Limits{OnError: handler.Ignore}, 1, 0, failed, record.Done, ""},
+		{"an error is retried", handler.Limits{}, 1, 0, failed, record.Retry, "no luck"},
+		{"a success counts as one", three, 9, time.Hour, handler.Result{Outcome: record.Done}, record.Done, ""},
+		{"Permanent is final", handler.Limits{OnError: handler.Ignore}, 1, 0, handler.Result{Outcome: record.Failed, Message: "never"}, record.Failed, "never"},
+		{"Ignore is success", handler.Limits{OnError: handler.Ignore}, 1, 0, failed, record.Done, ""},
 		{"Ignore leaves RetryAfter alone", handler.Limits{OnError: handler.Ignore}, 1, 0, asked, record.Retry, "no luck"},
 		{"Fail is final", handler.Limits{OnError: handler.Fail}, 1, 0, failed, record.Failed, "no luck"},
 		{"Fail leaves RetryAfter alone", handler.Limits{OnError: handler.Fail}, 1, 0, asked, record.Retry, "no luck"},
 		{"Fail leaves waiting alone", handler.Limits{OnError: handler.Fail}, 1, 0, waits, record.Waiting, ""},
-		{"the second of three attempts (scenario 25)", three, 2, 0, failed, record.Retry, "no luck"},
-		{"the last of three attempts (scenario 25)", three, 3, 0, failed, record.Failed, "gave up, MaxAttempts(3) are made: no luck"},
-		{"the last of three attempts asks for another", three, 3, 0, asked, record.Failed, "gave up, MaxAttempts(3) are made: no luck"},
+		{"the second of three attempts", three, 2, 0, failed, record.Retry, "no luck"},
+		{"the last of three attempts", three, 3, 0, failed, record.Failed, "gave up, MaxAttempts(3) reached: no luck"},
+		{"the last of three attempts asks for another", three, 3, 0, asked, record.Failed, "gave up, MaxAttempts(3) reached: no luck"},
 		{"waiting is not counted", three, 3, 0, waits, record.Waiting, ""},
-		{"waiting after three attempts", three, 4, 0, waits, record.Failed, "gave up, MaxAttempts(3) are made"},
-		{"in time (scenario 26)", minutes, 1, 9 * time.Minute, asked, record.Retry, "no luck"},
-		{"too late (scenario 26)", minutes, 1, 9*time.Minute + time.Second, asked, record.Failed, "gave up, Timeout(10m0s): no attempt may start later after the first: no luck"},
-		{"waiting too long", minutes, 1, 9*time.Minute + time.Second, waits, record.Failed, "gave up, Timeout(10m0s): no attempt may start later after the first"},
-		{"invalid once (scenario 92)", handler.Limits{}, 9, 0, invalid, record.Retry, "no luck"},
-		{"invalid again and again (scenario 92)", handler.Limits{}, 10, 0, invalid, record.Failed, "gave up, what it writes is not valid, after 10 attempts: no luck"},
+		{"waiting after three attempts", three, 4, 0, waits, record.Failed, "gave up, MaxAttempts(3) reached"},
+		{"in time", minutes, 1, 9 * time.Minute, asked, record.Retry, "no luck"},
+		{"too late", minutes, 1, 9*time.Minute + time.Second, asked, record.Failed, "gave up, RetryFor(10m0s) exceeded: no attempt may start that long after the first: no luck"},
+		{"waiting too long", minutes, 1, 9*time.Minute + time.Second, waits, record.Failed, "gave up, RetryFor(10m0s) exceeded: no attempt may start that long after the first"},
+		{"invalid once", handler.Limits{}, 9, 0, invalid, record.Retry, "no luck"},
+		{"invalid again and again", handler.Limits{}, 10, 0, invalid, record.Failed, "gave up, the API server rejects what the handler writes as invalid, after 10 attempts: no luck"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := tried(test.limits, test.attempt).Judge("uid", test.bare, begin().Add(test.after))
@@ -104,15 +104,15 @@ func limited(id string, verb cause.Cause, limits handler.Limits) handler.Declara
 	return found
 }
 
-// An attempt that ended the process was the last one: nothing runs, and the record tells why.
-func TestLimitsThatWerePassedWhileNobodyLooked(t *testing.T) { // scenarios 25, 26
+// An attempt that ended the process can be the last one: then nothing runs, and the record says why.
+func TestLimitsExceededWhileDown(t *testing.T) { // docs/concepts/scenarios.md, 25 and 26
 	for _, test := range []struct {
 		name   string
 		limits handler.Limits
 		later  time.Duration
 	}{
 		{"MaxAttempts", handler.Limits{MaxAttempts: 1}, time.Minute},
-		{"Timeout", handler.Limits{Timeout: time.Hour}, 2 * time.Hour},
+		{"RetryFor", handler.Limits{Timeout: time.Hour}, 2 * time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLife(t, limited("make", cause.Create, test.limits), declared("resize", cause.Update))
@@ -127,12 +127,12 @@ func TestLimitsThatWerePassedWhileNobodyLooked(t *testing.T) { // scenarios 25, 
 			}
 			l.expect(cause.Noop)
 			l.essence = spec("a", 2)
-			l.expect(cause.Create, "make(create, 1)?") // What it looks at has changed: afresh.
+			l.expect(cause.Create, "make(create, 1)?") // Its view has changed, so attempts are counted from 1 again.
 		})
 	}
 }
 
-func TestAnEditWhileNobodyLookedBeginsAfresh(t *testing.T) {
+func TestAnEditWhileDownResetsTheLimits(t *testing.T) {
 	l := newLife(t, limited("resize", cause.Update, handler.Limits{Timeout: time.Hour}))
 	l.expect(cause.Create)
 	l.fail("resize", time.Minute)
@@ -158,7 +158,7 @@ func TestAResumeHandlerWhoseTimeIsOverIsNotCalled(t *testing.T) {
 	}
 }
 
-func TestADeleteHandlerThatReleasesItsObject(t *testing.T) { // scenario 18
+func TestADeleteHandlerThatReleasesItsObject(t *testing.T) { // docs/concepts/scenarios.md, 18
 	l := twoDeletes(t)
 	l.kind.Handlers[1].Releases = true
 	l.expect(cause.Create, "make(create, 1)")
@@ -177,16 +177,16 @@ func TestADeleteHandlerThatReleasesItsObject(t *testing.T) { // scenario 18
 	}
 }
 
-// The way out by hand: the delete handlers that failed are given up.
-func TestTheAnnotationThatReleasesAnObject(t *testing.T) { // scenario 18
+// A user can release the object: the delete handlers that failed are given up.
+func TestTheAnnotationThatReleasesAnObject(t *testing.T) { // docs/concepts/scenarios.md, 18
 	for _, test := range []struct {
 		name, value string
-		want        []string // who keeps the object afterwards
+		want        []string // the handlers that block the deletion afterwards
 	}{
 		{"one handler", "one", []string{"two"}},
-		{"the other one", "two", []string{"one"}},
+		{"the second handler", "two", []string{"one"}},
 		{"all that failed", object.ReleaseAll, nil},
-		{"nobody", "three", []string{"one", "two"}},
+		{"a handler that has not failed", "three", []string{"one", "two"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := twoDeletes(t)
@@ -199,7 +199,7 @@ func TestTheAnnotationThatReleasesAnObject(t *testing.T) { // scenario 18
 			l.release = test.value
 			if len(test.want) == 0 {
 				l.expect(cause.Delete)
-				l.release = "" // It was given up once and for all.
+				l.release = "" // A handler stays given up.
 				l.expect(cause.Free)
 			} else {
 				l.expect(cause.Delete)
@@ -211,7 +211,7 @@ func TestTheAnnotationThatReleasesAnObject(t *testing.T) { // scenario 18
 	}
 }
 
-// A delete handler that is tried again and again has failed too; one that waits, or was not called yet, has not.
+// A delete handler that is being retried has failed too. One that waits or was not called yet has not.
 func TestOnlyDeleteHandlersThatFailedAreGivenUp(t *testing.T) {
 	l := twoDeletes(t)
 	l.expect(cause.Create, "make(create, 1)")
@@ -234,14 +234,14 @@ func TestOnlyDeleteHandlersThatFailedAreGivenUp(t *testing.T) {
 	}
 }
 
-func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // scenario 13
+func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // docs/concepts/scenarios.md, 13
 	l := newLife(t, declared("greet", cause.Resume), declared("first", cause.Resume), declared("unmake", cause.Delete))
 	l.kind.Handlers[1].AlsoDeleting = true
 	l.expect(cause.Create)
 	l.expect(cause.Resume, "greet(resume, 1)", "first(resume, 1)")
 	l.deleting = true
 	l.fail("unmake", time.Minute)
-	l.expect(cause.Delete, "unmake(delete, 1)") // Resumed before.
+	l.expect(cause.Delete, "unmake(delete, 1)") // The object was resumed before.
 	l.restart()
 	l.fail("first", 5*time.Minute)
 	l.expect(cause.Delete, "first(resume, 1)")
@@ -255,8 +255,8 @@ func TestAResumeHandlerForObjectsThatAreBeingDeleted(t *testing.T) { // scenario
 	l.expect(cause.Free)
 }
 
-// What was not finished is void, and takes no room while others keep the object.
-func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // scenario 35
+// Unfinished entries are obsolete after a deletion, and are removed while other finalizers keep the object.
+func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // docs/concepts/scenarios.md, 35
 	l := twoDeletes(t)
 	l.fail("make", 5*time.Minute)
 	l.expect(cause.Create, "make(create, 1)")
@@ -267,8 +267,8 @@ func TestADeletionDropsWhatWasNotFinished(t *testing.T) { // scenario 35
 	}
 }
 
-// An attempt whose outcome could not be written is folded into the next plan's record: that handlers are given up there
-// must not be under it.
+// An attempt whose result could not be written is folded into the next plan's record. Handlers that this plan gives up must not
+// override it.
 func TestAnAttemptThatWasNotSavedInTimeIsNotLost(t *testing.T) {
 	l := newLife(t, limited("resize", cause.Update, handler.Limits{Timeout: time.Minute}))
 	l.expect(cause.Create)

@@ -15,7 +15,7 @@ func lostLife(t *testing.T) *life {
 	return l
 }
 
-// Design §5: Lost runs resume handlers, never create handlers, and writes a fresh record.
+// After a lost record resume handlers run, create handlers do not, and a new record is written.
 func TestALostRecordNeverCreates(t *testing.T) {
 	l := lostLife(t)
 	l.essence = spec("a", 2, "b", 1)
@@ -25,12 +25,12 @@ func TestALostRecordNeverCreates(t *testing.T) {
 	l.expect(cause.Update, "resize(update, 1) spec.a:2->3")
 }
 
-// Design §5: annotation <identity>/recreate: <token> runs the create handlers once per token.
+// The annotation <identity>/recreate: <token> runs the create handlers once per token.
 func TestTheWayOutOfALostRecord(t *testing.T) {
 	l := lostLife(t)
 	l.recreate = "used before, who knows"
 	l.expect(cause.Lost, "greet(resume, 1)")
-	l.expect(cause.Noop) // A token that was there when the record was lost may have been used.
+	l.expect(cause.Noop) // A token that existed when the record was lost may have been used.
 	l.recreate = "new"
 	l.expect(cause.Create, "make(create, 1)?")
 	for range 3 {
@@ -44,7 +44,7 @@ func TestTheWayOutOfALostRecord(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
-func TestWithoutAWatermarkAMissingRecordIsACreationThatMayBeARepetition(t *testing.T) { // design §5
+func TestWithoutAWatermarkAMissingRecordIsACreationThatMayBeARepetition(t *testing.T) {
 	l := lostLife(t)
 	l.settled, l.inherited = false, true
 	l.expect(cause.Create, "make(create, 1)?")

@@ -8,8 +8,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// claimed gives each handler the entry that is its own: the one under an id of an earlier release, the one under the id that
-// a later release gave it, before a roll-back, and none of another verb. It is not a reason to write: the next write has it.
+// claimed gives each handler the entry that belongs to it: one under a former id, or, after a rollback, one under the id that a later
+// release gave the handler. It never assigns an entry of another verb. This alone is not a reason to write; the next write includes
+// it.
 func (k Kind) claimed(stored *record.Record) *record.Record {
 	r := *stored
 	for _, declared := range k.Handlers {
@@ -26,13 +27,13 @@ func (k Kind) claimed(stored *record.Record) *record.Record {
 	return &r
 }
 
-// ownVerb takes an entry away from a handler that has its id from a handler of another verb. As long as the entry must not be
-// forgotten it stays under an id that no handler can have, and a release that has the verb again finds it there.
+// ownVerb detaches an entry from a handler that has the same id as an earlier handler with another verb. While the entry is still
+// needed, it is stored under an id that no handler can have. A release with the original verb finds it there.
 func (d Declaration) ownVerb(r record.Record) record.Record {
 	entry, has := r.Handlers[d.ID]
 	switch {
 	case has && d.Verb == cause.Update && entry.Cause == string(cause.Create) && !d.fits(entry):
-		return setAside(r, d, entry) // It answers creations no more.
+		return setAside(r, d, entry) // The handler no longer handles creations.
 	case has && !d.fits(entry): // mutant: entry-of-another-verb
 		r = r.Renamed(d.ID, parked(d.ID, entry.Cause))
 	}
@@ -47,7 +48,7 @@ func (d Declaration) ownVerb(r record.Record) record.Record {
 
 func parked(id, reason string) string { return id + record.StepMark + reason }
 
-// rolledBack gives the entry of a handler that is not declared to the one that had its id later on.
+// rolledBack gives the entry of an undeclared handler to the handler that later had its id.
 func (k Kind) rolledBack(r record.Record, id string) record.Record {
 	if _, declared := k.find(id); declared {
 		return r
@@ -62,11 +63,11 @@ func (k Kind) rolledBack(r record.Record, id string) record.Record {
 	return r
 }
 
-// fits reports whether an entry can be of the handler.
+// fits reports whether an entry can belong to the handler.
 func (d Declaration) fits(entry record.Entry) bool { return entry.Cause == string(d.reason(entry)) }
 
-// undeclared keeps of the handlers that are not declared what a release that declares them again needs: creations that have not
-// succeeded, and effects of which the result is unknown.
+// undeclared removes the entries of handlers that are not declared. It keeps what a release that declares them again needs: creations
+// that have not succeeded, and effects with an unknown result.
 func (k Kind) undeclared(r record.Record) record.Record {
 	for id, entry := range r.Handlers {
 		_, declared := k.find(id)
@@ -78,7 +79,7 @@ func (k Kind) undeclared(r record.Record) record.Record {
 	return r
 }
 
-// closed makes late what is left of a creation when it is closed: creations of handlers that are not declared.
+// closed marks as late what remains of a creation when it is closed: creations of handlers that are not declared.
 func (k Kind) closed(r record.Record) record.Record {
 	for id, entry := range r.Handlers {
 		if _, declared := k.find(id); !declared && entry.Cause == string(cause.Create) {
@@ -89,7 +90,7 @@ func (k Kind) closed(r record.Record) record.Record {
 	return r
 }
 
-// formerly notes with each entry the ids that its handler had, for a roll-back to a release that knows it by one of them.
+// formerly stores with each entry the former ids of its handler, for a rollback to a release that knows the handler by one of them.
 func (k Kind) formerly(r record.Record) record.Record {
 	for _, declared := range k.Handlers {
 		if entry, has := r.Handlers[declared.ID]; has && !slices.Equal(entry.Former, declared.Former) {
@@ -100,7 +101,7 @@ func (k Kind) formerly(r record.Record) record.Record {
 	return r
 }
 
-// reason is what the handler of an entry is told.
+// reason returns the cause that the handler of an entry sees.
 func (d Declaration) reason(entry record.Entry) cause.Cause {
 	if d.AtCreation && entry.Cause == string(cause.Create) {
 		return cause.Create
@@ -108,14 +109,14 @@ func (d Declaration) reason(entry record.Entry) cause.Cause {
 	return d.Verb
 }
 
-// abandoned tells whether a creation is open whose handlers are declared no more. It has to be closed: else what has been
-// there since would be a change to every update handler.
+// abandoned reports whether a creation is open although its handlers are no longer declared. It has to be closed: otherwise
+// everything that the object has would be a change to every update handler.
 func (k Kind) abandoned(r record.Record, s State) bool {
 	if r.Base != "" || s.Deleting {
 		return false
 	}
 	for _, declared := range k.Handlers {
-		if creatingStill(declared, r.Handlers[declared.ID]) {
+		if blocksCreation(declared, r.Handlers[declared.ID]) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ func formerly(former string, renamed handler.Declaration) handler.Declaration {
 	return renamed
 }
 
-func TestARenamedHandlerTakesItsRecordOver(t *testing.T) { // scenario 37
+func TestARenamedHandlerTakesItsRecordOver(t *testing.T) { // docs/concepts/scenarios.md, 37
 	for _, verb := range []cause.Cause{cause.Create, cause.Update, cause.Delete} {
 		t.Run(string(verb), func(t *testing.T) {
 			l := newLife(t, declared("keep", cause.Create), declared("old", verb), declared("see", cause.Update))
@@ -29,7 +29,7 @@ func TestARenamedHandlerTakesItsRecordOver(t *testing.T) { // scenario 37
 			written := l.writes
 			l.expect(verb)
 			if l.writes != written {
-				t.Error("a rename alone is no reason to write")
+				t.Error("a rename alone caused a write")
 			}
 			l.now = l.now.Add(time.Minute)
 			l.fail("new", time.Minute)
@@ -54,8 +54,8 @@ func TestARecordOfAnotherVerbIsNotTakenOver(t *testing.T) {
 	l.expect(cause.Update, "new(update, 1) spec.a:1->2")
 }
 
-// Of Secrets and of large objects only digests are kept, by handler.
-func TestARenamedHandlerKnowsItsDigests(t *testing.T) { // scenario 37
+// Of Secrets and large objects only digests are stored, by handler.
+func TestARenamedHandlerKnowsItsDigests(t *testing.T) { // docs/concepts/scenarios.md, 37
 	l := newLife(t, declared("old", cause.Update, "spec.a"))
 	l.kind.Digests = object.Keyed([]byte("a key"))
 	l.expect(cause.Create)
@@ -63,15 +63,15 @@ func TestARenamedHandlerKnowsItsDigests(t *testing.T) { // scenario 37
 	written := l.writes
 	l.expect(cause.Noop)
 	if l.writes != written {
-		t.Error("a rename alone is no reason to write")
+		t.Error("a rename alone caused a write")
 	}
 	l.essence = spec("a", 2, "b", 1)
 	l.expect(cause.Update, "new(update, 1)")
 	l.expect(cause.Noop)
 }
 
-// A record of a handler that is gone goes with the next write.
-func TestARecordOfARemovedHandlerIsCleanedUpEventually(t *testing.T) { // scenario 36
+// The entry of a removed handler is dropped at the next write.
+func TestARecordOfARemovedHandlerIsCleanedUpEventually(t *testing.T) { // docs/concepts/scenarios.md, 36
 	l := newLife(t, declared("keep", cause.Update, "spec.a"), declared("gone", cause.Update, "spec.b"))
 	l.expect(cause.Create)
 	l.essence = spec("a", 1, "b", 2)
@@ -83,7 +83,7 @@ func TestARecordOfARemovedHandlerIsCleanedUpEventually(t *testing.T) { // scenar
 	l.now = l.now.Add(time.Hour)
 	l.expect(cause.Noop)
 	if l.writes != written {
-		t.Error("it is no reason to write")
+		t.Error("a removed handler alone caused a write")
 	}
 	l.essence = spec("a", 2, "b", 2)
 	l.expect(cause.Update, "keep(update, 1) spec.a:1->2")
@@ -92,8 +92,8 @@ func TestARecordOfARemovedHandlerIsCleanedUpEventually(t *testing.T) { // scenar
 	}
 }
 
-// A creation whose handlers are gone is over: what is there now has been seen, and only what changes later is a change.
-func TestACreationWhoseHandlersAreGoneIsClosed(t *testing.T) { // scenario 36
+// A creation whose handlers were removed has ended. The current content counts as seen, and only later changes are changes.
+func TestACreationWhoseHandlersAreGoneIsClosed(t *testing.T) { // docs/concepts/scenarios.md, 36
 	l := newLife(t, declared("gone", cause.Create), declared("resize", cause.Update))
 	l.fail("gone", 5*time.Minute)
 	l.expect(cause.Create, "gone(create, 1)")
@@ -101,7 +101,7 @@ func TestACreationWhoseHandlersAreGoneIsClosed(t *testing.T) { // scenario 36
 	l.expect(cause.Noop)
 	l.essence = spec("a", 2, "b", 1)
 	l.expect(cause.Update, "resize(update, 1) spec.a:1->2")
-	if left := l.record().Handlers; len(left) != 1 || !left["gone"].Late { // A release that has the handler again goes on with it.
+	if left := l.record().Handlers; len(left) != 1 || !left["gone"].Late { // A release that declares the handler again continues it.
 		t.Errorf("left: %s", l.stored)
 	}
 }

@@ -19,7 +19,7 @@ func (l *life) upgradeTo(handlers ...handler.Declaration) {
 	l.now = l.now.Add(time.Hour)
 }
 
-// opened is an object with a handler of this verb that has ended so.
+// opened returns an object with a handler of this verb that has ended with this outcome.
 func opened(t *testing.T, verb cause.Cause, outcome record.Outcome) *life {
 	l := newLife(t, declared("keep", cause.Create), declared("id", verb))
 	if verb != cause.Create {
@@ -31,7 +31,7 @@ func opened(t *testing.T, verb cause.Cause, outcome record.Outcome) *life {
 	return l
 }
 
-// An id that an earlier release used for a handler of another verb means nothing: the new handler starts without a history.
+// An id that an earlier release used for a handler of another verb has no meaning: the new handler starts without a history.
 func TestAnIDThatIsUsedAgainForAnotherVerb(t *testing.T) {
 	type both struct{ before, after cause.Cause }
 	for _, outcome := range []record.Outcome{record.Retry, record.Failed, record.Waiting} {
@@ -39,8 +39,8 @@ func TestAnIDThatIsUsedAgainForAnotherVerb(t *testing.T) {
 			{cause.Create, cause.Delete}: {"id(delete, 1)"},
 			{cause.Create, cause.Resume}: {"id(resume, 1)"},
 			{cause.Create, cause.Update}: nil,
-			{cause.Update, cause.Create}: nil, // The object is created already.
-			// What the update handler has not seen is in the difference that others are shown.
+			{cause.Update, cause.Create}: nil, // The object was already created.
+			// What the update handler has not seen is part of the diff of other handlers.
 			{cause.Update, cause.Delete}: {"id(delete, 1)" + map[bool]string{true: " spec.a:1->2"}[outcome.Open()]},
 			{cause.Update, cause.Resume}: {"id(resume, 1)" + map[bool]string{true: " spec.a:1->2"}[outcome.Open()]},
 		} {
@@ -51,14 +51,14 @@ func TestAnIDThatIsUsedAgainForAnotherVerb(t *testing.T) {
 				l.marked = l.deleting
 				_, made := l.pass()
 				if diff := cmp.Diff(runs, made); diff != "" || l.marked {
-					t.Errorf("the finalizer is there: %t; runs: %s", l.marked, diff)
+					t.Errorf("finalizer: %t; runs: %s", l.marked, diff)
 				}
 			})
 		}
 	}
 }
 
-// What an update handler that has the id of a create handler answers is an update.
+// An update handler with the id of an earlier create handler gets updates.
 func TestAnUpdateHandlerWithTheIDOfACreateHandler(t *testing.T) {
 	l := opened(t, cause.Create, record.Retry)
 	l.upgradeTo(declared("id", cause.Update))
@@ -68,7 +68,7 @@ func TestAnUpdateHandlerWithTheIDOfACreateHandler(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
-// A delete handler is not the one that a filter has kept an update from: its filter counts, as that of any new handler.
+// A delete handler with the id of an update handler that a filter excluded has its own filter, as any new handler.
 func TestADeleteHandlerWithTheIDOfAnUpdateHandlerHasAFilterOfItsOwn(t *testing.T) {
 	l := newLife(t, declared("id", cause.Update))
 	l.essence = spec("color", "blue")
@@ -79,11 +79,11 @@ func TestADeleteHandlerWithTheIDOfAnUpdateHandlerHasAFilterOfItsOwn(t *testing.T
 	l.succeed("id")
 	l.deleting, l.marked = true, true
 	if _, runs := l.pass(); len(runs) != 0 {
-		t.Errorf("a filter lets through %q", runs)
+		t.Errorf("the filter does not exclude %q", runs)
 	}
 }
 
-// unfinished are creations that have not succeeded.
+// unfinished holds creations that have not succeeded.
 func unfinished() map[string]func(*life, string) {
 	return map[string]func(*life, string){
 		"is retried": func(l *life, id string) { l.tried(id, record.Retry, "asked") },
@@ -92,11 +92,11 @@ func unfinished() map[string]func(*life, string) {
 	}
 }
 
-// releases are three releases after each other: the second does not go on with the creation, nil for none, the third does.
+// releases are three successive releases. The second, if not nil, does not continue the creation; the third does.
 type releases struct{ first, second, third []handler.Declaration }
 
-// What is not finished goes on after a release that did not have the handler, and after a roll-back to one that knows it by the id that it
-// had before: a creation counts as done only when it has succeeded.
+// Unfinished work continues after a release that did not declare the handler, and after a rollback to one that knows the handler by
+// its former id. A creation is done only when it has succeeded.
 func TestACreationThatNeverSucceededIsNotDone(t *testing.T) {
 	see := declared("see", cause.Update)
 	for name, all := range map[string]releases{
@@ -108,10 +108,10 @@ func TestACreationThatNeverSucceededIsNotDone(t *testing.T) {
 			[]handler.Declaration{declared("make", cause.Delete), see},
 			[]handler.Declaration{declared("make", cause.Create), see},
 		},
-		"a roll-back of a new id": {
+		"a rollback of a new id": {
 			[]handler.Declaration{formerly("make", declared("build", cause.Create)), see}, nil, []handler.Declaration{declared("make", cause.Create), see},
 		},
-		"a roll-back of two new ids": {
+		"a rollback of two new ids": {
 			[]handler.Declaration{formerly("make", declared("build", cause.Create)), see},
 			[]handler.Declaration{declared("build", cause.Create), see},
 			[]handler.Declaration{formerly("build", declared("make", cause.Create)), see},
@@ -129,7 +129,7 @@ func TestACreationThatNeverSucceededIsNotDone(t *testing.T) {
 	}
 }
 
-// skip plays the release that does not go on with the creation, which writes the object.
+// skip plays the release that does not continue the creation and that writes the object.
 func (l *life) skip(handlers []handler.Declaration) {
 	if handlers == nil {
 		return
@@ -142,7 +142,7 @@ func (l *life) skip(handlers []handler.Declaration) {
 	l.pass()
 }
 
-// finishesCreation expects that the creation is not done, and that its effect is known; then the creation succeeds.
+// finishesCreation expects that the creation is not done and that its effect is known. Then the creation succeeds.
 func (l *life) finishesCreation() {
 	l.t.Helper()
 	l.essence = spec("a", 6, "b", 1)
@@ -155,9 +155,9 @@ func (l *life) finishesCreation() {
 		l.t.Error("its intent is forgotten")
 	}
 	l.pass()
-	l.pass() // What was edited since the effect began is an update.
+	l.pass() // An edit after the start of the effect is an update.
 	l.expect(cause.Noop)
 	if left := l.record().Handlers; len(left) != 0 {
-		l.t.Errorf("in the end the record still has %+v", left)
+		l.t.Errorf("the final record still has %+v", left)
 	}
 }

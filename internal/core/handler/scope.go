@@ -11,37 +11,37 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// scope is what the filters say of one object as it is now.
+// scope is the result of the filters for one object in its current state.
 type scope struct {
-	// outside are the handlers that it is not for.
+	// outside holds the handlers that the object does not match.
 	outside map[string]bool
-	// unborn are the handlers that would answer a creation too, but find nothing that they look at.
-	unborn map[string]bool
+	// noInitialView holds the handlers that would also handle a creation, but whose fields the object does not have.
+	noInitialView map[string]bool
 }
 
-// EveryObject tells whether every object of the kind gets a record: some handler is for all of them.
+// EveryObject reports whether every object of the kind gets a record, because a recorded handler matches all of them.
 func (k Kind) EveryObject() bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
 		return declared.Scope == nil && declared.Recorded()
 	})
 }
 
-// recorded tells whether an object needs a record.
+// recorded reports whether an object needs a record.
 func (k Kind) recorded(in scope) bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
 		return declared.Recorded() && !in.outside[declared.ID]
 	})
 }
 
-// scopeOf asks the filters of all handlers. The error names those that could not be asked.
+// scopeOf evaluates the filters of all handlers. The error names the handlers whose filters failed.
 func (k Kind) scopeOf(s State) (scope, error) {
-	in := scope{outside: map[string]bool{}, unborn: map[string]bool{}}
+	in := scope{outside: map[string]bool{}, noInitialView: map[string]bool{}}
 	var failed error
 	var named object.Body
 	for _, declared := range k.Handlers {
-		if declared.Scope != nil && !begunDeletion(declared, s.Record) {
+		if declared.Scope != nil && !deletionStarted(declared, s.Record) {
 			if named == nil {
-				named = s.named()
+				named = s.withNames()
 			}
 			holds, err := filter.Test(declared.Scope, named)
 			failed = errors.Join(failed, filterError(declared, err))
@@ -50,7 +50,7 @@ func (k Kind) scopeOf(s State) (scope, error) {
 		if declared.AtCreation && !s.Deleting {
 			wanted, err := k.wantsNew(declared, s.Essence)
 			failed = errors.Join(failed, filterError(declared, err))
-			in.unborn[declared.ID] = !wanted
+			in.noInitialView[declared.ID] = !wanted
 		}
 	}
 	return in, failed
@@ -60,11 +60,11 @@ func filterError(declared Declaration, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the filters of handler %q cannot tell whether it is for this object: %w", declared.ID, err)
+	return fmt.Errorf("evaluate filters of handler %q: %w", declared.ID, err)
 }
 
-// begunDeletion: a deletion that a handler has begun is finished, whatever becomes of the object meanwhile.
-func begunDeletion(declared Declaration, r *record.Record) bool {
+// deletionStarted reports whether a delete handler has started. It is then finished even if the object stops matching.
+func deletionStarted(declared Declaration, r *record.Record) bool {
 	if declared.Verb != cause.Delete || r == nil {
 		return false
 	}
@@ -72,8 +72,8 @@ func begunDeletion(declared Declaration, r *record.Record) bool {
 	return has && entry.Outcome != record.Outside
 }
 
-// named is the essence with the names of the object.
-func (s State) named() object.Body {
+// withNames returns the essence with the namespace, name and uid of the object.
+func (s State) withNames() object.Body {
 	body := s.Essence
 	for element, text := range map[string]string{"namespace": s.Namespace, "name": s.Name, "uid": s.UID} {
 		if text != "" {
@@ -83,34 +83,34 @@ func (s State) named() object.Body {
 	return body
 }
 
-// Concerns tells whether an object is one that the handler is for. Of the state names and essence are looked at.
+// Concerns reports whether the handler matches an object. It reads only the names and the essence from the state.
 func (d Declaration) Concerns(s State) (bool, error) {
 	if d.Scope == nil {
 		return true, nil
 	}
-	holds, err := filter.Test(d.Scope, s.named())
+	holds, err := filter.Test(d.Scope, s.withNames())
 	return holds, filterError(d, err)
 }
 
-// alien tells whether no handler is for the object, and none ever was.
-func (k Kind) alien(s State, in scope) bool {
+// unmatched reports whether no handler matches the object and none ever did.
+func (k Kind) unmatched(s State, in scope) bool {
 	return s.Record == nil && !slices.ContainsFunc(k.Handlers, func(declared Declaration) bool { return !in.outside[declared.ID] })
 }
 
-// creates tells whether a creation has something to do for the object.
+// creates reports whether a handler has to handle the creation of the object.
 func (k Kind) creates(in scope) bool {
 	return slices.ContainsFunc(k.Handlers, func(declared Declaration) bool {
-		return !in.outside[declared.ID] && (declared.Verb == cause.Create || declared.AtCreation && !in.unborn[declared.ID])
+		return !in.outside[declared.ID] && (declared.Verb == cause.Create || declared.AtCreation && !in.noInitialView[declared.ID])
 	})
 }
 
-// rescope notes which handlers the object is not for any more, and begins for those that it is for from now on: their
-// creation, or, for update handlers, the state that they start from. It tells whether there was anything to note.
-func (k Kind) rescope(r record.Record, s State, in scope) (record.Record, bool) {
+// syncScope records which handlers the object no longer matches. For handlers that it begins to match, it starts their creation or,
+// for update handlers, sets the state that they start from. The result reports whether anything has changed.
+func (k Kind) syncScope(r record.Record, s State, in scope) (record.Record, bool) {
 	moved := false
 	for _, declared := range k.Handlers {
 		if (declared.Verb == cause.Delete) != s.Deleting {
-			continue // While it is deleted nothing else is noted, and before that nothing has to be.
+			continue // During a deletion only delete handlers matter, and before it they do not.
 		}
 		entry, has := r.Handlers[declared.ID]
 		switch out := in.outside[declared.ID]; {
@@ -123,7 +123,7 @@ func (k Kind) rescope(r record.Record, s State, in scope) (record.Record, bool) 
 	return r, moved
 }
 
-// leaves tells whether it has to be noted that an object is not for the handler. A creation that is done stays done.
+// leaves reports whether to record that an object does not match the handler. A finished creation stays finished.
 func leaves(declared Declaration, entry record.Entry, has bool) bool {
 	switch declared.Verb {
 	case cause.Create:
@@ -146,18 +146,21 @@ func (k Kind) left(r record.Record, declared Declaration, entry record.Entry) re
 	if unknown {
 		out.Steps, out.Since, out.Mixed = record.Effects(entry.Steps), entry.Since, entry.Mixed
 	}
-	if creating(declared, entry) { // It goes on where it was, should the object come back.
+	if creating(declared, entry) { // If the object matches again, the creation continues where it was.
 		out.Cause, out.Attempts, out.Started = entry.Cause, entry.Attempts, entry.Started
 		out.Steps, out.Since, out.Mixed = lasting(entry), entry.Since, entry.Mixed
-		if entry.Outcome == record.Waiting || entry.Outcome == record.Failed {
-			out.Attempts = 1 // That it has run is to be known; a failure for good does not count on.
+		switch entry.Outcome { //nolint:exhaustive // The others have not run.
+		case record.Waiting, record.Failed:
+			out.Attempts = 1 // Records that the handler has run; attempts before a permanent failure no longer count.
+		case record.Retry:
+			out.Attempts = max(entry.Attempts, 1)
 		}
 	}
 	return r.With(declared.ID, out)
 }
 
 func (k Kind) entered(r record.Record, declared Declaration, entry record.Entry, s State, in scope) record.Record {
-	created := entry.Cause == string(cause.Create) && !in.unborn[declared.ID]
+	created := entry.Cause == string(cause.Create) && !in.noInitialView[declared.ID]
 	switch {
 	case declared.Verb == cause.Create || declared.AtCreation && created:
 		entry.Outcome, entry.Late = record.Pending, r.Base != ""
@@ -169,7 +172,7 @@ func (k Kind) entered(r record.Record, declared Declaration, entry record.Entry,
 	}
 }
 
-// seenNow makes an update handler done with an essence without having run.
+// seenNow records that an update handler has finished with an essence without having run.
 func (k Kind) seenNow(r record.Record, declared Declaration, essence object.Body) record.Record {
 	r, seen := k.keep(r, essence)
 	entry := r.Handlers[declared.ID]
@@ -180,18 +183,19 @@ func (k Kind) seenNow(r record.Record, declared Declaration, essence object.Body
 	return r.With(declared.ID, record.Entry{Cause: string(cause.Update), Outcome: record.Done, Seen: seen})
 }
 
-// creating tells whether the handler is in its creation, or failed in it.
+// creating reports whether the handler is in its creation or has failed in it.
 func creating(declared Declaration, entry record.Entry) bool {
 	return entry.Cause == string(cause.Create) && (declared.Verb == cause.Create || declared.AtCreation) &&
 		(entry.Outcome.Open() || entry.Outcome == record.Failed)
 }
 
-// creatingStill tells whether a creation that is to be closed waits for the handler.
-func creatingStill(declared Declaration, entry record.Entry) bool {
+// blocksCreation reports whether the handler prevents the creation from being closed.
+func blocksCreation(declared Declaration, entry record.Entry) bool {
 	return creating(declared, entry) && entry.Outcome.Open() && !entry.Late
 }
 
-// wantsNew tells whether a handler that answers creations too finds what it looks at, as it wants it.
+// wantsNew reports whether an object that is new has the fields that the handler looks at, and whether the handler's conditions
+// match.
 func (k Kind) wantsNew(declared Declaration, essence object.Body) (bool, error) {
 	if len(object.View(essence, declared.Fields)) == 0 && len(declared.Fields) > 0 {
 		return false, nil
@@ -204,12 +208,12 @@ func (k Kind) wantsNew(declared Declaration, essence object.Body) (bool, error) 
 	return true, nil
 }
 
-// wants tells whether an update handler answers what has changed in its view.
+// wants reports whether the conditions of an update handler match the change in its view.
 func (k Kind) wants(declared Declaration, kept record.Essence, essence object.Body) (bool, error) {
 	if len(declared.Changes) == 0 {
 		return true, nil
 	}
-	from := k.today(kept.Body)
+	from := k.normalized(kept.Body)
 	for _, change := range declared.Changes {
 		if holds, err := change.Test(from, essence); !holds || err != nil {
 			return false, err

@@ -16,7 +16,7 @@ const onlyRed = "spec.color=red"
 
 func colored(color string, size int) object.Body { return spec("color", color, "size", size) }
 
-// Scenario 48: an object that no handler is for has neither record nor finalizer, its whole life.
+// Scenario 48 (docs/concepts/scenarios.md): an object that matches no handler never gets a record or a finalizer.
 func TestWhatNoHandlerIsForIsLeftAlone(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create, onlyRed), declared("resize", cause.Update, onlyRed),
 		declared("unmake", cause.Delete, onlyRed), declared("greet", cause.Resume, onlyRed))
@@ -32,11 +32,11 @@ func TestWhatNoHandlerIsForIsLeftAlone(t *testing.T) {
 		t.Errorf("%d writes", l.writes)
 	}
 	if l.kind.EveryObject() {
-		t.Error("every object is said to get a record")
+		t.Error("EveryObject is true")
 	}
 }
 
-// Scenario 49, design §5: an object that starts to match a filter is Create for that handler alone.
+// Scenario 49 (docs/concepts/scenarios.md): an object that starts to match a filter is a creation for that handler alone.
 func TestEnteringAFilterIsCreationForThatHandlerAlone(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("red-make", cause.Create, onlyRed),
 		declared("resize", cause.Update, "spec.size"), declared("red-resize", cause.Update, "spec.size", onlyRed))
@@ -46,7 +46,7 @@ func TestEnteringAFilterIsCreationForThatHandlerAlone(t *testing.T) {
 	l.essence = colored("red", 2)
 	l.fail("red-make", time.Minute)
 	l.expect(cause.Update, "red-make(create, 1)", "resize(update, 1) spec.size:1->2")
-	l.essence = colored("red", 3) // It holds nobody up, and what it is for sees changes from now on.
+	l.essence = colored("red", 3) // It delays no other handler. Handlers that the object matches now see later changes.
 	l.now = l.now.Add(time.Second)
 	l.expect(cause.Update, "red-make(create, 2)", "resize(update, 1) spec.size:2->3", "red-resize(update, 1) spec.size:2->3")
 	l.succeed("red-make")
@@ -58,7 +58,8 @@ func TestEnteringAFilterIsCreationForThatHandlerAlone(t *testing.T) {
 	}
 }
 
-// A create handler that succeeded never runs again, in and out of its filter; an update handler starts afresh (G13).
+// A create handler that succeeded never runs again, in and out of its filter. An update handler starts from the state at that time.
+// See G13 in docs/concepts/footguns.md.
 func TestLeavingAndComingBack(t *testing.T) {
 	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("red-resize", cause.Update, "spec.size", onlyRed))
 	l.essence = colored("red", 1)
@@ -77,7 +78,7 @@ func TestLeavingAndComingBack(t *testing.T) {
 	l.expect(cause.Update, "red-resize(update, 1) spec.size:3->4")
 }
 
-// A creation that is under way when the object leaves goes on when it comes back, and tells that it may be a repetition.
+// A creation that is in progress when the object leaves the filter continues when it comes back, with MaybeRepeated set.
 func TestACreationThatIsLeftGoesOnLater(t *testing.T) {
 	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("all", cause.Update))
 	l.essence = colored("red", 1)
@@ -91,7 +92,7 @@ func TestACreationThatIsLeftGoesOnLater(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
-// Principle 3: of a lost record nothing is created, whatever the filters say later.
+// After a lost record nothing is created, whatever the filters match later.
 func TestWhatIsLostIsNotCreatedByAFilter(t *testing.T) {
 	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("resize", cause.Update, "spec.size"))
 	l.essence, l.settled = colored("blue", 1), true
@@ -102,7 +103,7 @@ func TestWhatIsLostIsNotCreatedByAFilter(t *testing.T) {
 	l.expect(cause.Create, "red-make(create, 1)?")
 }
 
-// Finalizers are only for objects that a delete handler is for, and go when it is not for them any more.
+// Only objects that match a delete handler have a finalizer. It is removed when they do not match any more.
 func TestTheFinalizerFollowsTheFilter(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("unmake", cause.Delete, "spec.size", onlyRed))
 	expect := func(marked bool) {
@@ -125,7 +126,7 @@ func TestTheFinalizerFollowsTheFilter(t *testing.T) {
 	l.deleting = true
 	l.fail("unmake", time.Minute)
 	l.expect(cause.Delete, "unmake(delete, 1)")
-	l.essence = colored("blue", 1) // What a deletion has begun is finished.
+	l.essence = colored("blue", 1) // A deletion that has started is finished.
 	l.now = l.now.Add(time.Hour)
 	l.succeed("unmake")
 	l.expect(cause.Delete, "unmake(delete, 2)")
@@ -139,11 +140,11 @@ func TestADeletionOfWhatIsNotForTheHandlerIsLetGo(t *testing.T) {
 	l.deleting = true
 	l.expect(cause.Delete, "unmake-all(delete, 1)")
 	if l.marked || !l.record().Deleted {
-		t.Errorf("it is held: %s", l.stored)
+		t.Errorf("the finalizer is set: %s", l.stored)
 	}
 }
 
-// A resume handler has nothing to resume of an object that it was not for when the process first saw it.
+// A resume handler has nothing to resume for an object that did not match it when the process first saw it.
 func TestAnObjectIsNotResumedWhenItStartsToMatch(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("greet", cause.Resume, "spec.size", onlyRed))
 	l.essence = colored("blue", 1)
@@ -157,7 +158,7 @@ func TestAnObjectIsNotResumedWhenItStartsToMatch(t *testing.T) {
 	l.expect(cause.Resume, "greet(resume, 1)")
 }
 
-// Scenario 38: at creation a field handler runs where it asks for it, and where there is something that it looks at.
+// Scenario 38 (docs/concepts/scenarios.md): at a creation, a field handler runs if it asks for that and if the field exists.
 func TestAtCreation(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("color", cause.Update, "spec.color", atCreation), declared("size", cause.Update, "spec.size"))
 	l.essence = spec("color", "red", "size", 1)
@@ -174,8 +175,8 @@ func TestAtCreation(t *testing.T) {
 	l.expect(cause.Update, "color(update, 1) spec:<nil>->map[color:red]")
 }
 
-// What holds of create handlers holds of field handlers at creation: retries keep the reason, the creation waits for them,
-// one that failed for good runs again when its view changes, and a token calls them once more.
+// Field handlers at a creation behave as create handlers do: retries keep the reason, the creation waits for them, one that failed
+// permanently runs again when its view changes, and a token calls them again.
 func TestAtCreationIsACreation(t *testing.T) {
 	l := newLife(t, declared("color", cause.Update, "spec.color", atCreation), declared("size", cause.Update, "spec.size"))
 	l.essence = colored("red", 1)
@@ -207,13 +208,13 @@ func TestAtCreationWhenAFilterStartsToMatch(t *testing.T) {
 	l.expect(cause.Noop)
 	l.essence = colored("blue", 2)
 	l.expect(cause.Noop)
-	l.essence = colored("red", 3) // It has been created; now it starts afresh.
+	l.essence = colored("red", 3) // It was created before, so it starts from the current state.
 	l.expect(cause.Noop)
 	l.essence = colored("red", 4)
 	l.expect(cause.Update, "size(update, 1) spec.size:3->4")
 }
 
-// Scenarios 42 and 44: a change that a handler does not answer counts as seen.
+// Scenarios 42 and 44 (docs/concepts/scenarios.md): a change that a handler's filters do not match counts as seen.
 func TestChangesThatAreNotAnsweredAreSeen(t *testing.T) {
 	move := declared("move", cause.Update, "spec.color")
 	move.Changes = []filter.Change{{Path: object.Path{"spec", "color"}, From: filter.Equals("red"), To: filter.Equals("green")}}
@@ -233,10 +234,10 @@ func TestChangesThatAreNotAnsweredAreSeen(t *testing.T) {
 	l.expect(cause.Update)
 }
 
-// Scenario 50: a handler that an upgrade adds looks at a field of the status that the records do not tell of. It does not
-// run for what is there, once and for all; it does for what changes.
+// Scenario 50 (docs/concepts/scenarios.md): a handler that an upgrade adds looks at a status field that the records do not cover. It
+// does not run for the current value, only for changes of it.
 func TestAStatusHandlerThatIsNewMakesNoUpdate(t *testing.T) {
-	for name, phase := range map[string]any{"it is there": "Ready", "it is not there": nil} {
+	for name, phase := range map[string]any{"with a value": "Ready", "without a value": nil} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t, declared("make", cause.Create), declared("resize", cause.Update, "spec.size"))
 			l.expect(cause.Create, "make(create, 1)")
@@ -250,7 +251,7 @@ func TestAStatusHandlerThatIsNewMakesNoUpdate(t *testing.T) {
 			l.restart()
 			l.expect(cause.Noop)
 			if writes != 2 || l.writes != writes {
-				t.Errorf("%d and then %d writes, want the record, what the new handler starts from, and no more", writes, l.writes)
+				t.Errorf("%d and then %d writes; want one for the record and one for the starting point of the new handler", writes, l.writes)
 			}
 			l.essence = object.With(l.essence, object.Path{"status", "phase"}, "Failed")
 			if _, runs := l.pass(); len(runs) != 1 || !strings.HasPrefix(runs[0], "phase(update, 1) status") {
@@ -260,7 +261,7 @@ func TestAStatusHandlerThatIsNewMakesNoUpdate(t *testing.T) {
 	}
 }
 
-// A handler that is widened to a field of the status keeps what it has not seen of its other fields.
+// A handler that an upgrade extends to a status field still sees changes of its other fields that it has not handled.
 func TestAHandlerThatIsWidenedToTheStatusStillSeesWhatChangedMeanwhile(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("watch", cause.Update, "spec.a"))
 	l.expect(cause.Create, "make(create, 1)")
@@ -270,7 +271,7 @@ func TestAHandlerThatIsWidenedToTheStatusStillSeesWhatChangedMeanwhile(t *testin
 	l.expect(cause.Noop)
 }
 
-// Scenario 47: where a filter cannot be asked nothing is planned, and the record is there for what is done already.
+// Scenario 47 (docs/concepts/scenarios.md): if a filter fails nothing is planned, but the plan has the record.
 func TestAFilterThatPanics(t *testing.T) {
 	broken := declared("broken", cause.Create)
 	broken.Scope = filter.When(func(object.Body) bool { panic("no luck") })
@@ -284,7 +285,7 @@ func TestAFilterThatPanics(t *testing.T) {
 	}
 }
 
-// A filter sees the names of the object, which are no part of its essence.
+// A filter sees the names of the object, which are not part of its essence.
 func TestAFilterSeesNames(t *testing.T) {
 	named := declared("named", cause.Create)
 	named.Scope = filter.When(func(body object.Body) bool {

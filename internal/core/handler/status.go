@@ -8,7 +8,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// StatusFields are the fields of the status that some handler looks at.
+// StatusFields returns the status fields that some handler looks at.
 func (k Kind) StatusFields() []object.Path {
 	var fields []object.Path
 	add := func(paths []object.Path) {
@@ -27,7 +27,7 @@ func (k Kind) StatusFields() []object.Path {
 	return fields
 }
 
-// covered are the names of the fields of the status that essences have from now on.
+// covered returns the names of the status fields that essences contain from now on.
 func (k Kind) covered() []string {
 	var names []string
 	for _, field := range k.StatusFields() {
@@ -37,13 +37,14 @@ func (k Kind) covered() []string {
 	return slices.Compact(names)
 }
 
-// introduced gives update handlers that look at fields of the status of which the record tells nothing, since no handler
-// looked at them when it was written, what is there now: that they are there is no change. It tells whether there were any.
-func (k Kind) introduced(r record.Record, s State) (record.Record, bool) {
+// backfillStatus sets the starting point of update handlers that look at status fields that the record does not cover, because no handler
+// looked at them when it was written. They start from the current values, which do not count as a change. The result reports whether
+// there were any.
+func (k Kind) backfillStatus(r record.Record, s State) (record.Record, bool) {
 	if s.Deleting {
 		return r, false
 	}
-	told := false
+	changed := false
 	for _, declared := range k.Handlers {
 		_, kept, found := seenBy(r, declared.ID)
 		if declared.Verb != cause.Update || !found || kept.Body == nil || !uncovered(declared.Fields, kept) {
@@ -57,9 +58,9 @@ func (k Kind) introduced(r record.Record, s State) (record.Record, bool) {
 			entry = record.Entry{Cause: string(cause.Update), Outcome: record.Done}
 		}
 		r, entry.Seen = k.keep(r, k.completed(kept, s.Essence))
-		r, told = r.With(declared.ID, entry), true
+		r, changed = r.With(declared.ID, entry), true
 	}
-	return r, told
+	return r, changed
 }
 
 func uncovered(fields []object.Path, kept record.Essence) bool {
@@ -68,7 +69,7 @@ func uncovered(fields []object.Path, kept record.Essence) bool {
 	})
 }
 
-// completed is a kept essence with what is there now in the fields of the status of which it tells nothing.
+// completed returns a stored essence with the current values of the status fields that it does not cover.
 func (k Kind) completed(kept record.Essence, current object.Body) object.Body {
 	body := kept.Body
 	for _, field := range k.StatusFields() {

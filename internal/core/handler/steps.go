@@ -9,11 +9,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// recall tells a run which steps are done already.
+// recall gives a run the steps that are already done.
 //
-// A step is not made again because somebody has changed what the handler looks at since. So that the change is not lost,
-// the handler is done in the end with what its oldest step has seen, and update handlers see the rest as a change. That cannot
-// be told when the change is taken back: then all steps are made again, but for effects outside, which are not.
+// A change of the handler's view does not invalidate finished steps. So that the change is not lost, the handler is recorded as
+// finished with the essence that its oldest step has seen, and update handlers see the rest as a change. That does not work if the
+// change is reverted: then all steps are done again, except effects outside the cluster.
 func (d *decision) recall(run *Run, entry record.Entry) {
 	run.Steps, run.Words = entry.Steps, d.state.Words
 	since, kept := d.plan.Record.Essence(entry.Since)
@@ -23,24 +23,24 @@ func (d *decision) recall(run *Run, entry record.Entry) {
 	_, viewed := since.Views[run.ID]
 	known := since.Body != nil || viewed
 	if entry.Mixed && known && d.kind.hasSeen(d.plan.Record, run.Declaration, since, d.state.Essence) {
-		run.Steps, run.Anew = record.Effects(entry.Steps), true
+		run.Steps, run.Redo = record.Effects(entry.Steps), true
 		return
 	}
 	run.Since = entry.Since
 }
 
-// withSteps enters the steps that are to be remembered as long as the handling goes on: all that are done. What somebody else
-// has recorded of the same handling meanwhile is not forgotten.
+// withSteps adds the finished steps, which are stored while the handling continues. It keeps steps that another process has recorded
+// for the same handling.
 func (k Kind) withSteps(r record.Record, entry record.Entry, run Run, result Result, seen object.Body) (record.Record, record.Entry) {
 	entry.Steps = result.Steps
 	switch previous := r.Handlers[run.ID]; {
-	case sameHandling(previous, run) && !run.Anew:
+	case sameHandling(previous, run) && !run.Redo:
 		entry.Steps = record.Join(previous.Steps, result.Steps)
 	case previous.Cause == entry.Cause: // mutant: intent-of-another-replica
 		// Effects outlast a handling that another process has ended.
 		entry.Steps = record.Join(lasting(previous), result.Steps)
 	}
-	entry.Steps = record.Hear(entry.Steps, run.Words, digestOf)
+	entry.Steps = record.NoteAnswers(entry.Steps, run.Words, digestOf)
 	if len(entry.Steps) == 0 || run.Reason != cause.Create && run.Reason != cause.Update {
 		return r, entry
 	}
@@ -49,7 +49,7 @@ func (k Kind) withSteps(r record.Record, entry record.Entry, run Run, result Res
 	return r, entry
 }
 
-// keepOldest keeps the oldest essence that something which a run counts as done was done with.
+// keepOldest keeps the oldest essence that a part of the run was done with.
 func (k Kind) keepOldest(r record.Record, run Run, seen object.Body) (record.Record, string) {
 	if _, kept := r.Essence(run.Since); kept {
 		return r, run.Since
@@ -57,8 +57,8 @@ func (k Kind) keepOldest(r record.Record, run Run, seen object.Body) (record.Rec
 	return k.keep(r, seen)
 }
 
-// underWay is the entry of an attempt that goes on: what was known before, and the steps that are done. Should the attempt
-// not end, the handler is called again.
+// underWay returns the entry of an attempt in progress: what was known before, and the finished steps. If the attempt does not end,
+// the handler is called again.
 func underWay(previous, fresh record.Entry, run Run) record.Entry {
 	if !sameHandling(previous, run) {
 		return fresh
@@ -68,8 +68,8 @@ func underWay(previous, fresh record.Entry, run Run) record.Entry {
 	return previous
 }
 
-// sameHandling tells whether an entry is of the handling that the run belongs to. One whose limits were passed before an
-// edit is another one, which begins at another time.
+// sameHandling reports whether an entry belongs to the same handling as the run. After an edit that follows an exceeded limit, a new
+// handling begins, with a new start time.
 func sameHandling(entry record.Entry, run Run) bool {
 	begun := entry.Started.IsZero() || entry.Started.Equal(run.Started)
 	return entry.Cause == string(run.Reason) && entry.Outcome.Open() && begun

@@ -23,13 +23,13 @@ func stepsDone(ids ...string) map[string]record.Step {
 	return done
 }
 
-// attempted plays a pass in which the handler ends so, with these steps done.
+// attempted plays a reconciliation in which the handler ends with this outcome, with these steps done.
 func (l *life) attempted(id string, outcome record.Outcome, done ...string) {
 	l.t.Helper()
 	l.ended(id, outcome, stepsDone(done...))
 }
 
-// ended plays a pass in which the handler ends so, with all of these steps.
+// ended plays a reconciliation in which the handler ends with this outcome, with exactly these steps.
 func (l *life) ended(id string, outcome record.Outcome, steps map[string]record.Step) {
 	l.t.Helper()
 	l.results[id] = handler.Result{Outcome: outcome, Delay: time.Second, Asked: outcome == record.Waiting, Steps: steps}
@@ -37,7 +37,7 @@ func (l *life) ended(id string, outcome record.Outcome, steps map[string]record.
 	l.now = l.now.Add(time.Minute)
 }
 
-// given is which steps the next attempt is told of, as "handler: steps".
+// given returns the steps that the next attempt gets, as "handler: steps".
 func (l *life) given() []string {
 	l.t.Helper()
 	var given []string
@@ -47,14 +47,14 @@ func (l *life) given() []string {
 	return given
 }
 
-// remembering is what a life remembers of steps.
+// remembering is what the record of a life remembers of steps.
 type remembering struct {
 	handlers []handler.Declaration
 	play     func(*life)
 	want     []string
 }
 
-// playAll plays a life for each test, and compares which steps its next attempts are told of.
+// playAll plays a life for each test and compares the steps that its next attempts get.
 func playAll(t *testing.T, tests map[string]remembering) {
 	t.Helper()
 	for name, test := range tests {
@@ -69,14 +69,14 @@ func playAll(t *testing.T, tests map[string]remembering) {
 	}
 }
 
-// Scenario 54: steps last as long as the handling of one cause, and no longer.
+// Scenario 54 (docs/concepts/scenarios.md): steps last exactly as long as the handling of one cause.
 func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 	limited := declared("resize", cause.Update)
 	limited.Limits.MaxAttempts = 3
 	playAll(t, map[string]remembering{
-		"nothing was done": {makeAndResize(), func(*life) {}, []string{"make: "}},
+		"no step was done": {makeAndResize(), func(*life) {}, []string{"make: "}},
 		"a failure":        {makeAndResize(), func(l *life) { l.attempted("make", record.Retry, "a", "b") }, []string{"make: a b"}},
-		"a wait, and a step more": {makeAndResize(), func(l *life) {
+		"a wait, and one more step": {makeAndResize(), func(l *life) {
 			l.attempted("make", record.Waiting, "a")
 			l.attempted("make", record.Waiting, "a", "b")
 		}, []string{"make: a b"}},
@@ -109,7 +109,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.essence = spec("size", 2, "color", "blue")
 			l.attempted("resize", record.Done, "a", "b")
 		}, nil},
-		"an edit between two steps that is taken back: all anew": {makeAndResize(), func(l *life) {
+		"an edit between two steps that is reverted: all steps again": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.attempted("resize", record.Retry, "a")
@@ -117,7 +117,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.attempted("resize", record.Retry, "a", "b")
 			l.resize(2)
 		}, []string{"resize: "}},
-		"what is done anew lasts": {makeAndResize(), func(l *life) {
+		"a step that is done again is kept": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.attempted("resize", record.Retry, "a")
@@ -134,7 +134,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.attempted("make", record.Done, "a", "b", "c")
 		}, []string{"resize: "}},
 		"a success": {makeAndResize(), func(l *life) { l.attempted("make", record.Done, "a") }, nil},
-		"a failure for good, and an edit": {makeAndResize(), func(l *life) {
+		"a permanent failure, and an edit": {makeAndResize(), func(l *life) {
 			l.attempted("make", record.Failed, "a")
 			l.resize(2)
 		}, []string{"make: "}},
@@ -145,7 +145,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.attempted("resize", record.Done, "a", "b")
 			l.resize(3)
 		}, []string{"resize: "}},
-		"an update that is taken back, and another one": {makeAndResize(), func(l *life) {
+		"an update that is reverted, and another one": {makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.attempted("resize", record.Retry, "a")
@@ -153,7 +153,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.pass()
 			l.resize(3)
 		}, []string{"resize: "}},
-		"attempts that are over, and an edit": {[]handler.Declaration{limited}, func(l *life) {
+		"a limit on attempts, and an edit": {[]handler.Declaration{limited}, func(l *life) {
 			l.pass()
 			l.essence = spec("size", 2)
 			l.attempted("resize", record.Retry, "a")
@@ -177,7 +177,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 			l.attempted("greet", record.Retry, "a")
 			l.restart()
 		}, []string{"greet: a"}},
-		"a person who asks for the creation once more": {makeAndResize(), func(l *life) {
+		"a request to run the creation again": {makeAndResize(), func(l *life) {
 			l.attempted("make", record.Retry, "a")
 			l.recreate = "please"
 		}, []string{"make: "}},
@@ -190,7 +190,7 @@ func TestStepsLastAsLongAsTheHandlingOfOneCause(t *testing.T) {
 	})
 }
 
-// Records that are closed hold no steps.
+// Closed records contain no steps.
 func TestClosedRecordsHoldNoSteps(t *testing.T) {
 	l := newLife(t, append(makeAndResize(), declared("unmake", cause.Delete))...)
 	l.attempted("make", record.Retry, "a")
@@ -203,8 +203,8 @@ func TestClosedRecordsHoldNoSteps(t *testing.T) {
 	}
 }
 
-// Waiting is written once, and once more for each step that is done meanwhile.
-func TestWaitingIsWrittenAnewForANewStep(t *testing.T) {
+// Waiting is written once, and again for each step that is done meanwhile.
+func TestWaitingIsWrittenAgainForANewStep(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	for i, done := range [][]string{{"a"}, {"a"}, {"a", "b"}, {"a", "b"}} {
 		before := l.writes
@@ -215,7 +215,7 @@ func TestWaitingIsWrittenAnewForANewStep(t *testing.T) {
 	}
 }
 
-// Design §6: what is saved while an attempt goes on says that it has not ended, and keeps what was known before.
+// What is stored during an attempt says that it has not ended, and keeps what was known before.
 func TestAnAttemptThatGoesOnIsRecordedWithItsSteps(t *testing.T) {
 	for name, test := range map[string]struct {
 		play     func(*life)
@@ -228,7 +228,7 @@ func TestAnAttemptThatGoesOnIsRecordedWithItsSteps(t *testing.T) {
 			l.resize(2)
 		}, record.Pending, 0},
 		"a later attempt": {func(l *life) { l.attempted("make", record.Retry) }, record.Retry, 1},
-		"an attempt after a failure for good": {func(l *life) {
+		"an attempt after a permanent failure": {func(l *life) {
 			l.attempted("make", record.Failed)
 			l.resize(7)
 		}, record.Pending, 0},
@@ -249,7 +249,7 @@ func TestAnAttemptThatGoesOnIsRecordedWithItsSteps(t *testing.T) {
 	}
 }
 
-// goesOn saves what the next handler has done, while it goes on.
+// goesOn stores what the next handler has done while its attempt continues.
 func (l *life) goesOn(done ...string) record.Entry {
 	l.t.Helper()
 	plan := l.kind.Decide(l.state())
@@ -259,7 +259,7 @@ func (l *life) goesOn(done ...string) record.Entry {
 	return r.Handlers[plan.Runs[0].ID]
 }
 
-// Two replicas may overlap: what one has recorded is not forgotten by the other.
+// Two replicas may overlap: neither forgets steps that the other has recorded.
 func TestStepsOfAnotherReplicaAreKept(t *testing.T) {
 	l := newLife(t, makeAndResize()...)
 	ours := l.kind.Decide(l.state()).Runs[0]

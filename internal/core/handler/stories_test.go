@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// story is how a record of the corpus came to be. The names of those that leave nothing to do begin with "closed".
+// story is how a record of the corpus came about. The names of stories that leave nothing to do begin with "closed".
 type story struct {
 	name, about string
 	handlers    []handler.Declaration
@@ -23,7 +23,7 @@ func (s story) live(t *testing.T) *life {
 	l := newLife(t, s.handlers...)
 	l.essence = spec("size", 1, "color", "red")
 	for _, declared := range s.handlers {
-		l.resumed[declared.ID] = declared.Verb == cause.Resume // The process that creates an object does not resume it.
+		l.resumed[declared.ID] = declared.Verb == cause.Resume // The process that handles the creation does not resume the object.
 	}
 	s.play(l)
 	return l
@@ -41,7 +41,7 @@ func once(l *life) { l.pass() }
 
 func closedStories() []story {
 	return []story{
-		{"closed-created", "created, and all is done", makeAndResize(), once},
+		{"closed-created", "created, with nothing left to do", makeAndResize(), once},
 		{
 			"closed-with-finalizer", "created, with a delete handler declared",
 			append(makeAndResize(), declared("unmake", cause.Delete)), once,
@@ -69,15 +69,15 @@ func closedStories() []story {
 			l.essence["status"] = object.Body{"phase": "Ready"}
 			l.pass()
 		}},
-		{"closed-empty", "an object that is nothing but its name", []handler.Declaration{declared("all", cause.Update)}, func(l *life) {
+		{"closed-empty", "an object with nothing but a name", []handler.Declaration{declared("all", cause.Update)}, func(l *life) {
 			l.essence = object.Body{}
 			l.pass()
 		}},
-		{"closed-lost", "its record was lost while nobody looked", makeAndResize(), func(l *life) {
+		{"closed-lost", "its record was lost while the operator was down", makeAndResize(), func(l *life) {
 			l.settled, l.recreate = true, "used before"
 			l.pass()
 		}},
-		{"closed-recreated", "a person asked for the create handlers once more", makeAndResize(), func(l *life) {
+		{"closed-recreated", "a user requested another run of the create handlers", makeAndResize(), func(l *life) {
 			l.pass()
 			l.recreate = "please"
 			l.pass()
@@ -94,10 +94,10 @@ func closedLargeStories() []story {
 		}
 	}
 	return []story{
-		{"closed-packed", "what was seen is compressed", watched, annotated(strings.Repeat("all work and no play ", 100))},
-		{"closed-digests", "what was seen is too large to keep", watched, annotated(noise())},
+		{"closed-packed", "the seen essence is compressed", watched, annotated(strings.Repeat("all work and no play ", 100))},
+		{"closed-digests", "the seen essence is too large to keep", watched, annotated(noise())},
 		{
-			"closed-digests-unset", "what was seen is too large to keep, and a field that a handler looks at is not set",
+			"closed-digests-unset", "the seen essence is too large to keep, and a field that a handler looks at is not set",
 			append(watched, declared("paint", cause.Update, "spec.color")), func(l *life) {
 				l.essence = spec("size", 1)
 				annotated(noise())(l)
@@ -109,7 +109,7 @@ func closedLargeStories() []story {
 func openStories() []story {
 	three := []handler.Declaration{declared("one", cause.Update), declared("two", cause.Update), declared("three", cause.Update, "spec.color")}
 	return []story{
-		{"open-create", "one create handler is done, one is retried, one waits, one failed for good", append([]handler.Declaration{
+		{"open-create", "one create handler has finished, one is retried, one waits, one failed permanently", append([]handler.Declaration{
 			declared("first", cause.Create), declared("second", cause.Create), declared("third", cause.Create),
 			declared("fourth", cause.Create), declared("unmake", cause.Delete),
 		}, makeAndResize()...), func(l *life) {
@@ -118,20 +118,20 @@ func openStories() []story {
 			l.results["fourth"] = handler.Result{Outcome: record.Failed, Message: "never"}
 			l.pass()
 		}},
-		{"open-create-stopped", "stopped after the first of two create handlers (scenario 27)", []handler.Declaration{
+		{"open-create-stopped", "stopped after the first of two create handlers", []handler.Declaration{
 			declared("first", cause.Create), declared("second", cause.Create),
 		}, func(l *life) {
 			plan := l.kind.Decide(l.state())
 			done := l.kind.Fold(plan.Record, plan.Runs[0], handler.Result{Outcome: record.Done}, l.essence, l.now)
 			l.store(l.kind.Settle(done, l.essence))
 		}},
-		{"open-create-edited", "edited while a create handler is retried (scenario 34)", append(makeAndResize(), declared("slow", cause.Create)), func(l *life) {
+		{"open-create-edited", "edited while a create handler is retried", append(makeAndResize(), declared("slow", cause.Create)), func(l *life) {
 			l.fail("slow", time.Minute)
 			l.pass()
 			l.resize(2)
 			l.pass()
 		}},
-		{"open-update", "one update handler has seen more than the others (G1)", three, func(l *life) {
+		{"open-update", "one update handler has seen more than the others", three, func(l *life) {
 			l.pass()
 			l.fail("two", time.Minute)
 			l.results["three"] = handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true, Message: "later"}
@@ -146,13 +146,13 @@ func openStories() []story {
 			l.fail("greet", time.Minute)
 			l.pass()
 		}},
-		{"open-steps", "two steps of a retried create handler are done, one with a result (scenario 54)", makeAndResize(), func(l *life) {
+		{"open-steps", "two steps of a retried create handler are done, one with a result", makeAndResize(), func(l *life) {
 			l.results["make"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: map[string]record.Step{
 				"account": {Result: []byte(`{"id":"<a> & ü"}`)}, "members/b": {},
 			}}
 			l.pass()
 		}},
-		{"open-steps-mixed", "one of two steps of an update handler was done before another edit (scenario 54, G1)", makeAndResize(), func(l *life) {
+		{"open-steps-mixed", "one of two steps of an update handler was done before another edit", makeAndResize(), func(l *life) {
 			l.pass()
 			l.resize(2)
 			l.results["resize"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: stepsDone("a")}
@@ -161,11 +161,11 @@ func openStories() []story {
 			l.results["resize"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: stepsDone("a", "b")}
 			l.pass()
 		}},
-		{"open-effect", "an effect of a retried create handler has no result, another one has (design §7)", makeAndResize(), func(l *life) {
+		{"open-effect", "an effect of a retried create handler has no result, another one has", makeAndResize(), func(l *life) {
 			l.results["make"] = handler.Result{Outcome: record.Retry, Delay: time.Minute, Message: "no luck", Steps: withEffects("line")}
 			l.pass()
 		}},
-		{"open-recreate", "the create handlers run once more, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
+		{"open-recreate", "the create handlers run again, and one is retried", append(makeAndResize(), declared("more", cause.Create)), func(l *life) {
 			l.pass()
 			l.recreate = "please"
 			l.fail("more", time.Minute)
@@ -178,23 +178,23 @@ func scopeStories() []story {
 	redMake, redResize := declared("red-make", cause.Create, "spec.color=red"), declared("red-resize", cause.Update, "spec.size", "spec.color=red")
 	atOnce := declared("watch", cause.Update, "spec.size", atCreation)
 	return []story{
-		{"outside", "two handlers are for other objects", append(makeAndResize(), redMake, redResize), func(l *life) {
+		{"outside", "two handlers match other objects only", append(makeAndResize(), redMake, redResize), func(l *life) {
 			l.essence = spec("size", 1, "color", "blue")
 			l.pass()
 		}},
-		{"outside-again", "it was one for two handlers, and is none any more", append(makeAndResize(), redMake, redResize), func(l *life) {
+		{"outside-again", "it matched two handlers, and does not match them any more", append(makeAndResize(), redMake, redResize), func(l *life) {
 			l.pass()
 			l.essence = spec("size", 1, "color", "blue")
 			l.pass()
 		}},
-		{"open-late", "it became one for two handlers, and the creation for one of them is retried (scenario 49)", append(makeAndResize(), redMake, redResize), func(l *life) {
+		{"open-late", "it began to match two handlers, and the creation of one of them is retried", append(makeAndResize(), redMake, redResize), func(l *life) {
 			l.essence = spec("size", 1, "color", "blue")
 			l.pass()
 			l.essence = spec("size", 1, "color", "red")
 			l.fail("red-make", time.Minute)
 			l.pass()
 		}},
-		{"open-at-creation", "a field handler answers the creation too, and is retried (scenario 38)", append(makeAndResize(), atOnce), func(l *life) {
+		{"open-at-creation", "a field handler also handles the creation, and is retried", append(makeAndResize(), atOnce), func(l *life) {
 			l.fail("watch", time.Minute)
 			l.pass()
 		}},
@@ -203,11 +203,11 @@ func scopeStories() []story {
 
 func failedStories() []story {
 	return []story{
-		{"failed-create", "the create handler failed for good", makeAndResize(), func(l *life) {
+		{"failed-create", "the create handler failed permanently", makeAndResize(), func(l *life) {
 			l.results["make"] = handler.Result{Outcome: record.Failed, Message: "never"}
 			l.pass()
 		}},
-		{"failed-update", "an update handler failed for good (scenario 23)", append(makeAndResize(), declared("all", cause.Update)), func(l *life) {
+		{"failed-update", "an update handler failed permanently", append(makeAndResize(), declared("all", cause.Update)), func(l *life) {
 			l.pass()
 			l.results["resize"] = handler.Result{Outcome: record.Failed, Message: "never"}
 			l.resize(2)
@@ -221,21 +221,21 @@ func deletionStories() []story {
 		return append(makeAndResize(), declared("one", cause.Delete), declared("two", cause.Delete), declared("three", cause.Delete))
 	}
 	return []story{
-		{"deletion-open", "one delete handler is done, one is retried, one failed for good (G2)", handlers(), func(l *life) {
+		{"deletion-open", "one delete handler has finished, one is retried, one failed permanently", handlers(), func(l *life) {
 			l.pass()
 			l.deleting = true
 			l.fail("two", time.Minute)
 			l.results["three"] = handler.Result{Outcome: record.Failed, Message: "never"}
 			l.pass()
 		}},
-		{"deletion-before-creation", "deleted while its creation is open (scenario 35)", handlers(), func(l *life) {
+		{"deletion-before-creation", "deleted while its creation is open", handlers(), func(l *life) {
 			l.fail("make", time.Hour)
 			l.pass()
 			l.deleting = true
 			l.fail("two", time.Minute)
 			l.pass()
 		}},
-		{"deletion-done", "the finalizers of others keep it (scenario 14)", handlers(), func(l *life) {
+		{"deletion-done", "other finalizers keep it", handlers(), func(l *life) {
 			l.pass()
 			l.deleting = true
 			l.pass()
@@ -256,7 +256,7 @@ func (l *life) store(r record.Record) {
 	l.stored = text
 }
 
-// noise is text that does not compress and is too large to be kept.
+// noise returns text that does not compress and is too large to be stored.
 func noise() string {
 	text := make([]byte, 0, record.EssenceLimit+1)
 	for state := uint32(1); len(text) < cap(text); state = state*1664525 + 1013904223 {

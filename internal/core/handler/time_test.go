@@ -13,9 +13,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// A record keeps milliseconds: a handler that asked for a time is not called a moment before it, and a record that is
-// read and written again stays as it is.
-func TestTheNextAttemptIsNeverEarlierThanAsked(t *testing.T) { // scenario 28
+// A record stores milliseconds. A handler that asked for a time is not called earlier, and a record that is read and written again
+// does not change.
+func TestTheNextAttemptIsNeverEarlierThanAsked(t *testing.T) { // docs/concepts/scenarios.md, 28
 	for _, outcome := range []record.Outcome{record.Retry, record.Waiting} {
 		l := newLife(t, declared("make", cause.Create))
 		l.now = l.now.Add(time.Nanosecond)
@@ -30,13 +30,13 @@ func TestTheNextAttemptIsNeverEarlierThanAsked(t *testing.T) { // scenario 28
 		l.now = asked.Add(time.Millisecond)
 		l.succeed("make")
 		if _, runs := l.pass(); len(runs) != 1 {
-			t.Errorf("%s: not called when it is due: %v", outcome, runs)
+			t.Errorf("%s: not called when due: %v", outcome, runs)
 		}
 	}
 }
 
-// A process whose clock is ahead records the time of the next attempt too late: a process with a right clock does not wait longer than
-// the longest back-off. A wait that the handler has named can be of any length.
+// A process whose clock is ahead records a time that is too late. A process with a correct clock does not wait longer than the longest
+// backoff. A delay that the handler itself requested may have any length.
 func TestAWaitThatAWrongClockHasRecordedEnds(t *testing.T) {
 	for _, test := range []struct {
 		limits handler.Limits
@@ -63,7 +63,7 @@ func TestAWaitThatAWrongClockHasRecordedEnds(t *testing.T) {
 	}
 }
 
-// Design §5: status is in the view only of handlers that name a status field.
+// The status is in the view only of handlers that name a status field.
 func TestTheStatusFieldsThatHandlersLookAt(t *testing.T) {
 	kind := handler.Kind{Handlers: []handler.Declaration{
 		declared("all", cause.Update), declared("spec", cause.Update, "spec.a"),
@@ -75,7 +75,7 @@ func TestTheStatusFieldsThatHandlersLookAt(t *testing.T) {
 	}
 }
 
-func TestAStatusIsNoChangeForThoseWhoDoNotNameIt(t *testing.T) { // design §5
+func TestAStatusIsNoChangeForThoseWhoDoNotNameIt(t *testing.T) {
 	l := newLife(t, declared("all", cause.Update), declared("phase", cause.Update, "status.phase"))
 	l.essence = object.With(l.essence, object.Path{"status", "phase"}, "Pending")
 	l.expect(cause.Create)

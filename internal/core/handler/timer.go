@@ -13,44 +13,44 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Timing says when a timer runs.
+// Timing defines when a timer runs.
 type Timing struct {
-	// Interval is the time from the end of a run to the next one. Sharp: to the next moment of the grid instead, which begins
-	// with the first run.
+	// Interval is the time from the end of a run to the start of the next one. With Sharp, the next run instead starts at the next
+	// multiple of Interval after the first run.
 	Interval time.Duration
 	Sharp    bool
-	// Idle is how long what the timer looks at must have been as it is; 0 for not at all.
+	// Idle is how long the timer's view must have been unchanged before a run, or 0.
 	Idle time.Duration
-	// Jitter is by how much a run is put off at most, by chance.
+	// Jitter is the maximum random delay of a run.
 	Jitter time.Duration
-	// Delay is how long an object waits for its first run in this process; nil for not at all. It may panic.
+	// Delay returns how long to wait before the object's first run in this process; nil means not at all. It may panic.
 	Delay func(object.Body) time.Duration
 }
 
-// Clock is how a timer of one object stands in this process.
+// Clock is the state of one object's timer in this process.
 type Clock struct {
-	// Next is when the next run is due, where it need not wait for anything else.
+	// Next is when the next run is due, unless it has to wait for Idle.
 	Next time.Time
-	// Origin is the first moment of the grid; zero before the first run.
+	// Origin is the start of the grid of a Sharp timer. It is zero before the first run.
 	Origin time.Time
-	// Ticks counts the runs that are over, with all their attempts.
+	// Ticks counts the finished runs, each with all of its attempts.
 	Ticks int
-	// View is the digest of what the timer looks at, where it has to be known, and Quiet since when it has been so.
+	// View is the digest of the timer's view, if it is needed. Quiet is since when the view has not changed.
 	View  string
 	Quiet time.Time
-	// Outcome is that of the last attempt, of Attempts since Started; none are left when a run has succeeded. Asked tells
-	// that the handler has named the time of the next one.
+	// Outcome is that of the last attempt, Attempts the number of attempts since Started. They are reset when a run has succeeded.
+	// Asked means that the handler named the time of the next attempt.
 	Outcome  record.Outcome
 	Asked    bool
 	Attempts int
 	Started  time.Time
 }
 
-// Retries tells whether the next run is another attempt, or was asked for, out of the timer's turn.
+// Retries reports whether the next run does not follow from the interval, but is a retry or was requested by the handler.
 func (c Clock) Retries() bool { return c.Outcome == record.Retry || c.Outcome == record.Waiting }
 
-// windClocks brings the clocks of all timers that the object is for up to now. The others have none.
-func (d *decision) windClocks() {
+// updateClocks updates the clocks of all timers that match the object. Other timers have none.
+func (d *decision) updateClocks() {
 	d.plan.Clocks = map[string]Clock{}
 	for _, declared := range d.kind.Handlers {
 		if declared.Verb != cause.Timer || d.scope.outside[declared.ID] || d.state.Deleting {
@@ -60,16 +60,16 @@ func (d *decision) windClocks() {
 		if !known {
 			delay, err := declared.Timing.delay(d.state)
 			if err != nil {
-				d.plan.Err = errors.Join(d.plan.Err, fmt.Errorf("the initial delay of handler %q cannot be told: %w", declared.ID, err))
+				d.plan.Err = errors.Join(d.plan.Err, fmt.Errorf("compute initial delay of timer %q: %w", declared.ID, err))
 				continue
 			}
 			clock = Clock{Next: d.state.Now.Add(delay), Quiet: d.state.Now}
 		}
-		d.plan.Clocks[declared.ID] = d.kind.lookedAt(clock, declared, d.state)
+		d.plan.Clocks[declared.ID] = d.kind.observed(clock, declared, d.state)
 	}
 }
 
-// delay asks how long the object waits for its first run.
+// delay returns how long the object waits for its first run.
 func (t Timing) delay(s State) (time.Duration, error) {
 	if t.Delay == nil {
 		return 0, nil
@@ -78,13 +78,13 @@ func (t Timing) delay(s State) (time.Duration, error) {
 	_, err := filter.Test(filter.When(func(body object.Body) bool {
 		delay = max(t.Delay(body), 0)
 		return true
-	}), s.named())
+	}), s.withNames())
 	return delay, err
 }
 
-// lookedAt notes whether what the timer looks at has changed: then it is not quiet, and a failure is no reason to wait or
-// to give up any more.
-func (k Kind) lookedAt(clock Clock, declared Declaration, s State) Clock {
+// observed checks whether the timer's view has changed. If so, the idle time starts again, and a previous failure no longer delays
+// or ends the timer.
+func (k Kind) observed(clock Clock, declared Declaration, s State) Clock {
 	if !clock.watches(declared.Timing) || clock.View != "" && k.sameDigest(s.UID, declared, clock.View, s.Essence) {
 		return clock
 	}
@@ -103,12 +103,12 @@ func (k Kind) lookedAt(clock Clock, declared Declaration, s State) Clock {
 	return clock
 }
 
-// watches tells whether it matters what becomes of what the timer looks at. A wait that it has asked for is not cut short.
+// watches reports whether a change of the timer's view matters. A delay that the handler requested is not shortened.
 func (c Clock) watches(t Timing) bool {
 	return t.Idle > 0 || c.Outcome == record.Retry && !c.Asked || c.Outcome == record.Failed
 }
 
-// planTimers plans the timers that are due: after all others, which are called for a change.
+// planTimers plans the timers that are due. They run after the handlers of changes.
 func (d *decision) planTimers() {
 	for _, declared := range d.kind.Handlers {
 		clock, has := d.plan.Clocks[declared.ID]
@@ -131,7 +131,7 @@ func (d *decision) planTimers() {
 	}
 }
 
-// due is when the next run is to be made.
+// due returns when the next run has to start.
 func (c Clock) due(declared Declaration, uid string) time.Time {
 	at := c.tick(declared.Timing)
 	if c.Retries() || declared.Timing.Jitter <= 0 {
@@ -141,11 +141,11 @@ func (c Clock) due(declared Declaration, uid string) time.Time {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(uid + "/" + declared.ID + "/" + strconv.Itoa(c.Ticks)))
 	share := int64(hash.Sum32() >> 16)
-	whole, rest := int64(declared.Timing.Jitter)/shares, int64(declared.Timing.Jitter)%shares // The product may be too large.
+	whole, rest := int64(declared.Timing.Jitter)/shares, int64(declared.Timing.Jitter)%shares // Multiplying first could overflow.
 	return at.Add(time.Duration(whole*share + rest*share/shares))
 }
 
-// tick is when the next run is due, before it is put off by chance: when its time has come and there is quiet.
+// tick returns when the next run is due, without jitter: at its time, but not before the idle time has passed.
 func (c Clock) tick(t Timing) time.Time {
 	quiet := c.Quiet.Add(t.Idle)
 	if t.Idle <= 0 || !quiet.After(c.Next) {
@@ -157,7 +157,7 @@ func (c Clock) tick(t Timing) time.Time {
 	return quiet
 }
 
-// after is the first moment of a grid that is later than a time.
+// after returns the first moment of a grid that is later than a time.
 func after(origin time.Time, interval time.Duration, than time.Time) time.Time {
 	if than.Before(origin) {
 		return origin
@@ -165,7 +165,7 @@ func after(origin time.Time, interval time.Duration, than time.Time) time.Time {
 	return than.Add(interval - than.Sub(origin)%interval)
 }
 
-// Ended is an attempt that has ended. Seen is the essence that the handler was given, with its own changes.
+// Ended is an attempt that has ended. Seen is the essence that the handler got, with the handler's own changes.
 type Ended struct {
 	Run    Run
 	Result Result
@@ -173,7 +173,7 @@ type Ended struct {
 	At     time.Time
 }
 
-// FoldTimer tells how a timer stands after an attempt. Its own changes disturb no quiet, and end no wait.
+// FoldTimer returns the state of a timer after an attempt. Its own changes neither restart the idle time nor end a wait.
 func (k Kind) FoldTimer(uid string, clock Clock, ended Ended) Clock {
 	run, result, now := ended.Run, ended.Result, ended.At
 	if clock.Origin.IsZero() {
@@ -191,7 +191,9 @@ func (k Kind) FoldTimer(uid string, clock Clock, ended Ended) Clock {
 		clock.Attempts--
 		clock.Next = now.Add(result.Delay)
 	case record.Retry:
-		clock.Next = now.Add(result.Delay)
+		if clock.Next = now.Add(result.Delay); result.Broken {
+			clock.Outcome = record.Failed // It runs again when its view changes, or in another process.
+		}
 	case record.Failed, record.Pending, record.Outside:
 	}
 	clock.View = ""

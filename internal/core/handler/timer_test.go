@@ -13,14 +13,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// clockwork plays a timer of one object: each run takes its time and ends as is written.
+// clockwork plays a timer of one object. Each run takes its time and ends with the given result.
 type clockwork struct {
 	tb      testing.TB
 	kind    handler.Kind
 	state   handler.State
 	results []handler.Result
 	takes   []time.Duration
-	busy    time.Duration // how late the operator comes to a run
+	busy    time.Duration // how late the operator starts a run
 }
 
 func newClockwork(tb testing.TB, declared handler.Declaration) *clockwork {
@@ -32,7 +32,7 @@ func newClockwork(tb testing.TB, declared handler.Declaration) *clockwork {
 	}
 }
 
-// next goes to the next run, makes it, and tells when it began; "never" if there is none.
+// next advances to the next run, makes it, and returns when it started, or "never" if there is none.
 func (c *clockwork) next() string {
 	for range 10 {
 		plan := c.kind.Decide(c.state)
@@ -42,7 +42,7 @@ func (c *clockwork) next() string {
 				return "never"
 			}
 			if !plan.Wake.After(c.state.Now) {
-				c.tb.Fatalf("at %s it wants to be called again at %s", c.state.Now, plan.Wake)
+				c.tb.Fatalf("at %s the timer wakes at %s", c.state.Now, plan.Wake)
 			}
 			c.state.Now = plan.Wake.Add(c.busy)
 			continue
@@ -51,7 +51,7 @@ func (c *clockwork) next() string {
 		c.run(plan.Runs[0])
 		return began.String()
 	}
-	c.tb.Fatal("it only wakes")
+	c.tb.Fatal("the timer wakes without running")
 	return ""
 }
 
@@ -85,7 +85,7 @@ const (
 	second = time.Second
 )
 
-// Scenarios 70, 72 and 73: the rules of when a timer runs, one each.
+// Scenarios 70, 72 and 73 (docs/concepts/scenarios.md): when a timer runs, one rule each.
 func TestWhenATimerRuns(t *testing.T) {
 	failed := handler.Result{Outcome: record.Retry}
 	asked := handler.Result{Outcome: record.Retry, Delay: 7 * second, Asked: true}
@@ -107,7 +107,7 @@ func TestWhenATimerRuns(t *testing.T) {
 	}{
 		{name: "at once, and then each minute", timing: handler.Timing{Interval: minute}, want: []string{"0s", "1m0s", "2m0s"}},
 		{
-			name: "the interval begins with the end", timing: handler.Timing{Interval: minute},
+			name: "the interval starts at the end of a run", timing: handler.Timing{Interval: minute},
 			takes: []time.Duration{10 * second, 90 * second}, want: []string{"0s", "1m10s", "3m40s", "4m40s"},
 		},
 		{
@@ -115,20 +115,20 @@ func TestWhenATimerRuns(t *testing.T) {
 			takes: []time.Duration{10 * second, 50 * second}, want: []string{"0s", "1m0s", "2m0s", "3m0s"},
 		},
 		{
-			name: "sharp, what passes meanwhile is left out", timing: handler.Timing{Interval: minute, Sharp: true},
+			name: "sharp, missed runs are skipped", timing: handler.Timing{Interval: minute, Sharp: true},
 			takes: []time.Duration{0, 150 * second, minute}, want: []string{"0s", "1m0s", "4m0s", "6m0s"},
 		},
 		{
-			name: "sharp, what comes late does not add up", timing: handler.Timing{Interval: minute, Sharp: true},
+			name: "sharp, delays do not accumulate", timing: handler.Timing{Interval: minute, Sharp: true},
 			busy: 3 * second, want: []string{"0s", "1m3s", "2m3s", "3m3s"},
 		},
-		{name: "not sharp, what comes late adds up", timing: handler.Timing{Interval: minute}, busy: 3 * second, want: []string{"0s", "1m3s", "2m6s"}},
+		{name: "not sharp, delays accumulate", timing: handler.Timing{Interval: minute}, busy: 3 * second, want: []string{"0s", "1m3s", "2m6s"}},
 		{name: "delayed", timing: handler.Timing{Interval: minute, Delay: delay(5 * second)}, want: []string{"5s", "1m5s"}},
 		{name: "delayed and sharp", timing: handler.Timing{Interval: minute, Sharp: true, Delay: delay(5 * second)}, takes: []time.Duration{second}, want: []string{"5s", "1m5s"}},
-		{name: "a delay below zero", timing: handler.Timing{Interval: minute, Delay: delay(-second)}, want: []string{"0s", "1m0s"}},
+		{name: "a negative delay", timing: handler.Timing{Interval: minute, Delay: delay(-second)}, want: []string{"0s", "1m0s"}},
 		{name: "idle from the beginning", timing: handler.Timing{Interval: minute, Idle: 20 * second}, want: []string{"20s", "1m20s"}},
 		{
-			name: "a failure is tried again out of turn", timing: handler.Timing{Interval: minute},
+			name: "a failure is retried before the interval ends", timing: handler.Timing{Interval: minute},
 			results: []handler.Result{asked, asked, done}, want: []string{"0s", "7s", "14s", "1m14s"},
 		},
 		{
@@ -136,7 +136,7 @@ func TestWhenATimerRuns(t *testing.T) {
 			results: []handler.Result{asked, done}, want: []string{"0s", "7s", "1m0s"},
 		},
 		{name: "it asks for another time", timing: handler.Timing{Interval: minute}, results: []handler.Result{waits, done}, want: []string{"0s", "7s", "1m7s"}},
-		{name: "it fails for good", timing: handler.Timing{Interval: minute}, results: []handler.Result{done, never}, want: []string{"0s", "1m0s", "never"}},
+		{name: "it fails permanently", timing: handler.Timing{Interval: minute}, results: []handler.Result{done, never}, want: []string{"0s", "1m0s", "never"}},
 		{
 			name: "attempts end", timing: handler.Timing{Interval: minute}, limits: handler.Limits{MaxAttempts: 2},
 			results: []handler.Result{asked, done, asked, asked}, want: []string{"0s", "7s", "1m7s", "1m14s", "never"},
@@ -150,7 +150,7 @@ func TestWhenATimerRuns(t *testing.T) {
 			results: []handler.Result{failed}, want: []string{"0s", "1m0s"},
 		},
 		{name: "errors are final", timing: handler.Timing{Interval: minute}, limits: handler.Limits{OnError: handler.Fail}, results: []handler.Result{failed}, want: []string{"0s", "never"}},
-		{name: "the back-off is less than the interval", timing: handler.Timing{Interval: minute, Idle: second}, limits: constant, results: []handler.Result{asked}, want: []string{"1s", "8s"}},
+		{name: "the backoff is shorter than the interval", timing: handler.Timing{Interval: minute, Idle: second}, limits: constant, results: []handler.Result{asked}, want: []string{"1s", "8s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newClockwork(t, handler.Declaration{Timing: test.timing, Limits: test.limits})
@@ -160,8 +160,8 @@ func TestWhenATimerRuns(t *testing.T) {
 	}
 }
 
-// Scenario 71 and footgun G9: a change of what the timer looks at puts the next run off, a change of anything else, and its
-// own, does not.
+// Scenario 71 (docs/concepts/scenarios.md) and G9 (docs/concepts/footguns.md): a change of the timer's view delays the next run. Other
+// changes and its own changes do not.
 func TestATimerWaitsForQuiet(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -179,7 +179,7 @@ func TestATimerWaitsForQuiet(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newClockwork(t, handler.Declaration{Timing: test.timing, Fields: test.fields})
-			c.next() // After the first quiet.
+			c.next() // After the first idle time.
 			for _, at := range []time.Duration{50 * second, 60 * second, 75 * second} {
 				if at = begin().Add(at).Sub(c.state.Now); at < 0 || test.name == "not idle" {
 					continue
@@ -196,17 +196,16 @@ func TestATimerWaitsForQuiet(t *testing.T) {
 	}
 }
 
-// A failure is no reason to wait, or to be left alone, when what the timer looks at has changed; a time that it has asked
-// for stays.
+// When the timer's view changes, a failure neither delays nor ends the timer any more. A delay that the handler requested stays.
 func TestAnEditWakesATimer(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		result handler.Result
 		want   []string
 	}{
-		{"from its back-off", handler.Result{Outcome: record.Retry}, []string{"0s", "5s"}},
-		{"after it has failed for good", handler.Result{Outcome: record.Failed}, []string{"0s", "5s"}},
-		{"not from the time that it has asked for", handler.Result{Outcome: record.Retry, Delay: 30 * second, Asked: true}, []string{"0s", "30s"}},
+		{"from its backoff", handler.Result{Outcome: record.Retry}, []string{"0s", "5s"}},
+		{"after a permanent failure", handler.Result{Outcome: record.Failed}, []string{"0s", "5s"}},
+		{"not from a delay that it requested", handler.Result{Outcome: record.Retry, Delay: 30 * second, Asked: true}, []string{"0s", "30s"}},
 		{"not from its interval", handler.Result{Outcome: record.Done}, []string{"0s", "1m0s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -223,7 +222,7 @@ func TestAnEditWakesATimer(t *testing.T) {
 	}
 }
 
-// Jitter puts runs off, by no more than was asked for and not each object by the same. On a grid it does not add up.
+// Jitter delays runs by no more than the given duration, and differs between objects. On a grid it does not accumulate.
 func TestJitterPutsRunsOff(t *testing.T) {
 	begins := func(uid string, sharp bool) []time.Duration {
 		c := newClockwork(t, handler.Declaration{Timing: handler.Timing{Interval: minute, Jitter: 10 * second, Sharp: sharp}})
@@ -240,22 +239,22 @@ func TestJitterPutsRunsOff(t *testing.T) {
 	}
 	for n, at := range begins("one", true) {
 		if off := at - time.Duration(n)*minute; off < 0 || off >= 10*second {
-			t.Errorf("sharp run %d is put off by %s", n, off)
+			t.Errorf("sharp run %d is delayed by %s", n, off)
 		}
 	}
 	plain := begins("one", false)
 	for n, at := range plain[1:] {
 		if apart := at - plain[n]; apart < minute || apart >= 70*second {
-			t.Errorf("run %d comes %s after the one before", n+1, apart)
+			t.Errorf("run %d starts %s after the previous one", n+1, apart)
 		}
 	}
 	if other := begins("other", false); cmp.Equal(plain, other) || !cmp.Equal(plain, begins("one", false)) {
-		t.Error("it is not given by the object")
+		t.Error("the jitter is not determined by the object")
 	}
 }
 
-// A timer has no clock, and does not run, where the object is not for it, and while it is deleted. It begins anew when the
-// object is for it again.
+// A timer has no clock and does not run while the object does not match it or is being deleted. It starts from the beginning when the
+// object matches again.
 func TestATimerIsOnlyForSomeObjects(t *testing.T) {
 	c := newClockwork(t, handler.Declaration{
 		Timing: handler.Timing{Interval: minute, Delay: func(object.Body) time.Duration { return 5 * second }},
@@ -270,11 +269,11 @@ func TestATimerIsOnlyForSomeObjects(t *testing.T) {
 	c.expect("never")
 }
 
-// Who cannot say how long an object waits is told of, and asked again.
+// A failure to compute the initial delay is reported, and the delay is computed again later.
 func TestAnInitialDelayThatPanicsIsTold(t *testing.T) {
 	c := newClockwork(t, handler.Declaration{Timing: handler.Timing{Interval: minute, Delay: func(object.Body) time.Duration { panic("a bug") }}})
 	if plan := c.kind.Decide(c.state); plan.Err == nil || len(plan.Clocks) != 0 {
-		t.Errorf("it is not told: %+v", plan)
+		t.Errorf("the failure is not reported: %+v", plan)
 	}
 }
 
@@ -286,11 +285,11 @@ func TestATimerIsNotRecorded(t *testing.T) {
 		t.Errorf("recorded %v, plan %+v", c.kind.Recorded(), plan)
 	}
 	if c.state.Deleting = true; c.kind.Decide(c.state).Cause != cause.Free {
-		t.Error("it holds the deletion")
+		t.Error("a finalizer is set")
 	}
 }
 
-// hasSize is a filter of objects with a size.
+// hasSize returns a filter for objects with a size.
 func hasSize(size int64) filter.Filter {
 	return filter.When(func(body object.Body) bool {
 		found, _ := object.Get(body, "spec", "size")

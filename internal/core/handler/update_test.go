@@ -17,7 +17,7 @@ func twoUpdates(t *testing.T) *life {
 	return l
 }
 
-func TestAChangeInNoViewRunsAndWritesNothing(t *testing.T) { // design §5; scenario 39 as in design §10
+func TestAChangeInNoViewRunsAndWritesNothing(t *testing.T) {
 	l := newLife(t, declared("resize", cause.Update, "spec.a"))
 	l.expect(cause.Create)
 	l.writes = 0
@@ -27,10 +27,10 @@ func TestAChangeInNoViewRunsAndWritesNothing(t *testing.T) { // design §5; scen
 		t.Errorf("%d writes, want 0", l.writes)
 	}
 	l.essence = spec("a", 2, "b", 2)
-	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // The next Old of its own field is right.
+	l.expect(cause.Update, "resize(update, 1) spec.a:1->2") // The next Old of its own field is correct.
 }
 
-func TestAChangeTakenBackWhileDownRunsNothing(t *testing.T) { // scenario 5
+func TestAChangeTakenBackWhileDownRunsNothing(t *testing.T) { // docs/concepts/scenarios.md, 5
 	l := twoUpdates(t)
 	l.essence = spec("a", 2, "b", 1)
 	l.essence = spec("a", 1, "b", 1)
@@ -41,7 +41,7 @@ func TestAChangeTakenBackWhileDownRunsNothing(t *testing.T) { // scenario 5
 	}
 }
 
-func TestAHandlerThatFinishedEarlyStillSeesALaterChange(t *testing.T) { // G1, scenario 32
+func TestAHandlerThatFinishedEarlyStillSeesALaterChange(t *testing.T) { // docs/concepts/footguns.md, G1; docs/concepts/scenarios.md, 32
 	l := twoUpdates(t)
 	l.fail("two", time.Minute)
 	l.essence = spec("a", 2, "b", 1)
@@ -57,7 +57,7 @@ func TestAHandlerThatFinishedEarlyStillSeesALaterChange(t *testing.T) { // G1, s
 	}
 }
 
-func TestAChangeDuringALongHandlerIsSeenAfterwards(t *testing.T) { // scenario 31
+func TestAChangeDuringALongHandlerIsSeenAfterwards(t *testing.T) { // docs/concepts/scenarios.md, 31
 	l := newLife(t, declared("one", cause.Update, "spec.a"))
 	l.expect(cause.Create)
 	l.essence = spec("a", 2)
@@ -81,7 +81,7 @@ func TestAnUpdateTakenBackDuringItsRetriesIsForgotten(t *testing.T) {
 	l.expect(cause.Update, "one(update, 1) spec.a:1->5", "two(update, 1) spec.a:1->5")
 }
 
-func TestAPermanentFailureIsNotRetriedUntilTheNextChange(t *testing.T) { // scenario 23
+func TestAPermanentFailureIsNotRetriedUntilTheNextChange(t *testing.T) { // docs/concepts/scenarios.md, 23
 	l := twoUpdates(t)
 	l.results["one"] = handler.Result{Outcome: record.Failed, Message: "never"}
 	l.essence = spec("a", 2, "b", 1)
@@ -97,16 +97,16 @@ func TestAPermanentFailureIsNotRetriedUntilTheNextChange(t *testing.T) { // scen
 	}
 }
 
-func TestResumeHandlersRunOncePerProcess(t *testing.T) { // scenario 3
+func TestResumeHandlersRunOncePerProcess(t *testing.T) { // docs/concepts/scenarios.md, 3
 	l := newLife(t, declared("make", cause.Create), declared("greet", cause.Resume))
-	l.resumed["greet"] = true // As the engine notes for what it creates itself (scenario 2).
+	l.resumed["greet"] = true // The engine sets this for objects whose creation it handles.
 	l.expect(cause.Create, "make(create, 1)")
 	l.expect(cause.Noop)
 	l.restart()
 	l.expect(cause.Resume, "greet(resume, 1)")
 	l.expect(cause.Noop)
 	if l.writes != 1 {
-		t.Errorf("%d writes, want 1: a resume that succeeds writes nothing", l.writes)
+		t.Errorf("%d writes, want 1: a successful resume writes nothing", l.writes)
 	}
 	l.restart()
 	l.fail("greet", time.Second)
@@ -114,11 +114,11 @@ func TestResumeHandlersRunOncePerProcess(t *testing.T) { // scenario 3
 	l.restart()
 	l.now = l.now.Add(time.Second)
 	l.succeed("greet")
-	l.expect(cause.Resume, "greet(resume, 2)") // Its attempts are remembered.
+	l.expect(cause.Resume, "greet(resume, 2)") // Its attempts are recorded.
 	l.expect(cause.Noop)
 }
 
-func TestAResumeMixesIntoAnUpdate(t *testing.T) { // F47
+func TestAResumeMixesIntoAnUpdate(t *testing.T) {
 	l := newLife(t, declared("greet", cause.Resume), declared("resize", cause.Update))
 	l.resumed["greet"] = true
 	l.expect(cause.Create)
@@ -128,7 +128,7 @@ func TestAResumeMixesIntoAnUpdate(t *testing.T) { // F47
 	l.expect(cause.Noop)
 }
 
-func TestNormalizedEssencesAreCompared(t *testing.T) { // design §6: a new field with a zero value is no change
+func TestNormalizedEssencesAreCompared(t *testing.T) { // A new field with a zero value is not a change.
 	l := newLife(t, declared("resize", cause.Update))
 	l.expect(cause.Create)
 	l.kind.Normalize = func(kept object.Body) object.Body {
@@ -143,7 +143,7 @@ func TestNormalizedEssencesAreCompared(t *testing.T) { // design §6: a new fiel
 	}
 }
 
-func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // G6: never an error loop
+func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // docs/concepts/footguns.md, G6
 	l := newLife(t, declared("resize", cause.Update, "spec.a"), declared("all", cause.Update))
 	noise := make([]byte, 0, 2*record.EssenceLimit)
 	for state := uint32(1); len(noise) < cap(noise); state = state*1664525 + 1013904223 {
@@ -154,7 +154,7 @@ func TestOfALargeEssenceChangesAreStillSeen(t *testing.T) { // G6: never an erro
 	l.restart()
 	l.expect(cause.Noop)
 	l.essence = spec("a", 2, "noise", string(noise))
-	l.expect(cause.Update, "resize(update, 1)", "all(update, 1)") // Without Old: it was too large to keep.
+	l.expect(cause.Update, "resize(update, 1)", "all(update, 1)") // Without Old, which was too large to store.
 	l.expect(cause.Noop)
 	l.kind.Handlers = append(l.kind.Handlers, declared("new", cause.Update))
 	l.expect(cause.Noop)

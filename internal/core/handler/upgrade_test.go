@@ -11,8 +11,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// release is how a release reads objects: with what its schema defaults and its Go type writes where an object leaves
-// something out.
+// release is how a release reads objects: with the defaults of its schema and the zero values that its Go type writes where a field is
+// absent.
 type release struct{ defaults object.Defaults }
 
 func (r release) reads(essence object.Body) object.Body {
@@ -24,19 +24,19 @@ func fills(name string, value any) object.Defaults {
 	return object.Defaults{Fields: map[string]object.Defaults{name: {Value: value}}}
 }
 
-// inSpec is a release with a type whose spec is always written, and so filled in.
+// inSpec returns a release with a type whose spec is always written, and therefore filled in.
 func inSpec(fields map[string]object.Defaults) release {
 	return release{object.Defaults{Fields: map[string]object.Defaults{"spec": {Value: object.Body{}, Fields: fields}}}}
 }
 
-// upgrade lets the object, whose stored form is given, be read by another release.
+// upgrade makes another release read the object, whose stored form is given.
 func (l *life) upgrade(to release, stored object.Body) {
 	l.kind.Normalize, l.essence = to.reads, to.reads(stored)
 	l.restart()
 	l.writes = 0
 }
 
-// upgrades are what a release can bring; each is read by both releases from the same stored object.
+// upgrades holds the changes that a release can bring. Both releases read the same stored object.
 func upgrades() map[string]struct{ from, to release } {
 	matt := func(more map[string]object.Defaults) release {
 		fields := map[string]object.Defaults{"finish": {Value: "matt"}}
@@ -45,11 +45,11 @@ func upgrades() map[string]struct{ from, to release } {
 	}
 	plain := inSpec(nil)
 	return map[string]struct{ from, to release }{
-		"a new field with a zero value":           {plain, inSpec(map[string]object.Defaults{"strict": {Value: false}})},
-		"a new field with a zero value is gone":   {inSpec(map[string]object.Defaults{"strict": {Value: false}}), plain},
-		"a new default":                           {plain, matt(nil)},
-		"a default of a field that was written 0": {inSpec(map[string]object.Defaults{"finish": {Value: ""}}), matt(nil)},
-		"a default that a stored field equals":    {plain, inSpec(map[string]object.Defaults{"a": {Value: int64(1)}})},
+		"a new field with a zero value":                         {plain, inSpec(map[string]object.Defaults{"strict": {Value: false}})},
+		"a new field with a zero value is gone":                 {inSpec(map[string]object.Defaults{"strict": {Value: false}}), plain},
+		"a new default":                                         {plain, matt(nil)},
+		"a default of a field that was written as a zero value": {inSpec(map[string]object.Defaults{"finish": {Value: ""}}), matt(nil)},
+		"a default that a stored field equals":                  {plain, inSpec(map[string]object.Defaults{"a": {Value: int64(1)}})},
 		"the default of a stored field changes": {
 			inSpec(map[string]object.Defaults{"a": {Value: int64(1)}}), inSpec(map[string]object.Defaults{"a": {Value: int64(7)}}),
 		},
@@ -68,8 +68,7 @@ func largeSpec() object.Body {
 	return spec("a", 1, "noise", noise(), "part", object.Body{}, "items", []any{object.Body{"n": int64(1)}, object.Body{}})
 }
 
-// Design §6: a new Go field, a CRD default or another served version runs nothing, whether the essence is kept or only
-// digests of it.
+// A new Go field, a CRD default or another served version runs nothing, whether the essence or only digests of it are stored.
 func TestAnUpgradeIsNoChangeToAnEssenceOfWhichOnlyDigestsAreKept(t *testing.T) {
 	for what, upgraded := range upgrades() {
 		t.Run(what, func(t *testing.T) {
@@ -78,7 +77,7 @@ func TestAnUpgradeIsNoChangeToAnEssenceOfWhichOnlyDigestsAreKept(t *testing.T) {
 			l.upgrade(upgraded.from, largeSpec())
 			l.expect(cause.Create)
 			if kept := l.record().Seen; len(kept) != 1 || kept[0].Body != nil || len(kept[0].Views) != 3 {
-				t.Fatalf("not only digests are kept: %s", l.stored)
+				t.Fatalf("more than digests is stored: %s", l.stored)
 			}
 			l.upgrade(upgraded.to, largeSpec())
 			l.expect(cause.Noop)
@@ -92,9 +91,9 @@ func TestAnUpgradeIsNoChangeToAnEssenceOfWhichOnlyDigestsAreKept(t *testing.T) {
 	}
 }
 
-// Of a handler that failed for good only the digest of its view is kept, however small the object is. The same goes for
-// one that waits for its next attempt.
-func TestAnUpgradeRunsNoHandlerThatFailedForGoodAndEndsNoBackoff(t *testing.T) { // design §6
+// Of a handler that failed permanently, and of one that waits for its next attempt, only the digest of its view is stored, however
+// small the object is.
+func TestAnUpgradeRunsNoHandlerThatFailedForGoodAndEndsNoBackoff(t *testing.T) {
 	for what, upgraded := range upgrades() {
 		t.Run(what, func(t *testing.T) {
 			stored := spec("a", 1, "part", object.Body{}, "items", []any{object.Body{}})
@@ -113,7 +112,7 @@ func TestAnUpgradeRunsNoHandlerThatFailedForGoodAndEndsNoBackoff(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeRunsNoDeleteHandlerThatFailedForGood(t *testing.T) { // design §6
+func TestAnUpgradeRunsNoDeleteHandlerThatFailedForGood(t *testing.T) {
 	for what, upgraded := range upgrades() {
 		t.Run(what, func(t *testing.T) {
 			l := newLife(t, declared("never", cause.Delete))
@@ -128,7 +127,7 @@ func TestAnUpgradeRunsNoDeleteHandlerThatFailedForGood(t *testing.T) { // design
 	}
 }
 
-func TestWaitingThroughAnUpgradeIsNotWrittenAgain(t *testing.T) { // design §6, scenario 29
+func TestWaitingThroughAnUpgradeIsNotWrittenAgain(t *testing.T) { // docs/concepts/scenarios.md, 29
 	l := newLife(t, declared("make", cause.Create))
 	l.results["make"] = handler.Result{Outcome: record.Waiting, Delay: time.Minute, Asked: true}
 	l.upgrade(inSpec(nil), spec("a", 1))
@@ -141,8 +140,8 @@ func TestWaitingThroughAnUpgradeIsNotWrittenAgain(t *testing.T) { // design §6,
 	}
 }
 
-// Design §5: what a handler looks at is compared as it is, whatever is left out of its digest: between two passes of one
-// release nothing that differs looks the same.
+// What a handler looks at is compared completely, whatever its digest leaves out: within one release different content never looks the
+// same.
 func TestOfALargeEssenceNoChangeIsLost(t *testing.T) {
 	reads := inSpec(map[string]object.Defaults{
 		"replicas": {Value: int64(1)}, "strict": {Value: false},
@@ -153,18 +152,18 @@ func TestOfALargeEssenceNoChangeIsLost(t *testing.T) {
 		before, after object.Body
 		runs          []string
 	}{
-		"from the default to zero":        {large(), large("replicas", 0), []string{"all(update, 1)"}},
-		"from zero to the default":        {large("replicas", 0), large(), []string{"all(update, 1)"}},
-		"the default is written":          {large(), large("replicas", 1), nil},
-		"from zero to something":          {large(), large("strict", true), []string{"all(update, 1)"}},
-		"a part that is only there":       {large(), large("tls", object.Body{}), []string{"all(update, 1)", "leaf(update, 1)"}},
-		"a part goes":                     {large("tls", object.Body{"level": int64(1)}), large(), []string{"all(update, 1)", "leaf(update, 1)"}},
-		"a part changes beside the field": {large("tls", object.Body{}), large("tls", object.Body{"level": int64(1)}), []string{"all(update, 1)"}},
-		"an empty part without defaults":  {large(), large("other", object.Body{}), []string{"all(update, 1)"}},
-		"an empty text without defaults":  {large(), large("other", ""), []string{"all(update, 1)"}},
-		"a list grows by an empty item":   {large("list", []any{}), large("list", []any{object.Body{}}), []string{"all(update, 1)"}},
-		"a field where there was none":    {large(), large("box", object.Body{"lid": true}), []string{"all(update, 1)", "lid(update, 1)"}},
-		"only what a field would be in":   {large(), large("box", object.Body{}), []string{"all(update, 1)"}},
+		"from the default to zero":                 {large(), large("replicas", 0), []string{"all(update, 1)"}},
+		"from zero to the default":                 {large("replicas", 0), large(), []string{"all(update, 1)"}},
+		"the default is written":                   {large(), large("replicas", 1), nil},
+		"from zero to something":                   {large(), large("strict", true), []string{"all(update, 1)"}},
+		"a part that is empty":                     {large(), large("tls", object.Body{}), []string{"all(update, 1)", "leaf(update, 1)"}},
+		"a part goes":                              {large("tls", object.Body{"level": int64(1)}), large(), []string{"all(update, 1)", "leaf(update, 1)"}},
+		"a part changes beside the field":          {large("tls", object.Body{}), large("tls", object.Body{"level": int64(1)}), []string{"all(update, 1)"}},
+		"an empty part without defaults":           {large(), large("other", object.Body{}), []string{"all(update, 1)"}},
+		"an empty text without defaults":           {large(), large("other", ""), []string{"all(update, 1)"}},
+		"a list grows by an empty item":            {large("list", []any{}), large("list", []any{object.Body{}}), []string{"all(update, 1)"}},
+		"a field in a new part":                    {large(), large("box", object.Body{"lid": true}), []string{"all(update, 1)", "lid(update, 1)"}},
+		"only the part that would contain a field": {large(), large("box", object.Body{}), []string{"all(update, 1)"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newLife(t, declared("all", cause.Update), declared("leaf", cause.Update, "spec.tls.mode"), declared("lid", cause.Update, "spec.box.lid"))
@@ -181,9 +180,9 @@ func TestOfALargeEssenceNoChangeIsLost(t *testing.T) {
 	}
 }
 
-// An object in which a handler's optional field is not set, and one without the part that it would be in, look the same
-// to it; an upgrade that sets the field in one of them must not run it.
-func TestANewDefaultOfTheOnlyFieldThatAHandlerLooksAt(t *testing.T) { // design §6
+// An object without a handler's optional field, and one without the part that would contain it, look the same to the handler. An
+// upgrade that sets the field in one of them must not run it.
+func TestANewDefaultOfTheOnlyFieldThatAHandlerLooksAt(t *testing.T) {
 	defaulted := release{object.Defaults{Fields: map[string]object.Defaults{"spec": fills("finish", "matt")}}}
 	for what, stored := range map[string]object.Body{
 		"with its part":    object.With(largeSpec(), object.Path{"data"}, object.Body{}),
@@ -200,12 +199,12 @@ func TestANewDefaultOfTheOnlyFieldThatAHandlerLooksAt(t *testing.T) { // design 
 				l.expect(cause.Noop)
 				return
 			}
-			l.expect(cause.Update, "finish(update, 1)") // The field was not there, and is filled in now.
+			l.expect(cause.Update, "finish(update, 1)") // The field was absent and is now filled in.
 		})
 	}
 }
 
-// A release that knew nothing of minimal forms has written one digest for each view.
+// A release without minimal forms wrote a single digest for each view.
 func TestADigestOfTheViewAloneIsStillRead(t *testing.T) {
 	l := newLife(t, declared("all", cause.Update))
 	l.upgrade(inSpec(map[string]object.Defaults{"strict": {Value: false}}), largeSpec())
@@ -218,7 +217,7 @@ func TestADigestOfTheViewAloneIsStillRead(t *testing.T) {
 	l.expect(cause.Update, "all(update, 1)")
 }
 
-// Design §6: of core Secrets only keyed digests are stored; they outlast a new release of the Go type as others do.
+// Of Secrets only keyed digests are stored. They survive a new release of the Go type, as other digests do.
 func TestAnUpgradeIsNoChangeToASecret(t *testing.T) {
 	l := secretLife(t, declared("rotate", cause.Update, "data.password"), declared("all", cause.Update))
 	stored := secret("hunter2")
@@ -234,12 +233,12 @@ func TestAnUpgradeIsNoChangeToASecret(t *testing.T) {
 	l.shows("hunter2")
 }
 
-// Scenario 83: what a schema fills in from now on is no change, neither for handlers that look at changes nor for those that look
-// at states, and is in no difference.
+// Scenario 83 (docs/concepts/scenarios.md): new defaults of a schema are not a change for update handlers or level-triggered handlers,
+// and never appear in a diff.
 func TestASchemaThatChangesMeanwhileIsNoChange(t *testing.T) {
 	all := upgrades()
-	for _, ofTheType := range []string{"a new field with a zero value is gone", "a default of a field that was written 0"} {
-		delete(all, ofTheType) // What the Go type writes stays as it is in a process.
+	for _, ofTheType := range []string{"a new field with a zero value is gone", "a default of a field that was written as a zero value"} {
+		delete(all, ofTheType) // What the Go type writes does not change within a process.
 	}
 	for what, upgraded := range all {
 		t.Run(what, func(t *testing.T) {
@@ -259,8 +258,8 @@ func TestASchemaThatChangesMeanwhileIsNoChange(t *testing.T) {
 	}
 }
 
-// A version of the kind that renames a field runs the update handlers that look at it once: what they have seen cannot be converted, and
-// a change must not be missed. Handlers of other fields are not called.
+// A version of the kind that renames a field runs the update handlers that look at it once: the seen content cannot be converted, and a
+// change must not be missed. Handlers of other fields do not run.
 func TestAVersionThatRenamesAFieldRunsItsHandlersOnce(t *testing.T) {
 	l := newLife(t, declared("resize", cause.Update, "spec.a"), declared("other", cause.Update, "spec.b"))
 	l.expect(cause.Create)

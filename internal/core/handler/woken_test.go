@@ -9,21 +9,20 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §9: the change of a related object is to a level-triggered handler what an edit of its own object is, and it ends a
-// wait that was for it.
+// A change of a related object triggers a level-triggered handler as an edit of its own object does, and ends a wait.
 func TestARelatedObjectWakesALevel(t *testing.T) {
 	retry := handler.Result{Outcome: record.Retry, Delay: time.Hour}
 	for name, test := range map[string]struct {
 		first handler.Result
 		want  string
 	}{
-		"that is done":                          {first: handler.Result{Outcome: record.Done}, want: "sync(reconcile, 1)"},
-		"that failed for good":                  {first: handler.Result{Outcome: record.Failed}, want: "sync(reconcile, 1)"},
-		"that backs off":                        {first: retry, want: "sync(reconcile, 2)"},
-		"that waits":                            {first: handler.Result{Outcome: record.Waiting, Delay: time.Hour}, want: "sync(reconcile, 1)?"},
-		"but not one that asked for a delay":    {first: handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true}},
-		"nor one that the object is not for":    {want: ""},
-		"nor one whose object is being deleted": {first: handler.Result{Outcome: record.Done}},
+		"that is done":                           {first: handler.Result{Outcome: record.Done}, want: "sync(reconcile, 1)"},
+		"that failed permanently":                {first: handler.Result{Outcome: record.Failed}, want: "sync(reconcile, 1)"},
+		"that backs off":                         {first: retry, want: "sync(reconcile, 2)"},
+		"that waits":                             {first: handler.Result{Outcome: record.Waiting, Delay: time.Hour}, want: "sync(reconcile, 1)?"},
+		"but not one that asked for a delay":     {first: handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true}},
+		"nor one that the object does not match": {want: ""},
+		"nor one whose object is being deleted":  {first: handler.Result{Outcome: record.Done}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			declaration := declared("sync", cause.Reconcile)
@@ -47,8 +46,8 @@ func TestARelatedObjectWakesALevel(t *testing.T) {
 	}
 }
 
-// What wakes level-triggered handlers is nothing to the others, and is no change of the object.
-func TestARelatedObjectWakesNobodyElse(t *testing.T) {
+// Triggers of level-triggered handlers do not affect other handlers, and are not a change of the object.
+func TestARelatedObjectWakesNoOtherHandler(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create), declared("change", cause.Update), declared("sync", cause.Reconcile))
 	l.expect(cause.Create, "make(create, 1)", "sync(reconcile, 1)")
 	before := l.writes
@@ -61,7 +60,7 @@ func TestARelatedObjectWakesNobodyElse(t *testing.T) {
 	}
 }
 
-// A delay that was asked for with an error is waited for, and then the wake is not forgotten.
+// A delay that was requested with an error is kept, and the trigger is handled afterwards.
 func TestAWakeIsKeptWhileAFailureWaits(t *testing.T) {
 	l := newLife(t, declared("sync", cause.Reconcile))
 	l.results["sync"] = handler.Result{Outcome: record.Retry, Delay: time.Hour, Asked: true}

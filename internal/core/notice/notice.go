@@ -1,4 +1,4 @@
-// Package notice gives the events that operators send the form that the API server accepts.
+// Package notice adapts the Kubernetes events that operators send to the limits of the API server.
 package notice
 
 import (
@@ -12,28 +12,28 @@ const (
 	longestReason = 128
 )
 
-// The types of events. There are no others.
+// The types of events. The API server accepts no others.
 const (
 	Normal  = "Normal"
 	Warning = "Warning"
 )
 
-// ellipsis stands where something was cut out; unnamed is the reason of an event that has none.
+// ellipsis replaces the part that is cut out of a text. unnamed is the reason of an event without one.
 const (
 	ellipsis = "..."
 	unnamed  = "Unspecified"
 )
 
-// Notice is what an event says.
+// Notice is the content of a Kubernetes event.
 type Notice struct {
-	// Type is Normal or Warning, Reason one word for programs, Action the id of the handler that says it.
+	// Type is Normal or Warning. Reason is one word for programs. Action is the id of the handler that sends the event.
 	Type, Reason, Action string
-	// Note is for people.
+	// Note is the text for people.
 	Note string
 }
 
-// New makes a notice that the API server accepts: any other type is a Warning, the reason becomes one word, and of a long
-// note the middle is left out.
+// New returns a notice that the API server accepts. Any type except Normal becomes Warning, the reason becomes one word, and
+// the middle of a long note is cut out.
 func New(kind, reason, action, note string) Notice {
 	if kind != Normal {
 		kind = Warning
@@ -41,7 +41,7 @@ func New(kind, reason, action, note string) Notice {
 	return Notice{Type: kind, Reason: word(reason), Action: action, Note: cut(strings.ToValidUTF8(note, "?"))}
 }
 
-// word joins the letters and digits of a text into one word: "volume created" is VolumeCreated.
+// word joins the letters and digits of a text into one word: "volume created" becomes VolumeCreated.
 func word(text string) string {
 	var joined strings.Builder
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return !plain(r) }) {
@@ -57,7 +57,7 @@ func plain(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// cut leaves the middle of a text out that is too long: how it begins and how it ends tell most.
+// cut removes the middle of a text that is too long, because its beginning and its end are most informative.
 func cut(text string) string {
 	if len(text) <= longestNote {
 		return text

@@ -8,7 +8,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/notice"
 )
 
-// Scenario 106: of a message of 5000 characters 1024 are left, with an ellipsis in the middle.
+// Scenario 106 (docs/concepts/scenarios.md): a message of 5000 characters is cut to 1024, with an ellipsis in the middle.
 func TestTheMiddleOfALongNoteIsLeftOut(t *testing.T) {
 	for name, test := range map[string]struct{ note, want string }{
 		"short":          {"all is well", "all is well"},

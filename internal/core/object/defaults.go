@@ -1,23 +1,24 @@
 package object
 
-// Defaults is what a schema fills in where an object leaves something out. A default that is added to a schema shows in
-// every object, stored ones too, and is no change of theirs.
+// Defaults describes the values that a schema fills in for absent fields. A default that is added to a schema appears in every
+// object, including stored ones, and must not count as a change of the object.
 type Defaults struct {
 	// Value is the default; nil for none.
+	// Value is the default, or nil if there is none.
 	Value any
-	// Fields are the defaults of a map's named fields, Others those of all its other values, Items those of a list's
-	// elements.
+	// Fields holds the defaults of the named fields of a map. Others applies to all other values of the map, Items to the
+	// elements of a list.
 	Fields map[string]Defaults
 	Others *Defaults
 	Items  *Defaults
 }
 
-// Empty tells whether nothing is filled in anywhere.
+// Empty reports whether there are no defaults at any depth.
 func (d Defaults) Empty() bool {
 	return d.Value == nil && len(d.Fields) == 0 && d.Others == nil && d.Items == nil
 }
 
-// Fill returns the value with what the schema fills in; the value itself stays as it was.
+// Fill returns the value with the defaults filled in. It does not modify the value.
 func (d Defaults) Fill(value any) any {
 	switch value := value.(type) {
 	case Body:

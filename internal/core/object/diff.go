@@ -2,14 +2,14 @@ package object
 
 import "sort"
 
-// Kinds of difference, in the words of Kopf §2.6.
+// Kinds of difference. The values are those of Kopf.
 const (
 	Added   = "add"
 	Changed = "change"
 	Removed = "remove"
 )
 
-// Difference is one field that differs: Op is Added, Changed or Removed; Old is nil when added, New when removed.
+// Difference describes one field that differs. Op is Added, Changed or Removed. Old is nil if the field was added, New if it was removed.
 type Difference struct {
 	Op   string
 	Path Path
@@ -17,14 +17,14 @@ type Difference struct {
 	New  any
 }
 
-// Diff lists what differs between two values, sorted by path. Maps are entered, lists are compared as a whole.
-// Numbers are equal by value (1 == 1.0).
+// Diff returns the differences between two values, sorted by path. Maps are compared field by field, lists as a whole.
+// Numbers are compared by value (1 equals 1.0).
 func Diff(from, to Body) []Difference {
 	return diffMaps(nil, from, to, nil)
 }
 
-// DiffFields is Diff of what a handler looks at: the named fields, at their own paths or below, or, without any, the
-// whole essence but the status.
+// DiffFields returns the differences in what a handler looks at: the named fields and everything below them or, if there are
+// none, the whole essence except the status.
 func DiffFields(from, to Body, fields []Path) []Difference {
 	if len(fields) == 0 {
 		return Diff(View(from, nil), View(to, nil))
@@ -79,7 +79,7 @@ func keysOf(one, other Body) []string {
 	return keys
 }
 
-// Equal compares two decoded JSON values; numbers by value whatever their Go type.
+// Equal reports whether two decoded JSON values are equal. Numbers are compared by value, whatever their Go types.
 func Equal(one, other any) bool {
 	switch one := one.(type) {
 	case Body:

@@ -9,20 +9,20 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-func TestKeyedDigestsTellNothingWithoutTheKey(t *testing.T) { // design §6
+func TestKeyedDigestsTellNothingWithoutTheKey(t *testing.T) {
 	value := object.Body{"data": object.Body{"password": "hunter2"}}
 	one, other := object.Keyed([]byte("one")), object.Keyed([]byte("other"))
 	if one.Of("u", value) != object.Keyed([]byte("one")).Of("u", value) {
 		t.Error("a value has two digests")
 	}
 	if one.Of("u", value) == one.Of("v", value) {
-		t.Error("of two objects one can see that they hold the same")
+		t.Error("equal values of two objects have equal digests")
 	}
 	if !one.Made(one.Of("u", value)) || one.Made(other.Of("u", value)) || one.Made(object.Digest(value)) {
 		t.Error("keys are mixed up")
 	}
 	if strings.Contains(one.Of("u", value), object.Digest(value)) {
-		t.Error("the plain digest is a part of the keyed one")
+		t.Error("the keyed digest contains the plain one")
 	}
 	plain := object.Digester{}
 	if plain.HasKey() || !one.HasKey() || plain.Of("u", value) != object.Digest(value) || !plain.Made(object.Digest(value)) {

@@ -2,7 +2,7 @@ package object
 
 import "strings"
 
-// Annotations that never belong to the essence, because tools keep their books in them.
+// Annotations that never belong to the essence, because tools keep their state in them.
 const (
 	lastApplied  = "kubectl.kubernetes.io/last-applied-configuration"
 	kopfDomain   = "kopf.zalando.org"
@@ -14,22 +14,22 @@ const (
 	recordPrefix = `{"v":`
 )
 
-// RecreateAnnotation is the annotation by which a person asks the operator with this identity to run the create
-// handlers once more, once per value.
+// RecreateAnnotation returns the name of the annotation that requests another run of the create handlers from the operator
+// with this identity. Each value takes effect once.
 func RecreateAnnotation(identity string) string { return identity + recreateName }
 
-// ReleaseAll is the value of the release annotation that stands for all delete handlers.
+// ReleaseAll is the value of the release annotation that means all delete handlers.
 const ReleaseAll = "*"
 
-// ReleaseAnnotation is the annotation by which a person asks the operator with this identity to give up a delete handler
-// that fails: its value is the id of the handler, or ReleaseAll.
+// ReleaseAnnotation returns the name of the annotation that tells the operator with this identity to give up a failing delete
+// handler. Its value is the id of the handler, or ReleaseAll.
 func ReleaseAnnotation(identity string) string { return identity + releaseName }
 
-// EffectAnnotation is the annotation by which a person tells the operator with this identity what came of the effect with
-// this token: its value is that it is to be called again, that it was made, or what it gave.
+// EffectAnnotation returns the name of the annotation that answers the operator with this identity what the outcome of the effect
+// with this token was. Its value says to call it again, that it was made, or gives its result.
 func EffectAnnotation(identity, token string) string { return identity + effectName + token }
 
-// EffectWords are the annotations of an object by which people have told what came of effects, by token.
+// EffectWords returns the values of an object's effect annotations, by token.
 func EffectWords(body Body, identity string) map[string]string {
 	var words map[string]string
 	for key, value := range Map(body, "metadata", "annotations") {
@@ -46,13 +46,13 @@ func EffectWords(body Body, identity string) map[string]string {
 	return words
 }
 
-// RecordAnnotation is the annotation in which the operator with this identity keeps its record.
+// RecordAnnotation returns the name of the annotation in which the operator with this identity keeps its record.
 func RecordAnnotation(identity string) string { return identity + recordName }
 
-// Essence is the part of an object whose change means something: every top-level stanza except apiVersion, kind,
-// metadata and status, and of the metadata labels and annotations, without the bookkeeping of kubectl and of
-// operators (Kopf §2.5), of which identity is the one that reads. Fields of the status come in only when named by
-// statusFields.
+// Essence returns the part of an object whose changes matter to handlers: every top-level field except apiVersion, kind,
+// metadata and status, and from the metadata the labels and annotations. Annotations in which kubectl and operators keep their
+// state are left out, and so are those of the operator with this identity. Status fields are included only if statusFields
+// names them.
 func Essence(body Body, identity string, statusFields []Path) Body {
 	essence := make(Body, len(body))
 	for key, value := range body {
@@ -80,8 +80,8 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 	return essence
 }
 
-// meaningful leaves out bookkeeping: kubectl's, Kopf's, and records of any operator of this framework. The annotation
-// of our own record is always bookkeeping: other text in its place is not a change of the object.
+// meaningful returns the annotations without the state of kubectl, Kopf, and any operator of this framework. The annotations
+// of this operator are left out whatever their text: a foreign value in one of them is not a change of the object.
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
@@ -110,16 +110,16 @@ func isBookkeeping(key string, value any, all Body) bool {
 	return IsRecord(key, value)
 }
 
-// IsRecord tells whether an annotation is the record of some operator of this framework.
+// IsRecord reports whether an annotation is a record of an operator of this framework.
 func IsRecord(key string, value any) bool {
 	text, _ := value.(string)
 	return MayBeRecord(key) && strings.HasPrefix(text, recordPrefix)
 }
 
-// MayBeRecord tells whether an annotation of this name can be the record of some operator of this framework.
+// MayBeRecord reports whether an annotation with this name can be a record of an operator of this framework.
 func MayBeRecord(key string) bool { return strings.HasSuffix(key, recordName) }
 
-// View is what a handler sees of an essence: the named fields, or all of it but the status when it names none.
+// View returns what a handler sees of an essence: the named fields or, if there are none, everything except the status.
 func View(essence Body, fields []Path) Body {
 	if len(fields) == 0 {
 		return Without(essence, Path{"status"})
@@ -133,8 +133,8 @@ func View(essence Body, fields []Path) Body {
 	return view
 }
 
-// Frame is a view together with the maps that its fields would be in, where these are there and the fields are not: a
-// field that is filled in later then changes nothing but itself.
+// Frame returns a view that also has empty maps where a parent of a named field exists and the field does not. A field that
+// is filled in later then changes only itself.
 func Frame(essence Body, fields []Path) Body {
 	frame := View(essence, fields)
 	for _, path := range fields {

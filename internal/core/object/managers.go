@@ -2,8 +2,8 @@ package object
 
 import "slices"
 
-// Manager names who owns a field by the object's managedFields, other than those left out: the one that has the field or
-// a map around it, else the one that has written last. It is "" where nobody is known.
+// Manager returns the field manager that owns a field according to managedFields, ignoring those in leftOut. If none owns the
+// field or a map around it, Manager returns the one that wrote last, or "" if there is none.
 func Manager(raw Body, path Path, leftOut ...string) string {
 	value, _ := Get(raw, "metadata", "managedFields")
 	entries, _ := value.([]any)
@@ -24,7 +24,7 @@ func Manager(raw Body, path Path, leftOut ...string) string {
 	return newest
 }
 
-// owns tells whether a set of fields, as managedFields writes it, has this one.
+// owns reports whether a fieldsV1 set of managedFields contains the field.
 func owns(fields Body, path Path) bool {
 	for _, element := range path {
 		child, found := fields["f:"+element].(Body)

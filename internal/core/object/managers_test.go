@@ -21,8 +21,8 @@ func TestWhoOwnsAField(t *testing.T) {
 	}{
 		{"the field itself", "sizer", object.Path{"spec", "size"}},
 		{"a map as a whole", "labeler", object.Path{"metadata", "labels", "team"}},
-		{"ours alone: who has written last", "labeler", object.Path{"spec", "color"}},
-		{"nobody's: who has written last", "labeler", object.Path{"status", "phase"}},
+		{"only an ignored manager owns it: the last writer", "labeler", object.Path{"spec", "color"}},
+		{"no manager owns it: the last writer", "labeler", object.Path{"status", "phase"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := object.Manager(raw, test.path, "us"); got != test.want {

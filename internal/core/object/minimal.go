@@ -1,11 +1,11 @@
 package object
 
-// Minimal is the least of a body from which restore makes the same body again: it leaves out, at all depths, what restore
-// puts where a body leaves something out, as defaults and the zero values of a Go type. Restore must fill in each place
-// for itself, and change nothing else.
+// Minimal returns the smallest form of a body from which restore makes the same body again. At every depth it leaves out what
+// restore puts where a field is absent, such as defaults and the zero values of a Go type. Restore must fill in each place
+// independently and change nothing else.
 //
-// Two bodies as restore makes them have equal minimal forms only if they are equal. And a body has the same minimal form
-// under two restores of which one puts back more: what is new in it is left out again.
+// Two bodies that restore has completed have equal minimal forms only if they are equal. A body also has the same minimal form
+// under a restore that fills in more than another one: Minimal leaves the additional values out again.
 func Minimal(body Body, restore func(Body) Body) Body {
 	restored := make([]any, depth(body))
 	for level := range restored {
@@ -15,7 +15,7 @@ func Minimal(body Body, restore func(Body) Body) Body {
 	return leastMap(body, restored)
 }
 
-// depth counts the maps that lie in each other; a list lies at the depth of its items.
+// depth counts nested maps. A list has the depth of its deepest item.
 func depth(value any) int {
 	deepest := 0
 	switch value := value.(type) {
@@ -32,7 +32,7 @@ func depth(value any) int {
 	return deepest
 }
 
-// outline is a value with nothing in it but maps and lists, so many levels of them.
+// outline returns the maps and lists of a value without its other contents, down to this many levels of maps.
 func outline(value any, levels int) any {
 	switch value := value.(type) {
 	case Body:
@@ -50,7 +50,7 @@ func outline(value any, levels int) any {
 		}
 		return drawn
 	default:
-		return value // In a list: it has no name by which it could be left out.
+		return value // Kept in a list: an item has no name by which it could be left out.
 	}
 }
 
@@ -63,8 +63,8 @@ func isParent(value any) bool {
 	}
 }
 
-// least is a value without what is put back into it. Restored is what stands in its place when restore is given the
-// outline down to the value, a level more, and so on.
+// least returns a value without what restore puts back into it. restored holds what is in the value's place when restore gets
+// the outline down to the value, one level more, and so on.
 func least(value any, restored []any) any {
 	switch value := value.(type) {
 	case Body:

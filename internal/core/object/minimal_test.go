@@ -11,8 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// filling restores by defaults, as a schema and the zero values of a Go type do. Each map that it knows has the fields of
-// more, too.
+// filling restores defaults, as a schema and the zero values of a Go type do. Each map that it knows also gets the fields of more.
 func filling(more map[string]object.Defaults) func(object.Body) object.Body {
 	known := func(fields map[string]object.Defaults) object.Defaults {
 		maps.Copy(fields, more)
@@ -32,14 +31,14 @@ func filling(more map[string]object.Defaults) func(object.Body) object.Body {
 	}
 }
 
-// later is what the next release fills in besides: a part named new.
+// later is what the next release additionally fills in: a part named new.
 func later() map[string]object.Defaults {
 	return map[string]object.Defaults{
 		"new": {Value: object.Body{"deep": "x"}, Fields: map[string]object.Defaults{"more": {Value: 1.0}}},
 	}
 }
 
-// Design §6: a new field or default is no change to an essence of which only digests are kept.
+// A new field or default is not a change of an essence of which only digests are stored.
 func TestTheMinimalFormLeavesOutWhatIsFilledIn(t *testing.T) {
 	for given, want := range map[string]string{
 		`{}`:                                           `{}`,
@@ -49,7 +48,7 @@ func TestTheMinimalFormLeavesOutWhatIsFilledIn(t *testing.T) {
 		`{"optional": {}}`:                             `{"optional": {}}`,
 		`{"optional": {"mode": "strict"}}`:             `{"optional": {}}`,
 		`{"optional": {"mode": ""}}`:                   `{"optional": {"mode": ""}}`,
-		`{"always": {}}`:                               `{"always": {}}`, // Left out altogether it would have given.
+		`{"always": {}}`:                               `{"always": {}}`, // Without the map, restoring would give more.
 		`{"always": {"given": true, "zero": 0}}`:       `{}`,
 		`{"always": {"given": true, "zero": 1}}`:       `{"always": {"given": true, "zero": 1}}`,
 		`{"always": {"optional": {}, "zero": 1}}`:      `{"always": {"optional": {}, "zero": 1}}`,
@@ -68,23 +67,23 @@ func TestTheMinimalFormLeavesOutWhatIsFilledIn(t *testing.T) {
 				t.Errorf("%s: %s", given, diff)
 			}
 			if diff := cmp.Diff(full, restore(minimal)); diff != "" {
-				t.Errorf("%s: something is lost: %s", given, diff)
+				t.Errorf("%s: the restored body differs: %s", given, diff)
 			}
 			if diff := cmp.Diff(kept, full); diff != "" {
-				t.Errorf("%s: the original changed: %s", given, diff)
+				t.Errorf("%s: the original was modified: %s", given, diff)
 			}
 		}
 	}
 }
 
-// FuzzMinimal: nothing is lost in a minimal form, and what a later release fills in is not in it.
+// FuzzMinimal checks that a minimal form loses nothing, and does not contain what a later release fills in.
 func FuzzMinimal(f *testing.F) {
 	f.Add(`{"size":3,"always":{"given":true,"zero":0}}`)
 	f.Add(`{"list":[{"on":false,"always":{"optional":{"mode":"x"}}},[{}],null],"map":{"a":{},"b":2}}`)
 	f.Fuzz(func(t *testing.T, given string) {
 		var stored object.Body
 		if json.Unmarshal([]byte(given), &stored) != nil || strings.Contains(given, "new") || strings.Contains(given, `\u`) {
-			return // Not a JSON object, or one with the later release's fields.
+			return // Not a JSON object, or one that has fields of the later release.
 		}
 		now, then := filling(nil), filling(later())
 		minimal := object.Minimal(now(stored), now)
@@ -92,7 +91,7 @@ func FuzzMinimal(f *testing.F) {
 			t.Errorf("%s: %v is restored as %v", given, minimal, now(minimal))
 		}
 		if upgraded := object.Minimal(then(stored), then); !object.Equal(upgraded, minimal) {
-			t.Errorf("%s: its minimal form is %v, and %v later", given, minimal, upgraded)
+			t.Errorf("%s: minimal form is %v, and %v in the later release", given, minimal, upgraded)
 		}
 	})
 }

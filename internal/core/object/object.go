@@ -1,13 +1,14 @@
-// Package object reads the body of a Kubernetes object: its essence, views of it and the difference of two.
-// It never changes what it is given; results share memory with it.
+// Package object reads the body of a Kubernetes object. The essence is the part whose changes matter to handlers: the spec and similar
+// fields, labels and annotations. A view is the part of the essence that one handler looks at. Functions never modify their arguments;
+// results share memory with them.
 package object
 
 import "maps"
 
-// Body is an object or a part of one, as decoded JSON: maps, slices, strings, bool, int64, float64 and nil.
+// Body is an object or a part of one as decoded JSON: maps, slices, strings, bool, int64, float64 and nil.
 type Body = map[string]any
 
-// Get returns the value at path, and whether there is one. Lists are not entered.
+// Get returns the value at path and whether it exists. It does not descend into lists.
 func Get(body Body, path ...string) (any, bool) {
 	var value any = body
 	for _, element := range path {
@@ -23,21 +24,21 @@ func Get(body Body, path ...string) (any, bool) {
 	return value, true
 }
 
-// Text returns the string at path, or "" where there is none.
+// Text returns the string at path, or "" if there is none.
 func Text(body Body, path ...string) string {
 	value, _ := Get(body, path...)
 	text, _ := value.(string)
 	return text
 }
 
-// Map returns the map at path, or nil where there is none.
+// Map returns the map at path, or nil if there is none.
 func Map(body Body, path ...string) Body {
 	value, _ := Get(body, path...)
 	child, _ := value.(Body)
 	return child
 }
 
-// List returns the strings of the list at path; elements of other types are left out.
+// List returns the strings of the list at path. It skips elements of other types.
 func List(body Body, path ...string) []string {
 	value, _ := Get(body, path...)
 	items, _ := value.([]any)
@@ -50,16 +51,16 @@ func List(body Body, path ...string) []string {
 	return texts
 }
 
-// Ended reports whether nothing holds an object that is being deleted: it has no finalizers, and no grace period, as that of a pod,
-// runs. The API server removes such an object.
+// Ended reports whether the API server will remove an object that is being deleted: it has no finalizers, and no grace period,
+// such as that of a pod, is running.
 func Ended(body Body) bool {
 	grace, _ := Get(body, "metadata", "deletionGracePeriodSeconds")
 	return Text(body, "metadata", "deletionTimestamp") != "" && len(List(body, "metadata", "finalizers")) == 0 &&
 		(grace == nil || Equal(grace, int64(0)))
 }
 
-// With returns body with value at path, copying only the maps on the way, so that body stays as it was.
-// What stands in the way and is no map is replaced by one.
+// With returns body with value at path. It copies only the maps on the way and does not modify body. A value on the way that is
+// not a map is replaced by one.
 func With(body Body, path Path, value any) Body {
 	if len(path) == 0 {
 		return body
@@ -74,7 +75,7 @@ func With(body Body, path Path, value any) Body {
 	return changed
 }
 
-// Without returns body without what is at path, copying only the maps on the way. Parents left empty stay.
+// Without returns body without the value at path. It copies only the maps on the way. Parents that become empty stay.
 func Without(body Body, path Path) Body {
 	if _, found := Get(body, path...); !found || len(path) == 0 {
 		return body

@@ -48,7 +48,7 @@ func TestBadPathsAreRefused(t *testing.T) {
 	}
 }
 
-// Kopf §2.5: what belongs to the essence.
+// Which parts of an object belong to the essence.
 func TestEssenceLeavesOutWhatMeansNothing(t *testing.T) {
 	full := body(t, `{
 		"apiVersion": "g/v1", "kind": "K", "spec": {"size": 1}, "data": {"k": "v"},
@@ -80,7 +80,7 @@ func TestEssenceLeavesOutWhatMeansNothing(t *testing.T) {
 	}
 }
 
-// Design §5: a view is the essence cut to the handler's fields, without the status for handlers that name none.
+// A view is the essence reduced to the handler's fields, without the status for handlers that name none.
 func TestViews(t *testing.T) {
 	essence := body(t, `{"spec": {"a": 1, "b": {"c": 2, "d": 3}}, "status": {"x": 1}}`)
 	if diff := cmp.Diff(body(t, `{"spec": {"a": 1, "b": {"c": 2, "d": 3}}}`), object.View(essence, nil)); diff != "" {
@@ -92,7 +92,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// Kopf §2.6 and scenarios 40, 41.
+// Scenarios 40 and 41 (docs/concepts/scenarios.md).
 func TestDiff(t *testing.T) {
 	before := body(t, `{"same": 1, "gone": 1, "changed": "a", "list": [1], "deep": {"x": 1, "y": 2}, "shape": {"a": 1}, "null": null, "nulled": 1}`)
 	after := body(t, `{"same": 1.0, "new": 2, "changed": "b", "list": [1, 2], "deep": {"x": 1, "y": 3, "z": 4}, "shape": [1], "null": 5, "nulled": null}`)
@@ -115,7 +115,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestTheDiffOfFieldsIsAtTheirOwnPaths(t *testing.T) { // F41
+func TestTheDiffOfFieldsIsAtTheirOwnPaths(t *testing.T) {
 	before := body(t, `{"spec": {"a": 1, "b": {"x": 1}}}`)
 	after := body(t, `{"spec": {"a": 2, "b": {"x": 2}, "c": 3}, "metadata": {"labels": {"l": "1"}}, "status": {"s": 1}}`)
 	fields := []object.Path{{"metadata", "labels"}, {"spec", "b"}, {"spec", "c", "none"}, {"status", "s"}}
@@ -132,7 +132,7 @@ func TestTheDiffOfFieldsIsAtTheirOwnPaths(t *testing.T) { // F41
 	}
 }
 
-// trimmed leaves only what is below spec, with paths from there.
+// trimmed returns what is below spec, with paths relative to it.
 func trimmed(found []object.Difference) []object.Difference {
 	var below []object.Difference
 	for _, difference := range found {
@@ -185,13 +185,13 @@ func TestReading(t *testing.T) {
 		t.Error(diff)
 	}
 	if found := object.List(given, "metadata", "name"); len(found) != 0 {
-		t.Errorf("a text is no list: %v", found)
+		t.Errorf("a text was read as the list %v", found)
 	}
 	if (object.Path{"spec"}).Under("spec", "size") || !(object.Path{"spec", "size"}).Under("spec") || (object.Path{"spec"}).Under("status") {
 		t.Error("Under")
 	}
 	if diff := cmp.Diff(given, object.With(given, nil, "x")); diff != "" {
-		t.Errorf("an empty path names nothing: %s", diff)
+		t.Errorf("an empty path changed the body: %s", diff)
 	}
 	if got := object.RecordAnnotation("op.example.com"); got != "op.example.com/record" {
 		t.Error(got)
@@ -213,7 +213,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(kept, given); diff != "" {
-		t.Errorf("the original changed: %s", diff)
+		t.Errorf("the original was modified: %s", diff)
 	}
 	if defaults.Empty() || !(object.Defaults{}).Empty() {
 		t.Error("Empty")
@@ -227,7 +227,7 @@ func TestChangesLeaveTheOriginalAlone(t *testing.T) {
 	cut := object.Without(original, object.Path{"spec", "a", "b"})
 	through := object.With(original, object.Path{"spec", "c", "d"}, 1)
 	if diff := cmp.Diff(kept, original); diff != "" {
-		t.Errorf("the original changed: %s", diff)
+		t.Errorf("the original was modified: %s", diff)
 	}
 	if got, _ := object.Get(set, "spec", "a", "b"); got != 5 {
 		t.Errorf("set: %v", set)
@@ -236,14 +236,14 @@ func TestChangesLeaveTheOriginalAlone(t *testing.T) {
 		t.Errorf("cut: %v", cut)
 	}
 	if got, _ := object.Get(through, "spec", "c", "d"); got != 1 {
-		t.Errorf("a value in the way is replaced: %v", through)
+		t.Errorf("a value on the way was not replaced: %v", through)
 	}
 	if diff := cmp.Diff(original, object.Without(original, object.Path{"no", "such"})); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// FuzzDiff: the difference leads from one body to the other, and there is none exactly between equal ones.
+// FuzzDiff checks that a diff leads from one body to the other, and is empty exactly for equal ones.
 func FuzzDiff(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":{"b":2}}`)
 	f.Add(`{"a":{"b":[1,2]},"c":null}`, `{"a":{"b":[1],"d":"x"}}`)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Path names a field of an object, one element per level: spec.size is {"spec", "size"}.
+// Path names a field of an object, with one element per level: spec.size is {"spec", "size"}.
 type Path []string
 
-// ParsePath reads a dotted path such as spec.size. A key that has dots of its own goes in brackets:
-// metadata.labels[app.kubernetes.io/name]. An empty path, an empty element and an open bracket are errors.
+// ParsePath parses a dotted path such as spec.size. A key that contains dots is written in brackets:
+// metadata.labels[app.kubernetes.io/name]. Empty paths, empty elements and unclosed brackets are errors.
 func ParsePath(text string) (Path, error) {
 	var path Path
 	rest := text
@@ -21,7 +21,7 @@ func ParsePath(text string) (Path, error) {
 		path, rest = append(path, element), tail
 	}
 	if len(path) == 0 {
-		return nil, fmt.Errorf("field path is empty: write it like spec.size")
+		return nil, fmt.Errorf("field path is empty; write one such as spec.size")
 	}
 	return path, nil
 }
@@ -30,7 +30,7 @@ func nextElement(rest string) (element, tail string, err error) {
 	if strings.HasPrefix(rest, "[") {
 		end := strings.IndexByte(rest, ']')
 		if end <= 1 {
-			return "", "", fmt.Errorf("a bracket is empty or not closed at %q", rest)
+			return "", "", fmt.Errorf("empty or unclosed bracket at %q", rest)
 		}
 		element, tail = rest[1:end], rest[end+1:]
 	} else {
@@ -41,18 +41,18 @@ func nextElement(rest string) (element, tail string, err error) {
 		element, tail = rest[:end], rest[end:]
 	}
 	if element == "" {
-		return "", "", fmt.Errorf("an element is empty at %q", rest)
+		return "", "", fmt.Errorf("empty element at %q", rest)
 	}
 	if dotted, found := strings.CutPrefix(tail, "."); found {
 		if dotted == "" {
-			return "", "", fmt.Errorf("it ends with a dot")
+			return "", "", fmt.Errorf("trailing dot")
 		}
 		tail = dotted
 	}
 	return element, tail, nil
 }
 
-// String gives the form that ParsePath reads.
+// String returns the path in the form that ParsePath parses.
 func (p Path) String() string {
 	var text strings.Builder
 	for i, element := range p {
@@ -68,14 +68,14 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// Child is the path one level deeper. It never shares memory with p.
+// Child returns the path of a field one level deeper. The result does not share memory with p.
 func (p Path) Child(element string) Path {
 	child := make(Path, len(p), len(p)+1)
 	copy(child, p)
 	return append(child, element)
 }
 
-// Under tells whether p is prefix or lies below it.
+// Under reports whether p equals prefix or is below it.
 func (p Path) Under(prefix ...string) bool {
 	if len(p) < len(prefix) {
 		return false

@@ -2,7 +2,7 @@ package object
 
 import "encoding/base64"
 
-// FoldStringData gives a Secret the form in which the API server keeps it: what stringData says goes to data.
+// FoldStringData returns a Secret as the API server stores it: with the values of stringData moved into data.
 func FoldStringData(secret Body) Body {
 	plain, found := Get(secret, "stringData")
 	if !found {

@@ -7,10 +7,10 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// How many writes are no conflict yet, so that the brake begins at the sixth write within ten seconds. innocentTurns are writes upon
-// those of another client, after which the values are kept that are compared; innocentFights are writes of a field that another
-// client has changed since; one of either is forgotten in each forgetAfter. innocentChain are writes within chainWindow that
-// handlers made because of a write of their own operator.
+// The numbers of writes that are not yet a conflict. innocentTurns are writes after those of another client, from which on the
+// written values are kept for comparison. innocentFights are writes of a field that another client has changed since. One of either
+// is forgotten after each forgetAfter. innocentChain are writes within chainWindow that handlers made because of a write of their
+// own operator. The sixth such write within ten seconds is the first to be delayed.
 const (
 	innocentTurns  = 1
 	innocentFights = 3
@@ -19,37 +19,37 @@ const (
 	chainWindow    = 10 * time.Second
 )
 
-// The pauses double from the first to the longest as long as the conflict goes on.
+// The pauses double from FirstPause to LongestPause while the conflict lasts.
 const (
 	FirstPause   = time.Second
 	LongestPause = time.Minute
 )
 
-// Edits of others beside the conflict are handled at once, but no more than innocentEdits in a row; one is forgotten in each
-// forgetEdit.
+// Other clients' edits of fields that are not in conflict are handled without delay, but at most innocentEdits in a row. One is
+// forgotten after each forgetEdit.
 const (
 	innocentEdits = 5
 	forgetEdit    = 10 * time.Second
 )
 
-// Contest detects writes to one object that go on and on: two clients that change a field in turn, and handlers of one operator that
-// undo each other. The caller reports the operator's writes. The zero value is ready.
+// Contest detects endless writes to one object: two clients that change a field in turn, or handlers of one operator that undo each
+// other's changes. The caller reports the operator's writes. The zero value is ready to use.
 type Contest struct {
 	turns, fights, edits bucket
-	// wrote is what our last write has left in each field, nil for nothing. It is kept once there were some turns.
+	// wrote is what the operator's last write left in each field, nil for an absent field. It is kept only after several turns.
 	wrote map[string]any
-	// chain are the times of recent writes that followed from our own, and handlers those that made them.
+	// chain holds the times of recent writes caused by the operator's own writes, and handlers the handlers that made them.
 	chain    []time.Time
 	handlers []string
-	// fields are in conflict. chained: between handlers of this operator. The last pause took pause, and ended at until.
+	// fields are in conflict. chained means between handlers of this operator. The last pause lasted pause and ended at until.
 	fields  []object.Path
 	chained bool
 	pause   time.Duration
 	until   time.Time
 }
 
-// Turn is told what we are about to write upon a version of somebody else. It returns the fields that both write, in a
-// fight that has lasted for long enough to slow it down. News is true once for each fight.
+// Turn notes that the operator is about to write after another client did. It returns the fields that both write, once the
+// conflict has lasted long enough to be slowed down. News is true once per conflict.
 func (c *Contest) Turn(base object.Body, edits []Edit, now time.Time) (fields []object.Path, news bool) {
 	c.chain, c.handlers = nil, nil
 	c.turns = c.turns.filled(now, forgetAfter)
@@ -69,8 +69,8 @@ func (c *Contest) Turn(base object.Body, edits []Edit, now time.Time) (fields []
 	return fields, c.brake(fields, now)
 }
 
-// Chain notes that handlers are about to write because of the operator's own last write. It returns the handlers that do so again and again, if
-// that has to be slowed down. News is true once for each conflict.
+// Chain notes that handlers are about to write because of the operator's own last write. It returns the handlers that keep doing
+// so, once they have to be slowed down. News is true once per conflict.
 func (c *Contest) Chain(handlers []string, edits []Edit, now time.Time) (conflicting []string, news bool) {
 	c.chain = append(slices.DeleteFunc(c.chain, func(at time.Time) bool { return now.Sub(at) >= chainWindow }), now)
 	c.handlers = append(c.handlers, handlers...)
@@ -87,7 +87,7 @@ func (c *Contest) Chain(handlers []string, edits []Edit, now time.Time) (conflic
 	return slices.Clone(c.handlers), c.brake(fields, now)
 }
 
-// brake begins the next pause. It reports whether the conflict is a new one.
+// brake starts the next pause. It reports whether the conflict is new.
 func (c *Contest) brake(fields []object.Path, now time.Time) bool {
 	again := c.recent(now)
 	if again {
@@ -104,15 +104,15 @@ func (c *Contest) brake(fields []object.Path, now time.Time) bool {
 	return !again
 }
 
-// recent reports whether the last conflict goes on.
+// recent reports whether the last conflict is still going on.
 func (c *Contest) recent(now time.Time) bool {
 	return c.pause > 0 && now.Before(c.until.Add(forgetAfter))
 }
 
-// Wrote is told what the object is after our write.
+// Wrote notes the object as it is after the operator's write.
 func (c *Contest) Wrote(answer object.Body, edits []Edit) {
 	if c.turns.level <= innocentTurns {
-		c.wrote = nil // What was left a while ago would be taken for what was left last.
+		c.wrote = nil // An old value would be mistaken for that of the last write.
 		return
 	}
 	if c.wrote == nil {
@@ -123,10 +123,10 @@ func (c *Contest) Wrote(answer object.Body, edits []Edit) {
 	}
 }
 
-// Pause is how long to leave an object alone that is fought over.
+// Pause returns how long an object in conflict is left alone.
 func (c *Contest) Pause() time.Duration { return c.pause }
 
-// Exempt reports whether the object is to be handled during a pause, since others have changed fields that are not in conflict.
+// Exempt reports whether to handle the object during a pause, because other clients changed fields that are not in conflict.
 func (c *Contest) Exempt(changed []object.Path, now time.Time) bool {
 	beside := slices.ContainsFunc(changed, func(path object.Path) bool {
 		return !slices.ContainsFunc(c.fields, func(field object.Path) bool { return path.Under(field...) || field.Under(path...) })
@@ -138,7 +138,7 @@ func (c *Contest) Exempt(changed []object.Path, now time.Time) bool {
 	return true
 }
 
-// bucket counts what happens too often: it forgets one in each period.
+// bucket is a leaky bucket: it forgets one event per period.
 type bucket struct {
 	level float64
 	since time.Time

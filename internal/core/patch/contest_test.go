@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
 
-// rival is another writer of an object that we write, each upon the other.
+// rival is another writer of the same object: both write in turn.
 type rival struct {
 	patch.Contest
 
@@ -19,7 +19,7 @@ type rival struct {
 	now  time.Time
 }
 
-// turn lets the rival write a field, and then us another or the same. It tells whether that is a fight, and news.
+// turn lets the rival write a field, and then the operator another one or the same. It returns the result of Turn.
 func (r *rival) turn(theirs, ours string, value int) (fight, news bool) {
 	r.now = r.now.Add(time.Second)
 	r.body = object.With(r.body, object.Path{"spec", theirs}, -int64(value))
@@ -43,7 +43,7 @@ func TestTwoWritersOfOneFieldFight(t *testing.T) {
 		}
 	}
 	if begun < 5 || begun > 15 {
-		t.Errorf("it was seen in turn %d", begun)
+		t.Errorf("the conflict was detected in turn %d", begun)
 	}
 	r.now = r.now.Add(time.Hour)
 	for turn := 1; turn <= 30; turn++ {
@@ -51,7 +51,7 @@ func TestTwoWritersOfOneFieldFight(t *testing.T) {
 			return
 		}
 	}
-	t.Error("another fight is not seen")
+	t.Error("another conflict was not detected")
 }
 
 func TestAFightGoesOnAtAPace(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAFightGoesOnAtAPace(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("told %d times, want once", told)
+		t.Errorf("reported %d times, want once", told)
 	}
 	if minutes := r.now.Sub(time.Unix(0, 0)).Minutes(); minutes < 900 {
 		t.Errorf("1000 turns took %.0f minutes", minutes)
@@ -93,19 +93,19 @@ func TestNowAndThenOneFieldMayBeWrittenByTwo(t *testing.T) {
 	}
 }
 
-// What the API server makes of a write is nobody else's write.
+// The API server's own change of a written value is not another client's write.
 func TestAFieldThatTheServerDropsIsNoFight(t *testing.T) {
 	contest, now := patch.Contest{}, time.Unix(0, 0)
 	edits := []patch.Edit{{Path: object.Path{"status", "typo"}, Value: "x"}}
 	for range 100 {
 		if fields, _ := contest.Turn(object.Body{}, edits, now); len(fields) > 0 {
-			t.Fatal("a fight")
+			t.Fatal("a conflict was detected")
 		}
 		contest.Wrote(object.Body{}, edits)
 	}
 }
 
-// Lists with keys are shared: each writes its own items.
+// Lists with keys are shared: each client writes its own items.
 func TestWhoWritesAnotherConditionDoesNotFight(t *testing.T) {
 	const turns = 100
 	at := object.Path{"status", "conditions"}
@@ -123,10 +123,10 @@ func TestWhoWritesAnotherConditionDoesNotFight(t *testing.T) {
 		return false
 	}
 	if fights("Theirs") {
-		t.Error("another condition is a fight")
+		t.Error("writes of different conditions count as a conflict")
 	}
 	if !fights("Ours") {
-		t.Error("the same condition is no fight")
+		t.Error("writes of the same condition do not count as a conflict")
 	}
 }
 
@@ -142,7 +142,7 @@ func setCondition(in object.Body, at object.Path, name string, value int64) []pa
 	return conditions().Keyed(in, []patch.Edit{{Path: at, Value: append(others, object.Body{"type": name, "value": value})}})
 }
 
-// The brake begins at the sixth write in ten seconds, doubles from the first pause to the longest, and begins again when there was rest.
+// The pauses start with the sixth write in ten seconds, double up to the longest, and start from the first one after a rest.
 func TestHandlersThatUndoEachOtherAreSlowedDown(t *testing.T) {
 	contest, now := patch.Contest{}, time.Unix(0, 0)
 	edits := []patch.Edit{{Path: object.Path{"spec", "size"}, Value: int64(1)}}
@@ -167,7 +167,7 @@ func TestHandlersThatUndoEachOtherAreSlowedDown(t *testing.T) {
 	}
 }
 
-// An edit of a field beside the conflict is handled at once, but not if it never ends.
+// An edit of a field outside the conflict is handled without delay, unless such edits never end.
 func TestEditsBesideAConflictAreExempt(t *testing.T) {
 	contest, now := patch.Contest{}, time.Unix(0, 0)
 	for range 5 {
@@ -189,6 +189,6 @@ func TestEditsBesideAConflictAreExempt(t *testing.T) {
 		}
 	}
 	if handled > 5 {
-		t.Errorf("%d edits at the same time are exempt", handled)
+		t.Errorf("%d edits in a row are exempt", handled)
 	}
 }

@@ -16,7 +16,7 @@ type Operation struct {
 	Value any
 }
 
-// MarshalJSON writes the operation; only a removal has no value, and a test for absence has null.
+// MarshalJSON encodes the operation. A removal has no value; a test for absence has null.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	if o.Op == "remove" {
 		return json.Marshal(struct {
@@ -31,33 +31,33 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 	}{o.Op, o.Path, o.Value})
 }
 
-// Document gathers the operations of one request against one known state of an object.
+// Document collects the operations of one patch request against a known state of an object.
 type Document struct {
 	base       object.Body
 	operations []Operation
 }
 
-// New starts a document that applies only to the object with base's uid: a late write must not land on an object that
-// was re-created under the same name.
+// New returns a document that applies only to the object with the uid of base. A late write must not change an object that was
+// re-created under the same name.
 func New(base object.Body) *Document {
 	document := &Document{base: base}
 	document.Test(object.Path{"metadata", "uid"}) // mutant: uid-not-tested
 	return document
 }
 
-// Empty tells whether the document would change nothing.
+// Empty reports whether the document changes nothing.
 func (d *Document) Empty() bool {
 	return !slices.ContainsFunc(d.operations, func(o Operation) bool { return o.Op != "test" })
 }
 
-// Operations are the steps, in order.
+// Operations returns the operations in order.
 func (d *Document) Operations() []Operation { return d.operations }
 
-// Value is what path has once the operations so far are done.
+// Value returns the value at path as it is after the operations added so far.
 func (d *Document) Value(path object.Path) (any, bool) { return object.Get(d.base, path...) }
 
-// Test makes the document conditional on path still being as in the base: the value, or the absence of one. Where
-// a parent is absent, it is the parent that must still be absent.
+// Test makes the document conditional on path still having the value that it has in the base, or still being absent. If a
+// parent is absent, the condition is that the parent is still absent.
 func (d *Document) Test(path object.Path) {
 	for depth := 1; depth <= len(path); depth++ {
 		value, found := object.Get(d.base, path[:depth]...)
@@ -69,8 +69,8 @@ func (d *Document) Test(path object.Path) {
 	}
 }
 
-// Edit adds what sets or removes a field. Parents that are absent are made, on condition that they still are. A list with
-// keys is merged with that of the base, on condition that it is still so.
+// Edit adds the operations that set or remove a field. Absent parents are created, on condition that they are still absent. A
+// list with keys is merged with that of the base, on condition that the list has not changed.
 func (d *Document) Edit(edit Edit) {
 	if len(edit.Keys) > 0 {
 		current, _ := object.Get(d.base, edit.Path...)
@@ -101,7 +101,7 @@ func (d *Document) Edit(edit Edit) {
 	d.base = object.With(d.base, edit.Path, edit.Value)
 }
 
-// AddFinalizer appends a finalizer, leaving those of others alone.
+// AddFinalizer appends a finalizer and keeps all others.
 func (d *Document) AddFinalizer(name string) {
 	path := object.Path{"metadata", "finalizers"}
 	finalizers := object.List(d.base, path...)
@@ -115,7 +115,7 @@ func (d *Document) AddFinalizer(name string) {
 	}
 }
 
-// RemoveFinalizer takes a finalizer away, on condition that it is where it was.
+// RemoveFinalizer removes a finalizer, on condition that it is still at the same position.
 func (d *Document) RemoveFinalizer(name string) {
 	path := object.Path{"metadata", "finalizers"}
 	finalizers := object.List(d.base, path...)
@@ -129,8 +129,8 @@ func (d *Document) RemoveFinalizer(name string) {
 	}
 }
 
-// Guess drops empty maps and nulls from a body that was read as a Go type: the type writes them whether or not the API
-// server has them. A wrong guess fails the document's tests, and the next one is made from a live read.
+// Guess removes empty maps and nulls from a body that was read through a Go type, which writes them whether or not the API
+// server has them. If the guess is wrong, a test of the document fails, and the next document is made from a live read.
 func Guess(body object.Body) object.Body {
 	guessed := make(object.Body, len(body))
 	for key, value := range body {
@@ -145,7 +145,7 @@ func Guess(body object.Body) object.Body {
 	return guessed
 }
 
-// Pointer writes a path as a JSON Pointer (RFC 6901).
+// Pointer returns the path as a JSON Pointer (RFC 6901).
 func Pointer(path object.Path) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var text strings.Builder

@@ -1,5 +1,5 @@
-// Package patch turns what handlers changed, the finalizer and the record into the fewest JSON Patch documents, each
-// conditional on what it was computed from.
+// Package patch turns the changes of handlers, the finalizer and the record into as few JSON Patch documents as possible. Each
+// document is conditional on the state that it was computed from.
 package patch
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Edit sets one field or, with Remove, takes it away. Maps are edited field by field, lists as a whole, but for those
-// with Keys: they are merged, item by item, with whatever the list is when it is written.
+// Edit sets one field or, with Remove, removes it. Maps are edited field by field. Lists are replaced as a whole, except those
+// with Keys: these are merged, item by item, with the list as it is at the time of the write.
 type Edit struct {
 	Path   object.Path
 	Value  any
@@ -19,8 +19,8 @@ type Edit struct {
 	Keys   []string
 }
 
-// Edits is what someone changed between two bodies: only the fields touched. A map that was added is edited field by
-// field too, since somebody else may be adding it at the same time.
+// Edits returns the edits that turn before into after, for the changed fields only. An added map is also edited field by field,
+// since another client may be adding it at the same time.
 func Edits(before, after object.Body) []Edit {
 	var edits []Edit
 	for _, difference := range object.Diff(before, after) {
@@ -47,7 +47,7 @@ func set(path object.Path, value any, edits []Edit) []Edit {
 	return edits
 }
 
-// Apply returns body with the edits made; body itself stays as it was.
+// Apply returns body with the edits made. It does not modify body.
 func Apply(body object.Body, edits []Edit) object.Body {
 	for _, edit := range edits {
 		if len(edit.Keys) > 0 {
@@ -67,23 +67,23 @@ func Apply(body object.Body, edits []Edit) object.Body {
 	return body
 }
 
-// Allowed refuses edits that a handler must not make on its copy, naming the field and what to use instead.
+// Allowed returns an error for edits that a handler must not make on its copy. The error names the field and the alternative.
 func Allowed(edits []Edit) error {
 	for _, edit := range edits {
 		switch {
 		case edit.Path.Under("metadata", "labels"), edit.Path.Under("metadata", "annotations"):
 		case edit.Path.Under("metadata", "finalizers"):
-			return fmt.Errorf("%s was changed on the handler's copy: declare OnDelete, which keeps the finalizer, or patch it through Client", edit.Path)
+			return fmt.Errorf("handler changed %s on its copy: declare OnDelete, which keeps a finalizer, or patch it through Client", edit.Path)
 		case edit.Path.Under("metadata", "ownerReferences"):
-			return fmt.Errorf("%s was changed on the handler's copy: use Apply for children, or patch it through Client", edit.Path)
+			return fmt.Errorf("handler changed %s on its copy: use Apply for children, or patch it through Client", edit.Path)
 		case edit.Path.Under("metadata"), edit.Path.Under("apiVersion"), edit.Path.Under("kind"):
-			return fmt.Errorf("%s was changed on the handler's copy: the API server owns it, leave it as it is, and give Client a deep copy", edit.Path)
+			return fmt.Errorf("handler changed %s on its copy: the API server owns this field; do not change it, and give Client a deep copy", edit.Path)
 		}
 	}
 	return nil
 }
 
-// Split parts the edits of the status from those of everything else.
+// Split separates the edits of the status from all others.
 func Split(edits []Edit) (rest, status []Edit) {
 	for _, edit := range edits {
 		if edit.Path.Under("status") {

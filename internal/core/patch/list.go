@@ -8,17 +8,17 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// List is a list of maps that have an identity: the values of Keys, such as the type of a condition.
+// List is a list of maps in which each item is identified by the values of Keys, such as the type of a condition.
 type List struct {
 	Path object.Path
 	Keys []string
 }
 
-// Lists are those of one kind.
+// Lists are the keyed lists of one kind.
 type Lists []List
 
-// Keyed returns the edits with those of such lists marked, so that they are merged by key: before is what they were made
-// from. A list in which two items have the same key cannot be merged, and is written as a whole.
+// Keyed marks the edits of keyed lists, so that they are merged by key. Before is what the edits were made from. A list with two
+// items of the same key cannot be merged and is replaced as a whole.
 func (l Lists) Keyed(before object.Body, edits []Edit) []Edit {
 	marked := slices.Clone(edits)
 	for i, edit := range marked {
@@ -42,7 +42,7 @@ func (l Lists) keysOf(path object.Path) []string {
 	return nil
 }
 
-// itemsOf tells whether a value is a list; nothing counts as an empty one.
+// itemsOf returns the items of a list and whether the value is one. An absent list counts as an empty one.
 func itemsOf(value any) ([]any, bool) {
 	items, isList := value.([]any)
 	return items, isList || value == nil
@@ -60,7 +60,7 @@ func distinct(items []any, keys []string) bool {
 	return true
 }
 
-// nameOf is the identity of an item among those of its list; "" for one that has none.
+// nameOf returns the identity of an item within its list, or "" if it has none of the keys.
 func nameOf(item any, keys []string) string {
 	body, isMap := item.(object.Body)
 	if !isMap {
@@ -91,14 +91,14 @@ func byName(items []any, keys []string) map[string]object.Body {
 	return found
 }
 
-// wanted is the list that an edit of one with keys was made to.
+// wanted returns the list as a keyed edit wants it to be.
 func (e Edit) wanted() []any {
 	items, _ := e.Value.([]any)
 	return items
 }
 
-// onto makes of the newest list what the edit made of the one that it was made from: items that it has added, changed or
-// taken away become so, of those that it has changed only the fields touched; all others stay as they are.
+// onto applies the changes of a keyed edit to the newest list: items that the edit added, changed or removed. In a changed item
+// only the changed fields are written. All other items stay as they are.
 func (e Edit) onto(newest []any) []any {
 	before, after := byName(e.Before, e.Keys), byName(e.wanted(), e.Keys)
 	merged := make([]any, 0, len(newest)+len(after))
@@ -122,7 +122,7 @@ func (e Edit) onto(newest []any) []any {
 	for _, item := range e.wanted() {
 		name := nameOf(item, e.Keys)
 		was, known := before[name]
-		untouched := known && object.Equal(was, after[name]) // Somebody else has taken it away.
+		untouched := known && object.Equal(was, after[name]) // Another client has removed it.
 		if !present[name] && !untouched {
 			merged = append(merged, item)
 		}
@@ -130,8 +130,8 @@ func (e Edit) onto(newest []any) []any {
 	return merged
 }
 
-// settled is the edit of the whole list that a keyed edit comes to, given the newest one; false if nothing is to be done.
-// What is there and is no list is replaced.
+// settled turns a keyed edit into an edit of the whole list, given the newest list. It returns false if there is nothing to do.
+// A value that is not a list is replaced.
 func (e Edit) settled(newest any) (Edit, bool) {
 	list, isList := itemsOf(newest)
 	merged := e.onto(list)
@@ -142,7 +142,7 @@ func (e Edit) settled(newest any) (Edit, bool) {
 	switch {
 	case !isList:
 		return whole, true
-	case newest == nil && len(merged) == 0: // An empty list where there was none is one that was meant.
+	case newest == nil && len(merged) == 0: // An empty list in place of an absent one was set on purpose.
 		return whole, !e.Remove && len(e.Before) == 0
 	default:
 		return whole, whole.Remove || !object.Equal(list, merged)

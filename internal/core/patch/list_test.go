@@ -18,7 +18,7 @@ func conditions() patch.Lists {
 	}
 }
 
-// Scenario 58, design §8: lists with keys are merged by key with what they are when they are written.
+// Scenario 58 (docs/concepts/scenarios.md): keyed lists are merged by key with their value at the time of the write.
 func TestListsAreMergedByKey(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, newest, want string }{
 		"added on both sides": {
@@ -28,24 +28,24 @@ func TestListsAreMergedByKey(t *testing.T) {
 			`[{"type":"A","status":"False","x":1}]`, `[{"type":"A","status":"True","x":1}]`,
 			`[{"type":"A","status":"False","x":2,"theirs":3}]`, `[{"type":"A","status":"True","x":2,"theirs":3}]`,
 		},
-		"taken away on one side, changed on the other": {
+		"removed on one side, changed on the other": {
 			`[{"type":"A"},{"type":"B"}]`, `[{"type":"B"}]`, `[{"type":"A","x":1},{"type":"B","x":1}]`, `[{"type":"B","x":1}]`,
 		},
-		"taken away by others, untouched here": {
+		"removed by others, unchanged here": {
 			`[{"type":"A"},{"type":"B"}]`, `[{"type":"A"},{"type":"B","x":1}]`, `[]`, `[{"type":"B","x":1}]`,
 		},
-		"added on both sides alike: ours": {
+		"added on both sides with the same key: ours wins": {
 			`[]`, `[{"type":"A","x":1}]`, `[{"type":"A","y":1}]`, `[{"type":"A","x":1}]`,
 		},
-		"another order is no change": {
+		"a different order is not a change": {
 			`[{"type":"A"},{"type":"B"}]`, `[{"type":"B"},{"type":"A"}]`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"A"},{"type":"B"}]`,
 		},
-		"what has no key stays":       {`[]`, `[{"type":"A"}]`, `["odd",{"x":1}]`, `["odd",{"x":1},{"type":"A"}]`},
-		"a list that is gone":         {`[{"type":"A"}]`, `[{"type":"A","x":1}]`, `null`, `[{"type":"A","x":1}]`},
-		"taken away as a whole":       {`[{"type":"A"}]`, `null`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"B"}]`},
-		"taken away, nothing left":    {`[{"type":"A"}]`, `null`, `[{"type":"A"}]`, `null`},
-		"keys met twice: as a whole":  {`[{"type":"A"}]`, `[{"type":"A"},{"type":"A"}]`, `[{"type":"B"}]`, `[{"type":"A"},{"type":"A"}]`},
-		"items without a key, as one": {`[]`, `["a"]`, `[{"type":"B"}]`, `["a"]`},
+		"items without a key stay":        {`[]`, `[{"type":"A"}]`, `["odd",{"x":1}]`, `["odd",{"x":1},{"type":"A"}]`},
+		"a removed list":                  {`[{"type":"A"}]`, `[{"type":"A","x":1}]`, `null`, `[{"type":"A","x":1}]`},
+		"removed as a whole":              {`[{"type":"A"}]`, `null`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"B"}]`},
+		"taken away, nothing left":        {`[{"type":"A"}]`, `null`, `[{"type":"A"}]`, `null`},
+		"duplicate keys: as a whole":      {`[{"type":"A"}]`, `[{"type":"A"},{"type":"A"}]`, `[{"type":"B"}]`, `[{"type":"A"},{"type":"A"}]`},
+		"items without a key: as a whole": {`[]`, `["a"]`, `[{"type":"B"}]`, `["a"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			merges(t, holding(t, test.before), holding(t, test.after), holding(t, test.newest), holding(t, test.want))
@@ -53,7 +53,7 @@ func TestListsAreMergedByKey(t *testing.T) {
 	}
 }
 
-// holding is an object with these conditions.
+// holding returns an object with these conditions.
 func holding(tb testing.TB, list string) object.Body {
 	tb.Helper()
 	if list == "null" {
@@ -81,7 +81,7 @@ func merges(t *testing.T, before, after, newest, want object.Body) {
 	}
 }
 
-// written is the document of some edits.
+// written returns the document of some edits.
 func written(base object.Body, edits []patch.Edit) *patch.Document {
 	document := patch.New(base)
 	for _, edit := range edits {
@@ -99,7 +99,7 @@ func text(tb testing.TB, value any) string {
 	return string(written)
 }
 
-// Design §8: a merged list is written on condition that it is still what it was merged with.
+// A merged list is written only if the list is still the one that it was merged with.
 func TestAMergedListDoesNotOverwriteANewerOne(t *testing.T) {
 	for stored, newer := range map[string]string{
 		`{"metadata":{"uid":"u"}}`:                                        `{"metadata":{"uid":"u"},"status":{"conditions":[{"type":"B"}]}}`,
@@ -113,7 +113,7 @@ func TestAMergedListDoesNotOverwriteANewerOne(t *testing.T) {
 			t.Errorf("%s: %v", stored, err)
 		}
 		if got, err := apply(t, document, newer); err == nil {
-			t.Errorf("%s is overwritten: %s", newer, got)
+			t.Errorf("%s was overwritten: %s", newer, got)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestSeveralKeysNameOneItem(t *testing.T) {
 	}
 }
 
-// Design §8: what one handler sets and a later one sets otherwise.
+// A later handler sets a field differently than an earlier one did.
 func TestTouchesThatContradictEachOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		start, first, second string
@@ -173,7 +173,7 @@ func contradictions(later, earlier []patch.Touch) []string {
 	return found
 }
 
-// Scenario 60: what the API server has not kept is named, to the deepest field.
+// Scenario 60 (docs/concepts/scenarios.md): what the API server did not store is named, down to the deepest field.
 func TestDeparturesNameTheField(t *testing.T) {
 	for name, test := range map[string]struct {
 		meant, kept string

@@ -21,7 +21,7 @@ func body(tb testing.TB, text string) object.Body {
 	return decoded
 }
 
-// apply does with a document what the API server does: it is the same library.
+// apply applies a document with the library that the API server uses.
 func apply(tb testing.TB, document *patch.Document, to string) (string, error) {
 	tb.Helper()
 	operations, err := json.Marshal(document.Operations())
@@ -58,7 +58,7 @@ func TestOnlyTouchedFieldsAreWritten(t *testing.T) {
 	}
 }
 
-func TestAnAddedMapIsWrittenFieldByField(t *testing.T) { // Somebody else may be adding it at the same time.
+func TestAnAddedMapIsWrittenFieldByField(t *testing.T) { // Another client may be adding it at the same time.
 	edits := patch.Edits(body(t, `{"a": 1}`), body(t, `{"a": {"b": 1}, "status": {"x": {"y": 1}, "empty": {}}}`))
 	want := []patch.Edit{
 		{Path: object.Path{"a"}, Value: object.Body{"b": 1.0}},
@@ -73,7 +73,7 @@ func TestAnAddedMapIsWrittenFieldByField(t *testing.T) { // Somebody else may be
 func TestForbiddenEditsNameTheFieldAndTheRemedy(t *testing.T) {
 	for path, remedy := range map[string]string{
 		"metadata.finalizers": "OnDelete", "metadata.ownerReferences": "Apply",
-		"metadata.name": "leave it", "apiVersion": "leave it", "kind": "leave it",
+		"metadata.name": "do not change it", "apiVersion": "do not change it", "kind": "do not change it",
 	} {
 		parsed, _ := object.ParsePath(path)
 		err := patch.Allowed([]patch.Edit{{Path: parsed}})
@@ -106,15 +106,15 @@ func TestDocumentsMakeMissingParents(t *testing.T) {
 	}
 }
 
-func TestALateWriteDoesNotLandOnARecreatedObject(t *testing.T) { // design §6
+func TestALateWriteDoesNotLandOnARecreatedObject(t *testing.T) {
 	document := patch.New(body(t, `{"metadata":{"uid":"old"}}`))
 	document.Edit(patch.Edit{Path: object.Path{"metadata", "x"}, Value: "y"})
 	if got, err := apply(t, document, `{"metadata":{"uid":"new"}}`); err == nil {
-		t.Errorf("written: %s", got)
+		t.Errorf("the document was applied: %s", got)
 	}
 }
 
-func TestAWriteTestsTheRecordItCameFrom(t *testing.T) { // design §6
+func TestAWriteTestsTheRecordItCameFrom(t *testing.T) {
 	at := object.Path{"metadata", "annotations", "op.example.com/record"}
 	const stored = `{"metadata":{"uid":"u","annotations":{"op.example.com/record":"one"}}}`
 	document := patch.New(body(t, stored))
@@ -125,11 +125,11 @@ func TestAWriteTestsTheRecordItCameFrom(t *testing.T) { // design §6
 		t.Errorf("%s, %v", got, err)
 	}
 	if got, err := apply(t, document, strings.Replace(stored, `"one"`, `"other"`, 1)); err == nil {
-		t.Errorf("somebody else's record was overwritten: %s", got)
+		t.Errorf("a newer record was overwritten: %s", got)
 	}
 }
 
-func TestFinalizersOfOthersStay(t *testing.T) { // scenarios 16, 17
+func TestFinalizersOfOthersStay(t *testing.T) { // docs/concepts/scenarios.md, 16 and 17
 	for name, test := range map[string]struct{ have, add, remove string }{
 		"none":   {`{"metadata":{"uid":"u"}}`, `["us"]`, ``},
 		"others": {`{"metadata":{"uid":"u","finalizers":["a","b"]}}`, `["a","b","us"]`, `["a","b"]`},
@@ -152,7 +152,7 @@ func TestFinalizersOfOthersStay(t *testing.T) { // scenarios 16, 17
 	document := patch.New(body(t, `{"metadata":{"uid":"u","finalizers":["a","us"]}}`))
 	document.RemoveFinalizer("us")
 	if got, err := apply(t, document, `{"metadata":{"uid":"u","finalizers":["us","a"]}}`); err == nil {
-		t.Errorf("removed at a place where it is no longer: %s", got)
+		t.Errorf("removed from a position where it is no longer: %s", got)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestPointersAreEscaped(t *testing.T) {
 	}
 }
 
-// FuzzEdits: a document made of the edits between two bodies turns one into the other.
+// FuzzEdits checks that a document with the edits between two bodies turns one into the other.
 func FuzzEdits(f *testing.F) {
 	f.Add(`{"a":1,"b":{"c":[1]}}`, `{"a":{"x":"y"},"b":{"d":2}}`)
 	f.Add(`{}`, `{"a~b":{"c/d":null}}`)

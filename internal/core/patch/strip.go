@@ -9,24 +9,25 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Marks are what an operator leaves in objects.
+// Marks describes what an operator leaves in objects.
 type Marks struct {
 	Identity, Finalizer string
-	// Conditions are the types of those that the framework itself sets.
+	// Conditions are the types of the conditions that the framework itself sets.
 	Conditions []string
 }
 
-// Leftovers are the marks that were found in one object, and the documents that take them out of it.
+// Leftovers are the marks found in one object, and the documents that remove them.
 type Leftovers struct {
-	// Found names them, for people; empty for none.
+	// Found names the marks for people. It is empty if there are none.
 	Found []string
-	// Status goes to the status subresource, first, and Main to the object itself. Without a subresource Status is empty.
+	// Status is sent first, to the status subresource; Main is sent to the object itself. Status is empty without a subresource.
 	Status, Main *Document
-	// Held: the object is being deleted and waits for the operator. Last: it waits for nobody else, and goes with the finalizer.
+	// Held means that the object is being deleted and waits for the operator. Last means that it waits for no other finalizer, so
+	// that it disappears together with this one.
 	Held, Last bool
 }
 
-// Strip finds the marks of an operator in an object. The documents apply only while the marks are as they were found.
+// Strip finds the marks of an operator in an object. The documents apply only while the marks are unchanged.
 func Strip(base object.Body, marks Marks, subresource bool) Leftovers { //nolint:revive // A fact about the kind, not a mode.
 	l := Leftovers{Status: New(base), Main: New(base)}
 	finalizers := object.List(base, "metadata", "finalizers")
@@ -45,12 +46,12 @@ func Strip(base object.Body, marks Marks, subresource bool) Leftovers { //nolint
 		l.Found = append(l.Found, "finalizer")
 	}
 	if l.Last {
-		l.Status = New(base) // It goes with the object.
+		l.Status = New(base) // The status disappears with the object.
 	}
 	return l
 }
 
-// stripRecords takes the record out of both carriers, and with it the room for records where nothing else is in it.
+// stripRecords removes the record from all places, and the field for records where nothing else is in it.
 func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document) {
 	found := false
 	for _, carrier := range record.Carriers() {
@@ -75,7 +76,7 @@ func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document
 	}
 }
 
-// stripAnnotations takes out what people have asked the operator for.
+// stripAnnotations removes the annotations with which users have sent requests to the operator.
 func (l *Leftovers) stripAnnotations(base object.Body, marks Marks) {
 	names := []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity)}
 	for _, token := range slices.Sorted(maps.Keys(object.EffectWords(base, marks.Identity))) {
@@ -91,7 +92,7 @@ func (l *Leftovers) stripAnnotations(base object.Body, marks Marks) {
 	}
 }
 
-// stripConditions takes out the conditions that the framework has set for this operator, whose messages name it.
+// stripConditions removes the conditions that the framework set for this operator. Their messages contain its identity.
 func (l *Leftovers) stripConditions(marks Marks, status *Document) {
 	at := object.Path{"status", "conditions"}
 	value, _ := status.Value(at)

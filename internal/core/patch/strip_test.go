@@ -14,7 +14,7 @@ import (
 const stripped = `{"metadata":{"uid":"u","annotations":{"a":"1","b.example.com/record":"{\"v\":1}"},"finalizers":["b.example.com/finalizer"]},
 	"status":{"phase":"p","records":{"b.example.com":"r"},"conditions":[{"type":"StateLost","message":"see the annotation b.example.com/recreate"},{"type":"Ready"}]}}`
 
-// What an operator leaves in an object is taken out, and nothing else: not the marks of another operator.
+// Strip removes what one operator leaves in an object, and no marks of other operators.
 func TestOneOperatorsMarksAreTakenOut(t *testing.T) {
 	marked := `{"metadata":{"uid":"u","annotations":{"a":"1","b.example.com/record":"{\"v\":1}","a.example.com/record":"{\"v\":1}",` +
 		`"a.example.com/recreate":"x","a.example.com/release":"*"},"finalizers":["a.example.com/finalizer","b.example.com/finalizer"]},` +
@@ -48,14 +48,14 @@ func TestOneOperatorsMarksAreTakenOut(t *testing.T) {
 				t.Error(diff)
 			}
 			if !test.subresource && !found.Status.Empty() {
-				t.Errorf("something goes to a subresource: %v", found.Status.Operations())
+				t.Errorf("operations for a subresource: %v", found.Status.Operations())
 			}
 			left := sent(t, sent(t, test.given, found.Status), found.Main)
 			if diff := cmp.Diff(decoded(t, test.want), decoded(t, left)); diff != "" {
 				t.Error(diff)
 			}
 			if again := patch.Strip(decoded(t, left), marks, test.subresource); len(again.Found) > 0 || !again.Main.Empty() || !again.Status.Empty() {
-				t.Errorf("a second time there is %v", again.Found)
+				t.Errorf("Strip finds again %v", again.Found)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func decoded(t *testing.T, text string) object.Body {
 	return body
 }
 
-// sent is the object after a document.
+// sent returns the object after the document was applied.
 func sent(t *testing.T, text string, document *patch.Document) string {
 	t.Helper()
 	operations, err := json.Marshal(document.Operations())

@@ -7,17 +7,17 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Touch is one field that somebody has set or, with Gone, taken away. An item of a list with keys is a field of its own, named by
-// its keys: the condition Ready is status.conditions.Ready.
+// Touch is a change of one field: it was set or, with Gone, removed. An item of a keyed list counts as a field, named by its keys:
+// the condition Ready is status.conditions.Ready.
 type Touch struct {
 	Path  object.Path
 	Value any
 	Gone  bool
-	// keys are those of the list that the field is an item of.
+	// keys are the keys of the list if the field is an item of one.
 	keys []string
 }
 
-// Touches are the fields that edits touch.
+// Touches returns the fields that the edits change.
 func Touches(edits []Edit) []Touch {
 	var found []Touch
 	for _, edit := range edits {
@@ -45,7 +45,7 @@ func Touches(edits []Edit) []Touch {
 	return found
 }
 
-// in is what the field holds in a body, nil for nothing.
+// in returns the value of the field in a body, or nil if it is absent.
 func (t Touch) in(body object.Body) any {
 	if len(t.keys) == 0 {
 		value, _ := object.Get(body, t.Path...)
@@ -60,7 +60,7 @@ func (t Touch) in(body object.Body) any {
 	return nil
 }
 
-// Contradicts tells whether this touch undoes an earlier one: of the same field, of one above it or below.
+// Contradicts reports whether this touch undoes an earlier one of the same field, of a parent or of a child.
 func (t Touch) Contradicts(earlier Touch) bool {
 	switch {
 	case slices.Equal(t.Path, earlier.Path):
@@ -73,7 +73,7 @@ func (t Touch) Contradicts(earlier Touch) bool {
 	return false
 }
 
-// Enters tells whether the touch changes anything at the path, above it or below.
+// Enters reports whether the touch changes anything at the path, above it or below it.
 func (t Touch) Enters(path object.Path) bool {
 	if t.Path.Under(path...) {
 		return true
@@ -86,17 +86,17 @@ func isMap(value any) bool {
 	return is
 }
 
-// Departure is a field that the API server has not kept as it was meant.
+// Departure is a field that the API server did not store as intended.
 type Departure struct {
-	// Field is its path, with [] for whatever item of a list.
+	// Field is its path, with [] for any item of a list.
 	Field string
-	// Dropped tells that it is not there at all.
+	// Dropped means that the field is absent.
 	Dropped bool
-	// Path is that of the edit.
+	// Path is the path of the edit.
 	Path object.Path
 }
 
-// Departures compares what a document with these edits meant with the object as it is after it.
+// Departures compares what a document with these edits intended with the object that the API server returned.
 func Departures(document *Document, edits []Edit, answer object.Body) []Departure {
 	var found []Departure
 	for _, edit := range edits {
@@ -120,7 +120,7 @@ func departAt(field string, meant any, in object.Body, path object.Path) []Depar
 	return depart(field, meant, kept)
 }
 
-// depart finds the deepest fields in which two values differ. What the server has added is its own.
+// depart finds the deepest fields in which two values differ. It ignores fields that the server added.
 func depart(field string, meant, kept any) []Departure {
 	if object.Equal(meant, kept) {
 		return nil

@@ -2,37 +2,37 @@ package record
 
 import "github.com/einmal-operators/einmal/internal/core/object"
 
-// Carrier is the place in an object where the record is kept.
+// Carrier is the place in an object where the record is stored.
 type Carrier string
 
-// The carriers. Status survives a replace of the object and is one write with the user's status; Annotation works
-// with every kind. Apart is an annotation of another name, for kinds that have the annotations of their owners copied over
-// theirs, records too: ReplicaSets have those of their Deployment.
+// The carriers. Status survives a replace of the object, and is written together with the user's status. Annotation works with
+// every kind. SeparateAnnotation is an annotation with another name, for kinds whose owners copy their annotations, including records, onto
+// them: a Deployment does that to its ReplicaSets.
 const (
-	Status     Carrier = "status"
-	Annotation Carrier = "annotation"
-	Apart      Carrier = "annotation apart"
+	Status             Carrier = "status"
+	Annotation         Carrier = "annotation"
+	SeparateAnnotation Carrier = "annotation apart"
 )
 
-// Carriers are all of them.
-func Carriers() []Carrier { return []Carrier{Status, Annotation, Apart} }
+// Carriers returns all carriers.
+func Carriers() []Carrier { return []Carrier{Status, Annotation, SeparateAnnotation} }
 
-// RecordsField is the field of a status that holds records, a map by operator identity.
+// RecordsField is the status field that holds records, as a map by operator identity.
 const RecordsField = "records"
 
-// Path is where the operator with this identity keeps its record.
+// Path returns where the operator with this identity stores its record.
 func (c Carrier) Path(identity string) object.Path {
 	switch c {
 	case Status:
 		return object.Path{"status", RecordsField, identity}
-	case Apart:
+	case SeparateAnnotation:
 		return object.Path{"metadata", "annotations", object.RecordAnnotation("apart." + identity)}
 	default:
 		return object.Path{"metadata", "annotations", object.RecordAnnotation(identity)}
 	}
 }
 
-// Other is the carrier that an earlier release may have written to. What lies there beside one that is apart is the owner's.
+// Other returns the carrier that an earlier release may have used. For SeparateAnnotation there is none: the other record is the owner's.
 func (c Carrier) Other() (other Carrier, found bool) {
 	switch c {
 	case Status:
@@ -44,21 +44,21 @@ func (c Carrier) Other() (other Carrier, found bool) {
 	}
 }
 
-// Stored is what an object holds of the operator's record.
+// Stored is the record of the operator as found in an object.
 type Stored struct {
-	// Record is the usable record, nil for none; Text is what it was decoded from.
+	// Record is the usable record, or nil. Text is what it was decoded from.
 	Record *Record
 	Text   string
-	// Preferred is the text in the preferred carrier, usable or not: a conditional write tests it.
+	// Preferred is the text in the preferred carrier, whether or not it is usable. A conditional write tests it.
 	Preferred string
 }
 
 // InPlace reports whether the usable record was read from the preferred carrier.
 func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred }
 
-// Read finds the record of the operator in the object, in the preferred carrier first and then in the other.
-// A record of another uid belongs to the object that a manifest was copied from: it is not usable. The error tells of
-// text that is no record of ours; then there is no usable record either.
+// Read finds the operator's record in the object, first in the preferred carrier and then in the other one. A record with another
+// uid belongs to the object that a manifest was copied from, and is not usable. The error is about text that is not a valid record;
+// in that case there is no usable record.
 func Read(body object.Body, identity string, preferred Carrier) (Stored, error) {
 	found := Stored{Preferred: object.Text(body, preferred.Path(identity)...)}
 	other, _ := preferred.Other()
@@ -80,7 +80,7 @@ func Read(body object.Body, identity string, preferred Carrier) (Stored, error) 
 	return found, err
 }
 
-// Usable reports whether a text is a record of the object with this uid.
+// Usable reports whether the text is a record of the object with this uid.
 func Usable(text, uid string) bool {
 	if text == "" {
 		return false
@@ -89,8 +89,8 @@ func Usable(text, uid string) bool {
 	return err == nil && r.UID == uid
 }
 
-// Cut returns the body without the records of any operator, so that handlers neither see nor change them: one that sets
-// all annotations anew must not take another operator's memory away.
+// Cut returns the body without the records of any operator, so that handlers neither see nor change them. A handler that replaces
+// all annotations must not delete the record of another operator.
 func Cut(body object.Body) object.Body {
 	body = Strip(body)
 	if annotations := object.Map(body, "metadata", "annotations"); annotations != nil && len(annotations) == 0 {

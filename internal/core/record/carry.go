@@ -2,9 +2,8 @@ package record
 
 import "github.com/einmal-operators/einmal/internal/core/object"
 
-// Carry returns the body with the records that the object has now, of whatever operator, in place of its own: a copy
-// that handlers were given has none, and one that was read from a cache may have old ones. A full update with such a
-// copy must neither drop nor roll back what is remembered.
+// Carry returns the body with its records, of all operators, replaced by those that the object has now. The copy that handlers get
+// has no records, and one from a cache may have old ones. A full update with such a copy must neither delete nor revert records.
 func Carry(now, into object.Body) object.Body {
 	into = Strip(into)
 	if records, found := object.Get(now, "status", RecordsField); found && areRecords(records) {
@@ -18,7 +17,7 @@ func Carry(now, into object.Body) object.Body {
 	return into
 }
 
-// Strip returns the body without records. Annotations that are none any more go with the last of them; a status stays.
+// Strip returns the body without records. It removes the annotations map if that becomes empty, but keeps an empty status.
 func Strip(body object.Body) object.Body {
 	if records, found := object.Get(body, "status", RecordsField); found && areRecords(records) {
 		body = object.Without(body, object.Path{"status", RecordsField})
@@ -35,7 +34,7 @@ func Strip(body object.Body) object.Body {
 	return body
 }
 
-// areRecords tells the room for records in a status from a field of the same name that a kind has for itself.
+// areRecords reports whether a status field is the one for records, and not a field of the same name that belongs to the kind.
 func areRecords(value any) bool {
 	records, isMap := value.(object.Body)
 	for _, record := range records {
@@ -46,9 +45,9 @@ func areRecords(value any) bool {
 	return isMap || value == nil
 }
 
-// Threatens tells whether a merge patch may touch a record: it names one, or takes away all that it lies in. The
-// difference of a copy with and a copy without the record does.
-func Threatens(merge object.Body) bool {
+// MayChangeRecords reports whether a merge patch may change a record: by naming one, or by removing what contains it. The difference
+// between a copy with the record and one without it does that.
+func MayChangeRecords(merge object.Body) bool {
 	annotations, touched := object.Get(merge, "metadata", "annotations")
 	named, isMap := annotations.(object.Body)
 	if touched && !isMap {
@@ -65,9 +64,9 @@ func Threatens(merge object.Body) bool {
 	return records || touched && !isMap
 }
 
-// Spare returns the merge patch without what it does to records. Where it takes away everything, it names instead what
-// the object has now beside them.
-func Spare(merge, now object.Body) object.Body {
+// WithoutRecordChanges returns the merge patch without its changes of records. Where the patch removes everything, the result names the other
+// fields that the object has now instead.
+func WithoutRecordChanges(merge, now object.Body) object.Body {
 	for _, parent := range []object.Path{{"metadata", "annotations"}, {"status"}} {
 		if value, found := object.Get(merge, parent...); found && value == nil {
 			merge = object.With(merge, parent, nulls(object.Map(now, parent...)))
@@ -86,7 +85,7 @@ func Spare(merge, now object.Body) object.Body {
 	return merge
 }
 
-// nulls is a merge patch that takes each of the fields away.
+// nulls returns a merge patch that removes each of the fields.
 func nulls(fields object.Body) object.Body {
 	removing := make(object.Body, len(fields))
 	for key := range fields {

@@ -8,37 +8,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// MessageLimit is the most bytes of an error text that a record keeps.
+// MessageLimit is the maximum number of bytes of an error text in a record.
 const MessageLimit = 256
 
-// ErrNewer tells of a record that a newer release has written: an older one must leave the object alone.
-var ErrNewer = errors.New("the record was written by a newer release of the operator: run that one")
+// ErrNewer reports a record that was written by a newer release. An older release must not touch the object.
+var ErrNewer = errors.New("the record was written by a newer release of the operator; run that release")
 
-// Encode writes the record as one line of JSON. Equal records give equal text.
+// Encode returns the record as one line of JSON. Equal records give equal text.
 func (r Record) Encode() (string, error) {
 	text, err := plainJSON(r)
 	if err != nil {
-		return "", fmt.Errorf("encode the record of %s: %w", r.UID, err)
+		return "", fmt.Errorf("encode record of object with uid %s: %w", r.UID, err)
 	}
 	return string(text), nil
 }
 
-// Decode reads what Encode wrote. Text that is no record, or of a newer version, is an error.
+// Decode parses what Encode returned. It fails for text that is not a record and for a newer version.
 func Decode(text string) (Record, error) {
 	var r Record
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return Record{}, fmt.Errorf("not a record: %w", err)
 	}
 	if r.Version < 1 || r.UID == "" {
-		return Record{}, fmt.Errorf("not a record: no version or uid")
+		return Record{}, fmt.Errorf("not a record: version or uid is missing")
 	}
 	if r.Version > Version {
-		return Record{}, fmt.Errorf("%w: version %d, but this release reads up to %d", ErrNewer, r.Version, Version)
+		return Record{}, fmt.Errorf("%w: it has version %d, this release supports up to %d", ErrNewer, r.Version, Version)
 	}
 	return r, nil
 }
 
-// Shorten cuts a message to MessageLimit bytes at a character's border.
+// Shorten cuts a message to MessageLimit bytes, at a character boundary.
 func Shorten(message string) string {
 	const mark = "…"
 	if len(message) <= MessageLimit {

@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §10: a corpus of records written by each release, which every later one resumes. What is decided from them is
-// tested next to what decides (core/handler).
+// The corpus holds records written by each release, which every later release must read. Package handler tests what it decides from
+// them.
 func TestRecordsOfEachReleaseAreReadAndWrittenWithoutLoss(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.json")
 	if err != nil || len(files) == 0 {
@@ -37,11 +37,11 @@ func nothingIsLost(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text, `"packed"`) && again != text { // How well it packs is the library's matter.
-		t.Errorf("written again it differs:\n%s\n%s", text, again)
+	if !strings.Contains(text, `"packed"`) && again != text { // The compression depends on the library.
+		t.Errorf("encoded again the text differs:\n%s\n%s", text, again)
 	}
 	if diff := cmp.Diff(first, decoded(t, again)); diff != "" {
-		t.Errorf("something was lost: %s", diff)
+		t.Errorf("the record differs: %s", diff)
 	}
 }
 

@@ -9,27 +9,26 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §6: of core Secrets only digests are kept. A handler that an upgrade adds gets a digest of its own, and the
-// record that it was added to stays as it was.
+// Of Secrets only digests are stored. A handler that an upgrade adds gets its own digest, and the original record does not change.
 func TestDigestsAreKeptOnceAndGrowByHandlers(t *testing.T) {
 	first := record.New("1", "v1").KeepDigests("d", map[string]string{"make": "m"}).KeepDigests("d", map[string]string{"other": "o"})
 	grown := first.WithView("d", "resize", "r").WithView("unknown", "resize", "r")
 	want := []record.Essence{{Digest: "d", Views: map[string]string{"make": "m", "resize": "r"}}}
 	if diff := cmp.Diff(want, grown.Seen); diff != "" {
-		t.Errorf("grown: %s", diff)
+		t.Errorf("the new record: %s", diff)
 	}
 	want[0].Views = map[string]string{"make": "m"}
 	if diff := cmp.Diff(want, first.Seen); diff != "" {
-		t.Errorf("the record that it was added to: %s", diff)
+		t.Errorf("the original record: %s", diff)
 	}
 	bare := record.New("1", "v1").KeepDigests("d", nil).WithView("d", "resize", "r")
 	want[0].Views = map[string]string{"resize": "r"}
 	if diff := cmp.Diff(want, bare.Seen); diff != "" {
-		t.Errorf("without views so far: %s", diff)
+		t.Errorf("a record without views: %s", diff)
 	}
 }
 
-// What is left of an object without records has no empty rooms either: they would count as a change of the user's.
+// A copy without records has no empty fields in their place either, since these would count as changes by the handler.
 func TestCuttingRecordsLeavesNoEmptyRooms(t *testing.T) {
 	text := `{"v":1,"uid":"1"}`
 	cut := record.Cut(object.Body{
@@ -45,7 +44,7 @@ func TestCuttingRecordsLeavesNoEmptyRooms(t *testing.T) {
 	}
 }
 
-// A kind may have a field status.records of its own: what is not a map of texts is no room for records.
+// A kind may have its own field status.records: anything except a map of strings does not hold records.
 func TestAFieldOfTheSameNameIsLeftAlone(t *testing.T) {
 	own := object.Body{"status": object.Body{"records": object.Body{"a.example.com": object.Body{"not": "a record"}}}}
 	if diff := cmp.Diff(own, record.Cut(own)); diff != "" {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Class is how an effect outside of the cluster recovers when nobody knows what came of a call.
+// Class is how an effect outside the cluster recovers if the outcome of a call is unknown.
 type Class string
 
-// The classes. Keyed: the call takes a token, and the same token does nothing twice. Named: it takes a name, and the same
-// name is there once. Findable: what it made can be looked up. Stop: a person decides.
+// The classes. Keyed: the call takes a token, and a second call with the same token does nothing. Named: the call takes a name that
+// can exist only once. Findable: what the call made can be looked up. Stop: a person decides.
 const (
 	Keyed    Class = "keyed"
 	Named    Class = "named"
@@ -18,38 +18,38 @@ const (
 	Stop     Class = "stop"
 )
 
-// Intent says that a handler is about to do something outside of the cluster. It is stored before that is done, so that who
-// finds an intent without a result knows that it may have been.
+// Intent declares that a handler is about to make a change outside the cluster. It is stored before the call, so that an intent
+// without a result shows that the call may have been made.
 type Intent struct {
 	Class Class `json:"class"`
-	// Token is what the call is known by, the same for each call of the same effect. It is not secret.
+	// Token identifies the call. It is the same for each call of the same effect. It is not secret.
 	Token string `json:"token"`
-	// Name is what a Named one makes.
+	// Name is the name of what a Named effect makes.
 	Name string `json:"name,omitempty"`
-	// Number counts the intents of an effect, from 1: who finds a higher one knows less than others. By is who declared it, by
-	// chance, since two may declare the same at the same time.
+	// Number counts the intents of an effect, from 1; a process that finds a higher one than its own has outdated knowledge. By is a
+	// random id of the writer, since two processes may declare the same effect at the same time.
 	Number int    `json:"number"`
 	By     string `json:"by"`
-	// At is when it was written.
+	// At is when the intent was written.
 	At time.Time `json:"at"`
-	// Void tells that it is known that nothing was made.
+	// Void means that certainly nothing was made.
 	Void bool `json:"void,omitempty"`
-	// Asks tells that a person has to say what came of it. Heard is the digest of what was said when the handler was called last.
+	// Asks means that a person has to say what the outcome was. Heard is the digest of the answer at the handler's last call.
 	Asks  bool   `json:"asks,omitempty"`
 	Heard string `json:"heard,omitempty"`
 }
 
-// Same tells whether two intents are one, whatever is known of it meanwhile.
+// Same reports whether two intents are the same one, even if more is known about one of them.
 func (i Intent) Same(other Intent) bool { return i.By == other.By && i.Number == other.Number }
 
-// Done tells whether the step has ended. All have but effects of which there is no result.
+// Done reports whether the step has ended. Only an effect without a result has not.
 func (s Step) Done() bool { return s.Intent == nil || len(s.Result) > 0 }
 
-// Unknown tells whether the step is an effect that may have been made, or not.
+// Unknown reports whether the step is an effect that may or may not have been made.
 func (s Step) Unknown() bool { return !s.Done() && !s.Intent.Void }
 
-// newest is the one of two accounts of a step that knows more. Where both know as much it is the first, but for what the
-// second adds.
+// newest returns the more recent of two versions of a step. If both are equally recent, it returns the first, with what the second
+// adds.
 func newest(known, other Step) Step {
 	switch {
 	case known.Intent == nil || other.Intent == nil || known.Done() != other.Done():
@@ -67,7 +67,7 @@ func newest(known, other Step) Step {
 	return Step{Intent: &joined}
 }
 
-// Declare returns the steps with an effect that is intended, and of which there is no result.
+// Declare returns the steps with the intent of an effect that has no result yet.
 func Declare(steps map[string]Step, id string, intent Intent) map[string]Step {
 	declared := maps.Clone(steps)
 	if declared == nil {
@@ -77,7 +77,7 @@ func Declare(steps map[string]Step, id string, intent Intent) map[string]Step {
 	return declared
 }
 
-// Effects returns those of the steps that are effects.
+// Effects returns the steps that are effects.
 func Effects(steps map[string]Step) map[string]Step {
 	var found map[string]Step
 	for id, step := range steps {
@@ -91,7 +91,7 @@ func Effects(steps map[string]Step) map[string]Step {
 	return found
 }
 
-// Unknown tells whether one of the steps is an effect that may have been made, or not.
+// Unknown reports whether one of the steps is an effect that may or may not have been made.
 func Unknown(steps map[string]Step) bool {
 	for _, step := range steps {
 		if step.Unknown() {
@@ -101,8 +101,8 @@ func Unknown(steps map[string]Step) bool {
 	return false
 }
 
-// Hear returns the steps with a note of what was said of those that ask, by token. The digest makes the note.
-func Hear(steps map[string]Step, words map[string]string, digest func(string) string) map[string]Step {
+// NoteAnswers returns the steps with a note of the answers to those that ask, by token. The note is made by digest.
+func NoteAnswers(steps map[string]Step, words map[string]string, digest func(string) string) map[string]Step {
 	for id, step := range steps {
 		if !step.Unknown() || words[step.Intent.Token] == "" {
 			continue
@@ -114,48 +114,48 @@ func Hear(steps map[string]Step, words map[string]string, digest func(string) st
 	return steps
 }
 
-// settling is how long after its intent an effect is left alone by who did not declare it, before it is looked up or given to a
-// person: another process may be at the call, and not every system finds at once what was made.
+// settling is how long other processes than the one that declared an intent leave its effect alone, before they look it up or ask a
+// person. The first process may be in the middle of the call, and not every system finds at once what was made.
 const settling = 30 * time.Second
 
-// Move is what to do about an effect.
+// Move is what to do next about an effect.
 type Move struct {
-	// Wait: nothing is done before so much time has passed.
+	// Wait: do nothing until this much time has passed.
 	Wait time.Duration
-	// Declare: an intent has to be stored first. Anew: it gets another token.
-	Declare, Anew bool
-	// Look: what may have been made is looked up, and what is found is the result.
+	// Declare: store an intent first. NewToken: use a new token for it.
+	Declare, NewToken bool
+	// Look: look up what may have been made. If something is found, it is the result.
 	Look bool
-	// Call: the call is made, unless something was found.
+	// Call: make the call, unless something was found.
 	Call bool
-	// Take: what a person has said is the result.
+	// Take: use a person's answer as the result.
 	Take bool
-	// Ask: nothing is called, and a person has to say what came of it.
+	// Ask: do not call; a person has to say what the outcome was.
 	Ask bool
 }
 
-// The words of a person. Anything else that begins like JSON is the result itself.
+// The answers of a person. Any other text that starts like JSON is the result itself.
 const (
-	// WordAgain: it was not made, so it is to be called again.
+	// WordAgain: the effect was not made; call it again.
 	WordAgain = "again"
-	// WordDone: it was made.
+	// WordDone: the effect was made.
 	WordDone = "done"
 )
 
-// Found is how an effect stands when a handler comes to it.
+// Found is the state of an effect when a handler comes to it.
 type Found struct {
-	// Intent is the newest one that is known; nil for none.
+	// Intent is the newest known intent, or nil.
 	Intent *Intent
-	// Stored tells that it is stored, as far as is known.
+	// Stored means that the intent is stored, as far as this process knows.
 	Stored bool
-	// Repeated: an earlier run of the handler cannot be ruled out. Doubted: neither can it be of one that has left no record.
+	// Repeated means that the handler may have run before. Doubted means that it may have run without leaving a record.
 	Repeated, Doubted bool
-	// Word is what a person has said of the intent; "" for nothing.
+	// Word is the answer of a person about the intent, or "".
 	Word string
 	Now  time.Time
 }
 
-// Next decides what to do about an effect that is called in this class.
+// Next decides what to do about an effect that is called with this class.
 func (f Found) Next(class Class) Move {
 	switch {
 	case f.Intent == nil && class == Stop && f.Doubted:
@@ -169,10 +169,10 @@ func (f Found) Next(class Class) Move {
 	case class == f.Intent.Class && class != Stop:
 		return Move{Declare: !f.Stored, Call: true}
 	}
-	// What was called in another class was called without what this one recovers by.
+	// A call that was made with another class lacks what this class needs to recover.
 	switch {
 	case f.Word == WordAgain:
-		return Move{Declare: true, Anew: true, Call: true}
+		return Move{Declare: true, NewToken: true, Call: true}
 	case f.Word == WordDone || strings.HasPrefix(f.Word, "{"):
 		return Move{Take: true}
 	case !f.Intent.Asks && f.young() > 0:
@@ -182,5 +182,5 @@ func (f Found) Next(class Class) Move {
 	}
 }
 
-// young is how long it takes until the intent is settled.
+// young returns how long it takes until the intent is settled.
 func (f Found) young() time.Duration { return min(f.Intent.At.Add(settling).Sub(f.Now), settling) }

@@ -12,7 +12,7 @@ import (
 
 func begun() time.Time { return time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC) }
 
-// intended is an effect of which there is no result.
+// intended returns an effect without a result.
 func intended(number int, by string, more ...func(*record.Intent)) record.Step {
 	intent := record.Intent{Class: record.Keyed, Token: "t", Number: number, By: by, At: begun()}
 	for _, change := range more {
@@ -29,7 +29,7 @@ func withResult(step record.Step) record.Step {
 	return step
 }
 
-// Design §7, the recovery classes: what is done about an effect, as it is found.
+// The recovery classes: what to do about an effect, given its state.
 func TestTheRecoveryDecides(t *testing.T) {
 	const later = time.Minute
 	found := func(class record.Class, more ...func(*record.Intent)) *record.Intent {
@@ -37,7 +37,7 @@ func TestTheRecoveryDecides(t *testing.T) {
 		step.Intent.Class = class
 		return step.Intent
 	}
-	call, again := record.Move{Declare: true, Call: true}, record.Move{Declare: true, Anew: true, Call: true}
+	call, again := record.Move{Declare: true, Call: true}, record.Move{Declare: true, NewToken: true, Call: true}
 	ask, wait := record.Move{Ask: true}, record.Move{Wait: 20 * time.Second}
 	for name, test := range map[string]struct {
 		class record.Class
@@ -66,7 +66,7 @@ func TestTheRecoveryDecides(t *testing.T) {
 		"stop, it was not made":                       {record.Stop, record.Found{Intent: found(record.Stop, asks), Word: "again"}, 0, again},
 		"stop, it was made":                           {record.Stop, record.Found{Intent: found(record.Stop, asks), Word: "done"}, 0, record.Move{Take: true}},
 		"stop, a person has the result":               {record.Stop, record.Found{Intent: found(record.Stop, asks), Word: `{"id":"a"}`}, 0, record.Move{Take: true}},
-		"stop, a word that is none":                   {record.Stop, record.Found{Intent: found(record.Stop, asks), Word: "yes"}, 0, ask},
+		"stop, an unknown answer":                     {record.Stop, record.Found{Intent: found(record.Stop, asks), Word: "yes"}, 0, ask},
 		"keyed, which was stop":                       {record.Keyed, record.Found{Intent: found(record.Stop), Stored: true}, later, ask},
 		"keyed, which was stop, it was not made":      {record.Keyed, record.Found{Intent: found(record.Stop, asks), Word: "again"}, later, again},
 		"stop, which was keyed":                       {record.Stop, record.Found{Intent: found(record.Keyed), Stored: true}, later, ask},
@@ -80,16 +80,16 @@ func TestTheRecoveryDecides(t *testing.T) {
 	}
 }
 
-// Two processes may know of one effect: what is known is never lost, and nobody's intent becomes another's.
+// Two processes may know of one effect: no knowledge is lost, and intents are not confused.
 func TestWhatIsKnownOfAnEffectIsJoined(t *testing.T) {
 	for name, test := range map[string]struct{ stored, ours, want record.Step }{
-		"both the same":                    {intended(1, "a"), intended(1, "a"), intended(1, "a")},
-		"a result for it":                  {intended(1, "a"), withResult(intended(1, "a")), withResult(intended(1, "a"))},
-		"a result is there already":        {withResult(intended(1, "a")), intended(1, "a"), withResult(intended(1, "a"))},
+		"both are the same":                {intended(1, "a"), intended(1, "a"), intended(1, "a")},
+		"the other has the result":         {intended(1, "a"), withResult(intended(1, "a")), withResult(intended(1, "a"))},
+		"the first has the result":         {withResult(intended(1, "a")), intended(1, "a"), withResult(intended(1, "a"))},
 		"another's result":                 {withResult(intended(1, "a")), withResult(intended(1, "b")), withResult(intended(1, "a"))},
 		"another's intent, at once":        {intended(1, "a"), intended(1, "b"), intended(1, "a")},
-		"one that follows it":              {intended(1, "a"), intended(2, "a"), intended(2, "a")},
-		"one that was overtaken":           {intended(2, "a"), intended(1, "b", void), intended(2, "a")},
+		"a later intent":                   {intended(1, "a"), intended(2, "a"), intended(2, "a")},
+		"an earlier intent":                {intended(2, "a"), intended(1, "b", void), intended(2, "a")},
 		"nothing was made":                 {intended(1, "a"), intended(1, "a", void), intended(1, "a", void)},
 		"nothing was made by another":      {intended(1, "a"), intended(1, "b", void), intended(1, "a")},
 		"a person is asked":                {intended(1, "a"), intended(1, "a", asks), intended(1, "a", asks)},
@@ -107,7 +107,7 @@ func TestWhatIsKnownOfAnEffectIsJoined(t *testing.T) {
 	}
 }
 
-// An effect outlasts what becomes of the step that it is in, and of the object.
+// An effect outlasts the step that contains it, and changes of the object.
 func TestEffectsOutlastTheStepsAroundThem(t *testing.T) {
 	steps := map[string]record.Step{"a/one": {}, "a/two": intended(1, "x"), "a/three": withResult(intended(1, "x"))}
 	want := map[string]record.Step{"a": {}, "a/two": intended(1, "x"), "a/three": withResult(intended(1, "x"))}
@@ -123,15 +123,15 @@ func TestEffectsOutlastTheStepsAroundThem(t *testing.T) {
 		t.Error(diff)
 	}
 	if !record.Unknown(steps) || record.Unknown(map[string]record.Step{"a": {}, "b": withResult(intended(1, "x")), "c": intended(1, "x", void)}) {
-		t.Error("an effect is unknown as long as it has no result and may have been made")
+		t.Error("Unknown is wrong")
 	}
 }
 
-// What a person says is heard once.
+// An answer is noted, so that it is used once.
 func TestAWordIsNoted(t *testing.T) {
 	digest := func(word string) string { return "digest of " + word }
 	steps := map[string]record.Step{"a": intended(1, "x"), "b": withResult(intended(1, "x")), "c": {}}
-	heard := record.Hear(steps, map[string]string{"t": "again", "other": "done"}, digest)
+	heard := record.NoteAnswers(steps, map[string]string{"t": "again", "other": "done"}, digest)
 	if got := heard["a"].Intent.Heard; got != "digest of again" || steps["a"].Intent.Heard != "" || heard["b"].Intent.Heard != "" {
 		t.Errorf("heard %q, before %+v", got, steps["a"].Intent)
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// EssenceLimit is the most bytes that one essence may take in a record. Of a larger one only digests are kept: an object
-// must never become too large to be handled by what is remembered of it.
+// EssenceLimit is the maximum number of bytes of one essence in a record. Of a larger one only digests are kept, so that the record
+// never makes an object too large to be handled.
 const EssenceLimit = 32 << 10
 
-// packFrom is the size from which an essence is compressed, if that pays.
+// packFrom is the size from which an essence is compressed, if that saves enough.
 const packFrom = 1 << 10
 
-// unpackLimit is the most that a compressed essence may unpack to; no object of an API server is as large.
+// unpackLimit is the maximum size of an unpacked essence. No object in an API server is as large.
 const unpackLimit = 16 << 20
 
-// stored is how an essence is written: as it is, packed, or as digests. Views that nobody has are written too: without
-// them it would be an empty essence.
+// stored is the encoded form of an essence: plain, packed, or as digests. An empty map of views is written too: without it, the
+// essence would be read as an empty one.
 type stored struct {
 	Digest string            `json:"digest"`
 	Body   object.Body       `json:"essence,omitempty"`
@@ -33,7 +33,7 @@ type stored struct {
 	Status []string          `json:"status,omitempty"`
 }
 
-// MarshalJSON writes the essence, packed when that saves a quarter of its size.
+// MarshalJSON encodes the essence, packed if that saves a quarter of its size.
 func (e Essence) MarshalJSON() ([]byte, error) {
 	plain, err := plainJSON(e.Body)
 	if err != nil {
@@ -48,7 +48,7 @@ func (e Essence) MarshalJSON() ([]byte, error) {
 	return plainJSON(written)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes what MarshalJSON returned.
 func (e *Essence) UnmarshalJSON(text []byte) error {
 	var read stored
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -71,16 +71,16 @@ func (e *Essence) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// size is how many bytes the essence takes in a record.
+// size returns the number of bytes that the essence takes in a record.
 func (e Essence) size() int {
 	text, err := e.MarshalJSON()
 	if err != nil {
-		return EssenceLimit + 1 // What cannot be written is not kept.
+		return EssenceLimit + 1 // An essence that cannot be encoded is not kept.
 	}
 	return len(text)
 }
 
-// plainJSON writes JSON without the escapes that only HTML needs.
+// plainJSON returns JSON without the escapes that only HTML needs.
 func plainJSON(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
@@ -93,7 +93,7 @@ func plainJSON(value any) ([]byte, error) {
 
 func pack(plain []byte) string {
 	var packed bytes.Buffer
-	// Neither a level that exists nor a buffer in memory can fail.
+	// The compression level is valid, and a buffer in memory does not fail.
 	writer, _ := flate.NewWriter(&packed, flate.BestCompression)
 	_, _ = writer.Write(plain)
 	_ = writer.Close()

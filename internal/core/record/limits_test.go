@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §5: a pending handler is retried; one that succeeded or failed for good has ended.
+// A pending handler is open. One that succeeded or failed permanently is not.
 func TestOutcomesThatHaveStillToBeCalled(t *testing.T) {
 	for outcome, want := range map[record.Outcome]bool{
 		record.Pending: true, record.Retry: true, record.Waiting: true, record.Done: false, record.Failed: false,
@@ -25,7 +25,7 @@ func TestOutcomesThatHaveStillToBeCalled(t *testing.T) {
 	}
 }
 
-// Design §6: seen is a small set of essences, by digest.
+// An essence is stored once, under its digest.
 func TestAnEssenceIsKeptOnce(t *testing.T) {
 	r, one := record.New("u", "v").Keep(object.Body{"n": int64(1)}, nil)
 	r, again := r.Keep(object.Body{"n": 1.0}, nil) // The same value, as another decoder reads it.
@@ -34,7 +34,7 @@ func TestAnEssenceIsKeptOnce(t *testing.T) {
 	}
 }
 
-// An object that has nothing but a name was handled all the same: its first spec is a change from nothing.
+// An object that has nothing but a name was handled too: its first spec is a change from nothing.
 func TestAnEmptyEssenceIsToldFromNone(t *testing.T) {
 	r, digest := record.New("u", "v").Keep(object.Body{}, nil)
 	text, err := r.Encode()
@@ -53,7 +53,7 @@ func TestAnEmptyEssenceIsToldFromNone(t *testing.T) {
 	}
 }
 
-// G6: never an error loop. JSON that comes from an API server has no such number; a type of an author's own may.
+// G6 (docs/concepts/footguns.md). JSON from an API server has no such number, but an author's own type may.
 func TestWhatCannotBeWrittenIsKeptAsDigests(t *testing.T) {
 	views := map[string]string{"h": "digest"}
 	r, digest := record.New("u", "v").Keep(object.Body{"share": math.NaN()}, func() map[string]string { return views })
@@ -78,7 +78,7 @@ func TestARecordThatCannotBeWrittenIsAnErrorThatNamesTheObject(t *testing.T) {
 	}
 }
 
-// A record is text that anybody may have written: a few kilobytes must not fill the memory of the operator.
+// Any client may have written the record: a few kilobytes must not fill the memory of the operator.
 func TestAPackedEssenceIsUnpackedOnlySoFar(t *testing.T) {
 	for what, plain := range map[string]string{
 		"too large": `{"text":"` + strings.Repeat("a", 17<<20) + `"}`,

@@ -1,5 +1,5 @@
-// Package record is the durable memory of one operator about one object: which essences its handlers have seen, and
-// how far those that are not finished have come. It is a value; every function returns a changed copy.
+// Package record is the durable state of one operator about one object: which essences its handlers have seen, and the progress
+// of handlers that have not finished. A record is a value: functions return a changed copy.
 package record
 
 import (
@@ -10,15 +10,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Version is the format that this release writes. It reads this one and refuses newer ones.
+// Version is the format version that this release writes. It rejects newer versions.
 const Version = 1
 
-// Outcome is how the last attempt of a handler ended.
+// Outcome is the result of a handler's last attempt.
 type Outcome string
 
-// The outcomes of an attempt. Pending was never attempted; Retry failed and is tried again; Waiting asked to be
-// called again without having failed; Done and Failed are final. Outside is no attempt: the object is none that the
-// handler is for, so far.
+// The outcomes. Pending: the handler was never attempted. Retry: it failed and will be retried. Waiting: it asked to be called again,
+// without failing. Done and Failed are final. Outside is not the result of an attempt: so far the object has not matched the handler.
 const (
 	Pending Outcome = "pending"
 	Retry   Outcome = "retry"
@@ -28,73 +27,71 @@ const (
 	Outside Outcome = "outside"
 )
 
-// Open tells whether the handler has still to be called.
+// Open reports whether the handler still has to be called.
 func (o Outcome) Open() bool { return o != Done && o != Failed && o != Outside }
 
-// Entry is the progress of one handler that cannot be told from the rest of the record: it is open, has failed for
-// good, or has seen another essence than Base. A handler without an entry is done with Base.
+// Entry is the progress of one handler, where it does not follow from the rest of the record: the handler is open, has failed
+// permanently, or has seen another essence than Base. A handler without an entry has finished with Base.
 type Entry struct {
-	// Cause is the reason under which the handler runs: create, update, resume or delete.
+	// Cause is the cause that the handler runs for: create, update, resume or delete.
 	Cause   string  `json:"cause"`
 	Outcome Outcome `json:"outcome"`
-	// Seen is the digest of the newest essence that the handler is done with, "" for none.
+	// Seen is the digest of the newest essence that the handler has finished with, or "".
 	Seen string `json:"seen,omitempty"`
-	// Tried is the digest of the handler's view at the last attempt, as in Essence.Views: a view that differs ends a back-off.
+	// Tried is the digest of the handler's view at the last attempt, as in Essence.Views. A different view ends the backoff.
 	Tried    string `json:"tried,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
-	// Started is the time of the first attempt, Next the time before which there is no other.
+	// Started is when the first attempt started. Next is the earliest time of the next attempt.
 	Started time.Time `json:"started,omitzero"`
 	Next    time.Time `json:"next,omitzero"`
-	// Asked is set when the handler named Next itself: then an edit does not wake it sooner.
+	// Asked means that the handler itself set Next, so that an edit does not start the next attempt earlier.
 	Asked   bool   `json:"asked,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Late is set of a creation that began after that of the object was closed, since the object became one that the
-	// handler is for. It holds nobody else up.
+	// Late marks a creation that started after the object's creation was closed, because the object began to match the handler
+	// later. It does not delay other handlers.
 	Late bool `json:"late,omitempty"`
-	// Steps are the parts of an open handler that are done, by id; those within others have the others' ids before their own.
-	// Effects are among them also if there is no result yet; they outlast a failure for good.
+	// Steps are the finished parts of an open handler, by id; the id of a nested step starts with the id of the outer step. Effects
+	// are included even if they have no result yet, and they are kept after a permanent failure.
 	Steps map[string]Step `json:"steps,omitempty"`
-	// Since is the digest of the essence that the oldest of the Steps was done with. Mixed is set when others of them were done
-	// after somebody had changed what the handler looks at.
+	// Since is the digest of the essence that the oldest of the Steps was done with. Mixed means that later steps were done after
+	// the handler's view had changed.
 	Since string `json:"since,omitempty"`
 	Mixed bool   `json:"mixed,omitempty"`
-	// Former are the ids that the handler had in earlier releases.
+	// Former lists the ids that the handler had in earlier releases.
 	Former []string `json:"former,omitempty"`
 }
 
-// Essence is a kept essence under its digest. One that is too large is not kept itself, only the digests of the views
-// that handlers have of it.
+// Essence is a stored essence and its digest. If it is too large, only the digests of the handlers' views are stored.
 type Essence struct {
 	Digest string
 	Body   object.Body
-	// Views holds the digests of the handlers' views, by handler, in place of a Body. One may be of two parts, that of the
-	// view as it was and that of its minimal form (object.Minimal); who makes and compares them is core/handler.
+	// Views holds the digests of the handlers' views, by handler id, in place of a Body. A digest may have two parts: one of the view
+	// as it was and one of its minimal form (see object.Minimal). Package handler creates and compares them.
 	Views map[string]string
-	// Status names the fields of the status that the Body would have if they had been there. Of all others it tells nothing.
+	// Status names the status fields that Body would contain if the object had them. Body says nothing about all others.
 	Status []string
 }
 
-// Record is what is remembered about one object.
+// Record is what an operator remembers about one object.
 type Record struct {
 	Version    int    `json:"v"`
 	UID        string `json:"uid"`
 	APIVersion string `json:"apiVersion"`
-	// Base is the digest of the essence that every handler without an entry is done with. It is "" until creation
-	// has been closed for the first time.
+	// Base is the digest of the essence that every handler without an entry has finished with. It is "" until the creation has been
+	// closed for the first time.
 	Base string `json:"base,omitempty"`
-	// Deleted is set when all delete handlers are done, while finalizers of others keep the object.
+	// Deleted means that all delete handlers have finished, while other finalizers still keep the object.
 	Deleted bool `json:"deleted,omitempty"`
-	// Recreated is the newest token for which the create handlers were run once more, or found used.
+	// Recreated is the newest token for which the create handlers were run again, or that was found already used.
 	Recreated string `json:"recreated,omitempty"`
-	// Doubted is set while the creation is open of an object that an earlier process may have handled, and of which there was no
-	// record.
+	// Doubted is set while the creation of an object is open that had no record although an earlier process may have handled it.
 	Doubted bool `json:"doubted,omitempty"`
-	// Seen holds the essences that Base and the entries point to, oldest first.
+	// Seen holds the essences that Base and the entries refer to, oldest first.
 	Seen     []Essence        `json:"seen,omitempty"`
 	Handlers map[string]Entry `json:"handlers,omitempty"`
 }
 
-// New is the empty record of an object.
+// New returns an empty record of an object.
 func New(uid, apiVersion string) Record {
 	return Record{Version: Version, UID: uid, APIVersion: apiVersion}
 }
@@ -109,7 +106,7 @@ func (r Record) With(id string, entry Entry) Record {
 	return r
 }
 
-// Without returns the record without an entry for the handler.
+// Without returns the record without the entry of the handler.
 func (r Record) Without(id string) Record {
 	if _, found := r.Handlers[id]; !found {
 		return r
@@ -119,7 +116,7 @@ func (r Record) Without(id string) Record {
 	return r
 }
 
-// Renamed returns the record with what it has for one handler under another id. What that id has already stays.
+// Renamed returns the record with everything about one handler moved to another id. What the other id already has is kept.
 func (r Record) Renamed(from, to string) Record {
 	if entry, found := r.Handlers[from]; found {
 		if _, taken := r.Handlers[to]; !taken {
@@ -136,8 +133,8 @@ func (r Record) Renamed(from, to string) Record {
 	return r
 }
 
-// Keep returns the record with this essence among the seen ones, and the essence's digest. Views gives the digests of
-// the handlers' views; it is asked when the essence is too large to be kept.
+// Keep returns the record with this essence added to the seen ones, and the digest of the essence. If the essence is too large to
+// be stored, Keep calls views for the digests of the handlers' views.
 func (r Record) Keep(essence object.Body, views func() map[string]string) (Record, string) {
 	digest := object.Digest(essence)
 	if _, found := r.Essence(digest); found {
@@ -151,7 +148,7 @@ func (r Record) Keep(essence object.Body, views func() map[string]string) (Recor
 	return r, digest
 }
 
-// KeepDigests returns the record with an essence of which only digests are kept, its own and those of the handlers' views.
+// KeepDigests returns the record with an essence of which only digests are stored: its own and those of the handlers' views.
 func (r Record) KeepDigests(digest string, views map[string]string) Record {
 	if _, found := r.Essence(digest); !found {
 		r.Seen = append(slices.Clip(r.Seen), Essence{Digest: digest, Views: views})
@@ -159,8 +156,8 @@ func (r Record) KeepDigests(digest string, views map[string]string) Record {
 	return r
 }
 
-// WithoutBodies returns the record with digests in place of every essence that it keeps. Views gives the digests of the
-// handlers' views of an essence.
+// WithoutBodies returns the record with digests in place of every stored essence. Views returns the digests of the handlers' views
+// of an essence.
 func (r Record) WithoutBodies(views func(essence object.Body) map[string]string) Record {
 	r.Seen = slices.Clone(r.Seen)
 	for i, seen := range r.Seen {
@@ -181,7 +178,7 @@ func (r Record) WithoutMessages() Record {
 	return r
 }
 
-// WithView returns the record with the digest of one more handler's view of a kept essence.
+// WithView returns the record with the digest of another handler's view of a stored essence.
 func (r Record) WithView(digest, id, view string) Record {
 	r.Seen = slices.Clone(r.Seen)
 	for i, seen := range r.Seen {
@@ -197,7 +194,7 @@ func (r Record) WithView(digest, id, view string) Record {
 	return r
 }
 
-// Covering returns the record with the names of the fields of the status that a kept essence tells of.
+// Covering returns the record with the names of the status fields that a stored essence covers.
 func (r Record) Covering(digest string, status []string) Record {
 	at := r.Age(digest)
 	if at < 0 || r.Seen[at].Body == nil || slices.Equal(r.Seen[at].Status, status) {
@@ -208,7 +205,7 @@ func (r Record) Covering(digest string, status []string) Record {
 	return r
 }
 
-// Essence returns what is kept under this digest.
+// Essence returns the essence that is stored under this digest.
 func (r Record) Essence(digest string) (Essence, bool) {
 	for _, seen := range r.Seen {
 		if seen.Digest == digest {
@@ -218,12 +215,12 @@ func (r Record) Essence(digest string) (Essence, bool) {
 	return Essence{}, false
 }
 
-// Age orders the kept essences: 0 is the oldest, -1 is not kept.
+// Age returns the position of a stored essence, 0 for the oldest, or -1 if it is not stored.
 func (r Record) Age(digest string) int {
 	return slices.IndexFunc(r.Seen, func(seen Essence) bool { return seen.Digest == digest })
 }
 
-// Pruned returns the record without essences that nothing points to.
+// Pruned returns the record without essences that nothing refers to.
 func (r Record) Pruned() Record {
 	needed := map[string]bool{r.Base: true}
 	for _, entry := range r.Handlers {

@@ -39,7 +39,7 @@ func TestWhatIsEncodedIsDecoded(t *testing.T) {
 	}
 	again, err := got.Encode()
 	if err != nil || again != text {
-		t.Errorf("encoded again it differs, which would be a write at every restart:\n%s\n%s (%v)", text, again, err)
+		t.Errorf("encoded again the text differs, which would cause a write at every restart:\n%s\n%s (%v)", text, again, err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
 	}
 }
 
-// Design §5: a record with another object's UID is that of a copied or restored manifest.
+// A record with another object's uid comes from a copied or restored manifest.
 func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
 	text, _ := sample().Encode()
 	found, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation)
@@ -98,7 +98,7 @@ func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
 		t.Errorf("got %v, %v", found, err)
 	}
 	if record.Usable(text, "uid-2") || !record.Usable(text, "uid-1") || record.Usable("", "") {
-		t.Error("a record is usable for its own object alone")
+		t.Error("a record is usable for another object")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestOnlyEssencesInUseAreKept(t *testing.T) {
 	}
 	r = r.Without("h").Without("other").Without("none").Pruned()
 	if len(r.Seen) != 1 || r.Handlers != nil {
-		t.Errorf("a closed record holds one essence and no handlers: %+v", r)
+		t.Errorf("a closed record must hold one essence and no handlers: %+v", r)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestRecordsAreValues(t *testing.T) {
 	}
 }
 
-// Design §6 and G6: a large essence is packed, one that is still too large leaves only digests.
+// G6 (docs/concepts/footguns.md): a large essence is packed. Of one that is still too large only digests are stored.
 func TestLargeEssences(t *testing.T) {
 	packable := object.Body{"text": strings.Repeat("all work and no play ", 10_000)}
 	noise := make([]byte, 0, 2*record.EssenceLimit)
@@ -183,7 +183,7 @@ func TestLargeEssences(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no text panics, and what decodes encodes to something that decodes to the same.
+// FuzzDecode checks that no text panics, and that what can be decoded survives encoding and decoding.
 func FuzzDecode(f *testing.F) {
 	text, _ := sample().Encode()
 	f.Add(text)
@@ -207,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// ReplicaSets are given the annotations of their Deployment again and again, its record too: theirs has another name.
+// A Deployment copies its annotations, including its record, to its ReplicaSets. Therefore theirs has another name.
 func TestARecordApartIsNotTheOwners(t *testing.T) {
 	text := func(uid string) string {
 		t.Helper()
@@ -218,17 +218,17 @@ func TestARecordApartIsNotTheOwners(t *testing.T) {
 		return encoded
 	}
 	own := object.With(object.Body{"metadata": object.Body{"uid": "own"}}, record.Annotation.Path(identity), text("owner"))
-	if found, _ := record.Read(own, identity, record.Apart); found.Record != nil {
+	if found, _ := record.Read(own, identity, record.SeparateAnnotation); found.Record != nil {
 		t.Errorf("the owner's record is used: %v", found)
 	}
-	own = object.With(own, record.Apart.Path(identity), text("own"))
-	if found, err := record.Read(own, identity, record.Apart); found.Record == nil || err != nil || found.Preferred != text("own") {
+	own = object.With(own, record.SeparateAnnotation.Path(identity), text("own"))
+	if found, err := record.Read(own, identity, record.SeparateAnnotation); found.Record == nil || err != nil || found.Preferred != text("own") {
 		t.Errorf("read %v, %v", found, err)
 	}
 	if cut := record.Cut(own); len(object.Map(cut, "metadata", "annotations")) > 0 {
 		t.Errorf("handlers see %v", cut)
 	}
-	if _, has := record.Apart.Other(); has {
-		t.Error("what lies beside it is the owner's to write")
+	if _, has := record.SeparateAnnotation.Other(); has {
+		t.Error("the operator writes to the owner's record")
 	}
 }

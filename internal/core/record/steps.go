@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// ResultLimit is the most bytes that the result of one step may take, StepsLimit what all steps of a handler may take
-// together: an object must never become too large to be written by what is remembered of it.
+// ResultLimit is the maximum number of bytes of the result of one step, StepsLimit that of all steps of a handler together. The
+// record must never make an object too large to be written.
 const (
 	ResultLimit = 4 << 10
 	StepsLimit  = 32 << 10
 )
 
-// StepMark stands between the id of a step and those of the steps within it.
+// StepMark separates the id of a step from the ids of the steps within it.
 const StepMark = "/"
 
-// Step is a part of a handler: one that is done, or an effect that is intended.
+// Step is a part of a handler: a finished one, or an effect with an intent.
 type Step struct {
-	// Result is the JSON of what it gave; none if it gave nothing.
+	// Result is the result as JSON. It is empty if the step returned nothing.
 	Result stdjson.RawMessage `json:"result,omitempty"`
-	// Intent is that of an effect outside of the cluster; nil for other steps. Without a Result nobody knows what came of it.
+	// Intent is the intent of an effect outside the cluster, or nil for other steps. Without a Result the outcome is unknown.
 	Intent *Intent `json:"intent,omitempty"`
 }
 
-// Finish returns the steps with one more that is done. The steps within it are done with it, and need not be remembered, but
-// for effects: should it be made again, they are not.
+// Finish returns the steps with one more finished step. The steps within it are removed, since they are done as part of it. Effects
+// within it are kept: if the outer step runs again, they must not.
 func Finish(steps map[string]Step, id string, done Step) map[string]Step {
 	finished := make(map[string]Step, len(steps)+1)
 	for other, step := range steps {
@@ -37,7 +37,7 @@ func Finish(steps map[string]Step, id string, done Step) map[string]Step {
 	return finished
 }
 
-// Undone returns the steps without those of these ids. An effect stays: it is not undone by what becomes of the object.
+// Undone returns the steps without those with these ids. Effects are kept: a change of the object does not undo them.
 func Undone(steps map[string]Step, ids []string) map[string]Step {
 	left := maps.Clone(steps)
 	for _, id := range ids {
@@ -48,7 +48,7 @@ func Undone(steps map[string]Step, ids []string) map[string]Step {
 	return left
 }
 
-// Join returns all steps that are done in one or the other, and all effects with what is known of them.
+// Join returns all steps that are done in one of the two, and all effects with everything that is known about them.
 func Join(some, others map[string]Step) map[string]Step {
 	if len(some) == 0 {
 		return others
@@ -67,7 +67,7 @@ func Join(some, others map[string]Step) map[string]Step {
 	return joined
 }
 
-// StepsSize is about how many bytes steps take in a record.
+// StepsSize returns about how many bytes the steps take in a record.
 func StepsSize(steps map[string]Step) int {
 	const around = len(`"":{"result":},`)
 	size := 0
@@ -80,7 +80,7 @@ func StepsSize(steps map[string]Step) int {
 	return size
 }
 
-// IntentSize is about how many bytes the intent of an effect with this name takes in a record.
+// IntentSize returns about how many bytes the intent of an effect with this name takes in a record.
 func IntentSize(name string) int {
 	const around = len(`"intent":{"class":"findable","token":"","number":10,"by":"","at":"2026-11-21T07:00:00Z","asks":true,"heard":"","name":""}`)
 	const tokenAndNotes = 64

@@ -8,7 +8,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Scenario 55: a step that is done is remembered instead of the steps within it, and of nobody else's.
+// Scenario 55 (docs/concepts/scenarios.md): a finished step is stored instead of the steps within it, and of no others.
 func TestAStepIsRememberedInsteadOfItsParts(t *testing.T) {
 	steps := record.Finish(nil, "a/one", record.Step{})
 	steps = record.Finish(steps, "a/two/x", record.Step{})
@@ -19,7 +19,7 @@ func TestAStepIsRememberedInsteadOfItsParts(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(steps) != before {
-		t.Error("what was there before has changed")
+		t.Error("the original was modified")
 	}
 }
 
@@ -53,6 +53,6 @@ func TestStepsFitIntoARecord(t *testing.T) {
 		t.Fatal(err, failed)
 	}
 	if took, told := len(long)-len(short), record.StepsSize(steps); told < took-len(`,"steps":{}`) {
-		t.Errorf("they take %d bytes, and %d are told", took, told)
+		t.Errorf("the steps take %d bytes, StepsSize returned %d", took, told)
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// maxCandidates limits how many creation times a watermark chooses from, so that its memory is bounded.
+// maxCandidates limits the number of creation times that a watermark chooses from, so that its memory is bounded.
 const maxCandidates = 1024
 
-// Watermark follows the creation time up to which every object of one kind has had a record. An object that is as
-// old and has none has lost it: creation times are the API server's, are kept by a replace, and are new on a restored
-// or copied object. Objects are known by their uid. It is not safe for concurrent use.
+// Watermark tracks the creation time up to which every object of one kind has had a record. An object of that age without a record
+// has lost it. This is reliable because the API server sets creation times: a replace keeps them, and a restored or copied object
+// gets a new one. Objects are identified by uid. A Watermark is not safe for concurrent use.
 type Watermark struct {
-	// At is the watermark; zero for none.
+	// At is the watermark, zero if there is none.
 	At time.Time
 	// Margin is how old an object must be before the watermark passes it: objects can arrive late, and clocks differ.
 	Margin time.Duration
 
-	// stored is what the ConfigMap holds. It is below At while an object has no record that arrived when At covered it already.
+	// stored is what the ConfigMap holds. It is below At while an object that arrived after At had passed it has no record.
 	stored  time.Time
 	missing map[string]MissingRecord
 	// candidates are creation times above At of objects with a record, in any order and with duplicates: see compact.

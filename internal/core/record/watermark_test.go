@@ -9,7 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// Design §5, Watermark.
+// The watermark rises with the objects that have records.
 func TestTheWatermarkFollowsRecordedObjects(t *testing.T) {
 	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
@@ -51,8 +51,8 @@ func TestTheWatermarkFollowsRecordedObjects(t *testing.T) {
 	expect(1000, 0, false)
 }
 
-// An object that arrives although the watermark covers it lowers what is stored, not what is known of the others, until it has
-// a record.
+// An object that arrives although the watermark covers it lowers the stored watermark until it has a record. It does not change what is
+// known about other objects.
 func TestTheWatermarkFallsForAnObjectThatArrivesLate(t *testing.T) {
 	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	w := record.NewWatermark(start, time.Minute)
@@ -81,8 +81,8 @@ func TestTheWatermarkFallsForAnObjectThatArrivesLate(t *testing.T) {
 	}
 }
 
-// One object without a record holds the watermark. Objects that are created for months meanwhile take no more memory, and the
-// watermark reaches the newest of them at once when the one is gone.
+// One object without a record holds the watermark back. Objects that are created during the following months take no more memory, and
+// the watermark jumps to the newest of them when the one is gone.
 func TestTheWatermarkIsBoundedInMemory(t *testing.T) {
 	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	w := record.NewWatermark(start, time.Minute)
@@ -94,7 +94,7 @@ func TestTheWatermarkIsBoundedInMemory(t *testing.T) {
 			w.Recorded("another", now)
 		}
 	})
-	if allocated > 0 { // The first of two runs has filled what it keeps.
+	if allocated > 0 { // The first of two runs has filled the buffers.
 		t.Errorf("it allocated %v times", allocated)
 	}
 	late := now.Add(time.Hour)
@@ -110,7 +110,7 @@ func TestTheWatermarkIsBoundedInMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkWatermark is the first start of an operator with 100,000 objects.
+// BenchmarkWatermark measures the first start of an operator with 100,000 objects.
 func BenchmarkWatermark(b *testing.B) {
 	const objects = 100_000
 	start := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)

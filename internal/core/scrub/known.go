@@ -12,14 +12,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Shorter values are no secrets, and would be found everywhere. Of a value with several lines each is looked for that
-// is not short.
+// Values shorter than shortestValue are not treated as secrets, because they would match everywhere. In a value with several
+// lines, each line of at least shortestLine is also masked on its own.
 const (
 	shortestValue = 3
 	shortestLine  = 8
 )
 
-// Values are what a Secret holds, decoded.
+// Values returns the decoded values of a Secret.
 func Values(secret object.Body) []string {
 	var values []string
 	for _, value := range object.Map(secret, "data") {
@@ -27,7 +27,7 @@ func Values(secret object.Body) []string {
 		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
 			values = append(values, string(decoded))
 		} else {
-			values = append(values, text) // Not as an API server has it.
+			values = append(values, text) // Not in the form in which an API server returns it.
 		}
 	}
 	for _, value := range object.Map(secret, "stringData") {
@@ -38,7 +38,7 @@ func Values(secret object.Body) []string {
 	return values
 }
 
-// withoutKnown masks values in all forms in which they are usually written, the longest first.
+// withoutKnown masks the values in all forms in which they are commonly written, longest first.
 func withoutKnown(text string, values []string) string {
 	var found []string
 	for _, value := range values {
@@ -55,7 +55,7 @@ func withoutKnown(text string, values []string) string {
 	return text
 }
 
-// forms are the ways to write a value that fit into a text of this length.
+// forms returns the forms of a value that fit into a text of this length.
 func forms(value string, length int) []string {
 	var written []string
 	if trimmed := strings.TrimSpace(value); strings.Contains(trimmed, "\n") {
@@ -75,12 +75,12 @@ func forms(value string, length int) []string {
 		written = append(written, strings.Trim(string(escaped), `"`))
 	}
 	if trimmed := strings.TrimSpace(value); len(trimmed) >= shortestValue {
-		written = append(written, trimmed) // The newline at a file's end is not repeated.
+		written = append(written, trimmed) // Errors usually omit the newline at the end of a file.
 	}
 	return written
 }
 
-// percent writes a value as URLs do.
+// percent returns the value percent-encoded, as in a URL.
 func percent(value string) string {
 	var written strings.Builder
 	for _, letter := range []byte(value) {

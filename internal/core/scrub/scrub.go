@@ -1,5 +1,5 @@
-// Package scrub takes secrets out of texts that are kept or shown: messages of errors, above all. What it cannot
-// recognise it cannot take out, and it rather takes out too much.
+// Package scrub redacts secrets in texts that are stored or shown, above all in error messages. It can redact only what it
+// recognizes, and in doubt it redacts too much.
 package scrub
 
 import (
@@ -8,53 +8,53 @@ import (
 	"strings"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a redacted secret.
 const Mask = "***"
 
 // Parts of the patterns.
 const (
-	// secretKey is a name whose value is secret: password, DB_PASSWORD, x-api-key, clientSecret.
+	// secretKey matches a name whose value is secret: password, DB_PASSWORD, x-api-key, clientSecret.
 	secretKey = `[\w.-]*(?:password|passwd|passphrase|pwd|secret|token|credentials?|authorization|signature` +
 		`|(?:api|access|private|secret|signing|encryption|account|shared|master)[_-]?key)s?\d*|[\w.-]*[_-](?:pass|sig)|\b(?:pass|sig)`
-	// quotedValue is a value in quotes, which may be escaped or not closed; anyValue also one that ends with the word.
+	// quotedValue matches a quoted value, which may be escaped or unclosed. anyValue also matches an unquoted word.
 	quotedValue = `\\+".*?\\+"|"(?:[^"\\]|\\.)*"?|'[^']*'?` + "|`[^`]*`?"
 	anyValue    = `\*\*\*|` + quotedValue + `|\[[^\]]*\]?|\S+`
 )
 
-// Scrubber holds the patterns by which secrets are recognised.
+// Scrubber holds the patterns that recognize secrets.
 type Scrubber struct {
 	rules []rule
-	// pair is a name and its value; line is a pair on a line of its own.
+	// pair matches a name and its value; line matches a pair on a line of its own.
 	pair, line *regexp.Regexp
-	// scheme is an authorization: its scheme and a credential.
+	// scheme matches an authorization scheme and its credential.
 	scheme *regexp.Regexp
-	// name is a name alone.
+	// name matches a name without a value.
 	name *regexp.Regexp
-	// word is what prose consists of, letter how it begins.
+	// word matches a word of prose, letter the start of one.
 	word, letter *regexp.Regexp
 }
 
-// rule replaces what matches; the template says what is kept of it.
+// rule replaces what its pattern matches by a template, which names what to keep.
 type rule struct {
 	pattern *regexp.Regexp
 	keep    string
 }
 
-// New makes a scrubber.
+// New returns a scrubber.
 func New() *Scrubber {
 	return &Scrubber{
 		rules: []rule{
 			{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`), Mask},
-			// The same in base64, as a kubeconfig has it.
+			// The same in base64, as in a kubeconfig.
 			{regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*`), Mask},
-			// A password in a URL. One that is not escaped may have anything in it but a space, in quotes even that.
+			// A password in a URL. An unescaped one may contain anything except a space; in quotes it may contain even that.
 			{regexp.MustCompile(`("[A-Za-z][A-Za-z0-9+.-]*://[^\s"/?#:]*:)(?:[^"\\]|\\.)*@`), `${1}` + Mask + `@`},
 			{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:]*:)\S*@`), `${1}` + Mask + `@`},
 			{regexp.MustCompile(`([\w.-]+:)\S+(@(?:tcp|udp|unix)\()`), `${1}` + Mask + `${2}`},
-			// The parser of URLs takes the beginning of such a password for a port, and quotes it.
+			// The URL parser mistakes the beginning of such a password for a port and quotes it.
 			{regexp.MustCompile(`invalid port "(?:[^"\\]|\\.)*" after host`), `invalid port "` + Mask + `" after host`},
 			{regexp.MustCompile(`\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?`), Mask},
-			// The API server quotes a value that it refuses.
+			// The API server quotes a value that it rejects.
 			{regexp.MustCompile(`(?i)((?:` + secretKey + `)[\]"']*: (?:invalid|unsupported|duplicate) value: )(?:` + anyValue + `)`), `${1}` + Mask},
 		},
 		pair:   regexp.MustCompile(`(?i)(` + secretKey + `)(\\*["'\]]?[ \t]*)(:=|=>|==?|:)([ \t]*)(` + anyValue + `)`),
@@ -66,7 +66,7 @@ func New() *Scrubber {
 	}
 }
 
-// Text returns the text with a mask in place of what is recognised as secret, and of the known values in any form.
+// Text returns the text with everything that is recognized as a secret, and the known values in any form, replaced by Mask.
 func (s *Scrubber) Text(text string, known ...string) string {
 	if text = withoutKnown(text, known); harmless(text) {
 		return text
@@ -87,10 +87,10 @@ func (s *Scrubber) Text(text string, known ...string) string {
 	return s.pair.ReplaceAllStringFunc(text, s.maskPair)
 }
 
-// Secret tells whether a name is one whose value is secret: password, DB_TOKEN, clientSecret.
+// Secret reports whether the value under such a name is secret: password, DB_TOKEN, clientSecret.
 func (s *Scrubber) Secret(name string) bool { return s.name.MatchString(name) }
 
-// harmless tells of texts that no pattern matches, which most are, at a small part of the price of trying.
+// harmless reports whether no pattern can match a text. That is true of most texts, and cheaper than trying all patterns.
 func harmless(text string) bool {
 	if strings.ContainsAny(text, ":=@") {
 		return false
@@ -101,8 +101,8 @@ func harmless(text string) bool {
 	})
 }
 
-// maskPair masks the value of a pair. It leaves a sentence after a colon alone, as in token: expired, and what follows a
-// quoted address, as in Get "https://example.com/token": EOF, since JSON has quotes around its texts.
+// maskPair masks the value of a pair. It keeps prose after a colon, as in token: expired, and what follows a quoted address, as
+// in Get "https://example.com/token": EOF: in JSON, text values are quoted.
 func (s *Scrubber) maskPair(found string) string {
 	part := s.pair.FindStringSubmatch(found)
 	key, closing, sign, space, value := part[1], part[2], part[3], part[4], part[5]

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
 
-// Design §6: messages are scrubbed of secrets.
+// Messages are redacted.
 func TestSecretsAreRecognised(t *testing.T) {
 	scrubber := scrub.New()
 	const pem = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\n-----END EC PRIVATE KEY-----"
@@ -57,7 +57,7 @@ func TestSecretsAreRecognised(t *testing.T) {
 			t.Error(diff)
 		}
 		if again := scrubber.Text(scrubber.Text(text)); again != scrubber.Text(text) {
-			t.Errorf("a second time it is %q", again)
+			t.Errorf("the second time it became %q", again)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestValuesOfASecretAreDecoded(t *testing.T) {
 	}
 }
 
-// FuzzText: no text panics, and a password without spaces never survives where passwords are written.
+// FuzzText checks that no text panics, and that a password without spaces never survives where passwords are written.
 func FuzzText(f *testing.F) {
 	f.Add("dial", "hunter2", " failed")
 	f.Add("\"", "p@ss:w/ord", "\"")

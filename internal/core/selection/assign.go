@@ -1,36 +1,36 @@
 package selection
 
-// Asked is a selector, and what its handlers need of a kind.
+// Asked is a selector together with what its handlers need from a kind.
 type Asked struct {
 	Selector
 	Needs
 }
 
-// Assigned is a kind, and the selectors that it is served for, by their numbers.
+// Assigned is a kind together with the indexes of the selectors that it is served for.
 type Assigned struct {
 	Resource
 	By []int
 }
 
-// Left is a kind that a selector chooses and that is not served for it: it is handled otherwise, or in another version for
-// the sake of a selector that was declared before.
+// Left is a kind that a selector chooses but that is not served for it: the kind has its own registration, or an earlier
+// selector has chosen another version of it.
 type Left struct {
 	Resource
 	By int
-	// Other is the version in which it is served; "" where it was declared by itself.
+	// Other is the version in which the kind is served, or "" if the kind has its own registration.
 	Other string
 }
 
-// Assignment says which kinds are served, and for which selectors.
+// Assignment lists the kinds to serve and the selectors that each is served for.
 type Assignment struct {
 	Kinds []Assigned
 	Left  []Left
-	// Choices are what each selector chooses.
+	// Choices holds the choice of each selector.
 	Choices []Choice
 }
 
-// Assign lets selectors choose. A kind is served once, in one version, for all that choose it in that version; what is
-// taken already is served for none.
+// Assign lets the selectors choose among the served kinds. Each kind is served once, in one version, for all selectors that
+// choose that version. A kind that is already taken is not served for any selector.
 func Assign(asked []Asked, served []Resource, taken func(group, kind string) bool) Assignment {
 	var made Assignment
 	at := map[[2]string]int{}

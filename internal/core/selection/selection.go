@@ -1,4 +1,4 @@
-// Package selection chooses kinds by what discovery tells of them.
+// Package selection chooses kinds based on API discovery.
 package selection
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Core is how a selector says the core group, whose own name is empty.
+// Core is the name that selectors use for the core group, whose actual name is empty.
 const Core = "core"
 
 // Resource is one served version of a kind.
@@ -19,40 +19,40 @@ type Resource struct {
 	Namespaced                             bool
 }
 
-// String is such as deployments.apps; the core group has no name.
+// String returns a name such as deployments.apps. In the core group it is the plural alone.
 func (r Resource) String() string {
 	return strings.TrimSuffix(r.Plural+"."+r.Group, ".")
 }
 
-// APIVersion is such as apps/v1.
+// APIVersion returns a text such as apps/v1.
 func (r Resource) APIVersion() string {
 	return strings.TrimPrefix(r.Group+"/"+r.Version, "/")
 }
 
-// can tells whether all verbs are there.
+// can reports whether the kind supports all of the verbs.
 func (r Resource) can(verbs ...string) bool {
 	return !slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(r.Verbs, verb) })
 }
 
-// called tells whether the name is one of the kind's names.
+// called reports whether this is one of the names of the kind.
 func (r Resource) called(name string) bool {
 	return name == r.Kind || name == r.Plural || name == r.Singular || slices.Contains(r.ShortNames, name)
 }
 
-// noise tells of the events of Kubernetes, which are what is said about other objects.
+// noise reports whether the kind is Kubernetes events, which only describe other objects.
 func (r Resource) noise() bool {
 	return r.Plural == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
-// Selector chooses kinds by a name, by a category, or all of them.
+// Selector chooses kinds by name or by category, or chooses all kinds.
 type Selector struct {
 	name, category string
 	everything     bool
-	// group is Core for the core group, "" for any; version is "" for the preferred one.
+	// group is Core for the core group and "" for any group. version is "" for the preferred version.
 	group, version string
 }
 
-// New makes a selector. The name may hold a group and a version: name.group, name.version.group, name.v1.
+// New returns a selector. The name may contain a version and a group: name.group, name.version.group, name.v1.
 func New(name, category string, everything bool, group, version string) (Selector, error) {
 	s := Selector{name: name, category: category, everything: everything, group: group, version: version}
 	given := 0
@@ -62,17 +62,17 @@ func New(name, category string, everything bool, group, version string) (Selecto
 		}
 	}
 	if given != 1 {
-		return s, errors.New("a selector has one of Name, Category and Everything: give exactly one")
+		return s, errors.New("a selector must set exactly one of Name, Category and Everything")
 	}
 	for _, part := range []struct{ field, text string }{{"Category", category}, {"Group", group}, {"Version", version}} {
 		if strings.Trim(part.text, " /*") != part.text || strings.ContainsAny(part.text, " /*") {
-			return s, fmt.Errorf("%s %q is none: it has no blanks, slashes and stars; leave it out for any", part.field, part.text)
+			return s, fmt.Errorf("invalid %s %q: blanks, slashes and stars are not allowed; leave it empty to match any", part.field, part.text)
 		}
 	}
 	return s.parsed()
 }
 
-// parsed takes group and version out of the name.
+// parsed returns the selector with the group and version split off the name.
 func (s Selector) parsed() (Selector, error) {
 	if s.name == "" {
 		return s, nil
@@ -86,10 +86,10 @@ func (s Selector) parsed() (Selector, error) {
 		group = Core
 	}
 	if name == "" || strings.ContainsAny(s.name, " /*") || dotted && rest == "" || both && strings.HasSuffix(group, ".") {
-		return s, fmt.Errorf("the Name %q is none: give a kind, such as deployments, deployments.apps or deployments.v1.apps; pods.v1 is of the core group", s.name)
+		return s, fmt.Errorf("invalid Name %q: use a form such as deployments, deployments.apps or deployments.v1.apps; pods.v1 is in the core group", s.name)
 	}
 	if s.group != "" && group != "" || s.version != "" && version != "" {
-		return s, fmt.Errorf("the Name %q says it already: leave Group and Version out, or give the bare name", s.name)
+		return s, fmt.Errorf("the Name %q already contains a group or version: leave Group and Version empty, or use the bare name", s.name)
 	}
 	s.name = name
 	if group != "" {
@@ -101,7 +101,7 @@ func (s Selector) parsed() (Selector, error) {
 	return s, nil
 }
 
-// String names the selector for people.
+// String describes the selector for people.
 func (s Selector) String() string {
 	text := "everything"
 	switch {
@@ -119,10 +119,10 @@ func (s Selector) String() string {
 	return text
 }
 
-// Named tells whether the selector names one kind.
+// Named reports whether the selector names one kind.
 func (s Selector) Named() bool { return s.name != "" }
 
-// Group is the group that the selector asks for, and whether it asks for one. That of the core group is "".
+// Group returns the group that the selector asks for and whether it asks for one. The name of the core group is "".
 func (s Selector) Group() (name string, asked bool) {
 	if s.group == Core {
 		return "", true
@@ -130,7 +130,7 @@ func (s Selector) Group() (name string, asked bool) {
 	return s.group, s.group != ""
 }
 
-// Covers tells whether the selector would choose a kind if it were served in some version.
+// Covers reports whether the selector would choose the kind in some version.
 func (s Selector) Covers(r Resource) bool {
 	if group, asked := s.Group(); asked && group != r.Group {
 		return false
@@ -145,22 +145,22 @@ func (s Selector) Covers(r Resource) bool {
 	}
 }
 
-// Needs is what a kind must have to be chosen.
+// Needs describes what a kind must support to be chosen.
 type Needs struct {
-	// Writes: its objects can be changed. Namespaced: they are in namespaces; of a kind with a name it is not asked.
+	// Writes requires that objects of the kind can be patched. Namespaced requires a namespaced kind; selectors by name ignore it.
 	Writes, Namespaced bool
 }
 
-// Choice is what a selector chooses.
+// Choice is the result of a selector.
 type Choice struct {
-	// Kinds are chosen, in the order in which they are served, each in one version.
+	// Kinds are the chosen kinds in the order of discovery, each in one version.
 	Kinds []Resource
-	// Candidates are the kinds of one name, of which none is chosen. Unwatched cannot be listed or watched, Unwritten not be
-	// changed though that is needed.
+	// Candidates are the kinds with an ambiguous name, of which none is chosen. Unwatched do not support list and watch.
+	// Unwritten do not support patch, although the handlers need it.
 	Candidates, Unwatched, Unwritten []Resource
 }
 
-// Choose chooses among what is served. The versions of a group come in the order in which the API server prefers them.
+// Choose chooses among the served kinds. The versions of a group must be in the API server's order of preference.
 func (s Selector) Choose(served []Resource, needs Needs) Choice {
 	var made Choice
 	seen := map[string]bool{}
@@ -185,7 +185,7 @@ func (s Selector) Choose(served []Resource, needs Needs) Choice {
 	return made
 }
 
-// foremost is the one of the core group, if there is one.
+// foremost chooses the kind of the core group among kinds with the same name. Without one, all are returned as candidates.
 func foremost(called []Resource) (kinds, candidates []Resource) {
 	for _, r := range called {
 		if r.Group == "" {
@@ -198,7 +198,7 @@ func foremost(called []Resource) (kinds, candidates []Resource) {
 	return nil, called
 }
 
-// Names lists kinds for people.
+// Names lists kinds as text for people.
 func Names(of []Resource) string {
 	names := make([]string, len(of))
 	for i, r := range of {
@@ -207,24 +207,24 @@ func Names(of []Resource) string {
 	return strings.Join(names, ", ")
 }
 
-// Trouble says why a selector with a name has chosen nothing, and what to do; "" where it has, and where there is no name.
+// Trouble says why a selector by name has chosen nothing and what to do about it. It returns "" in all other cases.
 func (s Selector) Trouble(choice Choice) string {
 	switch {
 	case !s.Named() || len(choice.Kinds) > 0:
 		return ""
 	case len(choice.Candidates) > 0:
-		return fmt.Sprintf("%s are several, so none of them is served: %s; add the group to the name, as in %q",
+		return fmt.Sprintf("%s are ambiguous (%s), so none is served; add the group to the name, such as %q",
 			s, Names(choice.Candidates), choice.Candidates[0].qualified())
 	case len(choice.Unwritten) > 0:
-		return fmt.Sprintf("%s cannot be patched, which the handlers need: %s", s, Names(choice.Unwritten))
+		return fmt.Sprintf("%s do not support patch, which the handlers need: %s", s, Names(choice.Unwritten))
 	case len(choice.Unwatched) > 0:
-		return fmt.Sprintf("%s cannot be listed and watched: %s", s, Names(choice.Unwatched))
+		return fmt.Sprintf("%s do not support list and watch: %s", s, Names(choice.Unwatched))
 	default:
 		return fmt.Sprintf("waiting for %s to be served: is the CustomResourceDefinition installed?", s)
 	}
 }
 
-// qualified is the name with its group.
+// qualified returns the name with its group.
 func (r Resource) qualified() string {
 	if r.Group == "" {
 		return r.Plural + "." + Core

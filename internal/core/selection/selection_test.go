@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/selection"
 )
 
-// served is what an API server tells: versions in the order in which it prefers them.
+// served returns the result of discovery: versions are in the server's order of preference.
 func served() []selection.Resource {
 	all := func(r selection.Resource) selection.Resource {
 		if r.Verbs == nil {
@@ -64,7 +64,7 @@ func (g given) selector(t *testing.T) selection.Selector {
 	return made
 }
 
-// Issue: kinds by group, version and resource, by category, and everything (kopf F11 to F16).
+// Selectors choose kinds by group, version and resource, by category, or everything.
 func TestSelectorsChoose(t *testing.T) {
 	writes, namespaced := selection.Needs{Writes: true}, selection.Needs{Namespaced: true}
 	for what, test := range map[string]struct {
@@ -80,9 +80,9 @@ func TestSelectorsChoose(t *testing.T) {
 		"a name and a group":           {given{name: "things", group: "a.dev"}, []string{"a.dev v1 Thing"}},
 		"a name and a version":         {given{name: "things", version: "v1beta1"}, []string{"a.dev v1beta1 Thing"}},
 		"a name in the core group":     {given{name: "pods.v1"}, []string{"v1 Pod"}},
-		"the core group by its word":   {given{name: "pods.core"}, []string{"v1 Pod"}},
+		"the core group by its name":   {given{name: "pods.core"}, []string{"v1 Pod"}},
 		"the core group as a field":    {given{everything: true, group: "core", needs: writes}, []string{"v1 Pod", "v1 Node"}},
-		"the core group goes before":   {given{name: "po"}, []string{"v1 Pod"}},
+		"the core group has priority":  {given{name: "po"}, []string{"v1 Pod"}},
 		"events by name":               {given{name: "events", group: "events.k8s.io"}, []string{"events.k8s.io v1 Event"}},
 		"a version that is not served": {given{name: "things.v7.a.dev"}, nil},
 		"the preferred version of the kind, not of the group": {given{name: "Draft"}, []string{"a.dev v1beta1 Draft"}},
@@ -93,8 +93,8 @@ func TestSelectorsChoose(t *testing.T) {
 		"everything": {given{everything: true, needs: writes}, []string{
 			"v1 Pod", "v1 Node", "apps v1 Deployment", "a.dev v1 Thing", "a.dev v1beta1 Draft", "b.dev v2 Thing", "b.dev v2 Fleet",
 		}},
-		"what is only read may not be writable": {given{name: "podlikes"}, []string{"b.dev v2 Podlike"}},
-		"a name of a cluster-wide kind":         {given{name: "nodes", needs: namespaced}, []string{"v1 Node"}},
+		"a kind that is only read need not support patch": {given{name: "podlikes"}, []string{"b.dev v2 Podlike"}},
+		"a name of a cluster-wide kind":                   {given{name: "nodes", needs: namespaced}, []string{"v1 Node"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			choice := test.selector(t).Choose(served(), test.needs)
@@ -105,20 +105,20 @@ func TestSelectorsChoose(t *testing.T) {
 	}
 }
 
-// Scenario 86: who has chosen nothing is told why, and what to do.
+// Scenario 86 (docs/concepts/scenarios.md): a selector that has chosen nothing says why, and what to do.
 func TestSelectorsTellWhyTheyChooseNothing(t *testing.T) {
 	for what, test := range map[string]struct {
 		given
 		want string
 	}{
-		"several": {given{name: "things"}, `kinds called "things" are several, so none of them is served: things.a.dev, things.b.dev; add the group to the name, as in "things.a.dev"`},
+		"several": {given{name: "things"}, `kinds called "things" are ambiguous (things.a.dev, things.b.dev), so none is served; add the group to the name, such as "things.a.dev"`},
 		"none":    {given{name: "nothing"}, `waiting for kinds called "nothing" to be served: is the CustomResourceDefinition installed?`},
 		"none of a version": {
 			given{name: "things.v7.a.dev"},
 			`waiting for kinds called "things" of the group a.dev in the version v7 to be served: is the CustomResourceDefinition installed?`,
 		},
-		"not listed":    {given{name: "bindings"}, `kinds called "bindings" cannot be listed and watched: bindings`},
-		"not patched":   {given{name: "podlikes", needs: selection.Needs{Writes: true}}, `kinds called "podlikes" cannot be patched, which the handlers need: podlikes.b.dev`},
+		"not listed":    {given{name: "bindings"}, `kinds called "bindings" do not support list and watch: bindings`},
+		"not patched":   {given{name: "podlikes", needs: selection.Needs{Writes: true}}, `kinds called "podlikes" do not support patch, which the handlers need: podlikes.b.dev`},
 		"core goes":     {given{name: "pods"}, ""},
 		"no such thing": {given{category: "none"}, ""},
 		"two events":    {given{name: "ev", group: "events.k8s.io"}, ""},
@@ -126,13 +126,13 @@ func TestSelectorsTellWhyTheyChooseNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			asked := test.selector(t)
 			if got := asked.Trouble(asked.Choose(served(), test.needs)); got != test.want {
-				t.Errorf("told %q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// What everything leaves out is named.
+// Kinds that a selector for everything leaves out are listed.
 func TestSelectorsNameWhatTheyLeaveOut(t *testing.T) {
 	everything := given{everything: true}.selector(t)
 	choice := everything.Choose(served(), selection.Needs{Writes: true})
@@ -146,17 +146,17 @@ func TestSelectorsNameWhatTheyLeaveOut(t *testing.T) {
 
 func TestBadSelectorsAreRefused(t *testing.T) {
 	for want, given := range map[string]given{
-		"give exactly one":                        {},
-		"one of Name, Category and":               {name: "pods", category: "all"},
-		"Name \".apps\" is none: give a kind":     {name: ".apps"},
-		"Name \"pods.\" is none":                  {name: "pods."},
-		"Name \"apps/v1\" is none":                {name: "apps/v1"},
-		"leave Group and Version out":             {name: "deployments.apps", group: "apps"},
-		"or give the bare name":                   {name: "deployments.v1.apps", version: "v1"},
-		"Group \"apps/v1\" is none":               {everything: true, group: "apps/v1"},
-		"Group \"*\" is none: it has no blanks, ": {everything: true, group: "*"},
-		"Category \"a b\" is none":                {category: "a b"},
-		"Version \"v1 \" is none":                 {everything: true, version: "v1 "},
+		"must set exactly one of":                    {},
+		"one of Name, Category and":                  {name: "pods", category: "all"},
+		"invalid Name \".apps\": use a form such as": {name: ".apps"},
+		"invalid Name \"pods.\"":                     {name: "pods."},
+		"invalid Name \"apps/v1\"":                   {name: "apps/v1"},
+		"leave Group and Version empty":              {name: "deployments.apps", group: "apps"},
+		"or use the bare name":                       {name: "deployments.v1.apps", version: "v1"},
+		"invalid Group \"apps/v1\"":                  {everything: true, group: "apps/v1"},
+		"invalid Group \"*\": blanks, ":              {everything: true, group: "*"},
+		"invalid Category \"a b\"":                   {category: "a b"},
+		"invalid Version \"v1 \"":                    {everything: true, version: "v1 "},
 	} {
 		_, err := selection.New(given.name, given.category, given.everything, given.group, given.version)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -165,7 +165,7 @@ func TestBadSelectorsAreRefused(t *testing.T) {
 	}
 }
 
-// A kind is served once, whoever chooses it.
+// A kind is served once, however many selectors choose it.
 func TestKindsAreAssignedOnce(t *testing.T) {
 	ask := func(all ...given) []selection.Asked {
 		asked := make([]selection.Asked, len(all))

@@ -1,4 +1,4 @@
-// Package invoke runs user code once: with a deadline, guarded against panics, its error sorted into an outcome.
+// Package invoke calls user code once, with a deadline and protected against panics, and classifies its error.
 package invoke
 
 import (
@@ -11,43 +11,52 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// RetryAfterError asks for another attempt after Delay. Without Err nothing has failed: the handler waits.
+// RetryAfterError asks for another attempt after Delay. If Err is nil the handler has not failed and only waits.
 type RetryAfterError struct {
 	Delay time.Duration
 	Err   error
 }
 
-// Error tells what failed, if anything, and when the next attempt is due.
+// Error returns the failure, if any, and the delay until the next attempt.
 func (e *RetryAfterError) Error() string {
 	if e.Err == nil {
-		return fmt.Sprintf("waiting: asked to be called again after %s", e.Delay)
+		return fmt.Sprintf("waiting, to be called again after %s", e.Delay)
 	}
-	return fmt.Sprintf("%v (asked to be called again after %s)", e.Err, e.Delay)
+	return fmt.Sprintf("%v (retry requested after %s)", e.Err, e.Delay)
 }
 
-// Unwrap gives the failure.
+// Unwrap returns the failure.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// PermanentError says that no further attempt can help.
+// PermanentError means that no further attempt can succeed.
 type PermanentError struct{ Err error }
 
-// Error is the text of the failure.
+// Error returns the text of the failure.
 func (e *PermanentError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the failure.
+// Unwrap returns the failure.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// PanicError is a panic of user code, caught. Goexit reports that the code did not panic, but ended its goroutine.
+// ProgrammingError means that the code of the handler is wrong, so that it fails until another release repairs it.
+type ProgrammingError struct{ Err error }
+
+// Error returns the text of the failure.
+func (e *ProgrammingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *ProgrammingError) Unwrap() error { return e.Err }
+
+// PanicError is a recovered panic of user code. Goexit means that the code did not panic but ended its goroutine.
 type PanicError struct {
 	Value  any
 	Stack  []byte
 	Goexit bool
 }
 
-// Error names the panic; the stack is kept apart, for the log.
+// Error describes the panic. The stack is not part of the text, so that it can be logged separately.
 func (e *PanicError) Error() string {
 	if e.Goexit {
-		return "the function ended its goroutine instead of returning: it called runtime.Goexit, as FailNow and Fatal of a test do"
+		return "function ended its goroutine without returning: it called runtime.Goexit, as FailNow and Fatal of a test do"
 	}
 	return fmt.Sprintf("panic: %v", e.Value)
 }
@@ -59,8 +68,8 @@ func Run(ctx context.Context, deadline time.Duration, fn func(context.Context) e
 	return Guard(func() error { return fn(ctx) })
 }
 
-// Guard calls fn, in a goroutine of its own: one that fn ends with runtime.Goexit must not be a worker. A panic becomes a
-// *PanicError, and so does the end of the goroutine.
+// Guard calls fn in a new goroutine, so that a call of runtime.Goexit does not end a worker. A panic becomes a *PanicError, and so does
+// the end of the goroutine.
 func Guard(fn func() error) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -77,21 +86,26 @@ func Guard(fn func() error) error {
 	return <-ended
 }
 
-// Verdict is what an error means for the next attempt.
+// Verdict says what an error means for the next attempt.
 type Verdict struct {
 	Outcome record.Outcome
-	// Delay is set when the handler named it.
+	// Delay is set if the handler named it.
 	Delay time.Duration
 	Asked bool
+	// Broken means that the handler has a programming error.
+	Broken bool
 }
 
-// Classify sorts the error of an attempt. Anything that is not one of this package's errors is tried again with
-// back-off.
+// Classify classifies the error of an attempt. Any error that is not of this package means a retry with backoff. A programming error takes
+// precedence over what the handler says about its failure.
 func Classify(err error) Verdict {
+	if _, is := errors.AsType[*ProgrammingError](err); is {
+		return Verdict{Outcome: record.Retry, Broken: true}
+	}
 	permanent, isPermanent := errors.AsType[*PermanentError](err)
 	again, named := errors.AsType[*RetryAfterError](err)
 	if parts, is := errors.AsType[*PartsError](err); is {
-		// What the handler itself says of its parts' failures goes before what they say.
+		// What the handler itself says about the failures of its parts takes precedence.
 		if said := isPermanent && hasParts(permanent.Err) || named && hasParts(again.Err); !said {
 			return parts.verdict()
 		}

@@ -6,10 +6,10 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// PartsError is what went wrong in parts of a handler that do not wait for each other.
+// PartsError holds the failures of independent parts of a handler.
 type PartsError struct{ Parts []error }
 
-// Error is the texts of all parts.
+// Error returns the texts of all failures.
 func (e *PartsError) Error() string {
 	texts := make([]string, len(e.Parts))
 	for i, part := range e.Parts {
@@ -18,11 +18,11 @@ func (e *PartsError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap gives the failures.
+// Unwrap returns the failures.
 func (e *PartsError) Unwrap() []error { return e.Parts }
 
-// verdict is that of all parts: final if no part has anything left to try, else a failure if a part has failed, with
-// back-off unless all that are tried again have named a time, of which the first counts.
+// verdict returns the verdict for all parts together. It is final if no part has anything left to try. Otherwise it is a failure if any
+// part has failed. The delay is the shortest requested one, or the backoff if not every part has requested one.
 func (e *PartsError) verdict() Verdict {
 	joined := Verdict{Outcome: record.Failed}
 	for _, part := range e.Parts {
@@ -31,7 +31,7 @@ func (e *PartsError) verdict() Verdict {
 	return joined
 }
 
-// with joins what is to be done about two parts.
+// with returns the verdict for two parts together.
 func (v Verdict) with(other Verdict) Verdict {
 	switch {
 	case other.Outcome == record.Failed:

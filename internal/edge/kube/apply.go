@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,29 +17,33 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// ErrForeign tells that an object exists and belongs to somebody else.
-var ErrForeign = errors.New("it exists and is not ours")
+// ErrForeign means that an object exists and does not belong to the owner.
+var ErrForeign = errors.New("object exists and does not belong to this owner")
 
-// Owner is the object that children belong to.
+// Owner is the object that owns the children.
 type Owner struct {
 	Reference metav1.OwnerReference
-	// Namespace is "" for a cluster-wide owner.
+	// Namespace is "" for a cluster-scoped owner.
 	Namespace string
 	Labels    map[string]string
 }
 
-// Children applies the whole desired state of child objects.
+// Children applies the complete desired state of child objects.
 type Children struct {
 	Client  client.Client
 	Manager string
 	Owner   Owner
-	// Adopt takes over an object that exists without the owner's reference.
+	// Adopt also applies to an existing object without the owner's reference.
 	Adopt bool
+	// Shared keeps the references of an existing object to other owners.
+	Shared bool
+	// Nested are the paths of objects within the child that get the owner's labels too.
+	Nested []object.Path
 }
 
-// Apply brings the child to the desired state by server-side apply: with the owner's reference, in the owner's
-// namespace if it names none, with the owner's labels where it has none of that name. It returns the child as it is
-// then. ErrForeign when an object of that name exists without the owner's reference.
+// Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
+// owner's namespace if the child has none, and those of the owner's labels that the child does not have. It returns ErrForeign if an
+// object of that name exists without the owner's reference.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
 	child := &unstructured.Unstructured{Object: object.Without(withoutNulls(desired), object.Path{"status"})}
 	for _, owned := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
@@ -48,8 +54,9 @@ func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, 
 	if placed != nil {
 		return nil, fmt.Errorf("apply %s: %w", name, placed)
 	}
-	c.label(child)
-	child.SetOwnerReferences(append(child.GetOwnerReferences(), c.Owner.Reference))
+	if err := c.label(child); err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
+	}
 	var taken error
 	for range applyTries {
 		applied, again, err := c.applyOnce(ctx, child.DeepCopy())
@@ -61,38 +68,60 @@ func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, 
 		}
 		taken = err
 	}
-	return nil, fmt.Errorf("apply %s: other clients create and delete it at the same time: %w", name, taken)
+	return nil, fmt.Errorf("apply %s: other clients keep creating, changing or deleting it: %w", name, taken)
 }
 
-// applyTries is how often Apply looks again after another client has created the child first.
+// applyTries is how often Apply tries if another client creates or changes the child first.
 const applyTries = 3
 
-// absent is a resource version that no object has: a request with it creates an object, and changes none that exists. The first
+// absent is a resource version that no object has. A request with it can create an object, but cannot change an existing one. The first
 // revision of an etcd belongs to no object.
 const absent = "1"
 
-// applyOnce applies the child to the object that exists, or creates it. Again: another client has created it meanwhile.
+// applyOnce applies the child to the existing object or creates it. Again means that another client has just created it or, if it is shared,
+// changed it.
 func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructured) (applied object.Body, again bool, err error) {
 	existing, err := c.existing(ctx, child)
 	if err != nil {
 		return nil, false, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}
+	child.SetOwnerReferences(c.owners(child, existing))
 	if existing != nil {
-		// The uid makes sure that it is the object we have looked at which is changed.
+		// The uid makes the request fail if the object is no longer the one that was checked.
 		child.SetUID(existing.GetUID())
 		options = append(options, client.ForceOwnership)
+		if c.Shared { // So does the version if another owner was added meanwhile, whose reference would be removed.
+			child.SetResourceVersion(existing.GetResourceVersion()) // mutant: shared-owner-lost
+		}
 	} else {
 		child.SetResourceVersion(absent) // mutant: apply-takes-over
 	}
 	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...)
-	return child.Object, existing == nil && apierrors.IsConflict(err), err
+	return child.Object, (existing == nil || c.Shared) && apierrors.IsConflict(err), err
 }
 
-// place gives the child a namespace, and refuses owners that the garbage collector would take for missing.
+// owners returns the owner references of the child: those that it names, that of the owner, and of a shared child those that it has.
+func (c Children) owners(child, existing *unstructured.Unstructured) []metav1.OwnerReference {
+	of := func(uid types.UID) func(metav1.OwnerReference) bool {
+		return func(reference metav1.OwnerReference) bool { return reference.UID == uid }
+	}
+	owners := append(slices.DeleteFunc(child.GetOwnerReferences(), of(c.Owner.Reference.UID)), c.Owner.Reference)
+	if !c.Shared || existing == nil {
+		return owners
+	}
+	for _, other := range existing.GetOwnerReferences() {
+		if !slices.ContainsFunc(owners, of(other.UID)) {
+			owners = append(owners, other)
+		}
+	}
+	return owners
+}
+
+// place sets the namespace of the child, and rejects owners that the garbage collector would consider missing.
 func (c Children) place(child *unstructured.Unstructured) error {
 	if child.GetName() == "" {
-		return errors.New("it has no name: name it after its owner, so that every run finds the same one")
+		return errors.New("metadata.name is empty; derive it from the owner, so that every run finds the same object")
 	}
 	namespaced, err := c.Client.IsObjectNamespaced(child)
 	if err != nil {
@@ -100,32 +129,32 @@ func (c Children) place(child *unstructured.Unstructured) error {
 	}
 	switch {
 	case !namespaced && c.Owner.Namespace != "":
-		return fmt.Errorf("it is cluster-wide and its owner %s is in namespace %s: the garbage collector would delete it; create it through Client instead",
+		return fmt.Errorf("object is cluster-scoped but its owner %s is in namespace %s: the garbage collector would delete it; create it through Client instead",
 			c.Owner.Reference.Name, c.Owner.Namespace)
 	case namespaced && child.GetNamespace() == "":
 		child.SetNamespace(c.Owner.Namespace)
 	case namespaced && c.Owner.Namespace != "" && child.GetNamespace() != c.Owner.Namespace:
-		return fmt.Errorf("it is in namespace %s and its owner %s in %s: the garbage collector would delete it; create it through Client instead",
+		return fmt.Errorf("object is in namespace %s but its owner %s is in %s: the garbage collector would delete it; create it through Client instead",
 			child.GetNamespace(), c.Owner.Reference.Name, c.Owner.Namespace)
 	}
 	if namespaced && child.GetNamespace() == "" {
-		return errors.New("it has no namespace and its owner is cluster-wide: set metadata.namespace")
+		return errors.New("metadata.namespace is empty and the owner is cluster-scoped; set it")
 	}
 	return nil
 }
 
-// existing returns the live object of the child's name, if it may be changed.
+// existing returns the live object with the child's name, if it may be changed.
 func (c Children) existing(ctx context.Context, child *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(child.GroupVersionKind())
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: child.GetNamespace(), Name: child.GetName()}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // Nothing in the way is neither an object nor an error.
+		return nil, nil //nolint:nilnil // The absence of the object is not an error.
 	case err != nil:
 		return nil, err
 	case found.GetDeletionTimestamp() != nil:
-		return nil, errors.New("the one that exists is being deleted; it is tried again when it is gone")
+		return nil, errors.New("the existing object is being deleted; retry when it is gone")
 	}
 	for _, reference := range found.GetOwnerReferences() {
 		if reference.UID == c.Owner.Reference.UID {
@@ -139,20 +168,33 @@ func (c Children) existing(ctx context.Context, child *unstructured.Unstructured
 	return found, nil
 }
 
-func (c Children) label(child *unstructured.Unstructured) {
-	labels := child.GetLabels()
-	if labels == nil {
-		labels = make(map[string]string, len(c.Owner.Labels))
-	}
-	for key, value := range c.Owner.Labels {
-		if _, has := labels[key]; !has {
-			labels[key] = value
+// label adds those of the owner's labels that the child does not have, to the child and to the objects within it.
+func (c Children) label(child *unstructured.Unstructured) error {
+	child.SetLabels(c.labels(child.GetLabels()))
+	for _, path := range c.Nested {
+		at := slices.Concat(path, object.Path{"metadata", "labels"})
+		own, _, err := unstructured.NestedStringMap(child.Object, at...)
+		if err != nil {
+			return fmt.Errorf("copy the labels of the owner: %w", err)
+		}
+		if labels := c.labels(own); len(labels) > 0 {
+			if err := unstructured.SetNestedStringMap(child.Object, labels, at...); err != nil {
+				return fmt.Errorf("copy the labels of the owner: %w", err)
+			}
 		}
 	}
-	child.SetLabels(labels)
+	return nil
 }
 
-// withoutNulls copies a body without nulls: Go types write them for what is not set, and applied they would claim it.
+// labels returns labels with those of the owner that they lack.
+func (c Children) labels(own map[string]string) map[string]string {
+	labels := make(map[string]string, len(own)+len(c.Owner.Labels))
+	maps.Copy(labels, c.Owner.Labels)
+	maps.Copy(labels, own)
+	return labels
+}
+
+// withoutNulls copies a body without nulls. Go types write null for unset fields, and applying them would claim these fields.
 func withoutNulls(body object.Body) object.Body {
 	kept := make(object.Body, len(body))
 	for key, value := range body {

@@ -20,33 +20,33 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// carryTries is how often an update without a resource version is sent anew after somebody else was faster.
+// carryTries is how often an update without a resource version is sent if other clients change the object at the same time.
 const carryTries = 5
 
-// Update replaces the object. One of a handled kind keeps the records that it has now, whatever the copy says of them.
+// Update replaces the object. An object of a handled kind keeps its current records, whatever records the copy has.
 func (r Reading) Update(ctx context.Context, from client.Object, options ...client.UpdateOption) error {
-	return r.carrying(ctx, from, func(sent client.Object) error { return notServed(r.Client.Update(ctx, sent, options...), from) })
+	return r.preserveRecords(ctx, from, func(sent client.Object) error { return notServed(r.Client.Update(ctx, sent, options...), from) })
 }
 
-// Patch changes the object. A merge patch leaves the records of a handled kind alone: one that was computed from copies
-// of which only one has them would take them away or roll them back. A JSON Patch is sent as it was written.
+// Patch changes the object. A merge patch does not change the records of a handled kind: a patch computed from copies of which only one
+// has the records would remove or revert them. A JSON Patch is sent unchanged.
 func (r Reading) Patch(ctx context.Context, target client.Object, patch client.Patch, options ...client.PatchOption) error {
-	spared, err := r.sparing(ctx, target, patch)
+	spared, err := r.withoutRecordChanges(ctx, target, patch)
 	if err != nil {
 		return err
 	}
 	return notServed(r.Client.Patch(ctx, target, spared, options...), target)
 }
 
-// Status writes the status.
+// Status returns a writer for the status.
 func (r Reading) Status() client.SubResourceWriter { return r.SubResource("status") }
 
-// SubResource reads and writes a subresource.
+// SubResource returns a client for a subresource.
 func (r Reading) SubResource(name string) client.SubResourceClient {
 	return subresource{SubResourceClient: r.Client.SubResource(name), parent: r}
 }
 
-// subresource is one whose updates and patches leave records alone too.
+// subresource is a client whose updates and patches keep records too.
 type subresource struct {
 	client.SubResourceClient
 	parent Reading
@@ -56,11 +56,11 @@ type subresource struct {
 func (s subresource) Update(ctx context.Context, from client.Object, options ...client.SubResourceUpdateOption) error {
 	settings := (&client.SubResourceUpdateOptions{}).ApplyOptions(options)
 	if settings.SubResourceBody == nil {
-		return s.parent.carrying(ctx, from, func(sent client.Object) error {
+		return s.parent.preserveRecords(ctx, from, func(sent client.Object) error {
 			return notServed(s.SubResourceClient.Update(ctx, sent, options...), from)
 		})
 	}
-	return s.parent.carrying(ctx, settings.SubResourceBody, func(sent client.Object) error {
+	return s.parent.preserveRecords(ctx, settings.SubResourceBody, func(sent client.Object) error {
 		return notServed(s.SubResourceClient.Update(ctx, from, append(slices.Clip(options), client.WithSubResourceBody(sent))...), from)
 	})
 }
@@ -71,22 +71,22 @@ func (s subresource) Patch(ctx context.Context, target client.Object, patch clie
 	if settings := (&client.SubResourcePatchOptions{}).ApplyOptions(options); settings.SubResourceBody != nil {
 		subject = settings.SubResourceBody
 	}
-	spared, err := s.parent.sparing(ctx, subject, patch)
+	spared, err := s.parent.withoutRecordChanges(ctx, subject, patch)
 	if err != nil {
 		return err
 	}
 	return notServed(s.SubResourceClient.Patch(ctx, target, spared, options...), target)
 }
 
-// carrying sends the object with the records that the API server has now, and fills it from the answer.
-func (r Reading) carrying(ctx context.Context, from client.Object, send func(client.Object) error) error {
+// preserveRecords sends the object with the records that the API server has now, and fills it from the response.
+func (r Reading) preserveRecords(ctx context.Context, from client.Object, send func(client.Object) error) error {
 	kind, handled := r.handled(from)
 	if !handled {
 		return send(from)
 	}
 	var err error
 	for range carryTries {
-		sent, pinned, failed := r.carried(ctx, kind, from)
+		sent, pinned, failed := r.withRecords(ctx, kind, from)
 		if failed != nil {
 			return failed
 		}
@@ -100,15 +100,15 @@ func (r Reading) carrying(ctx context.Context, from client.Object, send func(cli
 	return err
 }
 
-// handled tells the kind of an object, and whether its objects have records.
+// handled returns the kind of an object and whether objects of the kind have records.
 func (r Reading) handled(candidate client.Object) (schema.GroupVersionKind, bool) {
 	kind, err := apiutil.GVKForObject(candidate, r.Scheme())
 	return kind, err == nil && r.Cached.handles(kind)
 }
 
-// carried is the object as it is to be sent. A copy with a resource version replaces just that one, so the records
-// cannot be newer than what was read. One without is pinned to what was read, where the API server would take it at all.
-func (r Reading) carried(ctx context.Context, kind schema.GroupVersionKind, from client.Object) (sent *unstructured.Unstructured, pinned bool, err error) {
+// withRecords returns the object to send. A copy with a resource version replaces only that version, so the records cannot be newer than
+// those just read. A copy without one gets the resource version just read, for kinds for which the API server would accept it without.
+func (r Reading) withRecords(ctx context.Context, kind schema.GroupVersionKind, from client.Object) (sent *unstructured.Unstructured, pinned bool, err error) {
 	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from.DeepCopyObject())
 	if err != nil {
 		return nil, false, fmt.Errorf("encode %s %s: %w", kind.Kind, from.GetName(), err)
@@ -125,18 +125,18 @@ func (r Reading) carried(ctx context.Context, kind schema.GroupVersionKind, from
 	return sent, pinned, nil
 }
 
-// now reads the object live; it is empty when there is none.
+// now reads the live object. The result is empty if there is none.
 func (r Reading) now(ctx context.Context, kind schema.GroupVersionKind, of client.Object) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(kind)
 	key := client.ObjectKeyFromObject(of)
 	if err := notServed(r.Client.Get(ctx, key, found), of); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read the record of %s %s, which a write must keep: %w", kind.Kind, key, err)
+		return nil, fmt.Errorf("read %s %s to keep its record: %w", kind.Kind, key, err)
 	}
 	return found, nil
 }
 
-// fill reads the answer into the object that the caller has.
+// fill copies the response into the caller's object.
 func fill(target client.Object, answer *unstructured.Unstructured) error {
 	if free, is := target.(*unstructured.Unstructured); is {
 		free.Object = answer.Object
@@ -150,8 +150,8 @@ func fill(target client.Object, answer *unstructured.Unstructured) error {
 	return nil
 }
 
-// sparing is the patch without what it does to records.
-func (r Reading) sparing(ctx context.Context, target client.Object, patch client.Patch) (client.Patch, error) {
+// withoutRecordChanges returns the patch without its changes of records.
+func (r Reading) withoutRecordChanges(ctx context.Context, target client.Object, patch client.Patch) (client.Patch, error) {
 	kind, handled := r.handled(target)
 	merges := patch.Type() == types.MergePatchType || patch.Type() == types.StrategicMergePatchType
 	if !handled || !merges {
@@ -159,19 +159,19 @@ func (r Reading) sparing(ctx context.Context, target client.Object, patch client
 	}
 	data, err := patch.Data(target)
 	if err != nil {
-		return nil, fmt.Errorf("compute the patch of %s %s: %w", kind.Kind, target.GetName(), err)
+		return nil, fmt.Errorf("compute patch of %s %s: %w", kind.Kind, target.GetName(), err)
 	}
 	var merge object.Body
-	if err := jsonutil.Unmarshal(data, &merge); err != nil || !record.Threatens(merge) {
-		return patch, nil //nolint:nilerr // What is wrong with a patch, the API server tells best.
+	if err := jsonutil.Unmarshal(data, &merge); err != nil || !record.MayChangeRecords(merge) {
+		return patch, nil //nolint:nilerr // The API server reports an invalid patch.
 	}
 	now, err := r.now(ctx, kind, target)
 	if err != nil {
 		return nil, err
 	}
-	spared, err := json.Marshal(record.Spare(merge, now.Object))
+	spared, err := json.Marshal(record.WithoutRecordChanges(merge, now.Object))
 	if err != nil {
-		return nil, fmt.Errorf("encode the patch of %s %s: %w", kind.Kind, target.GetName(), err)
+		return nil, fmt.Errorf("encode patch of %s %s: %w", kind.Kind, target.GetName(), err)
 	}
 	return client.RawPatch(patch.Type(), spared), nil
 }

@@ -27,7 +27,7 @@ const (
 	current  = `{"v":1,"uid":"u","base":"current"}`
 )
 
-// shelf is an API server, a client of a user without any guard, and one as handlers get it.
+// shelf is an API server, a user's client without any protection, and a client as handlers get it.
 type shelf struct {
 	server   *apiserver.Server
 	user     client.Client
@@ -65,7 +65,7 @@ func testKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "test.einmal.dev", Version: "v1", Kind: kind}
 }
 
-// made creates an object with a record, which is then brought from before to current: it returns a copy with either.
+// made creates an object with a record, which is then changed from before to current. It returns a copy of the object with either.
 func (s shelf) made(t *testing.T, kind string, carrier record.Carrier) (stale, fresh *unstructured.Unstructured) {
 	t.Helper()
 	made := &unstructured.Unstructured{Object: object.Body{"spec": object.Body{"size": int64(1)}}}
@@ -98,7 +98,7 @@ func (s shelf) write(t *testing.T, target client.Object, carrier record.Carrier,
 	}
 }
 
-// holds checks the record, the size and the phase that the API server has.
+// holds checks the record, the size and the phase on the API server.
 func (s shelf) holds(t *testing.T, like *unstructured.Unstructured, carrier record.Carrier, size int64, phase string) {
 	t.Helper()
 	found := like.DeepCopy()
@@ -127,7 +127,7 @@ func set(in *unstructured.Unstructured, value any, path ...string) {
 	in.Object = object.With(in.Object, path, value)
 }
 
-// Design §6: a full update of the handled object through c.Client carries the current record over.
+// A full update of the handled object through c.Client carries the current record over.
 func TestAFullUpdateOfAHandledObjectKeepsItsRecord(t *testing.T) {
 	for kind, carrier := range map[string]record.Carrier{"Widget": record.Status, "Gadget": record.Annotation} {
 		t.Run("record in the "+string(carrier), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAFullUpdateOfAHandledObjectKeepsItsRecord(t *testing.T) {
 			must(t, s.handlers.Update(t.Context(), stripped))
 			s.holds(t, fresh, carrier, 2, "")
 			if got, _ := object.Get(stripped.Object, "spec", "size"); got != int64(2) || stripped.GetResourceVersion() == fresh.GetResourceVersion() {
-				t.Errorf("the answer is not in the copy: %v", stripped.Object)
+				t.Errorf("the copy does not have the response: %v", stripped.Object)
 			}
 			old := stripped.DeepCopy()
 			set(old, before, carrier.Path(identity)...)
@@ -161,12 +161,12 @@ func TestAFullUpdateOfAHandledObjectKeepsItsRecord(t *testing.T) {
 	}
 }
 
-// A 404 that is not about the object does not mean that the object is gone: a handler that ignores "not found" must not take it for that.
+// A 404 that is not about the object does not mean that the object is gone: a handler that ignores "not found" must not mistake it for that.
 func TestNotFoundOfAnotherCauseIsNotNotFoundForHandlers(t *testing.T) {
 	s := newShelf(t)
 	_, fresh := s.made(t, "Widget", record.Status)
 	requests := map[string]func() error{
-		"get": func() error { // Read live: in this form it is not cached.
+		"get": func() error { // A live read: this form is not cached.
 			metadata := &metav1.PartialObjectMetadata{}
 			metadata.SetGroupVersionKind(testKind("Widget"))
 			return s.handlers.Get(t.Context(), client.ObjectKeyFromObject(fresh), metadata)
@@ -198,8 +198,8 @@ func TestNotFoundOfAnotherCauseIsNotNotFoundForHandlers(t *testing.T) {
 	}
 }
 
-// A merge patch is the difference of two copies: with one that a handler was given, and one that it has read itself, it
-// would take the record away or roll it back.
+// A merge patch is the difference of two copies. With a copy that the handler got and one that it has read itself, it would remove or
+// revert the record.
 func TestAMergePatchFromCopiesKeepsTheRecord(t *testing.T) {
 	for kind, carrier := range map[string]record.Carrier{"Widget": record.Status, "Gadget": record.Annotation} {
 		t.Run("record in the "+string(carrier), func(t *testing.T) {
@@ -226,15 +226,15 @@ func TestAMergePatchFromCopiesKeepsTheRecord(t *testing.T) {
 			must(t, s.handlers.Status().Patch(t.Context(), bare, client.MergeFrom(fresh), client.WithSubResourceBody(bare.DeepCopy())))
 			want := ""
 			if carrier == record.Annotation {
-				want = "two" // Its copies had no status, so there is no difference of one.
+				want = "two" // Its copies have no status, so the patch does not change it.
 			}
 			s.holds(t, fresh, carrier, 7, want)
 		})
 	}
 }
 
-// The API server takes a copy of a built-in kind without a resource version: the record that is written between our
-// reading and our writing must stay too.
+// The API server accepts a copy of a built-in kind without a resource version. A record that is written between the read and the write
+// must stay too.
 func TestAnUnconditionalUpdateKeepsARecordWrittenMeanwhile(t *testing.T) {
 	s := newShelf(t)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}, Data: map[string]string{"k": "1"}}
@@ -281,6 +281,6 @@ func TestWhatIsNotHandledIsWrittenAsItIs(t *testing.T) {
 	}
 	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}}
 	if err := s.handlers.Update(t.Context(), gone); !apierrors.IsNotFound(err) {
-		t.Errorf("an update of what is not there: %v", err)
+		t.Errorf("an update of an object that does not exist: %v", err)
 	}
 }

@@ -16,37 +16,35 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/selection"
 )
 
-// aggregatedDiscovery is the form of discovery in which one document tells of all kinds. Kubernetes has had it since 1.30.
+// aggregatedDiscovery is the media type of aggregated discovery, in which one document lists all kinds. Kubernetes supports it since 1.30.
 const aggregatedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// errNotAggregated tells that discovery is in the old form.
-var errNotAggregated = errors.New("the API server does not tell of all its kinds in one document, as those of Kubernetes 1.30 and later do")
+// errNotAggregated means that the API server does not support aggregated discovery.
+var errNotAggregated = errors.New("the API server does not support aggregated discovery v2, which Kubernetes has since 1.30")
 
-// Catalogue is what an API server serves. It is read again and again, which costs next to nothing as long as nothing has
-// changed. It is for one goroutine.
+// Catalogue reads what an API server serves. Repeated reads cost almost nothing while nothing changes. It is not safe for concurrent use.
 type Catalogue struct {
 	Discovery discovery.DiscoveryInterface
 
 	core, groups document
 }
 
-// document is one of the two documents of discovery, with the tag that tells whether it has changed.
+// document is one of the two discovery documents, with the ETag that shows whether it has changed.
 type document struct {
 	tag     string
 	served  []selection.Resource
 	unknown []string
 }
 
-// Read tells what is served: the versions of a group come in the order in which the API server prefers them. Of a group and
-// version that it cannot ask, since some other server has to be asked for it, what was there before is served; these are
-// named by unknown.
+// Read returns the served resources. The versions of a group are in the API server's order of preference. If the server that provides a
+// group version cannot be reached, Read returns the resources that it last had and names the group version in unknown.
 func (c *Catalogue) Read(ctx context.Context) (served []selection.Resource, unknown []string, err error) {
 	for _, part := range []struct {
 		path string
 		last *document
 	}{{"/api", &c.core}, {"/apis", &c.groups}} {
 		if err := c.read(ctx, part.path, part.last); err != nil {
-			return nil, nil, fmt.Errorf("discover what is served: %w", err)
+			return nil, nil, fmt.Errorf("discover API resources: %w", err)
 		}
 		served, unknown = append(served, part.last.served...), append(unknown, part.last.unknown...)
 	}
@@ -80,11 +78,11 @@ func (c *Catalogue) read(ctx context.Context, path string, last *document) error
 	return nil
 }
 
-// ask sends the request. A library would not tell the tag of the answer.
+// ask sends the request. The discovery client does not return the ETag of the response.
 func (c *Catalogue) ask(ctx context.Context, path, tag string) (*http.Response, error) {
 	through, is := c.Discovery.RESTClient().(*rest.RESTClient)
 	if !is {
-		return nil, fmt.Errorf("discovery by %T cannot be read", c.Discovery.RESTClient())
+		return nil, fmt.Errorf("unsupported discovery client %T", c.Discovery.RESTClient())
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, through.Get().AbsPath(path).URL().String(), http.NoBody)
 	if err != nil {
@@ -123,7 +121,7 @@ func resourcesOf(group string, version apidiscoveryv2.APIVersionDiscovery) []sel
 	var all []selection.Resource
 	for _, r := range version.Resources {
 		if r.ResponseKind == nil || r.ResponseKind.Kind == "" {
-			continue // It has only subresources.
+			continue // This resource has only subresources.
 		}
 		all = append(all, selection.Resource{
 			Group: group, Version: version.Version, Kind: r.ResponseKind.Kind, Plural: r.Resource, Singular: r.SingularResource,

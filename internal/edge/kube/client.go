@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// decoding is the form in which objects are decoded.
+// decoding is how objects are decoded.
 type decoding int
 
 const (
@@ -36,8 +36,7 @@ func decodingOf(example client.Object) decoding {
 	}
 }
 
-// Forms holds the kinds that are cached, and the forms in which they are: typed, unstructured or metadata alone. Kinds come
-// and go while it is used.
+// Forms holds the cached kinds and how they are decoded: typed, unstructured or metadata only. Kinds can be added and removed at any time.
 type Forms struct {
 	mu      sync.RWMutex
 	cached  map[form]bool
@@ -49,7 +48,7 @@ type form struct {
 	decoding decoding
 }
 
-// Add notes that the kind is handled, and cached in the form of the example.
+// Add registers the kind as handled, and as cached in the form of the example.
 func (f *Forms) Add(kind schema.GroupVersionKind, example client.Object) {
 	f.AddRelated(kind, example)
 	f.mu.Lock()
@@ -60,7 +59,7 @@ func (f *Forms) Add(kind schema.GroupVersionKind, example client.Object) {
 	f.handled[kind] = true
 }
 
-// AddRelated notes that the kind is cached in the form of the example, and handled only if Add says so.
+// AddRelated registers the kind as cached in the form of the example. It does not register it as handled.
 func (f *Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,21 +69,21 @@ func (f *Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) 
 	f.cached[form{kind, decodingOf(example)}] = true
 }
 
-// Remove notes that the kind is not handled any more.
+// Remove removes the kind from the handled ones.
 func (f *Forms) Remove(kind schema.GroupVersionKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.handled, kind)
 }
 
-// RemoveCached notes that the kind is not cached any more in the form of the example.
+// RemoveCached removes the kind in the form of the example from the cached ones.
 func (f *Forms) RemoveCached(kind schema.GroupVersionKind, example client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.cached, form{kind, decodingOf(example)})
 }
 
-// Alike tells whether two examples are cached in the same form.
+// Alike reports whether two examples are cached in the same form.
 func Alike(one, other client.Object) bool { return decodingOf(one) == decodingOf(other) }
 
 func (f *Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
@@ -93,7 +92,7 @@ func (f *Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
 	return f.cached[form{kind, decodingOf(wanted)}]
 }
 
-// handles tells whether the kind is handled, in whatever form and version: then its objects have records.
+// handles reports whether the kind is handled in any form and version, so that its objects have records.
 func (f *Forms) handles(kind schema.GroupVersionKind) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -105,9 +104,9 @@ func (f *Forms) handles(kind schema.GroupVersionKind) bool {
 	return false
 }
 
-// Reading serves Get of the kinds that are cached from there, if asked for in the form that is cached, and everything else
-// live: one cached read of a Secret would start an informer of every Secret in the cluster. What it writes to handled kinds
-// keeps their records.
+// Reading is a client that serves Get of cached kinds from the cache, if the caller wants the cached form, and sends everything else to
+// the API server: a single cached read of a Secret would otherwise start an informer for all Secrets of the cluster. Its writes to
+// handled kinds keep their records.
 type Reading struct {
 	client.Client
 	Cache  client.Reader
@@ -116,7 +115,7 @@ type Reading struct {
 
 var _ client.WithWatch = Reading{}
 
-// Live is the client without its cache.
+// Live returns the client without its cache.
 func Live(c client.Client) client.Client {
 	if reading, is := c.(Reading); is {
 		return reading.Client
@@ -124,24 +123,24 @@ func Live(c client.Client) client.Client {
 	return c
 }
 
-// ownWatch is the key of contexts of watches that handlers begin.
+// ownWatch is the context key of watches that handlers start.
 type ownWatch struct{}
 
-// Watch watches objects live, never through the cache. Streams leaves the watch out: the operator can do without it.
+// Watch watches objects on the API server, never through the cache. Streams ignores the watch, since the operator does not depend on it.
 func (r Reading) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	live, ok := r.Client.(client.WithWatch)
 	if !ok {
-		return nil, errors.New("watch: the client of the operator cannot watch")
+		return nil, errors.New("watch: the operator's client does not support watches")
 	}
 	return live.Watch(context.WithValue(ctx, ownWatch{}, true), list, options...)
 }
 
-// Get reads one object: from the cache if its kind is there, else live.
+// Get reads one object, from the cache if its kind is cached, otherwise from the API server.
 func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	kind, err := apiutil.GVKForObject(into, r.Scheme())
 	if err == nil && r.Cached.has(kind, into) {
 		if err := r.Cache.Get(ctx, key, into, options...); !errors.Is(err, ErrNotCached) {
-			return err //nolint:wrapcheck // It speaks for itself.
+			return err //nolint:wrapcheck // The error names the object.
 		}
 	}
 	return notServed(r.Client.Get(ctx, key, into, options...), into)
@@ -152,19 +151,19 @@ func (r Reading) Delete(ctx context.Context, one client.Object, options ...clien
 	return notServed(r.Client.Delete(ctx, one, options...), one)
 }
 
-// notServed turns a 404 that is not about the object into an error that apierrors.IsNotFound does not match. A handler that ignores "not found"
-// when it deletes an object must not take such an answer for a finished deletion.
+// notServed turns a 404 that is not about the object into an error that apierrors.IsNotFound does not match. A handler that ignores
+// "not found" when it deletes an object must not mistake such a response for a finished deletion.
 func notServed(err error, of client.Object) error {
 	if !unserved(err) {
 		return err
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(
-		"%s: the API server does not serve the kind, its version or the subresource; whether the object exists is not known: %v",
+		"%s: the API server does not serve the kind, its version or the subresource; it is unknown whether the object exists: %v",
 		client.ObjectKeyFromObject(of), err))
 }
 
-// unserved reports whether an answer is a 404 that is not about an object, as of an API server that does not serve the API version, or of a proxy:
-// it names no object, or client-go has filled the name in beside the cause that the answer is unexpected.
+// unserved reports whether an error is a 404 that is not about an object, for example from a proxy, or from an API server that does not
+// serve the API version. Such a 404 names no object, or client-go has added the name together with the cause "unexpected response".
 func unserved(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// watcherOf makes a client as handlers get it, whose requests a Streams follows.
+// watcherOf returns a client as handlers get it, whose requests a Streams follows.
 func watcherOf(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (kube.Reading, *kube.Streams) {
 	t.Helper()
 	server, err := apiserver.New()
@@ -34,7 +34,7 @@ func watcherOf(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (ku
 	return kube.Reading{Client: live, Cached: &kube.Forms{}}, streams
 }
 
-// refusing refuses watches.
+// refusing is a transport that refuses watches.
 type refusing struct{ next http.RoundTripper }
 
 // RoundTrip sends a request, unless it is a watch.
@@ -47,14 +47,14 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// secretMetadata is a list of the metadata of Secrets.
+// secretMetadata returns a list of the metadata of Secrets.
 func secretMetadata() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	return list
 }
 
-// A handler can watch the metadata of objects by itself.
+// A handler can itself watch the metadata of objects.
 func TestHandlersCanWatchByThemselves(t *testing.T) {
 	t.Parallel()
 	handlers, _ := watcherOf(t, func(next http.RoundTripper) http.RoundTripper { return next })
@@ -78,7 +78,7 @@ func TestHandlersCanWatchByThemselves(t *testing.T) {
 	}
 }
 
-// A watch of a handler that is refused does not make the operator unready.
+// A refused watch of a handler does not make the operator unready.
 func TestRefusedWatchesOfHandlersDoNotCount(t *testing.T) {
 	t.Parallel()
 	handlers, streams := watcherOf(t, func(next http.RoundTripper) http.RoundTripper { return refusing{next} })

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultRequestTimeout is just above the 60 seconds after which an API server ends a request itself (--request-timeout). Its own
-	// answer says more than a deadline of the client.
+	// DefaultRequestTimeout is slightly above the 60 seconds after which an API server itself ends a request (--request-timeout). The
+	// server's response says more than an exceeded deadline of the client.
 	DefaultRequestTimeout = 70 * time.Second
 	// DefaultWatchSilence is three times the interval at which an API server sends bookmarks.
 	DefaultWatchSilence = 3 * time.Minute
@@ -25,21 +25,21 @@ const (
 	unmarkedSilence = 65 * time.Minute
 )
 
-// Deadlines bounds how long a request to the API server can hang: on a connection that is dead, or behind a load balancer that
-// accepts requests and does not answer. Requests that run for long by design, such as exec, port-forward and log, have no deadline.
-// rest.Config.Timeout is no alternative, because it also ends watches that work.
+// Deadlines limits how long a request to the API server can hang, on a dead connection or behind a load balancer that accepts requests
+// and does not respond. Long-running requests such as exec, port-forward and log have no deadline. rest.Config.Timeout is not an
+// alternative, because it also ends working watches.
 type Deadlines struct {
-	// Request is how long the API server may take for a whole answer.
+	// Request is how long the API server may take for a complete response.
 	Request time.Duration
-	// Silence is how long a watch may deliver nothing, although it asks for bookmarks. Then it ends, as if the API server had ended
-	// it, and its reader opens it again from the last resource version.
+	// Silence is how long a watch that requests bookmarks may deliver nothing. Then it ends, as if the API server had ended it, and its
+	// reader opens it again from the last resource version.
 	Silence time.Duration
 }
 
-// Apply gives all requests of clients that are made with the configuration a deadline.
+// Apply adds deadlines to all requests of clients that are created with the configuration.
 func (d Deadlines) Apply(config *rest.Config) { config.Wrap(d.Wrap) }
 
-// Client returns a copy of a client whose requests have a deadline.
+// Client returns a copy of a client whose requests have deadlines.
 func (d Deadlines) Client(given *http.Client) *http.Client {
 	copied := *given
 	next := copied.Transport
@@ -50,8 +50,8 @@ func (d Deadlines) Client(given *http.Client) *http.Client {
 	return &copied
 }
 
-// Wrap gives all requests that are sent through the result a deadline. It returns a transport unchanged that Wrap has made already.
-// The transport must return when the context of a request ends.
+// Wrap returns a transport that adds deadlines to all requests. It returns a transport that already has them unchanged. The transport
+// must return when the context of a request ends.
 func (d Deadlines) Wrap(next http.RoundTripper) http.RoundTripper {
 	if hasDeadlines(next) {
 		return next
@@ -72,13 +72,13 @@ func hasDeadlines(transport http.RoundTripper) bool {
 	}
 }
 
-// errDeadline is the cause of a context that ends because the API server did not answer.
-var errDeadline = errors.New("deadline of the request")
+// errDeadline is the cause of a context that ends because the API server did not respond.
+var errDeadline = errors.New("request deadline exceeded")
 
 type deadlineTransport struct {
 	limits Deadlines
 	next   http.RoundTripper
-	// suspect: a connection did not answer. HTTP/2 would use it for ever, if an intermediary on the way answers the pings.
+	// suspect means that a connection did not respond. HTTP/2 would reuse it forever if an intermediary answers the pings.
 	suspect atomic.Bool
 }
 
@@ -96,7 +96,7 @@ func (t *deadlineTransport) RoundTrip(request *http.Request) (*http.Response, er
 	timer := time.AfterFunc(limit, func() { cancel(errDeadline) })
 	request = request.WithContext(ctx)
 	if t.suspect.CompareAndSwap(true, false) {
-		request.Close = true // The connection is not used for further requests.
+		request.Close = true // Do not reuse the connection for further requests.
 	}
 	answer, err := t.next.RoundTrip(request)
 	body := &deadlineBody{ctx: ctx, timer: timer, cancel: cancel, unanswered: t.leaveConnections, failure: &UnansweredError{
@@ -121,7 +121,7 @@ func (t *deadlineTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return answer, nil
 }
 
-// leaveConnections keeps further requests off connections that may be dead. Without it, each connection in the pool of HTTP/1.1 would cost
+// leaveConnections keeps further requests off connections that may be dead. Otherwise each connection in an HTTP/1.1 pool would cost
 // another deadline.
 func (t *deadlineTransport) leaveConnections() {
 	t.suspect.Store(true)
@@ -139,19 +139,19 @@ func (t *deadlineTransport) leaveConnections() {
 	}
 }
 
-// WrappedRoundTripper lets client-go find what is within.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (t *deadlineTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// deadlineBody is the body of an answer, which is read after RoundTrip has returned.
+// deadlineBody is the body of a response. It is read after RoundTrip has returned.
 type deadlineBody struct {
 	from    io.ReadCloser
-	ctx     context.Context //nolint:containedctx // It is the context of the request that the body belongs to.
+	ctx     context.Context //nolint:containedctx // This is the context of the request that the body belongs to.
 	cancel  context.CancelCauseFunc
 	failure *UnansweredError
 	// unanswered is called when the deadline has ended the request.
 	unanswered func()
 	watch      bool
-	// silence is how long nothing may arrive; 0 if the deadline is that of the whole answer.
+	// silence is how long nothing may arrive, or 0 if the deadline is for the complete response.
 	silence time.Duration
 
 	mu    sync.Mutex
@@ -177,7 +177,7 @@ func (b *deadlineBody) Close() error {
 	return b.from.Close()
 }
 
-// alive notes that something has arrived.
+// alive restarts the timer after data has arrived.
 func (b *deadlineBody) alive() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +186,7 @@ func (b *deadlineBody) alive() {
 	}
 }
 
-// end releases the timer and the context. It returns the error, or what has caused it if that was the deadline.
+// end releases the timer and the context. It returns the error, or the cause if that is the deadline.
 func (b *deadlineBody) end(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,26 +199,26 @@ func (b *deadlineBody) end(err error) error {
 	}
 	b.unanswered()
 	if b.watch {
-		return io.EOF // client-go goes on from the last resource version. After an error it would list all objects again.
+		return io.EOF // client-go continues from the last resource version. After an error it would list all objects again.
 	}
 	return b.failure
 }
 
-// UnansweredError is the error of a request that the API server did not answer in time. It may have been carried out.
-// apierrors.IsServiceUnavailable reports true for it.
+// UnansweredError is the error of a request that the API server did not answer in time. The request may have been carried out.
+// apierrors.IsServiceUnavailable returns true for it.
 type UnansweredError struct {
-	// Request is what was asked of which object.
+	// Request describes the request and its object.
 	Request string
 	Timeout time.Duration
-	// write: it would have changed something. partial: the answer has begun.
+	// write means that the request would have changed something. partial means that the response had started.
 	write, partial bool
 }
 
-// Error says what was asked, and for how long there was no answer.
+// Error describes the request and how long there was no response.
 func (e *UnansweredError) Error() string {
 	text := fmt.Sprintf("%s: the API server did not answer within %s", e.Request, e.Timeout)
 	if e.partial {
-		text = fmt.Sprintf("%s: the API server did not send its whole answer within %s", e.Request, e.Timeout)
+		text = fmt.Sprintf("%s: the API server did not send its complete response within %s", e.Request, e.Timeout)
 	}
 	if e.write {
 		text += "; the request may have been carried out"
@@ -226,7 +226,7 @@ func (e *UnansweredError) Error() string {
 	return text
 }
 
-// Status is the error as an API server would return it.
+// Status returns the error in the form in which an API server would return it.
 func (e *UnansweredError) Status() metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: e.Error(),

@@ -17,12 +17,12 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// connectionServer is a server with connections that accept requests and do not answer.
+// connectionServer is a server whose connections accept requests and do not respond.
 type connectionServer struct {
 	*httptest.Server
 
 	accepted atomic.Int32
-	// dead connections are those with a number up to this one.
+	// dead is how many of the first connections do not respond.
 	dead atomic.Int32
 }
 
@@ -47,7 +47,7 @@ func newConnectionServer(t *testing.T, http2 bool, handler http.HandlerFunc) *co
 	return s
 }
 
-// client returns a client with deadlines and the connections of client-go.
+// client returns a client with deadlines and with the connections of client-go.
 func (s *connectionServer) client(t *testing.T, limits kube.Deadlines) *http.Client {
 	t.Helper()
 	config := &rest.Config{Host: s.URL}
@@ -60,7 +60,7 @@ func (s *connectionServer) client(t *testing.T, limits kube.Deadlines) *http.Cli
 	return client
 }
 
-// get sends a request, and reads the whole answer.
+// get sends a request and reads the whole response.
 func (s *connectionServer) get(t *testing.T, client *http.Client, path string) error {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, http.NoBody)
@@ -86,7 +86,7 @@ const (
 	longTimeout = 10 * time.Minute
 )
 
-// A load balancer can answer the pings of HTTP/2 and forward nothing. Then the health check of client-go does not help.
+// A load balancer can answer the pings of HTTP/2 without forwarding anything. Then the health check of client-go does not help.
 func TestAConnectionThatAnswersOnlyPingsIsReplaced(t *testing.T) {
 	s := newConnectionServer(t, true, func(http.ResponseWriter, *http.Request) {})
 	s.dead.Store(1)
@@ -94,7 +94,7 @@ func TestAConnectionThatAnswersOnlyPingsIsReplaced(t *testing.T) {
 	s.failsAtMost(t, client, 2)
 }
 
-// failsAtMost checks that a request is answered after so many that are not.
+// failsAtMost checks that a request is answered after at most so many failures.
 func (s *connectionServer) failsAtMost(t *testing.T, client *http.Client, most int) {
 	t.Helper()
 	for range most {
@@ -154,7 +154,7 @@ func TestTheConnectionOfASilentWatchIsReplaced(t *testing.T) {
 	watches.Wait()
 }
 
-// The pool of HTTP/1.1 has a connection for each request that was sent at the same time as others.
+// The pool of HTTP/1.1 has one connection for each concurrent request.
 func TestOneDeadlineIsEnoughForAPoolOfDeadConnections(t *testing.T) {
 	const pooled = 3
 	var together sync.WaitGroup

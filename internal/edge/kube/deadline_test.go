@@ -23,13 +23,13 @@ const (
 	proxyPrefix = "/k8s/clusters/api"
 )
 
-// silent answers no request before its context ends.
+// silent does not answer a request before its context ends.
 func silent(request *http.Request) (*http.Response, error) {
 	<-request.Context().Done()
 	return nil, request.Context().Err()
 }
 
-// answering sends the headers of an answer at once, and a byte of its body each time.
+// answering sends the headers of a response at once, and then one byte of its body at a time.
 func answering(every time.Duration, bytes int) roundTripper {
 	return func(request *http.Request) (*http.Response, error) {
 		body := &slowBody{ctx: request.Context(), every: every, left: bytes}
@@ -39,7 +39,7 @@ func answering(every time.Duration, bytes int) roundTripper {
 
 // slowBody delivers a byte after each pause, and then nothing until the context of the request ends.
 type slowBody struct {
-	ctx   context.Context //nolint:containedctx // That of the request.
+	ctx   context.Context //nolint:containedctx // The context of the request.
 	every time.Duration
 	left  int
 }
@@ -63,7 +63,7 @@ func (b *slowBody) Read(into []byte) (int, error) {
 // Close does nothing.
 func (b *slowBody) Close() error { return nil }
 
-// send sends a request through transport with deadlines of a minute, and three for watches. It returns what was read of the answer.
+// send sends a request through a transport with deadlines of one minute, and three for watches. It returns what it read of the response.
 func send(ctx context.Context, t *testing.T, next http.RoundTripper, method, path string) (string, error) {
 	t.Helper()
 	client := kube.Deadlines{Request: time.Minute, Silence: 3 * time.Minute}.Client(&http.Client{Transport: next})
@@ -120,11 +120,11 @@ func TestARequestThatIsNotAnsweredFailsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// unanswered checks how callers see the error: as that of a server that is not available, and as no other one.
+// unanswered checks that callers see the error as one of an unavailable server, and as no other.
 func unanswered(t *testing.T, err error) {
 	t.Helper()
 	if !apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v is an error for the reason %q", err, apierrors.ReasonForError(err))
+		t.Errorf("%v has the reason %q", err, apierrors.ReasonForError(err))
 	}
 }
 
@@ -135,7 +135,7 @@ func TestAnAnswerThatDoesNotEndFailsAtTheDeadline(t *testing.T) {
 		if took := time.Since(asked); took != time.Minute {
 			t.Errorf("it failed after %s", took)
 		}
-		if err == nil || err.Error() != "list pods: the API server did not send its whole answer within 1m0s" {
+		if err == nil || err.Error() != "list pods: the API server did not send its complete response within 1m0s" {
 			t.Errorf("the error is %v", err)
 		}
 		unanswered(t, err)
@@ -172,7 +172,7 @@ func TestTheCallersOwnDeadlineStaysItsOwn(t *testing.T) {
 	})
 }
 
-// client-go opens a watch again from the last resource version when it has ended. After an error it would list all objects.
+// client-go opens an ended watch again from the last resource version. After an error it would list all objects.
 func TestASilentWatchEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string
@@ -246,14 +246,14 @@ func TestLongRunningRequestsAreLeftAlone(t *testing.T) {
 				}
 				defer func() { _ = answer.Body.Close() }()
 				if answer.Body != body {
-					t.Error("its body is another one")
+					t.Error("the body was wrapped")
 				}
 			})
 		})
 	}
 }
 
-// answeringAfter answers after a while, unless the context of the request ends before.
+// answeringAfter answers after a while, unless the context of the request ends earlier.
 func answeringAfter(wait time.Duration, body io.ReadCloser) roundTripper {
 	return func(request *http.Request) (*http.Response, error) {
 		select {

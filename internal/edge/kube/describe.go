@@ -18,34 +18,34 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// ErrNotServed tells that the API server does not know the kind (yet).
-var ErrNotServed = errors.New("the API server does not serve it")
+// ErrNotServed means that the API server does not serve the kind, at least not yet.
+var ErrNotServed = errors.New("the API server does not serve this kind")
 
-// ErrNoSchema tells that the API server serves the kind and has not published its schema yet, which follows shortly.
-var ErrNoSchema = errors.New("its schema is not published yet")
+// ErrNoSchema means that the API server serves the kind but has not published its schema yet. It does so shortly afterwards.
+var ErrNoSchema = errors.New("the schema is not published yet")
 
-// Description is what discovery and the published schema tell of a kind.
+// Description is what discovery and the published schema say about a kind.
 type Description struct {
 	Resource   string
 	Namespaced bool
-	// HasStatus tells of a status subresource: then writes of the status are requests of their own.
+	// HasStatus means that the kind has a status subresource, so that writes of the status need separate requests.
 	HasStatus bool
-	// HasConditions tells that the status has a list of conditions.
+	// HasConditions means that the status has a list of conditions.
 	HasConditions bool
-	// Schema is where the schema is published, with a hash of it; "" for a built-in kind.
+	// Schema is the path of the published schema, which contains a hash of it. It is "" for a built-in kind.
 	Schema string
-	// Defaults are those of the schema.
+	// Defaults are the defaults of the schema.
 	Defaults object.Defaults
-	// Lists are those whose items have keys.
+	// Lists are the lists with keys.
 	Lists patch.Lists
-	// Has tells whether the schema has room for a field; nil where it is not known.
+	// Has reports whether the schema allows a field. It is nil if the schema is unknown.
 	Has func(object.Path) bool
-	// Carrier is where records go: the status where its schema has room for them, else an annotation.
+	// Carrier is where records are stored: in the status if its schema allows that, otherwise in an annotation.
 	Carrier record.Carrier
 }
 
-// Describe asks the API server about a kind. It returns ErrNotServed if the API server does not know the kind, and ErrNoSchema if
-// it has known the kind for too short a time.
+// Describe asks the API server about a kind. It returns ErrNotServed if the API server does not serve the kind, and ErrNoSchema if it
+// has not published the schema yet.
 func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (Description, error) {
 	resources, err := resourcesIn(ctx, api, kind.GroupVersion())
 	if apierrors.IsNotFound(err) {
@@ -67,10 +67,10 @@ func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema
 		found.HasStatus = found.HasStatus || resource.Name == found.Resource+"/status"
 	}
 	if kind.GroupKind() == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-		found.Carrier = record.Apart
+		found.Carrier = record.SeparateAnnotation
 	}
 	if scheme.Scheme.Recognizes(kind) {
-		return found, nil // Built-in kinds have no room in their status.
+		return found, nil // The status of a built-in kind has no field for records.
 	}
 	described, at, err := published(ctx, api, kind)
 	if err != nil {
@@ -80,13 +80,13 @@ func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema
 	found.Defaults = described.defaults()
 	found.Lists, found.Has = conventional(described.lists(nil)), described.has
 	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
-	if described.hasRoom() {
+	if described.allowsRecords() {
 		found.Carrier = record.Status
 	}
 	return found, nil
 }
 
-// Served tells whether the API server knows the kind: ErrNotServed when it does not.
+// Served returns ErrNotServed if the API server does not serve the kind.
 func Served(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) error {
 	resources, err := resourcesIn(ctx, api, kind.GroupVersion())
 	if apierrors.IsNotFound(err) {
@@ -107,7 +107,7 @@ func resourcesIn(ctx context.Context, api discovery.DiscoveryInterface, version 
 	return discovery.ToDiscoveryInterfaceWithContext(api).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 }
 
-// property is the part of an OpenAPI schema that tells what an object can hold, and how.
+// property is the part of an OpenAPI schema that says what an object can contain.
 type property struct {
 	Properties map[string]property `json:"properties"`
 	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
@@ -123,11 +123,11 @@ type property struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// Schemas tells where the schemas of each group and version are published: the place has a hash of them. It is one request.
+// Schemas returns the path of the published schema of each group version, which contains a hash of it. It takes one request.
 func Schemas(ctx context.Context, api discovery.DiscoveryInterface) (map[schema.GroupVersion]string, error) {
 	paths, err := discovery.ToDiscoveryInterfaceWithContext(api).OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the published schemas: %w", err)
+		return nil, fmt.Errorf("list OpenAPI schemas: %w", err)
 	}
 	found := map[schema.GroupVersion]string{}
 	for path, group := range paths {
@@ -139,11 +139,11 @@ func Schemas(ctx context.Context, api discovery.DiscoveryInterface) (map[schema.
 	return found, nil
 }
 
-// published reads the kind's schema from that of its one group and version, never the whole cluster's, and tells where it is.
+// published reads the kind's schema and returns its path. It reads only the schemas of the group version, not those of the whole cluster.
 func published(ctx context.Context, api discovery.DiscoveryInterface, kind schema.GroupVersionKind) (described property, at string, err error) {
 	paths, err := discovery.ToDiscoveryInterfaceWithContext(api).OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
 	if err != nil {
-		return property{}, "", fmt.Errorf("list the published schemas: %w", err)
+		return property{}, "", fmt.Errorf("list OpenAPI schemas: %w", err)
 	}
 	group, found := paths["apis/"+kind.GroupVersion().String()]
 	if !found {
@@ -151,7 +151,7 @@ func published(ctx context.Context, api discovery.DiscoveryInterface, kind schem
 	}
 	text, err := group.SchemaWithContext(ctx, "application/json")
 	if err != nil {
-		return property{}, "", fmt.Errorf("read the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, "", fmt.Errorf("read schema of %s: %w", kind.GroupVersion(), err)
 	}
 	var document struct {
 		Components struct {
@@ -159,7 +159,7 @@ func published(ctx context.Context, api discovery.DiscoveryInterface, kind schem
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &document); err != nil {
-		return property{}, "", fmt.Errorf("decode the schema of %s: %w", kind.GroupVersion(), err)
+		return property{}, "", fmt.Errorf("decode schema of %s: %w", kind.GroupVersion(), err)
 	}
 	for _, candidate := range document.Components.Schemas {
 		for _, named := range candidate.Kinds {
@@ -171,7 +171,7 @@ func published(ctx context.Context, api discovery.DiscoveryInterface, kind schem
 	return property{}, "", ErrNoSchema
 }
 
-// defaults gathers what the schema fills in.
+// defaults collects the defaults of the schema.
 func (p property) defaults() object.Defaults {
 	found := object.Defaults{Value: p.Default}
 	for name, child := range p.Properties {
@@ -183,7 +183,7 @@ func (p property) defaults() object.Defaults {
 		}
 	}
 	var others property
-	if json.Unmarshal(p.Additional, &others) == nil { // It may be true, which says nothing of defaults.
+	if json.Unmarshal(p.Additional, &others) == nil { // It can also be true, which defines no defaults.
 		found.Others = someDefaults(others.defaults())
 	}
 	if p.Items != nil {
@@ -199,7 +199,7 @@ func someDefaults(found object.Defaults) *object.Defaults {
 	return &found
 }
 
-func (p property) hasRoom() bool {
+func (p property) allowsRecords() bool {
 	if p.Preserve && len(p.Properties) == 0 {
 		return true
 	}

@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How often a Lease is read that may be renewed, and the longest time for which it is.
+// renewalPoll is how often a Lease is read while its renewal is awaited. renewalLimit is the longest time to wait.
 const (
 	renewalPoll  = 250 * time.Millisecond
 	renewalLimit = time.Minute
 )
 
-// Holding is a Lease as it was read last.
+// Holding is a Lease as it was last read.
 type Holding struct {
-	// Lease is the Lease, nil if there is none.
+	// Lease is the Lease, or nil if there is none.
 	Lease *coordinationv1.Lease
-	// Holder names the process that holds the Lease, "" for none.
+	// Holder names the process that holds the Lease, or is "".
 	Holder string
 }
 
@@ -42,13 +42,13 @@ func ReadHolding(ctx context.Context, api client.Reader, place types.NamespacedN
 	return read, nil
 }
 
-// AwaitRenewal waits until the holder renews the Lease or the Lease expires, and returns the last reading: without a holder if
-// nobody holds the Lease any more. It does not compare clocks, since that of the holder may be wrong.
+// AwaitRenewal waits until the holder renews the Lease or the Lease expires, and returns the last state that it read. The result has no
+// holder if the Lease has expired. AwaitRenewal does not compare clocks, since the holder's clock may be wrong.
 func (h Holding) AwaitRenewal(ctx context.Context, api client.Reader) (Holding, error) {
 	if h.Holder == "" {
 		return h, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.lasts()+renewalLimit) // More than the requests below take.
+	ctx, cancel := context.WithTimeout(ctx, h.lasts()+renewalLimit) // Longer than the requests below take.
 	defer cancel()
 	expired := time.NewTimer(h.lasts())
 	defer expired.Stop()
@@ -74,7 +74,7 @@ func (h Holding) AwaitRenewal(ctx context.Context, api client.Reader) (Holding, 
 	}
 }
 
-// lasts is how long the Lease is held without being renewed.
+// lasts returns how long the Lease is held without a renewal.
 func (h Holding) lasts() time.Duration {
 	if seconds := h.Lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		return min(time.Duration(*seconds)*time.Second, renewalLimit)
@@ -82,12 +82,12 @@ func (h Holding) lasts() time.Duration {
 	return NewPace(1).Lasts
 }
 
-// HeldElsewhere lists the Leases of a name in other namespaces than that of the place which a process seems to hold: they were renewed
-// in the last minute, by the clocks of both machines.
+// HeldElsewhere lists the Leases with the same name in other namespaces that a process seems to hold: they were renewed in the last
+// minute, according to the clocks of both machines.
 func HeldElsewhere(ctx context.Context, api client.Reader, place types.NamespacedName) ([]Holding, error) {
 	list := &coordinationv1.LeaseList{}
 	if err := api.List(ctx, list, client.MatchingFields{"metadata.name": place.Name}); err != nil {
-		return nil, fmt.Errorf("list the Leases %s: %w", place.Name, err)
+		return nil, fmt.Errorf("list Leases named %s: %w", place.Name, err)
 	}
 	var held []Holding
 	for _, lease := range list.Items {

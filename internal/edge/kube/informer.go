@@ -11,9 +11,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// NewInformer makes the informers of a cache, as cache.Options want it: those of client-go, but that a watch of metadata leaves no
-// goroutine behind. controller-runtime hands the events of such a watch on with watch.Filter, which waits for ever for somebody to
-// take an event that is on its way when the watch is stopped; to take them is left to the reader
+// NewInformer creates the informers of a cache, for cache.Options. They are those of client-go, except that a metadata watch leaves no
+// goroutine behind. controller-runtime forwards the events of such a watch with watch.Filter, which blocks forever on an event that is
+// in transit when the watch is stopped. The reader has to drain these events
 // (https://github.com/kubernetes/kubernetes/pull/139321), and client-go's reflector does not.
 func NewInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 	if _, metadata := example.(*metav1.PartialObjectMetadata); metadata {
@@ -22,21 +22,21 @@ func NewInformer(from toolscache.ListerWatcher, example runtime.Object, resync t
 	return toolscache.NewSharedIndexInformer(from, example, resync, by)
 }
 
-// drain drains the watches when they are stopped.
+// drain makes the watches drain their events when they are stopped.
 func drain(from toolscache.ListerWatcherWithContext) *toolscache.ListWatch {
 	return &toolscache.ListWatch{
 		ListWithContextFunc: from.ListWithContext,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			begun, err := from.WatchWithContext(ctx, options)
 			if err != nil {
-				return nil, err //nolint:wrapcheck // client-go compares some by identity.
+				return nil, err //nolint:wrapcheck // client-go compares some errors by identity.
 			}
 			return &drained{Interface: begun}, nil
 		},
 	}
 }
 
-// drained is a watch whose events are taken until its end when it is stopped, since its reader does not any more.
+// drained is a watch that drains its own events after it was stopped, since its reader does not.
 type drained struct {
 	watch.Interface
 
@@ -49,7 +49,7 @@ func (d *drained) Stop() {
 	d.once.Do(func() {
 		go func() {
 			for range d.ResultChan() {
-				continue // It is for nobody.
+				continue
 			}
 		}()
 	})

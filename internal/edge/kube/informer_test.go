@@ -13,13 +13,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// late is a watch with two more events on their way when it is stopped.
+// late is a watch that has two more events in transit when it is stopped.
 type late struct {
 	events chan watch.Event
 	once   sync.Once
 }
 
-// lateWatch makes one that has told of the whole list, in which there is nothing.
+// lateWatch returns one that has sent the end of an empty list.
 func lateWatch() *late {
 	l := &late{events: make(chan watch.Event, 1)}
 	l.events <- watch.Event{Type: watch.Bookmark, Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -28,10 +28,10 @@ func lateWatch() *late {
 	return l
 }
 
-// ResultChan is where the events are.
+// ResultChan returns the events.
 func (l *late) ResultChan() <-chan watch.Event { return l.events }
 
-// Stop sends what is on its way, and then nothing more.
+// Stop sends the events in transit, and then nothing more.
 func (l *late) Stop() {
 	l.once.Do(func() {
 		go func() {
@@ -43,8 +43,8 @@ func (l *late) Stop() {
 	})
 }
 
-// Design §9: an event of metadata that is on its way when its informer stops keeps nothing alive. controller-runtime hands these
-// on as it is done here.
+// An event of metadata that is in transit when its informer stops does not leak a goroutine. controller-runtime forwards these events in
+// the same way.
 func TestAnEventForAnInformerThatHasStoppedIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told watch.Interface
@@ -63,7 +63,7 @@ func TestAnEventForAnInformerThatHasStoppedIsTaken(t *testing.T) {
 		stop()
 		synctest.Wait()
 		for event := range told.ResultChan() {
-			t.Errorf("%s of an object waits for somebody who takes it", event.Type)
+			t.Errorf("%s of an object was not received", event.Type)
 		}
 	})
 }

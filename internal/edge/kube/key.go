@@ -13,25 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keyField is the entry of the Secret that holds the key, and keyBytes is how long that is.
+// keyField is the entry of the Secret that holds the key. keyBytes is the length of the key.
 const (
 	keyField = "digest-key"
 	keyBytes = 32
 )
 
-// ErrNoKey tells that there is no key to make digests with. What it is wrapped in says how to help.
+// ErrNoKey means that there is no key for digests. The wrapping error names the remedy.
 var ErrNoKey = errors.New("no key for the digests of Secrets")
 
-// DigestKey is the Secret in which an operator keeps the key of its digests.
+// DigestKey is the Secret in which an operator stores the key of its digests.
 type DigestKey struct {
-	// Client reads live: a cached read would want every Secret of the cluster.
+	// Client reads from the API server: a cached read would cache every Secret of the cluster.
 	Client client.Client
 	Place  types.NamespacedName
 	Owner  string
 }
 
-// Load reads the key, and makes one where there is none. It is created once and never written again, so that processes
-// which start at the same time end up with the same key.
+// Load reads the key, and creates one if there is none. The Secret is created once and never changed, so that processes that start at the
+// same time get the same key.
 func (d DigestKey) Load(ctx context.Context) ([]byte, error) {
 	key, err := d.read(ctx)
 	if !apierrors.IsNotFound(err) {
@@ -53,8 +53,8 @@ func (d DigestKey) read(ctx context.Context) ([]byte, error) {
 	if key := found.Data[keyField]; len(key) == keyBytes {
 		return key, nil
 	}
-	return nil, fmt.Errorf("it has no entry %s of %d bytes: delete it, and a new one is made; "+
-		"of what changed until then the update handlers are not told", keyField, keyBytes)
+	return nil, fmt.Errorf("entry %s with %d bytes is missing; delete the Secret to get a new key "+
+		"(update handlers do not run for changes made until then)", keyField, keyBytes)
 }
 
 func (d DigestKey) create(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (d DigestKey) create(ctx context.Context) error {
 	}, client.FieldOwner(d.Owner))
 }
 
-// explain says what a person can do.
+// explain adds the remedy to an error.
 func (d DigestKey) explain(verb string, err error) error {
 	switch {
 	case err == nil:

@@ -19,23 +19,23 @@ func (s shelf) digestKey(namespace string) kube.DigestKey {
 	return kube.DigestKey{Client: s.user, Place: types.NamespacedName{Namespace: namespace, Name: identity}, Owner: identity}
 }
 
-func TestAllProcessesHaveOneDigestKey(t *testing.T) { // design §6
+func TestAllProcessesHaveOneDigestKey(t *testing.T) {
 	s := newShelf(t)
 	first, err := s.digestKey("default").Load(t.Context())
 	must(t, err)
 	again, err := s.digestKey("default").Load(t.Context())
 	must(t, err)
 	if len(first) != 32 || !bytes.Equal(first, again) {
-		t.Errorf("%d bytes, and again %d others", len(first), len(again))
+		t.Errorf("the first key has %d bytes, the second read returned %d others", len(first), len(again))
 	}
 	elsewhere, err := s.digestKey("kube-system").Load(t.Context())
 	must(t, err)
 	if bytes.Equal(first, elsewhere) {
-		t.Error("two keys are alike")
+		t.Error("two keys are equal")
 	}
 }
 
-// Two processes find no key, and both create one: the slower takes that of the faster.
+// Two processes find no key and both create one: the slower one uses that of the faster one.
 func TestARaceForTheDigestKeyEndsWithOne(t *testing.T) {
 	s := newShelf(t)
 	var faster []byte
@@ -68,7 +68,7 @@ func TestWithoutADigestKeyTheErrorNamesTheRemedy(t *testing.T) {
 	}
 	must(t, s.user.Create(t.Context(), foreign))
 	_, err = s.digestKey("default").Load(t.Context())
-	if !errors.Is(err, kube.ErrNoKey) || !strings.Contains(err.Error(), "delete it") || strings.Contains(err.Error(), "short-and-foreign") {
+	if !errors.Is(err, kube.ErrNoKey) || !strings.Contains(err.Error(), "delete the Secret") || strings.Contains(err.Error(), "short-and-foreign") {
 		t.Errorf("a Secret without a key: %v", err)
 	}
 }

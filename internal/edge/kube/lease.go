@@ -18,68 +18,73 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Pace is how long a Lease is held without being renewed, when its holder gives up renewing it, and how often it is renewed.
+// Pace holds how long a Lease is held without a renewal, when its holder stops trying to renew it, and how often it is renewed.
 type Pace struct{ Lasts, Deadline, Retry time.Duration }
 
-// NewPace is the pace with which controller-runtime comes, made slower so many times.
+// PaceOf returns the durations for a Lease that is held for lasts without a renewal, in the proportions of controller-runtime.
+func PaceOf(lasts time.Duration) Pace {
+	return Pace{Lasts: lasts, Deadline: lasts * 10 / 15, Retry: lasts * 2 / 15}
+}
+
+// NewPace returns the durations that controller-runtime uses by default, multiplied by slower.
 func NewPace(slower int) Pace {
 	unit := time.Duration(slower) * time.Second
 	return Pace{Lasts: 15 * unit, Deadline: 10 * unit, Retry: 2 * unit}
 }
 
-// Fenced is how long after a renewal the holder may write. What is on its way then has arrived when others may take the
-// Lease.
+// Fenced returns how long after a renewal the holder may write. The rest of the Lease is time for requests in transit to arrive before
+// another process can take the Lease.
 func (p Pace) Fenced() time.Duration { return p.Deadline + p.Retry }
 
-// ErrNotLeading is what a process gets that asks for a change and does not hold the Lease, or cannot know that it does.
-var ErrNotLeading = errors.New("this replica does not hold the lease, so it changes nothing")
+// ErrNotLeading is the error of a write by a process that does not hold the Lease or cannot be sure that it does.
+var ErrNotLeading = errors.New("this replica does not hold the Lease and must not write")
 
-var errAtWork = errors.New("handlers have not returned, so the lease is not released: it ends by itself")
+var errAtWork = errors.New("handlers are still running; the Lease is not released and will expire")
 
-// Leadership is the Lease by which one of several replicas is the one that acts, as one process knows it. It is the lock of
-// a leader election, which decides; this one refuses what an election cannot: a write by a process that was frozen for
-// longer than it holds the Lease, and a release while handlers run.
+// Leadership is the Lease that decides which of several replicas is active, as one process sees it. It is the lock of a leader election.
+// In addition, it prevents what an election cannot: writes by a process that was frozen for longer than it holds the Lease, and a
+// release while handlers run.
 type Leadership struct {
 	resourcelock.Interface
 
 	Pace Pace
-	// Wall is the clock on the wall; nil for that of the machine.
+	// Wall returns the wall clock time; nil means that of the machine.
 	Wall func() time.Time
-	// Failed is called if the Lease cannot be read; nil for no one.
+	// Failed is called if the Lease cannot be read. It may be nil.
 	Failed func(error)
 
 	mu sync.Mutex
-	// renewed is when the Lease was renewed last, by the monotonic clock, and renewedAt by the clock on the wall; zero for not held. The
-	// monotonic clock stands still while a virtual machine is suspended.
+	// renewed is when the Lease was last renewed by the monotonic clock, and renewedAt by the wall clock; both are zero if it is not held.
+	// The monotonic clock stops while a virtual machine is suspended.
 	renewed, renewedAt time.Time
 	idle               func() bool
 }
 
-// NewLeadership makes the lock. The Lease is the one at the place, and the process is named by its host and by chance.
+// NewLeadership creates the lock for the Lease at the given place. The identity of the process is its hostname and a random part.
 func NewLeadership(config *rest.Config, place types.NamespacedName, pace Pace) (*Leadership, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = pace.Deadline / 2 // So that one request that hangs does not cost the leadership.
+	config.Timeout = pace.Deadline / 2 // A single hanging request must not cost the leadership.
 	pods, err := core.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the leader election: %w", err)
+		return nil, fmt.Errorf("create client for leader election: %w", err)
 	}
 	leases, err := coordination.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the leader election: %w", err)
+		return nil, fmt.Errorf("create client for leader election: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("find out the host's name for the leader election: %w", err)
+		return nil, fmt.Errorf("get hostname for leader election: %w", err)
 	}
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, place.Namespace, place.Name, pods, leases,
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
 	if err != nil {
-		return nil, fmt.Errorf("make the lock of the leader election: %w", err)
+		return nil, fmt.Errorf("create lock for leader election: %w", err)
 	}
 	return &Leadership{Interface: lock, Pace: pace}, nil
 }
 
-// Idle says how to find out whether all work is done, so that the Lease can be released.
+// Idle sets the function that reports whether all work has ended, so that the Lease can be released.
 func (l *Leadership) Idle(idle func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +98,7 @@ func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 		l.Failed(err)
 	}
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w; grant the rights that the verb rbac prints, or run one replica with --leader-elect=false", err)
+		err = fmt.Errorf("%w; grant the permissions that the rbac command prints, or run one replica with --leader-elect=false", err)
 	}
 	if err == nil && record.HolderIdentity != l.Identity() { // mutant: other-holder-ignored
 		l.lose()
@@ -101,12 +106,12 @@ func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	return record, raw, err
 }
 
-// Create takes the Lease that nobody has had.
+// Create takes a Lease that does not exist yet.
 func (l *Leadership) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.take(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update takes the Lease, renews it, or releases it.
+// Update takes, renews or releases the Lease.
 func (l *Leadership) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.take(record, func() error { return l.Interface.Update(ctx, record) })
 }
@@ -116,7 +121,7 @@ func (l *Leadership) take(record resourcelock.LeaderElectionRecord, write func()
 	if release && !l.released() {
 		return errAtWork
 	}
-	asked, askedAt := time.Now(), l.wall() // Others count from later on.
+	asked, askedAt := time.Now(), l.wall() // Other processes measure from a later time.
 	if err := write(); err != nil || release {
 		return err
 	}
@@ -126,7 +131,7 @@ func (l *Leadership) take(record resourcelock.LeaderElectionRecord, write func()
 	return nil
 }
 
-// released lets go of the Lease, if all work is done.
+// released gives up the Lease if all work has ended, and reports whether it did.
 func (l *Leadership) released() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +142,14 @@ func (l *Leadership) released() bool {
 	return true
 }
 
-// lose notes that another process holds the Lease.
+// lose records that another process holds the Lease.
 func (l *Leadership) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewed, l.renewedAt = time.Time{}, time.Time{}
 }
 
-// wall reads the clock on the wall, without the monotonic one.
+// wall returns the wall clock time, without a monotonic reading.
 func (l *Leadership) wall() time.Time {
 	if l.Wall != nil {
 		return l.Wall()
@@ -152,10 +157,10 @@ func (l *Leadership) wall() time.Time {
 	return time.Now().Round(0)
 }
 
-// Held tells whether the process holds the Lease, and nobody else can have it yet.
+// Held reports whether the process holds the Lease and no other process can have it yet.
 func (l *Leadership) Held() bool { return l.left() > 0 }
 
-// left is for how long the Lease is held at least, by the clock that has advanced further.
+// left returns for how long the Lease is at least held, by the clock that has advanced further.
 func (l *Leadership) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,15 +172,15 @@ func (l *Leadership) left() time.Duration {
 	return l.Pace.Fenced() - passed
 }
 
-// AwaitLoss returns true when the Lease is not held any more, and false when the context ends before. The election itself
-// finds out later: after a pause of the whole process it goes on asking for as long as it does after each renewal.
+// AwaitLoss returns true when the Lease is no longer held, and false if the context ends before that. The election itself notices the
+// loss later: after a pause of the whole process it keeps trying for as long as after a renewal.
 func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 	for {
 		left := l.left()
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		timer := time.NewTimer(min(left, l.Pace.Retry)) // The clock on the wall may jump.
+		timer := time.NewTimer(min(left, l.Pace.Retry)) // The wall clock may jump.
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -185,7 +190,7 @@ func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 	}
 }
 
-// Fence lets reading requests pass, and those that change something only while the Lease is held.
+// Fence returns a transport that always sends reads, but sends writes only while the Lease is held.
 func (l *Leadership) Fence(next http.RoundTripper) http.RoundTripper {
 	return fence{held: l.Held, next: next}
 }
@@ -195,7 +200,7 @@ type fence struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends a request, if it may be sent.
+// RoundTrip sends a request if that is allowed.
 func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && request.Method != http.MethodHead && !f.held() {
 		return nil, ErrNotLeading
@@ -203,5 +208,5 @@ func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find what is within.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (f fence) WrappedRoundTripper() http.RoundTripper { return f.next }

@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// lock is a lock that takes everything, or refuses it.
+// lock is a lock that accepts everything, or refuses it.
 type lock struct {
 	resourcelock.Interface
 	refuses error
@@ -38,7 +38,7 @@ func renew(t *testing.T, lease *kube.Leadership) {
 	}
 }
 
-// Design §3: nothing is written after leadership is lost, nor by a process that was frozen and does not know that yet.
+// Nothing is written after leadership is lost, not even by a process that was frozen and does not know that yet.
 func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
@@ -61,20 +61,20 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 		expect := func(when string, held bool) {
 			t.Helper()
 			if err := send(http.MethodPatch); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
-				t.Errorf("%s: held is %v, and a patch is answered by %v", when, lease.Held(), err)
+				t.Errorf("%s: held: %v, a patch returns %v", when, lease.Held(), err)
 			}
 			if err := send(http.MethodGet); err != nil {
-				t.Errorf("%s: reading is refused: %v", when, err)
+				t.Errorf("%s: a read is refused: %v", when, err)
 			}
 		}
-		expect("before it is elected", false)
+		expect("before the election", false)
 		renew(t, lease)
-		expect("when it is elected", true)
+		expect("after the election", true)
 		<-time.After(kube.NewPace(1).Deadline)
-		expect("as long as it tries to renew the lease", true)
+		expect("while it tries to renew the lease", true)
 		renew(t, lease)
 		<-time.After(kube.NewPace(1).Deadline)
-		expect("as long after it has renewed it", true)
+		expect("for the same time after a renewal", true)
 		<-time.After(kube.NewPace(1).Lasts - kube.NewPace(1).Deadline)
 		expect("when others may take the lease", false)
 		if sent != 8 {
@@ -83,8 +83,8 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 	})
 }
 
-// A pause of the whole process is found out when it ends.
-func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
+// A loss during a pause of the whole process is detected when the pause ends.
+func TestTheLossOfALeaseIsReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
 		renew(t, lease)
@@ -100,18 +100,18 @@ func TestTheLossOfALeaseIsToldInTime(t *testing.T) {
 		}
 		after := <-lost - 10*kube.NewPace(1).Retry
 		if after <= kube.NewPace(1).Deadline || after >= kube.NewPace(1).Lasts {
-			t.Errorf("the loss was told %s after the last renewal, want between %s and %s", after, kube.NewPace(1).Deadline, kube.NewPace(1).Lasts)
+			t.Errorf("the loss was reported %s after the last renewal, want between %s and %s", after, kube.NewPace(1).Deadline, kube.NewPace(1).Lasts)
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		renew(t, lease)
 		stop()
 		if lease.AwaitLoss(stopped) {
-			t.Error("a stop is taken for a loss")
+			t.Error("a stop is reported as a loss")
 		}
 	})
 }
 
-// While a virtual machine is suspended, its monotonic clock stands still: then the clock on the wall tells that the lease has run out.
+// While a virtual machine is suspended, its monotonic clock stands still. Then the wall clock shows that the lease has expired.
 func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var suspended time.Duration
@@ -135,22 +135,22 @@ func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 			t.Error("it is held after the suspension")
 		}
 		if after := (<-lost).Sub(resumed); after > kube.NewPace(1).Retry {
-			t.Errorf("the loss is told %s after the end of the suspension", after)
+			t.Errorf("the loss is reported %s after the end of the suspension", after)
 		}
 		suspended = -time.Hour
 		renew(t, lease)
 		suspended -= time.Hour
 		if !lease.Held() {
-			t.Error("a clock that is put back takes the lease away")
+			t.Error("the lease is lost when the clock is set back")
 		}
 		<-time.After(kube.NewPace(1).Fenced())
 		if lease.Held() {
-			t.Error("a clock that is put back prolongs the lease")
+			t.Error("the lease lasts longer when the clock is set back")
 		}
 	})
 }
 
-// A process that reads that another one holds the lease writes nothing more, whatever its clocks say.
+// A process that reads that another one holds the lease stops writing, whatever its clocks say.
 func TestALeaseThatAnotherProcessHoldsIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &lock{holder: "us"}
@@ -166,7 +166,7 @@ func TestALeaseThatAnotherProcessHoldsIsNotHeld(t *testing.T) {
 	})
 }
 
-// Design §3: the lease is released only when every handler has returned.
+// The lease is released only when every handler has returned.
 func TestALeaseIsReleasedWhenAllWorkIsDone(t *testing.T) {
 	below := &lock{}
 	lease := &kube.Leadership{Interface: below, Pace: kube.NewPace(1)}
@@ -183,7 +183,7 @@ func TestALeaseIsReleasedWhenAllWorkIsDone(t *testing.T) {
 	}
 	below.refuses = errors.New("refused")
 	if err := lease.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"}); err == nil || lease.Held() {
-		t.Errorf("what is refused counts as held: %v", err)
+		t.Errorf("the lease counts as held after a refused write: %v", err)
 	}
 }
 

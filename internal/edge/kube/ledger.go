@@ -14,24 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ledger is the ConfigMap in which an operator keeps its watermarks, by kind and scope.
+// Ledger is the ConfigMap in which an operator stores its watermarks, by kind and scope.
 type Ledger struct {
 	Client client.Client
-	// Place is where the ConfigMap is; without a namespace nothing is kept.
+	// Place is the name of the ConfigMap. Without a namespace nothing is stored.
 	Place types.NamespacedName
 	Owner string
 }
 
-// Kept tells whether there is a place for watermarks.
+// Kept reports whether watermarks are stored.
 func (l Ledger) Kept() bool { return l.Place.Namespace != "" }
 
-// Read returns the watermarks of a resource, by namespace; that of "" is of all namespaces.
+// Read returns the watermarks of a resource by namespace. The watermark under "" applies to all namespaces.
 func (l Ledger) Read(ctx context.Context, resource string) (map[string]time.Time, error) {
 	found := &corev1.ConfigMap{}
 	if err := l.Client.Get(ctx, l.Place, found); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read the watermarks in ConfigMap %s: %w", l.Place, err)
+		return nil, fmt.Errorf("read watermarks from ConfigMap %s: %w", l.Place, err)
 	}
 	stored := map[string]time.Time{}
 	for key, text := range found.Data {
@@ -41,14 +41,14 @@ func (l Ledger) Read(ctx context.Context, resource string) (map[string]time.Time
 		}
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return nil, fmt.Errorf("watermark %s in ConfigMap %s: %w; remove the key", key, l.Place, err)
+			return nil, fmt.Errorf("invalid watermark %s in ConfigMap %s: %w; remove the key", key, l.Place, err)
 		}
 		stored[namespace] = at
 	}
 	return stored, nil
 }
 
-// scopeSeparator is in no name of a resource or namespace.
+// scopeSeparator cannot occur in the name of a resource or namespace.
 const scopeSeparator = "_"
 
 func scopeKey(resource, namespace string) string {
@@ -58,22 +58,22 @@ func scopeKey(resource, namespace string) string {
 	return resource + scopeSeparator + namespace
 }
 
-// Write stores the watermark of a resource in a namespace, or in all if that is "".
+// Write stores the watermark of a resource in a namespace, or in all namespaces if it is "".
 func (l Ledger) Write(ctx context.Context, resource, namespace string, at time.Time) error {
 	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): at.UTC().Format(time.RFC3339)})
 }
 
-// Remove forgets the watermark of a resource in a namespace that is gone.
+// Remove removes the watermark of a resource in a deleted namespace.
 func (l Ledger) Remove(ctx context.Context, resource, namespace string) error {
 	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): nil})
 }
 
-// merge changes keys of the ConfigMap, and makes it if need be; nil removes a key.
+// merge changes keys of the ConfigMap, and creates it if necessary. A nil value removes a key.
 func (l Ledger) merge(ctx context.Context, data map[string]any) error {
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.Place.Namespace, Name: l.Place.Name}}
 	merge, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
-		return fmt.Errorf("encode the watermark: %w", err)
+		return fmt.Errorf("encode watermark: %w", err)
 	}
 	change := func() error {
 		return l.Client.Patch(ctx, kept, client.RawPatch(types.MergePatchType, merge), client.FieldOwner(l.Owner))
@@ -86,12 +86,12 @@ func (l Ledger) merge(ctx context.Context, data map[string]any) error {
 			}
 		}
 		err = l.Client.Create(ctx, fresh, client.FieldOwner(l.Owner))
-		if apierrors.IsAlreadyExists(err) { // That of another kind was written at the same time.
+		if apierrors.IsAlreadyExists(err) { // The watermark of another kind was written at the same time.
 			err = change()
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write the watermarks to ConfigMap %s: %w", l.Place, err)
+		return fmt.Errorf("write watermarks to ConfigMap %s: %w", l.Place, err)
 	}
 	return nil
 }

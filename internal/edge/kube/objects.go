@@ -1,4 +1,4 @@
-// Package kube touches the API server: it reads objects live, sends patches, and finds out what a kind can do.
+// Package kube accesses the API server: it reads live objects, sends patches, and describes kinds.
 package kube
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
 
-// ErrGone tells that the object does not exist any more. It is no failure.
-var ErrGone = errors.New("the object does not exist any more")
+// ErrGone means that the object does not exist any more. That is not a failure.
+var ErrGone = errors.New("the object no longer exists")
 
-// ErrConflict tells that the object is no longer as the patch expects it, or that what the patch writes is refused as
-// invalid: the API server answers both alike. A live read tells them apart.
-var ErrConflict = errors.New("the object has changed meanwhile, or what was written is not valid")
+// ErrConflict means that the object is not in the state that the patch expects, or that the patched object is invalid. The API server
+// responds the same way to both; a live read distinguishes them.
+var ErrConflict = errors.New("the object has changed, or the patched object is invalid")
 
-// Objects reads and patches the objects of one kind, never through a cache.
+// Objects reads and patches the objects of one kind, always on the API server.
 type Objects struct {
 	Client client.Client
 	Kind   schema.GroupVersionKind
-	// Owner is the field manager that writes appear under.
+	// Owner is the field manager of the writes.
 	Owner string
 }
 
-// Get reads the object live. ErrGone when there is none. A 404 that does not name the object is another failure.
+// Get reads the live object. It returns ErrGone if there is none. A 404 that does not name the object is a different error.
 func (o Objects) Get(ctx context.Context, key types.NamespacedName) (object.Body, error) {
 	found := o.empty(key)
 	if err := o.Client.Get(ctx, key, found); err != nil {
@@ -49,12 +49,11 @@ func (o Objects) Get(ctx context.Context, key types.NamespacedName) (object.Body
 	return found.Object, nil
 }
 
-// Patch sends one JSON Patch to the object or, with subresource, to that, and returns the object as it is then.
-// ErrGone and ErrConflict are told apart from other failures.
+// Patch sends a JSON Patch to the object or to a subresource, and returns the resulting object. The error can be ErrGone or ErrConflict.
 func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresource string, operations []patch.Operation) (object.Body, error) {
 	data, err := json.Marshal(operations)
 	if err != nil {
-		return nil, fmt.Errorf("encode the patch of %s %s: %w", o.Kind.Kind, key, err)
+		return nil, fmt.Errorf("encode patch of %s %s: %w", o.Kind.Kind, key, err)
 	}
 	target, request := o.empty(key), client.RawPatch(types.JSONPatchType, data)
 	if subresource == "" {
@@ -75,8 +74,8 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	}
 }
 
-// notFound explains a write that was answered with 404: the object is gone, or it exists and a subresource or the API version is not
-// served. Only a live read tells them apart.
+// notFound explains a 404 response to a write: either the object is gone, or a subresource or the API version is not served. A live read
+// distinguishes them.
 func (o Objects) notFound(ctx context.Context, key types.NamespacedName, refused error) error {
 	_, err := o.Get(ctx, key)
 	switch {
@@ -85,10 +84,10 @@ func (o Objects) notFound(ctx context.Context, key types.NamespacedName, refused
 	case err != nil:
 		return fmt.Errorf("patch %s %s: %w; then %w", o.Kind.Kind, key, refused, err)
 	}
-	return fmt.Errorf("patch %s %s: the object exists, but the API server does not find what is written: %w", o.Kind.Kind, key, refused)
+	return fmt.Errorf("patch %s %s: the object exists, but the API server does not serve the subresource or the API version: %w", o.Kind.Kind, key, refused)
 }
 
-// missing reports whether an answer says that the object of this name does not exist.
+// missing reports whether an error says that the object of this name does not exist.
 func (o Objects) missing(err error, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || unserved(err) || !errors.As(err, &status) {
@@ -106,7 +105,7 @@ func (o Objects) empty(key types.NamespacedName) *unstructured.Unstructured {
 	return target
 }
 
-// Refusal is the API server's own sentence on why it refused a request, for people.
+// Refusal returns the API server's own text on why it rejected a request.
 func Refusal(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -115,14 +114,14 @@ func Refusal(err error) string {
 	return err.Error()
 }
 
-// Refused tells that the API server will not write this content, now or later: repeating it is no use. A missing right is
-// no refusal of the content: somebody may grant it. Admission webhooks deny with the same code as missing rights.
+// Refused reports whether the API server will never accept this content, so that repeating the write is useless. A missing permission
+// does not count, since it may be granted later. Admission webhooks deny with the same code as missing permissions.
 func Refused(err error) bool {
 	return Denied(err) || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || TooLarge(err)
 }
 
-// TooLarge reports whether the API server refused a write because the object would be too large: the request, its annotations
-// (256 KiB), or the whole object in etcd, which the API server answers with an internal error.
+// TooLarge reports whether the API server rejected a write because of its size: that of the request, of the annotations (256 KiB), or of
+// the whole object in etcd, for which the API server responds with an internal error.
 func TooLarge(err error) bool {
 	var refused apierrors.APIStatus
 	if err == nil || !errors.As(err, &refused) {
@@ -137,13 +136,12 @@ func TooLarge(err error) bool {
 	})
 }
 
-// Denied tells that an admission webhook or policy has said no, which it may see otherwise another time.
+// Denied reports whether an admission webhook or policy denied the request. It may decide differently another time.
 func Denied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(Refusal(err), "denied the request")
 }
 
-// Older tells whether the first of two resource versions of one resource is older. Versions that cannot be compared
-// are old.
+// Older reports whether the first of two resource versions of one resource is older. Versions that cannot be compared count as older.
 func Older(version, than string) bool {
 	if than == "" || version == than {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// A write that makes its object too large is refused in one of three ways, all of which are about the content. A field that is
-// too long for the schema is none of them.
+// A write that makes the object too large is rejected in one of three ways, all of which are about the content. A field that is too long
+// for the schema is not one of them.
 func TestRefusalsForSize(t *testing.T) {
 	invalid := func(path *field.Path) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "one", field.ErrorList{field.TooLong(path, "", 1)})

@@ -13,28 +13,27 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Presence holds the Lease of an operator while a replica runs without leader election, and reports another replica. It
-// never takes the Lease from a live holder, and never keeps the replica from anything.
+// Presence holds the Lease of an operator while a replica runs without leader election, and reports other replicas. It never takes the
+// Lease from a live holder, and never blocks the replica.
 type Presence struct {
 	lock resourcelock.Interface
 	pace Pace
 	log  *slog.Logger
-	// problems logs why the API server cannot be used.
+	// problems logs why requests to the API server fail.
 	problems *ProblemLog
 
-	// other is the holder that was seen last, raw is its record, and changed is when the record was seen to change.
+	// other is the last holder that was seen, raw its record, and changed the time at which the record was last seen to change.
 	other   string
 	raw     []byte
 	changed time.Time
-	// warned is when the other replica was reported last; zero for never.
+	// warned is when the other replica was last reported, or zero.
 	warned time.Time
-	// unreadable: that the Lease cannot be used was reported.
+	// unreadable means that it was reported that the Lease cannot be used.
 	unreadable bool
 }
 
-// NewPresence makes the presence of a process at the place of the operator's Lease.
-func NewPresence(config *rest.Config, place types.NamespacedName, log *slog.Logger, problems *ProblemLog) (*Presence, error) {
-	pace := NewPace(1)
+// NewPresence returns the presence of a process at the place of the operator's Lease.
+func NewPresence(config *rest.Config, place types.NamespacedName, pace Pace, log *slog.Logger, problems *ProblemLog) (*Presence, error) {
 	lease, err := NewLeadership(config, place, pace)
 	if err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func NewPresence(config *rest.Config, place types.NamespacedName, log *slog.Logg
 	return &Presence{lock: lease.Interface, pace: pace, log: log.With("lease", place.String()), problems: problems}, nil
 }
 
-// Keep holds the Lease in the background until release is called. When the context ends it goes on, since handlers may still run.
+// Keep holds the Lease in the background until release is called. It continues after the context ends, since handlers may still run.
 func (p *Presence) Keep(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -67,7 +66,7 @@ func (p *Presence) Keep(ctx context.Context) (release func()) {
 	}
 }
 
-// look renews the Lease, or looks who else holds it.
+// look renews the Lease, or checks which other process holds it.
 func (p *Presence) look(ctx context.Context) {
 	record, raw, err := p.lock.Get(ctx)
 	switch {
@@ -79,20 +78,20 @@ func (p *Presence) look(ctx context.Context) {
 		err = p.seeOther(ctx, record, raw)
 	}
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return // The next look shows who was faster.
+		return // The next look shows which process was faster.
 	}
 	if err == nil || !apierrors.IsForbidden(err) && p.problems.Report(p.log, err) {
 		p.unreadable = false
 		return
 	}
 	if !p.unreadable {
-		p.log.Warn("cannot hold the Lease: a second replica and uninstall cannot see that this one runs", "error", err,
-			"remedy", "grant the rights that the verb rbac prints, with kubectl apply -f -")
+		p.log.Warn("cannot hold the Lease, other replicas and uninstall cannot see this replica", "error", err,
+			"remedy", "grant the permissions that the rbac command prints, with kubectl apply -f -")
 	}
 	p.unreadable = true
 }
 
-// seeOther reports another holder that renews the Lease, and takes the Lease of one that does not.
+// seeOther reports another holder that renews the Lease, and takes the Lease from one that does not.
 func (p *Presence) seeOther(ctx context.Context, record *resourcelock.LeaderElectionRecord, raw []byte) error {
 	known := p.other == record.HolderIdentity
 	switch {
@@ -112,7 +111,7 @@ func (p *Presence) seeOther(ctx context.Context, record *resourcelock.LeaderElec
 	return nil
 }
 
-// lasts is how long a Lease is held without being renewed.
+// lasts returns how long a Lease is held without a renewal.
 func lasts(record *resourcelock.LeaderElectionRecord, pace Pace) time.Duration {
 	if record.LeaseDurationSeconds > 0 {
 		return time.Duration(record.LeaseDurationSeconds) * time.Second
@@ -120,7 +119,7 @@ func lasts(record *resourcelock.LeaderElectionRecord, pace Pace) time.Duration {
 	return pace.Lasts
 }
 
-// record is what the Lease says while this process holds it.
+// record returns the content of the Lease while this process holds it.
 func (p *Presence) record(before *resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
 	now := metav1.Now()
 	record := resourcelock.LeaderElectionRecord{
@@ -138,15 +137,15 @@ func (p *Presence) record(before *resourcelock.LeaderElectionRecord) resourceloc
 	return record
 }
 
-// release gives the Lease up, if this process holds it.
+// release gives up the Lease if this process holds it.
 func (p *Presence) release(ctx context.Context) {
 	record, _, err := p.lock.Get(ctx)
 	if err != nil || record.HolderIdentity != p.lock.Identity() {
 		return
 	}
 	free := p.record(record)
-	free.HolderIdentity, free.LeaseDurationSeconds = "", 1 // As leader election does.
+	free.HolderIdentity, free.LeaseDurationSeconds = "", 1 // As in client-go's leader election.
 	if err := p.lock.Update(ctx, free); err != nil {
-		p.log.Warn("cannot release the Lease: it expires by itself", "error", err)
+		p.log.Warn("cannot release the Lease, it will expire", "error", err)
 	}
 }

@@ -29,7 +29,7 @@ func (l *sharedLease) read() resourcelock.LeaderElectionRecord {
 	return l.record
 }
 
-// memoryLock is how one of several processes sees a Lease.
+// memoryLock is a Lease as one of several processes sees it.
 type memoryLock struct {
 	resourcelock.Interface
 	lease *sharedLease
@@ -45,7 +45,7 @@ func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, [
 	return &read, []byte(read.HolderIdentity + read.RenewTime.Format(time.RFC3339Nano)), nil
 }
 
-// Create makes the Lease.
+// Create creates the Lease.
 func (l *memoryLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
 }
@@ -79,7 +79,7 @@ func TestAReplicaWithoutElectionReportsALiveHolderOnce(t *testing.T) {
 		stopFirst := newTestPresence(lease, "first", &ofFirst).Keep(t.Context())
 		<-time.After(time.Second)
 		stopSecond := newTestPresence(lease, "second", &ofSecond).Keep(t.Context())
-		<-time.After(30 * time.Second)
+		<-time.After(30*time.Second + 500*time.Millisecond) // Not at the moment of a look.
 		expectHolder(t, "while both run", lease, "first")
 		stopFirst()
 		expectHolder(t, "when the first has stopped", lease, "")
@@ -89,6 +89,26 @@ func TestAReplicaWithoutElectionReportsALiveHolderOnce(t *testing.T) {
 		if text := ofSecond.String(); strings.Count(text, "another replica of this operator runs") != 1 || !strings.Contains(text, "holder=first") || ofFirst.Len() > 0 {
 			t.Errorf("the logs are\n%s\nand\n%s", &ofFirst, text)
 		}
+	})
+}
+
+// The Lease says how long it lasts, so that another program knows when its holder has crashed.
+func TestAReplicaWithoutElectionHoldsTheLeaseForItsDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &sharedLease{}
+		presence := newTestPresence(lease, "us", &strings.Builder{})
+		presence.pace = PaceOf(30 * time.Second)
+		stop := presence.Keep(t.Context())
+		begun := time.Now()
+		<-time.After(3 * time.Second)
+		if held := lease.read(); held.LeaseDurationSeconds != 30 || held.RenewTime.After(begun) {
+			t.Errorf("after 3 seconds the Lease is %+v", held)
+		}
+		<-time.After(2 * time.Second)
+		if held := lease.read(); !held.RenewTime.After(begun) {
+			t.Errorf("after 5 seconds the Lease was not renewed: %+v", held)
+		}
+		stop()
 	})
 }
 
@@ -108,7 +128,7 @@ func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolderWithoutAReport(t *test
 	})
 }
 
-// leaseReader reads one Lease, which is renewed at a time.
+// leaseReader reads one Lease, which is renewed at a given time.
 type leaseReader struct {
 	client.Reader
 	lease   *coordinationv1.Lease

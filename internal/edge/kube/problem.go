@@ -14,20 +14,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// reportAgain is how long a problem that lasts is reported only once.
+// reportAgain is the minimum time between two reports of the same problem.
 const reportAgain = time.Minute
 
-// Problem says why the API server did not do what it was asked.
+// Problem explains why a request to the API server failed.
 type Problem struct {
 	// Message is constant for one class of problems.
 	Message string
-	// Remedy says what a person can do.
+	// Remedy says what to do about it.
 	Remedy string
-	// User, Rule and Scope name the right that is missing, and who needs it; "" for other problems.
+	// User, Rule and Scope describe the missing permission and the user who needs it. They are "" for other problems.
 	User, Rule, Scope string
 }
 
-// ProblemOf classifies an error. It is false for an error of another class.
+// ProblemOf classifies an error. The second result is false if the error belongs to no known class.
 func ProblemOf(err error) (problem Problem, ok bool) {
 	_, disconnected := errors.AsType[net.Error](err)
 	switch {
@@ -50,13 +50,13 @@ func ProblemOf(err error) (problem Problem, ok bool) {
 	}
 }
 
-// forbiddenText is how the authorizer of Kubernetes phrases its refusals.
+// forbiddenText matches the refusals of the Kubernetes authorizer.
 const forbiddenText = `User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (in the namespace "[^"]*"|at the cluster scope)`
 
 func forbidden(err error) Problem {
 	found := Problem{
-		Message: "forbidden: the account has not all rights that the operator needs, will retry",
-		Remedy:  "grant the rights that the verb rbac prints, with kubectl apply -f -",
+		Message: "forbidden: the account lacks permissions that the operator needs, will retry",
+		Remedy:  "grant the permissions that the rbac command prints, with kubectl apply -f -",
 	}
 	if part := regexp.MustCompile(forbiddenText).FindStringSubmatch(err.Error()); part != nil {
 		found.User, found.Scope = part[1], part[5]
@@ -65,11 +65,11 @@ func forbidden(err error) Problem {
 	return found
 }
 
-// Attributes returns what a log says about a problem.
+// Attributes returns the log attributes of a problem.
 func (p Problem) Attributes(err error) []any {
 	all := []any{"error", err}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Message != "" {
-		all = []any{"error", status.ErrStatus.Message} // Without the Go types that a cache adds.
+		all = []any{"error", status.ErrStatus.Message} // Leaves out the Go types that a cache adds.
 	}
 	if p.Rule != "" {
 		all = append(all, "missingRule", p.Rule, "scope", p.Scope, "user", p.User)
@@ -77,13 +77,13 @@ func (p Problem) Attributes(err error) []any {
 	return append(all, "remedy", p.Remedy)
 }
 
-// ProblemLog logs problems with the API server. One that lasts is logged again after a minute, however often it occurs.
+// ProblemLog logs problems with the API server. A lasting problem is logged at most once a minute.
 type ProblemLog struct {
 	mu   sync.Mutex
 	last map[Problem]time.Time
 }
 
-// Report logs the problem behind an error. It returns false if the error is of no known class: then it logs nothing.
+// Report logs the problem behind an error. If the error belongs to no known class, it logs nothing and returns false.
 func (l *ProblemLog) Report(log *slog.Logger, err error) bool {
 	problem, ok := ProblemOf(err)
 	if !ok || l == nil {
@@ -98,6 +98,6 @@ func (l *ProblemLog) Report(log *slog.Logger, err error) bool {
 		l.last = map[Problem]time.Time{}
 	}
 	l.last[problem] = time.Now()
-	log.Warn(problem.Message, problem.Attributes(err)...) //nolint:sloglint // It is constant for each class.
+	log.Warn(problem.Message, problem.Attributes(err)...) //nolint:sloglint // The message is constant for each class.
 	return true
 }

@@ -16,38 +16,38 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/filter"
 )
 
-// ErrNotCached tells that an object's namespace is not watched: it is not served, not there, or the operator may not.
-var ErrNotCached = errors.New("its namespace is not watched")
+// ErrNotCached means that the namespace of an object is not watched: it is not served, does not exist, or watching it is forbidden.
+var ErrNotCached = errors.New("namespace is not watched")
 
-// Spaces is a cache of some namespaces. Each has watches of its own, so that they come and go, and that one which may not be
-// watched is in nobody's way.
+// Spaces is a cache of some namespaces. Each namespace has its own watches, so that namespaces can come and go, and a forbidden one does
+// not affect the others.
 type Spaces struct {
 	served  filter.Namespaces
 	log     *slog.Logger
 	options cache.Options
 	config  *rest.Config
-	// wide is for kinds without namespaces, and for the namespaces themselves.
+	// wide is for cluster-scoped kinds, including namespaces.
 	wide cache.Cache
-	// Closed is called when the watches of a namespace have ended, because it is gone. Nil is nobody.
+	// Closed is called when the watches of a deleted namespace have ended. It may be nil.
 	Closed func(namespace string)
 
 	running sync.WaitGroup
 	started chan struct{}
 
 	mu sync.Mutex
-	// over is closed when the cache ends; nil before it starts.
+	// over is closed when the cache ends. It is nil before the cache starts.
 	over <-chan struct{}
-	// surveyed: it is known which namespaces are to be watched. listed: it is known which there are; present are those.
-	// told: it was said that nobody may tell.
-	surveyed, listed, told bool
-	present                map[string]bool
-	rooms                  map[string]*room
-	spreads                map[spreadKey]*spread
-	indexed                []indexed
+	// namespacesKnown means that the namespaces to watch are known. listed means that all namespaces are known; present holds them.
+	// reported means that the missing permission to list namespaces was logged.
+	namespacesKnown, listed, reported bool
+	present                           map[string]bool
+	caches                            map[string]*namespaceCache
+	informers                         map[informerKey]*multiInformer
+	indexed                           []indexed
 }
 
-// NewSpaces makes a cache of the namespaces that are served. The options are those of its watches in each; what they say of
-// namespaces does not count.
+// NewSpaces returns a cache of the served namespaces. The options apply to the watches in each namespace; their settings for namespaces
+// are ignored.
 func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespaces, log *slog.Logger) (*Spaces, error) {
 	options.DefaultNamespaces = nil
 	if options.DefaultWatchErrorHandler == nil {
@@ -55,16 +55,16 @@ func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespa
 	}
 	s := &Spaces{
 		served: served, log: log, options: options, config: config, started: make(chan struct{}),
-		present: map[string]bool{}, rooms: map[string]*room{}, spreads: map[spreadKey]*spread{},
+		present: map[string]bool{}, caches: map[string]*namespaceCache{}, informers: map[informerKey]*multiInformer{},
 	}
 	wide := options
 	wide.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
-		s.mayNotSurvey(err)
+		s.reportForbiddenNamespaces(err)
 		options.DefaultWatchErrorHandler(ctx, r, err)
 	}
 	var err error
 	if s.wide, err = cache.New(config, wide); err != nil {
-		return nil, fmt.Errorf("make the cache: %w", err)
+		return nil, fmt.Errorf("create cache: %w", err)
 	}
 	return s, nil
 }
@@ -73,13 +73,13 @@ func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespa
 func (s *Spaces) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.over = ctx.Done()
-	s.surveyed = s.served.Fixed()
+	s.namespacesKnown = s.served.Fixed()
 	for _, name := range s.served.Names() {
 		s.openLocked(ctx, name)
 	}
 	s.mu.Unlock()
 	if !s.served.Fixed() {
-		if err := s.survey(ctx); err != nil {
+		if err := s.watchNamespaces(ctx); err != nil {
 			return err
 		}
 	}
@@ -87,13 +87,12 @@ func (s *Spaces) Start(ctx context.Context) error {
 	err := s.wide.Start(ctx)
 	s.running.Wait()
 	if err != nil {
-		return fmt.Errorf("watch kinds without namespaces: %w", err)
+		return fmt.Errorf("watch cluster-scoped kinds: %w", err)
 	}
 	return nil
 }
 
-// WaitForCacheSync waits until the cache has started. That objects are listed is for those to wait for who want them: a
-// namespace that may not be watched would never be.
+// WaitForCacheSync waits until the cache has started. It does not wait for lists, since that of a forbidden namespace would never arrive.
 func (s *Spaces) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-s.started:
@@ -103,9 +102,9 @@ func (s *Spaces) WaitForCacheSync(ctx context.Context) bool {
 	}
 }
 
-// survey watches which namespaces there are.
-func (s *Spaces) survey(ctx context.Context) error {
-	informer, err := s.wide.GetInformer(ctx, namespaceAlone(), cache.BlockUntilSynced(false))
+// watchNamespaces watches namespaces.
+func (s *Spaces) watchNamespaces(ctx context.Context) error {
+	informer, err := s.wide.GetInformer(ctx, namespaceMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch namespaces: %w", err)
 	}
@@ -124,34 +123,34 @@ func (s *Spaces) survey(ctx context.Context) error {
 	return nil
 }
 
-// settle notes that it is known which namespaces there are.
+// settle records that all namespaces are known.
 func (s *Spaces) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.surveyed, s.listed = true, true
+	s.namespacesKnown, s.listed = true, true
 }
 
-// mayNotSurvey tells once that only the namespaces which are named outright are served.
-func (s *Spaces) mayNotSurvey(err error) {
+// reportForbiddenNamespaces logs once that only namespaces that are given by name can be served.
+func (s *Spaces) reportForbiddenNamespaces(err error) {
 	resource, refused := refusal(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !refused || resource != (schema.GroupResource{Resource: "namespaces"}) || s.told || s.listed {
+	if !refused || resource != (schema.GroupResource{Resource: "namespaces"}) || s.reported || s.listed {
 		return
 	}
-	s.told = true
+	s.reported = true
 	named := s.served.Names()
 	if len(named) == 0 {
-		s.log.Error("no namespace can be served: the operator may not list and watch namespaces, which it needs to find those that match; give it that right, or name namespaces outright",
-			"namespaces", s.served.String(), "error", err)
+		s.log.Error("cannot list or watch namespaces, no namespace is served",
+			"namespaces", s.served.String(), "error", err, "remedy", "grant list and watch on namespaces, or give names instead of globs")
 		return
 	}
-	s.surveyed = true
-	s.log.Warn("only the namespaces that are named outright are served: the operator may not list and watch namespaces, which it needs to find others that match",
-		"namespaces", s.served.String(), "served", named, "error", err)
+	s.namespacesKnown = true
+	s.log.Warn("cannot list or watch namespaces, serving only those given by name",
+		"namespaces", s.served.String(), "served", named, "error", err, "remedy", "grant list and watch on namespaces")
 }
 
-// refusal tells whose list or watch was refused, if an error says that.
+// refusal returns the resource whose list or watch was forbidden, if the error says that.
 func refusal(err error) (schema.GroupResource, bool) {
 	status, is := errors.AsType[*apierrors.StatusError](err)
 	if !is || !apierrors.IsForbidden(err) || status.Status().Details == nil {
@@ -161,7 +160,7 @@ func refusal(err error) (schema.GroupResource, bool) {
 	return schema.GroupResource{Group: details.Group, Resource: details.Kind}, true
 }
 
-// appear begins to watch a namespace.
+// appear starts to watch a namespace.
 func (s *Spaces) appear(ctx context.Context, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,18 +170,18 @@ func (s *Spaces) appear(ctx context.Context, name string) {
 	}
 }
 
-// disappear ends the watches of a namespace that is gone.
+// disappear stops the watches of a deleted namespace.
 func (s *Spaces) disappear(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.present, name)
-	if leaving := s.rooms[name]; leaving != nil {
+	if leaving := s.caches[name]; leaving != nil {
 		leaving.gone = true
 		leaving.end()
 	}
 }
 
-// Gone tells whether a namespace is known not to be there.
+// Gone reports whether a namespace is known not to exist.
 func (s *Spaces) Gone(namespace string) bool {
 	if s == nil {
 		return false
@@ -192,43 +191,44 @@ func (s *Spaces) Gone(namespace string) bool {
 	return s.listed && !s.present[namespace]
 }
 
-// Appeared reports whether a namespace was created after this process began to watch namespaces.
+// Appeared reports whether a namespace was created after this process started to watch namespaces.
 func (s *Spaces) Appeared(namespace string) bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	watched := s.rooms[namespace]
+	watched := s.caches[namespace]
 	return watched != nil && watched.appeared
 }
 
-// openLocked begins to watch a namespace, if it is not watched yet. One of the same name that is gone is waited for: see close.
+// openLocked starts to watch a namespace, unless it is watched already. If a deleted namespace of that name is still being closed, close
+// opens the new one.
 func (s *Spaces) openLocked(ctx context.Context, name string) {
-	if s.rooms[name] != nil || ctx.Err() != nil {
+	if s.caches[name] != nil || ctx.Err() != nil {
 		return
 	}
-	opened, err := s.newRoom(name)
+	opened, err := s.newNamespaceCache(name)
 	if err != nil {
-		s.log.Error("the namespace cannot be watched", "namespace", name, "error", err)
+		s.log.Error("cannot watch namespace", "namespace", name, "error", err)
 		return
 	}
 	ending, end := context.WithCancel(ctx)
 	opened.end, opened.appeared = end, s.listed
-	s.rooms[name] = opened
+	s.caches[name] = opened
 	for _, each := range s.indexed {
 		if err := opened.cache.IndexField(ctx, each.of, each.field, each.extract); err != nil {
-			s.log.Error("the namespace has no index", "namespace", name, "field", each.field, "error", err)
+			s.log.Error("cannot index namespace", "namespace", name, "field", each.field, "error", err)
 		}
 	}
-	for _, informer := range s.spreads {
+	for _, informer := range s.informers {
 		if err := informer.enterLocked(ctx, opened); err != nil {
-			s.log.Error("the kind cannot be watched in the namespace", "namespace", name, "error", err)
+			s.log.Error("cannot watch kind in namespace", "namespace", name, "error", err)
 		}
 	}
 	s.running.Go(func() {
 		if err := opened.cache.Start(ending); err != nil {
-			s.log.Error("the watches of the namespace ended", "namespace", name, "error", err)
+			s.log.Error("watches of namespace ended", "namespace", name, "error", err)
 		}
 		if ctx.Err() == nil {
 			s.close(ctx, opened)
@@ -236,11 +236,11 @@ func (s *Spaces) openLocked(ctx context.Context, name string) {
 	})
 }
 
-// close tells those who followed a namespace that is gone that all of its objects are.
-func (s *Spaces) close(ctx context.Context, gone *room) {
+// close tells the event handlers of a deleted namespace that all of its objects are deleted.
+func (s *Spaces) close(ctx context.Context, gone *namespaceCache) {
 	s.mu.Lock()
-	var left []*tally
-	for _, informer := range s.spreads {
+	var left []*deliveryTracker
+	for _, informer := range s.informers {
 		left = append(left, informer.leaveLocked(gone)...)
 	}
 	s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *Spaces) close(ctx context.Context, gone *room) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.rooms, gone.namespace)
+	delete(s.caches, gone.namespace)
 	if s.Closed != nil {
 		s.Closed(gone.namespace)
 	}

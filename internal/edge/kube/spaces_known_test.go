@@ -15,8 +15,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/filter"
 )
 
-// Scenario 85: that a namespace is gone, so that what is kept of it can go too, is not concluded before all that there are have been
-// listed: not where that is refused, nor while the list arrives when it is allowed.
+// Scenario 85 (docs/concepts/scenarios.md): a namespace counts as gone, so that its data can be removed, only after all namespaces have
+// been listed. It does not while listing is forbidden, nor while the list is arriving.
 func TestANamespaceIsGoneOnlyIfThatIsKnown(t *testing.T) {
 	t.Parallel()
 	served, err := filter.ParseNamespaces("named", "app-*")
@@ -36,14 +36,14 @@ func TestANamespaceIsGoneOnlyIfThatIsKnown(t *testing.T) {
 	}
 	gone("at first", false)
 	for range 3 {
-		spaces.mayNotSurvey(apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no right")))
+		spaces.reportForbiddenNamespaces(apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no right")))
 	}
-	gone("when nobody may tell", false)
-	if told := strings.Count(log.String(), "may not list and watch namespaces"); told != 1 {
-		t.Errorf("it is told %d times that namespaces may not be listed, want once", told)
+	gone("while listing is forbidden", false)
+	if told := strings.Count(log.String(), "cannot list or watch namespaces"); told != 1 {
+		t.Errorf("%d messages about forbidden namespaces, want one", told)
 	}
 	spaces.appear(t.Context(), "other")
-	gone("while the list arrives", false)
+	gone("while the list is arriving", false)
 	spaces.settle()
-	gone("when it has arrived", true)
+	gone("after the list has arrived", true)
 }

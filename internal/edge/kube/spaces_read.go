@@ -20,24 +20,24 @@ import (
 
 var _ cache.Cache = (*Spaces)(nil)
 
-// indexed is an index that every namespace has.
+// indexed is an index in every namespace.
 type indexed struct {
 	of      client.Object
 	field   string
 	extract client.IndexerFunc
 }
 
-// GetInformer returns the informer of a kind in all namespaces. Unless told otherwise it waits for the lists of those that may
-// be watched.
+// GetInformer returns the informer of a kind in all namespaces. Unless an option says otherwise, it waits for the lists of all namespaces
+// that may be watched.
 func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
 	namespaced, err := s.namespaced(of)
 	if err != nil {
 		return nil, err
 	}
 	if !namespaced {
-		return s.wide.GetInformer(ctx, of, options...) //nolint:wrapcheck // It speaks for itself.
+		return s.wide.GetInformer(ctx, of, options...) //nolint:wrapcheck // The error names the kind.
 	}
-	found, err := s.spread(ctx, of)
+	found, err := s.informerOf(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...c
 		return found, nil
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), found.HasSynced) {
-		return nil, fmt.Errorf("the lists of %s did not arrive: %w", found.resource, context.Cause(ctx))
+		return nil, fmt.Errorf("wait for lists of %s: %w", found.resource, context.Cause(ctx))
 	}
 	return found, nil
 }
 
-// spread finds the informer of a kind, or begins to watch it.
-func (s *Spaces) spread(ctx context.Context, of client.Object) (*spread, error) {
+// informerOf returns the informer of a kind, and creates it if necessary.
+func (s *Spaces) informerOf(ctx context.Context, of client.Object) (*multiInformer, error) {
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("watch %T: %w", of, err)
@@ -66,16 +66,16 @@ func (s *Spaces) spread(ctx context.Context, of client.Object) (*spread, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := spreadKey{kind, decodingOf(of)}
-	if known := s.spreads[key]; known != nil {
+	key := informerKey{kind, decodingOf(of)}
+	if known := s.informers[key]; known != nil {
 		return known, nil
 	}
-	made := &spread{
+	made := &multiInformer{
 		spaces: s, example: of, resource: mapping.Resource.GroupResource(),
-		informers: map[*room]cache.Informer{}, registrations: map[*spreadRegistration]struct{}{},
+		informers: map[*namespaceCache]cache.Informer{}, registrations: map[*multiRegistration]struct{}{},
 	}
-	s.spreads[key] = made
-	for _, where := range s.rooms {
+	s.informers[key] = made
+	for _, where := range s.caches {
 		if where.gone {
 			continue
 		}
@@ -86,7 +86,7 @@ func (s *Spaces) spread(ctx context.Context, of client.Object) (*spread, error) 
 	return made, nil
 }
 
-// GetInformerForKind is GetInformer for a kind that the scheme knows.
+// GetInformerForKind is GetInformer for a kind of the scheme.
 func (s *Spaces) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
 	made, err := s.options.Scheme.New(kind)
 	if err != nil {
@@ -94,48 +94,48 @@ func (s *Spaces) GetInformerForKind(ctx context.Context, kind schema.GroupVersio
 	}
 	of, is := made.(client.Object)
 	if !is {
-		return nil, fmt.Errorf("watch %s: %T is no object", kind, made)
+		return nil, fmt.Errorf("watch %s: %T is not a client.Object", kind, made)
 	}
 	return s.GetInformer(ctx, of, options...)
 }
 
-// RemoveInformer ends the watches of a kind.
+// RemoveInformer stops the watches of a kind.
 func (s *Spaces) RemoveInformer(ctx context.Context, of client.Object) error {
-	if err := s.wide.RemoveInformer(ctx, of); err != nil { // Where it is not watched, nothing happens.
-		return fmt.Errorf("let go of %T: %w", of, err)
+	if err := s.wide.RemoveInformer(ctx, of); err != nil { // Has no effect if the kind is not watched.
+		return fmt.Errorf("stop watching %T: %w", of, err)
 	}
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
-		return fmt.Errorf("let go of %T: %w", of, err)
+		return fmt.Errorf("stop watching %T: %w", of, err)
 	}
 	s.mu.Lock()
-	key := spreadKey{kind, decodingOf(of)}
-	if known := s.spreads[key]; known != nil {
+	key := informerKey{kind, decodingOf(of)}
+	if known := s.informers[key]; known != nil {
 		known.stopped = true
-		delete(s.spreads, key)
+		delete(s.informers, key)
 	}
 	s.mu.Unlock()
 	for _, where := range s.within("") {
 		if err := where.cache.RemoveInformer(ctx, of); err != nil {
-			return fmt.Errorf("let go of %s in namespace %s: %w", kind, where.namespace, err)
+			return fmt.Errorf("stop watching %s in namespace %s: %w", kind, where.namespace, err)
 		}
 	}
 	return nil
 }
 
-// IndexField indexes a kind by a field, in namespaces that appear later too.
+// IndexField indexes a kind by a field, also in namespaces that appear later.
 func (s *Spaces) IndexField(ctx context.Context, of client.Object, field string, extract client.IndexerFunc) error {
 	namespaced, err := s.namespaced(of)
 	if err != nil {
 		return err
 	}
 	if !namespaced {
-		return s.wide.IndexField(ctx, of, field, extract) //nolint:wrapcheck // It speaks for itself.
+		return s.wide.IndexField(ctx, of, field, extract) //nolint:wrapcheck // The error names the kind.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.indexed = append(s.indexed, indexed{of, field, extract})
-	for _, where := range s.rooms {
+	for _, where := range s.caches {
 		if err := where.cache.IndexField(ctx, of, field, extract); err != nil {
 			return fmt.Errorf("index %T in namespace %s: %w", of, where.namespace, err)
 		}
@@ -143,59 +143,59 @@ func (s *Spaces) IndexField(ctx context.Context, of client.Object, field string,
 	return nil
 }
 
-// Get reads an object. ErrNotCached, which is a NotFound too, tells that its namespace is not watched.
+// Get reads an object. ErrNotCached, which is also a NotFound error, means that the namespace of the object is not watched.
 func (s *Spaces) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	namespaced, err := s.namespaced(into)
 	if err != nil {
 		return err
 	}
 	if !namespaced {
-		return s.wide.Get(ctx, key, into, options...) //nolint:wrapcheck // It speaks for itself.
+		return s.wide.Get(ctx, key, into, options...) //nolint:wrapcheck // The error names the object.
 	}
 	where, err := s.watched(key, into)
 	if err != nil {
 		return err
 	}
-	return where.cache.Get(ctx, key, into, options...) //nolint:wrapcheck // It speaks for itself.
+	return where.cache.Get(ctx, key, into, options...) //nolint:wrapcheck // The error names the object.
 }
 
-// watched is the room that an object is in.
-func (s *Spaces) watched(key client.ObjectKey, of client.Object) (*room, error) {
+// watched returns the cache of the namespace that an object is in.
+func (s *Spaces) watched(key client.ObjectKey, of client.Object) (*namespaceCache, error) {
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("read %T: %w", of, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	where := s.rooms[key.Namespace]
-	informer := s.spreads[spreadKey{kind, decodingOf(of)}]
+	where := s.caches[key.Namespace]
+	informer := s.informers[informerKey{kind, decodingOf(of)}]
 	if where == nil || where.gone || informer != nil && informer.refusedLocked(where) {
 		return nil, fmt.Errorf("%w: %w", ErrNotCached, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name))
 	}
 	return where, nil
 }
 
-// refusedLocked tells whether the kind may not be watched in a namespace.
-func (s *spread) refusedLocked(where *room) bool {
-	informer, entered := s.informers[where]
-	return where.refused[s.resource] && (!entered || !informer.HasSynced())
+// refusedLocked reports whether watching the kind in a namespace is forbidden.
+func (m *multiInformer) refusedLocked(where *namespaceCache) bool {
+	informer, entered := m.informers[where]
+	return where.refused[m.resource] && (!entered || !informer.HasSynced())
 }
 
-// List lists the objects of a namespace, or of all that are watched.
+// List lists the objects of one namespace, or of all watched namespaces.
 func (s *Spaces) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	namespaced, err := s.namespaced(into)
 	if err != nil {
 		return err
 	}
 	if !namespaced {
-		return s.wide.List(ctx, into, options...) //nolint:wrapcheck // It speaks for itself.
+		return s.wide.List(ctx, into, options...) //nolint:wrapcheck // The error names the kind.
 	}
 	asked := (&client.ListOptions{}).ApplyOptions(options)
 	var all []runtime.Object
 	for _, where := range s.within(asked.Namespace) {
 		some, is := into.DeepCopyObject().(client.ObjectList)
 		if !is {
-			return fmt.Errorf("list into %T: it is no list", into)
+			return fmt.Errorf("list into %T: not a client.ObjectList", into)
 		}
 		if err := where.cache.List(ctx, some, asked); err != nil {
 			return fmt.Errorf("list namespace %s: %w", where.namespace, err)
@@ -215,29 +215,29 @@ func (s *Spaces) List(ctx context.Context, into client.ObjectList, options ...cl
 	return nil
 }
 
-// within are the rooms of a namespace, or all, by name.
-func (s *Spaces) within(namespace string) []*room {
+// within returns the cache of one namespace, or of all namespaces, sorted by name.
+func (s *Spaces) within(namespace string) []*namespaceCache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []*room
-	for name, where := range s.rooms {
+	var found []*namespaceCache
+	for name, where := range s.caches {
 		if !where.gone && (namespace == "" || namespace == name) {
 			found = append(found, where)
 		}
 	}
-	slices.SortFunc(found, func(a, b *room) int { return strings.Compare(a.namespace, b.namespace) })
+	slices.SortFunc(found, func(a, b *namespaceCache) int { return strings.Compare(a.namespace, b.namespace) })
 	return found
 }
 
 func (s *Spaces) namespaced(of runtime.Object) (bool, error) {
 	namespaced, err := apiutil.IsObjectNamespaced(of, s.options.Scheme, s.options.Mapper)
 	if err != nil {
-		return false, fmt.Errorf("find out whether %T is in namespaces: %w", of, err)
+		return false, fmt.Errorf("determine scope of %T: %w", of, err)
 	}
 	return namespaced, nil
 }
 
-// ended is closed when the cache has ended, which has started.
+// ended returns a channel that is closed when the cache ends. The cache must have started.
 func (s *Spaces) ended() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func ListNamespaces(ctx context.Context, api client.Reader) ([]string, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"})
 	if err := api.List(ctx, found); err != nil {
-		return nil, fmt.Errorf("list the namespaces: %w", err)
+		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	var names []string
 	for i := range found.Items {

@@ -19,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// eventNotes note what a handler of events is told, and lets it hang.
+// eventNotes records the events that an event handler gets, and can block it.
 type eventNotes struct {
 	mu    sync.Mutex
 	lines []string
@@ -52,13 +52,14 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: it does not come to that", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// Scenarios 76 and 84: when a namespace is gone, all of its objects are, also those whose deletion nobody told any more; one of
-// the same name that comes later is told after that. Other namespaces go on.
+// Scenarios 76 and 84 (docs/concepts/scenarios.md): when a namespace is deleted, all of its objects are reported as deleted, including
+// those for which no deletion was delivered. Events of a new namespace with the same name come afterwards. Other namespaces are not
+// affected.
 func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 	t.Parallel()
 	server, api := apiserver.Start(t)
@@ -97,20 +98,20 @@ func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 	create(namespace("a-2"), config("a-2", "one"))
 	eventually(t, "a namespace appears", func() bool { return told.has("+a-1/one", "+a-2/one") })
 	create(config("a-1", "last"))
-	eventually(t, "a handler hangs", func() bool { return told.has("+a-1/last", "+a-1/one", "+a-2/one") })
+	eventually(t, "a handler blocks", func() bool { return told.has("+a-1/last", "+a-1/one", "+a-2/one") })
 	if err := api.Delete(t.Context(), namespace("a-1")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace is gone", func() bool { return spaces.Gone("a-1") })
 	create(namespace("a-1"), config("a-1", "new"))
 	create(config("a-2", "two"))
-	eventually(t, "others go on", func() bool { return told.has("+a-1/last", "+a-1/one", "+a-2/one", "+a-2/two") })
+	eventually(t, "other namespaces are handled", func() bool { return told.has("+a-1/last", "+a-1/one", "+a-2/one", "+a-2/two") })
 	close(told.hang)
-	eventually(t, "the rest is told", func() bool {
+	eventually(t, "all deletions are delivered", func() bool {
 		return told.has("+a-1/last", "+a-1/new", "+a-1/one", "+a-2/one", "+a-2/two", "-a-1/last", "-a-1/one")
 	})
 	if last := told.lines[len(told.lines)-1]; last != "+a-1/new" {
-		t.Errorf("the last event is %s: what comes later is told before what was", last)
+		t.Errorf("the last event is %s: an event of the new namespace came before those of the old one", last)
 	}
 	all := &corev1.ConfigMapList{}
 	if err := spaces.List(t.Context(), all); err != nil || len(all.Items) != 3 {

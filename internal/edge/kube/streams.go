@@ -12,27 +12,26 @@ import (
 	"time"
 )
 
-// Streams knows how the watches of a process fare, each by what it watches. It sees the requests; what is refused is tried
-// again by those who watch.
+// Streams tracks the health of the watches of a process, by what they watch. It observes the requests; the informers retry failed ones.
 type Streams struct {
-	// Noted is called for each answer, with what is wrong with it, "" for nothing. The namespace is "" for all. Nil is nobody.
-	Noted func(resource, namespace, complaint string)
-	// Spare is a resource whose watch may be refused, "" for none.
+	// Noted is called for each response, with what is wrong with it, or "". The namespace is "" for all namespaces. Noted may be nil.
+	Noted func(resource, namespace, failure string)
+	// Spare is a resource whose watch may be forbidden, or "".
 	Spare string
 
-	// begun yields after a watch has begun.
+	// begun receives a value after a watch has started.
 	begun chan struct{}
 
 	mu    sync.Mutex
-	known map[string]trouble // by resource, and namespace if the watch is of one
+	known map[string]watchFailure // by resource, and by namespace if the watch is limited to one
 }
 
-// NewStreams makes one that calls noted for each answer.
-func NewStreams(noted func(resource, namespace, complaint string)) *Streams {
+// NewStreams returns a Streams that calls noted for each response.
+func NewStreams(noted func(resource, namespace, failure string)) *Streams {
 	return &Streams{Noted: noted, begun: make(chan struct{}, 1)}
 }
 
-// Begun yields after watches have begun, or begun again; never where nobody knows. It is for one listener.
+// Begun returns a channel that receives a value after watches have started or restarted. It is nil if s is nil. There may be one listener.
 func (s *Streams) Begun() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -40,47 +39,47 @@ func (s *Streams) Begun() <-chan struct{} {
 	return s.begun
 }
 
-// trouble is what is wrong with a watch, and since when; the zero value for nothing.
-type trouble struct {
+// watchFailure describes what is wrong with a watch and since when. The zero value means nothing.
+type watchFailure struct {
 	since time.Time
 	what  string
-	// refused: for want of a right. over is when the last trouble ended.
+	// refused means that the watch is forbidden. over is when the last failure ended.
 	refused bool
 	over    time.Time
 }
 
-func (t trouble) lasts() bool { return !t.since.IsZero() }
+func (f watchFailure) lasts() bool { return !f.since.IsZero() }
 
-// Follow lets requests pass, and notes what becomes of watches, and of the lists that replace one.
+// Follow returns a transport that observes watches, and lists of the same collections.
 func (s *Streams) Follow(next http.RoundTripper) http.RoundTripper {
-	return following{streams: s, next: next}
+	return watchObserver{streams: s, next: next}
 }
 
-type following struct {
+type watchObserver struct {
 	streams *Streams
 	next    http.RoundTripper
 }
 
 // RoundTrip sends a request.
-func (f following) RoundTrip(request *http.Request) (*http.Response, error) {
+func (f watchObserver) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := f.next.RoundTrip(request)
 	if request.Context().Value(ownWatch{}) != nil {
 		return answer, err
 	}
 	collection, watch := collectionOf(request.URL.Path), request.URL.Query().Get("watch")
 	if watches := watch == "true" || watch == "1"; request.Method == http.MethodGet && collection != "" && (watches || f.streams.knows(collection)) {
-		f.streams.note(collection, complaint(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
+		f.streams.note(collection, failureOf(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
 		if watches && err == nil && answer.StatusCode == http.StatusOK {
-			f.streams.tellBegun()
+			f.streams.signalBegun()
 		}
 	}
 	return answer, err
 }
 
-// WrappedRoundTripper lets client-go find what is within.
-func (f following) WrappedRoundTripper() http.RoundTripper { return f.next }
+// WrappedRoundTripper gives client-go access to the wrapped transport.
+func (f watchObserver) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// knows tells whether somebody watches the collection.
+// knows reports whether the collection is watched.
 func (s *Streams) knows(collection string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,10 +87,10 @@ func (s *Streams) knows(collection string) bool {
 	return known
 }
 
-func (s *Streams) tellBegun() {
+func (s *Streams) signalBegun() {
 	select {
 	case s.begun <- struct{}{}:
-	default: // The one before was not heard yet, or nobody listens.
+	default: // The previous value has not been received yet.
 	}
 }
 
@@ -103,7 +102,7 @@ func (s *Streams) note(collection, what string, refused bool) {
 	}
 }
 
-// placeOf is what is watched, and where: in the namespace, or in all if that is "".
+// placeOf returns the watched resource and namespace, which is "" for all namespaces.
 func placeOf(collection string) (resource, namespace string) {
 	resource, namespace, _ = strings.Cut(collection, inNamespace)
 	return resource, namespace
@@ -118,10 +117,10 @@ func collectionAt(resource, namespace string) string {
 	return resource + inNamespace + namespace
 }
 
-// complaint is what is wrong with an answer; "" for nothing. That a watch begins too far back is not: it begins anew.
-func complaint(answer *http.Response, err error) string {
+// failureOf returns what is wrong with a response, or "". A watch from an expired resource version is normal: it starts again.
+func failureOf(answer *http.Response, err error) string {
 	switch {
-	case errors.Is(err, context.Canceled): // Nobody wants to know.
+	case errors.Is(err, context.Canceled): // The caller has given up.
 		return ""
 	case err != nil:
 		return err.Error()
@@ -136,7 +135,7 @@ func (s *Streams) record(collection, what string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
-		s.known = map[string]trouble{}
+		s.known = map[string]watchFailure{}
 	}
 	before := s.known[collection]
 	switch {
@@ -145,16 +144,16 @@ func (s *Streams) record(collection, what string, refused bool) {
 		if !before.lasts() {
 			since = time.Now()
 		}
-		s.known[collection] = trouble{since: since, what: what, refused: refused}
+		s.known[collection] = watchFailure{since: since, what: what, refused: refused}
 	case before.lasts():
-		s.known[collection] = trouble{over: time.Now()}
+		s.known[collection] = watchFailure{over: time.Now()}
 	default:
 		s.known[collection] = before
 	}
 }
 
-// Trouble names a watch that has failed for longer than some time; nil for none. One that may not be watched in a namespace is
-// no trouble as long as it is watched in another.
+// Trouble returns an error that names a watch that has been failing for longer than the given time, or nil. A watch that is forbidden in
+// a namespace does not count while the same resource is watched in another.
 func (s *Streams) Trouble(longer time.Duration) error {
 	if s == nil {
 		return nil
@@ -164,13 +163,13 @@ func (s *Streams) Trouble(longer time.Duration) error {
 	for _, collection := range slices.Sorted(maps.Keys(s.known)) {
 		found := s.known[collection]
 		if lasts := time.Since(found.since); found.lasts() && lasts > longer && !s.sparedLocked(collection) {
-			return fmt.Errorf("the watch of %s has failed for %s: %s", collection, lasts.Round(time.Second), found.what)
+			return fmt.Errorf("watch of %s has been failing for %s: %s", collection, lasts.Round(time.Second), found.what)
 		}
 	}
 	return nil
 }
 
-// sparedLocked tells whether the operator does without a watch that is refused.
+// sparedLocked reports whether a watch is forbidden that the operator does not depend on.
 func (s *Streams) sparedLocked(collection string) bool {
 	resource, namespace := placeOf(collection)
 	if !s.known[collection].refused {
@@ -187,7 +186,8 @@ func (s *Streams) sparedLocked(collection string) bool {
 	return false
 }
 
-// Steady tells whether a watch, of all namespaces if that is "", has not failed for some time. Where nobody knows it has not.
+// Steady reports whether a watch has been working for longer than the given time. The namespace is "" for all namespaces. It returns true
+// if s is nil.
 func (s *Streams) Steady(resource, namespace string, longer time.Duration) bool {
 	if s == nil {
 		return true
@@ -198,12 +198,12 @@ func (s *Streams) Steady(resource, namespace string, longer time.Duration) bool 
 	return known && !found.lasts() && (found.over.IsZero() || time.Since(found.over) > longer)
 }
 
-// Forget forgets the watches of a resource, such as widgets.example.com, which nobody watches any more.
+// Forget forgets the watches of a resource that is not watched any more, such as widgets.example.com.
 func (s *Streams) Forget(resource string) {
 	s.forget(func(name, _ string) bool { return name == resource })
 }
 
-// ForgetNamespace forgets the watches in a namespace that is gone, and returns what they were of.
+// ForgetNamespace forgets the watches in a deleted namespace, and returns their resources.
 func (s *Streams) ForgetNamespace(namespace string) []string {
 	return s.forget(func(_, where string) bool { return where == namespace })
 }
@@ -214,7 +214,7 @@ func (s *Streams) forget(whether func(resource, namespace string) bool) (forgott
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.known, func(collection string, _ trouble) bool {
+	maps.DeleteFunc(s.known, func(collection string, _ watchFailure) bool {
 		resource, namespace := placeOf(collection)
 		forget := whether(resource, namespace)
 		if forget {
@@ -225,8 +225,8 @@ func (s *Streams) forget(whether func(resource, namespace string) bool) (forgott
 	return forgotten
 }
 
-// collectionOf names the collection that a path is of: its resource with its group, and the namespace if it is of one. It is
-// "" for the path of a single object, and for others.
+// collectionOf returns the collection that a path names: the resource with its group, and the namespace if there is one. It returns ""
+// for the path of a single object and for all other paths.
 func collectionOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	group := ""

@@ -13,13 +13,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// Design §9: streams do not fail in silence. A watch that is refused, or does not arrive, is told of until one is answered;
-// other requests are not looked at, and nor is a watch that has to begin anew.
+// A watch that is rejected or does not reach the API server is reported until one succeeds. Other requests are ignored, and so is a watch
+// that only has to start again.
 func TestAWatchThatFailsIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var noted []string
-		streams := &kube.Streams{Noted: func(resource, namespace, complaint string) {
-			noted = append(noted, strings.TrimSpace(resource+" "+namespace)+": "+complaint)
+		streams := &kube.Streams{Noted: func(resource, namespace, failure string) {
+			noted = append(noted, strings.TrimSpace(resource+" "+namespace)+": "+failure)
 		}}
 		answer, failure := http.StatusOK, error(nil)
 		through := streams.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
@@ -38,28 +38,28 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 			t.Helper()
 			err := streams.Trouble(5 * time.Second)
 			if trouble == "" && err != nil || trouble != "" && (err == nil || !strings.Contains(err.Error(), trouble)) {
-				t.Errorf("%s: the trouble is %v, want %q", when, err, trouble)
+				t.Errorf("%s: the error is %v, want %q", when, err, trouble)
 			}
 		}
 		const pods, widgets = "/api/v1/namespaces/a/pods", "/apis/example.com/v1/widgets"
 		ask(pods + "?watch=true")
 		answer = http.StatusForbidden
-		ask(widgets)                    // Somebody's list.
-		ask(widgets + "/one?watch=yes") // No collection.
+		ask(widgets)                    // A list that replaces no watch.
+		ask(widgets + "/one?watch=yes") // Not a collection.
 		ask(pods + "?resourceVersion=0")
 		ask(pods + "?watch=1")
 		expect("at once", "")
 		<-time.After(6 * time.Second)
-		expect("later", "the watch of pods in a has failed for 6s: Forbidden")
+		expect("later", "watch of pods in a has been failing for 6s: Forbidden")
 		answer = http.StatusGone
 		ask(pods + "?watch=true")
-		expect("when it has to begin anew", "")
+		expect("when it has to start again", "")
 		failure = errors.New("no connection")
 		ask(widgets + "?watch=true")
 		<-time.After(6 * time.Second)
-		expect("without an answer", "widgets.example.com has failed for 6s: no connection")
+		expect("without an answer", "widgets.example.com has been failing for 6s: no connection")
 		streams.Forget("widgets.example.com")
-		expect("when nobody watches", "")
+		expect("when the watch is canceled", "")
 		want := []string{"pods a: ", "pods a: Forbidden", "pods a: Forbidden", "pods a: ", "widgets.example.com: no connection"}
 		if diff := cmp.Diff(want, noted); diff != "" {
 			t.Error(diff)
@@ -67,7 +67,7 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 	})
 }
 
-// Scenario 85: what may not be watched in a namespace is in nobody's way, as long as it may be in another.
+// Scenario 85 (docs/concepts/scenarios.md): a watch that is forbidden in a namespace does no harm while it is allowed in another.
 func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		streams := &kube.Streams{Spare: "namespaces"}
@@ -81,16 +81,16 @@ func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 		}
 		const a, b = "/api/v1/namespaces/a/pods", "/api/v1/namespaces/b/pods"
 		answer(a, http.StatusForbidden)
-		trouble("where nothing may be watched", true)
+		trouble("where every watch is forbidden", true)
 		answer(b, http.StatusOK)
-		trouble("where one namespace may be watched", false)
+		trouble("where one watch is allowed", false)
 		answer(b, http.StatusServiceUnavailable)
-		trouble("where the other one fails", true)
+		trouble("where the allowed one fails", true)
 		answer(b, http.StatusOK)
 		answer("/api/v1/namespaces", http.StatusForbidden)
 		trouble("without the list of namespaces", false)
 		answer("/api/v1/nodes", http.StatusForbidden)
-		trouble("without what is needed", true)
+		trouble("without a watch that is needed", true)
 
 		if streams.Steady("pods", "a", time.Minute) || streams.Steady("pods", "b", time.Minute) || streams.Steady("pods", "c", time.Minute) {
 			t.Error("a watch that fails, has just failed or is not known counts as steady")
@@ -100,12 +100,12 @@ func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 			t.Error("a watch that has not failed for two minutes is not steady")
 		}
 		if diff := cmp.Diff([]string{"pods"}, streams.ForgetNamespace("b")); diff != "" || streams.Steady("pods", "b", time.Minute) {
-			t.Errorf("the watch is not forgotten: %s", diff)
+			t.Errorf("the forgotten watches differ: %s", diff)
 		}
 	})
 }
 
-// answerWatch answers a request to watch with a code.
+// answerWatch answers a watch request with a status code.
 func answerWatch(t *testing.T, streams *kube.Streams, path string, with int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+path+"?watch=true", http.NoBody)

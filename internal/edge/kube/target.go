@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// target is what a request asks of which object.
+// target describes a request: its verb and its object.
 type target struct {
 	verb, resource, subresource, namespace, name string
-	// path is set if the request is not about objects.
+	// path is set if the request is not about a resource.
 	path string
-	// longRunning requests have no end by design.
+	// longRunning requests have no time limit.
 	longRunning, watch, bookmarks, write bool
 }
 
-// targetOf reads the path of a request as an API server does.
+// targetOf interprets the path of a request as an API server does.
 func targetOf(request *http.Request) target {
 	query := request.URL.Query()
 	t := target{path: request.URL.Path, verb: strings.ToLower(request.Method), longRunning: request.Header.Get("Upgrade") != ""}
@@ -26,7 +26,7 @@ func targetOf(request *http.Request) target {
 		return t
 	}
 	if parts[0] == "watch" || parts[0] == "proxy" {
-		t.longRunning = true // The deprecated form: the verb is in the path.
+		t.longRunning = true // The deprecated form with the verb in the path.
 		return t
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
@@ -42,8 +42,8 @@ func targetOf(request *http.Request) target {
 	return t
 }
 
-// resourcePart returns the group of a path, with a dot before it, and what follows the version. The path of an API server behind a proxy
-// can have a prefix, such as /k8s/clusters/one.
+// resourcePart returns the group of a path, preceded by a dot, and everything after the version. The path of an API server behind a proxy
+// can have a prefix such as /k8s/clusters/one.
 func resourcePart(path string) (group string, rest []string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
@@ -57,13 +57,13 @@ func resourcePart(path string) (group string, rest []string) {
 	return "", nil
 }
 
-// flag reads a parameter as an API server does.
+// flag interprets a query parameter as an API server does.
 func flag(query url.Values, name string) bool {
 	value := strings.ToLower(query.Get(name))
 	return query.Has(name) && value != "false" && value != "0"
 }
 
-// apiVerb is the verb of the API for the method of the request.
+// apiVerb returns the Kubernetes verb of the request.
 func (t target) apiVerb() string {
 	switch {
 	case t.watch:
@@ -79,7 +79,7 @@ func (t target) apiVerb() string {
 	}
 }
 
-// String names the verb, the resource and the object, as in "patch widgets.example.com/status default/one".
+// String returns the verb, the resource and the object, as in "patch widgets.example.com/status default/one".
 func (t target) String() string {
 	if t.path != "" {
 		return t.verb + " " + t.path

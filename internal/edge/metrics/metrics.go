@@ -1,5 +1,5 @@
-// Package metrics counts what handlers do, on the registry that controller-runtime's own metrics are on. No label names
-// an object: the number of series depends on what is declared, not on what there is in the cluster.
+// Package metrics counts what handlers do, in the registry of controller-runtime. No label names an object, so that the number of series
+// depends only on what the operator declares, and not on the number of objects in the cluster.
 package metrics
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Family is one metric: its name, what kind of metric it is, its labels, and what it tells.
+// Family describes one metric: its name, type, labels and help text.
 type Family struct {
 	Name, Type string
 	Labels     []string
 	Help       string
 }
 
-// The kinds of metrics.
+// The types of metrics.
 const (
 	counter   = "counter"
 	gauge     = "gauge"
 	histogram = "histogram"
 )
 
-// The places of the families in their list.
+// The indexes of the families in their list.
 const (
 	runs = iota
 	durations
@@ -52,11 +52,11 @@ func Families() []Family {
 	return append([]Family{
 		runs: {
 			Name: "einmal_handler_runs_total", Type: counter, Labels: slices.Concat(handler, []string{"reason", "outcome"}),
-			Help: "Attempts of a handler that have ended, by the reason it was called for and by outcome: done, retry (failed, and tried again), waiting (it asked to be called later), failed (for good).",
+			Help: "Finished attempts of a handler, by reason and outcome: done, retry (failed, will be retried), waiting (asked to be called later), failed (permanently).",
 		},
 		durations: {
 			Name: "einmal_handler_duration_seconds", Type: histogram, Labels: handler,
-			Help: "How long attempts of a handler take.",
+			Help: "Duration of the attempts of a handler.",
 		},
 		retries: {
 			Name: "einmal_handler_retries_total", Type: counter, Labels: handler,
@@ -64,11 +64,11 @@ func Families() []Family {
 		},
 		refused: {
 			Name: "einmal_handler_refused_total", Type: counter, Labels: handler,
-			Help: "Attempts whose changes of the object the API server did not accept. They are among the runs with the outcome that the handler itself had, and count as failures for the handler's retries.",
+			Help: "Attempts whose changes to the object were rejected by the API server. They are also counted as runs, with the outcome of the handler itself, and count as failed attempts for retries.",
 		},
 		pending: {
 			Name: "einmal_objects_pending", Type: gauge, Labels: kind,
-			Help: "Objects that a handler is not finished with, or that could not be read or written. Those that failed for good are not among them.",
+			Help: "Objects that a handler has not finished, or that could not be read or written. Permanent failures do not count.",
 		},
 		lost: {
 			Name: "einmal_records_lost_total", Type: counter, Labels: kind,
@@ -76,57 +76,57 @@ func Families() []Family {
 		},
 		conflicts: {
 			Name: "einmal_save_conflicts_total", Type: counter, Labels: kind,
-			Help: "Writes that were made anew because somebody else had changed the object or its record meanwhile.",
+			Help: "Writes that were repeated because another client had changed the object or its record.",
 		},
 		dropped: {
 			Name: "einmal_events_dropped_total", Type: counter, Labels: kind,
-			Help: "Events of handlers that were not sent, because their object had had too many: 25 at once, and then one in five minutes.",
+			Help: "Events of handlers that were not sent because of the rate limit: 25 per object at once, then one every five minutes.",
 		},
 		contradictions: {
 			Name: "einmal_status_conflicts_total", Type: counter, Labels: slices.Concat(handler, []string{"earlier"}),
-			Help: "Fields of the status that two handlers have set differently in one pass: the handler whose value stays, and the earlier one.",
+			Help: "Status fields that two handlers set to different values in one reconciliation: by the handler whose value was kept, and the earlier one.",
 		},
 		woken: {
 			Name: "einmal_handler_wakes_total", Type: counter, Labels: slices.Concat(handler, []string{"by"}),
-			Help: "Changes of related objects that have woken a handler, by their kind. Several changes can lead to one run.",
+			Help: "Changes of related objects that triggered a handler, by the kind of these objects. Several changes can lead to one run.",
 		},
 		watches: {
 			Name: "einmal_watch_healthy", Type: gauge, Labels: []string{"operator", "resource", "namespace"},
-			Help: "Whether the last request to watch a resource was answered: 1, or 0 as long as it is refused or does not arrive. The namespace is empty where all are watched at once.",
+			Help: "1 if the last request to watch a resource succeeded, 0 if it was rejected or did not reach the API server. The namespace is empty if one watch covers all namespaces.",
 		},
 		watchFailures: {
 			Name: "einmal_watch_failures_total", Type: counter, Labels: []string{"operator", "resource", "namespace"},
-			Help: "Requests to watch a resource that were refused or did not arrive. Each is tried again.",
+			Help: "Requests to watch a resource that were rejected or did not reach the API server. Each is retried.",
 		},
 	}, besideHandlers(handler)...)
 }
 
-// besideHandlers are the last families: daemons, indexHolds and indexFailed.
+// besideHandlers returns the last families: daemons, indexHolds and indexFailed.
 func besideHandlers(handler []string) []Family {
 	return []Family{
 		{
 			Name: "einmal_daemons", Type: gauge, Labels: slices.Concat(handler, []string{"state"}),
-			Help: "Daemons that have not ended, by state: running, also when the next attempt is waited for, and abandoned (nobody waits for it any more, and it has not returned).",
+			Help: "Daemons that have not ended, by state: running (including those that wait for the next attempt) and abandoned (the operator no longer waits for it, but it has not returned).",
 		},
 		{
 			Name: "einmal_index_objects", Type: gauge, Labels: []string{"operator", "kind", "index"},
-			Help: "Objects of which an index holds entries.",
+			Help: "Objects with entries in an index.",
 		},
 		{
 			Name: "einmal_index_failures_total", Type: counter, Labels: []string{"operator", "kind", "index"},
-			Help: "Attempts of the function of an index that failed.",
+			Help: "Failed calls of the function of an index.",
 		},
 	}
 }
 
-// Metrics are the metrics of all operators of a process. They are one collector.
+// Metrics holds the metrics of all operators of a process. It is one collector.
 type Metrics struct {
 	counters  map[int]*prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	gauges    map[int]*prometheus.GaugeVec
 }
 
-// Register gives the metrics on the registry. They are put there once, however many operators ask.
+// Register returns the metrics of the registry. They are registered once, even if several operators call it.
 func Register(registry prometheus.Registerer) (*Metrics, error) {
 	made := newMetrics()
 	err := registry.Register(made)
@@ -136,7 +136,7 @@ func Register(registry prometheus.Registerer) (*Metrics, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("register the metrics, whose names begin with einmal_: %w", err)
+		return nil, fmt.Errorf("register metrics named einmal_*: %w", err)
 	}
 	return made, nil
 }
@@ -158,7 +158,7 @@ func newMetrics() *Metrics {
 	return m
 }
 
-// buckets reach from a handler that only looks to one that uses up the default deadline.
+// buckets range from a handler that only reads to one that uses up the default timeout of an attempt.
 func buckets() []float64 {
 	return []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 120, 300, 600}
 }
@@ -197,8 +197,7 @@ type Kind struct {
 	pending map[string]struct{}
 }
 
-// Kind begins to count for a kind of an operator. What can be counted beside its handlers begins with 0, so that its first
-// rise is seen.
+// Kind starts to count for a kind of an operator. The counters without a handler label start at 0, so that their first increase is visible.
 func (m *Metrics) Kind(operator, kind string) *Kind {
 	m.counters[lost].WithLabelValues(operator, kind)
 	m.counters[conflicts].WithLabelValues(operator, kind)
@@ -207,7 +206,7 @@ func (m *Metrics) Kind(operator, kind string) *Kind {
 	return &Kind{metrics: m, operator: operator, kind: kind, pending: map[string]struct{}{}}
 }
 
-// Run is an attempt of a handler that has ended.
+// Run is a finished attempt of a handler.
 type Run struct {
 	Handler, Reason, Outcome string
 	// Attempt counts from 1.
@@ -224,7 +223,7 @@ func (k *Kind) Ran(run Run) {
 	}
 }
 
-// Refused counts an attempt whose changes were not accepted.
+// Refused counts an attempt whose changes were rejected.
 func (k *Kind) Refused(handler string) {
 	k.metrics.counters[refused].WithLabelValues(k.operator, k.kind, handler).Inc()
 }
@@ -232,13 +231,13 @@ func (k *Kind) Refused(handler string) {
 // Lost counts a lost record.
 func (k *Kind) Lost() { k.metrics.counters[lost].WithLabelValues(k.operator, k.kind).Inc() }
 
-// Conflict counts a write that is made anew.
+// Conflict counts a write that is repeated.
 func (k *Kind) Conflict() { k.metrics.counters[conflicts].WithLabelValues(k.operator, k.kind).Inc() }
 
 // Dropped counts an event that was not sent.
 func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operator, k.kind).Inc() }
 
-// Contradiction counts a field that a handler has set otherwise than an earlier one.
+// Contradiction counts a status field that a handler set to a different value than an earlier handler.
 func (k *Kind) Contradiction(handler, earlier string) {
 	k.metrics.counters[contradictions].WithLabelValues(k.operator, k.kind, handler, earlier).Inc()
 }
@@ -249,17 +248,17 @@ const (
 	Abandoned = "abandoned"
 )
 
-// Daemon counts daemons of a state: one more, or one less.
+// Daemon changes the number of daemons in a state by more.
 func (k *Kind) Daemon(handler, state string, more float64) {
 	k.metrics.gauges[daemons].WithLabelValues(k.operator, k.kind, handler, state).Add(more)
 }
 
-// Woken counts that a change of a related object wakes a handler.
+// Woken counts a change of a related object that triggers a handler.
 func (k *Kind) Woken(handler, by string) {
 	k.metrics.counters[woken].WithLabelValues(k.operator, k.kind, handler, by).Inc()
 }
 
-// Pending notes that an object is not finished with.
+// Pending adds an object to those that are not finished.
 func (k *Kind) Pending(object string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -267,7 +266,7 @@ func (k *Kind) Pending(object string) {
 	k.tellPending()
 }
 
-// Settled notes that nothing is pending of an object.
+// Settled removes an object from those that are not finished.
 func (k *Kind) Settled(object string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -281,26 +280,26 @@ func (k *Kind) tellPending() {
 	k.metrics.gauges[pending].WithLabelValues(k.operator, k.kind).Set(float64(len(k.pending)))
 }
 
-// Close ends the counting: this process does not know any more what is pending.
+// Close removes the gauge of pending objects, because this process no longer knows them.
 func (k *Kind) Close() { k.metrics.gauges[pending].DeleteLabelValues(k.operator, k.kind) }
 
-// Watch notes an answer to a request of an operator's watch in a namespace, or in all if that is "", with what is wrong with it;
-// "" for nothing.
-func (m *Metrics) Watch(operator, resource, namespace, complaint string) {
+// Watch records the result of a watch request of an operator, in one namespace or, if it is "", in all. Failure says what is wrong, or
+// is "".
+func (m *Metrics) Watch(operator, resource, namespace, failure string) {
 	healthy := 1.0
-	if complaint != "" {
+	if failure != "" {
 		healthy = 0
 		m.counters[watchFailures].WithLabelValues(operator, resource, namespace).Inc()
 	}
 	m.gauges[watches].WithLabelValues(operator, resource, namespace).Set(healthy)
 }
 
-// Unwatched notes that an operator does not watch a resource any more.
+// Unwatched records that an operator no longer watches a resource.
 func (m *Metrics) Unwatched(operator, resource string) {
 	m.gauges[watches].DeletePartialMatch(prometheus.Labels{"operator": operator, "resource": resource})
 }
 
-// UnwatchedIn notes that an operator does not watch a resource any more in a namespace.
+// UnwatchedIn records that an operator no longer watches a resource in a namespace.
 func (m *Metrics) UnwatchedIn(operator, resource, namespace string) {
 	m.gauges[watches].DeleteLabelValues(operator, resource, namespace)
 }
@@ -311,7 +310,7 @@ type Index struct {
 	labels  []string
 }
 
-// Index begins to count for an index of an operator.
+// Index starts to count for an index of an operator.
 func (m *Metrics) Index(operator, kind, id string) *Index {
 	x := &Index{metrics: m, labels: []string{operator, kind, id}}
 	m.counters[indexFailed].WithLabelValues(x.labels...)
@@ -319,10 +318,10 @@ func (m *Metrics) Index(operator, kind, id string) *Index {
 	return x
 }
 
-// Holds tells of how many objects there are entries.
+// Holds sets the number of objects with entries.
 func (x *Index) Holds(objects int) {
 	x.metrics.gauges[indexHolds].WithLabelValues(x.labels...).Set(float64(objects))
 }
 
-// Failed counts an attempt that failed.
+// Failed counts a failed call.
 func (x *Index) Failed() { x.metrics.counters[indexFailed].WithLabelValues(x.labels...).Inc() }

@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
-// Several operators share a process, and a test makes many: all count on the same metrics.
+// Several operators share a process, and a test creates many: all use the same metrics.
 func TestOperatorsShareOneRegistration(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for _, operator := range []string{"a.example.com", "b.example.com", "a.example.com"} {
@@ -27,12 +27,12 @@ func TestOperatorsShareOneRegistration(t *testing.T) {
 		`einmal_records_lost_total{kind="Widget.example.com",operator="b.example.com"} 1`,
 	} {
 		if text, _ := shown(t, registry); !strings.Contains(text, want+"\n") {
-			t.Errorf("there is no %s in\n%s", want, text)
+			t.Errorf("%s is missing in\n%s", want, text)
 		}
 	}
 }
 
-// shown is what /metrics shows, and how many series there are.
+// shown returns what /metrics shows, and the number of series.
 func shown(t *testing.T, registry *prometheus.Registry) (text string, series int) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -57,7 +57,7 @@ func TestANameThatIsTakenIsAnError(t *testing.T) {
 	}
 }
 
-// However many objects there are, the number of series stays.
+// The number of series does not depend on the number of objects.
 func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := metrics.Register(registry)
@@ -88,10 +88,10 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 	kind.Settled("default/first")
 	const want = `einmal_objects_pending{kind="Widget.example.com",operator="a.example.com"} 100`
 	if text, _ := shown(t, registry); !strings.Contains(text, want+"\n") {
-		t.Errorf("there is no %s in\n%s", want, text)
+		t.Errorf("%s is missing in\n%s", want, text)
 	}
 	kind.Close()
 	if text, _ := shown(t, registry); strings.Contains(text, "einmal_objects_pending") {
-		t.Errorf("what is pending is still told:\n%s", text)
+		t.Errorf("the gauge of pending objects is still shown:\n%s", text)
 	}
 }

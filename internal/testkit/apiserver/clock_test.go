@@ -31,7 +31,7 @@ func stampsOf(object client.Object) stamps {
 	return found
 }
 
-// Design §5: creationTimestamp is the server's; watermarks have a margin since clocks differ.
+// CreationTimestamp is the server's; watermarks have a margin since clocks differ.
 func TestObjectsAreStampedWithTheServersClock(t *testing.T) {
 	midnight := time.Date(2040, 2, 3, 0, 0, 0, 0, time.UTC)
 	now := midnight

@@ -40,7 +40,7 @@ func newCollector(s *Server) *collector {
 	}
 }
 
-// noticed is told of each write.
+// noticed is called for each write.
 func (c *collector) noticed(key store.Key, object *unstructured.Unstructured) {
 	owners := object.GetOwnerReferences()
 	if len(owners) == 0 && key.Resource != namespaces && object.GetDeletionTimestamp() == nil {
@@ -79,7 +79,7 @@ func (c *collector) early(key store.Key, object *unstructured.Unstructured) bool
 	return c.wait(key, object) > 0
 }
 
-// gone is told of each deletion.
+// gone is called for each deletion.
 func (c *collector) gone(key store.Key, last *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,7 @@ func (c *collector) empty(w *write, within func(store.Key) bool) []*unstructured
 	return left
 }
 
-// goes deletes an object that is not being deleted yet, and tells whether it is gone at once.
+// goes deletes an object that is not being deleted yet, and reports whether it is gone at once.
 func (w *write) goes(key store.Key, object *unstructured.Unstructured) bool {
 	if object.GetDeletionTimestamp() != nil {
 		return false

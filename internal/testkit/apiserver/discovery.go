@@ -201,7 +201,7 @@ func (s *Server) openAPI(w http.ResponseWriter, parts []string) {
 	if len(parts) == 3 && parts[0] == "apis" {
 		if document, found := s.document(schema.GroupVersion{Group: parts[1], Version: parts[2]}); found {
 			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-			_, _ = w.Write(document.Text) // A client that is gone is nobody's concern.
+			_, _ = w.Write(document.Text) // The client may be gone.
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func (r *registry) replace(group, plural string, kinds []*kind.Kind) {
 	r.changes++
 }
 
-// tag tells whether something has changed.
+// tag reports whether something has changed.
 func (r *registry) tag() string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -29,7 +29,7 @@ func respondAs(w http.ResponseWriter, code int, mediaType string, object any) {
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // A client that is gone is nobody's concern.
+	_, _ = w.Write(append(text, '\n')) // The client may be gone.
 }
 
 // refuse writes an error as a Status.

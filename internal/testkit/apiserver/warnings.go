@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
 )
 
-// finalizerWarnings are what a client is told of the finalizers that it adds to objects of custom kinds.
+// finalizerWarnings are the warnings about finalizers that a client adds to objects of custom kinds.
 func finalizerWarnings(k *kind.Kind, object, before *unstructured.Unstructured) []string {
 	if !k.Custom() {
 		return nil

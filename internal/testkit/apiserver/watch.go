@@ -219,7 +219,7 @@ func (s *stream) current() int64 {
 
 func (s *stream) fail(reason error) {
 	gone := apierrors.NewResourceExpired(reason.Error())
-	_ = s.send(watch.Error, statusOf(gone)) // A client that is gone is nobody's concern.
+	_ = s.send(watch.Error, statusOf(gone)) // The client may be gone.
 	s.flush()
 }
 

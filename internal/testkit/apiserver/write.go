@@ -133,7 +133,7 @@ type change struct {
 	mutate func(live *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
-// update changes an object. It tells whether the object was created.
+// update changes an object. It reports whether the object was created.
 func (w *write) update(c change) (result *unstructured.Unstructured, created bool, err error) {
 	key := w.key(c.namespace, c.name)
 	stored := w.tx.Get(key)

@@ -25,7 +25,7 @@ import (
 // machine.
 const (
 	startTimeout = 3 * time.Minute
-	Patience     = time.Minute
+	Patience     = 2 * time.Minute
 )
 
 // programVariable names the program devcluster where it is not in bin/ of the project.
@@ -75,7 +75,7 @@ func program(t *testing.T) string {
 // up runs the control plane and returns the path of its kubeconfig.
 func (c *Cluster) up(t *testing.T) string {
 	t.Helper()
-	// When nobody holds the pipe any more, the control plane ends: also when the test is killed.
+	// The control plane ends when the pipe is closed, also when the test is killed.
 	lifeline, hold, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -145,9 +145,9 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The developer names the program.
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl", "--kubeconfig", c.Kubeconfig}, args...)...) //nolint:gosec // The developer names the program.
 	// By default kubectl believes for hours what it was once told of the kinds of a server, also when another one has its address.
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"))
+	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"))
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
 	if err != nil {

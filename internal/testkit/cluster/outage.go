@@ -64,8 +64,7 @@ func (c *Cluster) KillServer(t *testing.T) (restart func()) {
 // reusePort is SO_REUSEPORT, which package syscall does not name.
 const reusePort = 0xf
 
-// reserve keeps the port of the API server for it, as long as nobody listens there: connections are refused, and nobody else is
-// given it.
+// reserve keeps the port of the API server while it does not listen there: connections are refused, and no other program gets the port.
 func (c *Cluster) reserve(t *testing.T) (release func()) {
 	t.Helper()
 	address, err := url.Parse(c.Config.Host)

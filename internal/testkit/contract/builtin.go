@@ -78,11 +78,11 @@ func coreMore() []behaviour {
 
 func (w *world) claims() target { return w.in("v1", "persistentvolumeclaims", "PersistentVolumeClaim") }
 
-// claim is a claim named a for a volume that nobody provides.
+// claim is a claim named a for a volume of a storage class that does not exist.
 func (w *world) claim() object {
 	return w.claims().new("a", object{
 		"spec.accessModes": []string{"ReadWriteOnce"}, "spec.resources": object{"requests": object{"storage": "1Gi"}},
-		"spec.storageClassName": "nobody",
+		"spec.storageClassName": "none",
 	})
 }
 

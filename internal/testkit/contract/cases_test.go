@@ -17,7 +17,7 @@ const (
 	casesVariable = "EINMAL_WRITE_CASES"
 )
 
-// Design §10: one contract suite runs against the server in memory and the real one. What is in it is there to be read.
+// One contract suite runs against the server in memory and the real one. What is in it is there to be read.
 func TestTheListOfCasesIsComplete(t *testing.T) {
 	listed := listOfCases(t, contract.Cases())
 	if os.Getenv(casesVariable) != "" {
@@ -54,6 +54,9 @@ func listOfCases(t *testing.T, names []string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# What an API server does: %d cases\n\nEach is tested on the server in memory and on the real one.", len(names))
 	text.WriteString(" A group is tested alone with its name:\n`go test ./internal/testkit/contract -run 'TestContract$/watch:'`.\n\n")
+	text.WriteString("One behaviour is not compared: a continue token that has expired. A real API server compacts its history every five minutes, and\n" +
+		"devcluster has no setting for this interval. TestAnExpiredContinueTokenOffersToContinueAtThePresent in package apiserver shows the\n" +
+		"answer 410 of the server in memory alone.\n\n")
 	text.WriteString("| group | cases |\n|---|---|\n")
 	for _, group := range groups {
 		fmt.Fprintf(&text, "| %s | %d |\n", group, len(cases[group]))

@@ -120,7 +120,7 @@ func (w *world) define(manifest string) object {
 	return body
 }
 
-// served tells whether objects of each served version of a definition can be listed, and its schema is published.
+// served reports whether objects of each served version of a definition can be listed, and its schema is published.
 func (w *world) served(definition object) bool {
 	for _, version := range definition.at("spec.versions").([]any) {
 		described := object(version.(map[string]any))

@@ -215,7 +215,7 @@ func (t target) delete(name string, options ...object) answer {
 	return t.w.send(c)
 }
 
-// gone tells whether there is no such object.
+// gone reports whether there is no such object.
 func (t target) gone(name string) bool {
 	t.w.Helper()
 	return t.read(name).code == http.StatusNotFound

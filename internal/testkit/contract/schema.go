@@ -21,7 +21,7 @@ func pruning() []behaviour {
 			w.widgets().post(w.widgets().new("a", object{"spec.bogus": 1}), "fieldValidation", "Strict").refused(http.StatusBadRequest, "BadRequest",
 				`Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.bogus"`)
 		}},
-		{"schema: unknown fields are not warned of if nobody asks", func(w *world) {
+		{"schema: with fieldValidation=Ignore there is no warning about unknown fields", func(w *world) {
 			answer := w.widgets().post(w.widgets().new("a", object{"spec.bogus": 1}), "fieldValidation", "Ignore")
 			answer.is(http.StatusCreated)
 			if warning := answer.header.Get("Warning"); warning != "" {
@@ -126,7 +126,7 @@ func validating() []behaviour {
 			w.want(made, "spec.ratio", 0.5)
 			w.want(made, "spec.low", 9007199254740993)
 		}},
-		{"schema: all problems are told at once, as causes", func(w *world) {
+		{"schema: all problems are reported at once, as causes", func(w *world) {
 			refused := w.widgets().post(w.widgets().new("a", object{"spec.size": -1, "spec.short": "ABC"})).is(http.StatusUnprocessableEntity)
 			if causes, _ := refused.at("details.causes").([]any); len(causes) != 2 {
 				w.Errorf("the causes are %v", causes)

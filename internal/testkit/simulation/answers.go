@@ -73,7 +73,7 @@ func forbidden(r *http.Request, asked Request) *http.Response {
 	return failure(r, metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Group: group, Kind: resource},
-		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Access or einmal.Applies",
+		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Permissions or einmal.Applies",
 			asked.Resource, strings.Join(verbsOf(asked), " and ")),
 	})
 }

@@ -15,16 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // UserAct is an edit or a deletion by a user in the middle of a handler.
 type UserAct struct {
-	// Object is the kind, namespace and name.
-	Object string
+	// On is the object: its kind, namespace and name.
+	On *unstructured.Unstructured
 	// At is when the handler came to the point. The act itself may be later.
 	At time.Time
+}
+
+// SameObject reports whether two acts are on the same object.
+func (a UserAct) SameObject(other UserAct) bool {
+	return a.On.GroupVersionKind() == other.On.GroupVersionKind() && client.ObjectKeyFromObject(a.On) == client.ObjectKeyFromObject(other.On)
 }
 
 // UserActs returns what users did in the middle of handlers.
@@ -36,11 +40,15 @@ func (w *World) UserActs() []UserAct {
 
 // actAsUser edits or deletes an object: now, or 3 seconds later for what that is compared with.
 func (w *World) actAsUser(kind Kind, on *unstructured.Unstructured) {
+	w.mu.Lock()
+	if done := len(w.userActs); done < len(w.setup.UserActs) {
+		on = w.setup.UserActs[done].On
+	}
 	if on == nil {
+		w.mu.Unlock()
 		return
 	}
-	w.mu.Lock()
-	w.userActs = append(w.userActs, UserAct{Object: on.GetKind() + " " + on.GetNamespace() + "/" + on.GetName(), At: time.Now()})
+	w.userActs = append(w.userActs, UserAct{On: on, At: time.Now()})
 	w.mu.Unlock()
 	act := func() {
 		if err := w.actOn(on, kind); client.IgnoreNotFound(err) != nil {
@@ -58,8 +66,11 @@ func (w *World) actOn(one *unstructured.Unstructured, kind Kind) error {
 	if kind == UserDeletes || kind == UserDeletesLater {
 		return w.User.Delete(context.Background(), one, client.PropagationPolicy("Background"))
 	}
-	edit := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/edited":"by a user"}}}`))
-	return w.User.Patch(context.Background(), one, edit)
+	text, err := w.nextEdit(one)
+	if err != nil {
+		return err
+	}
+	return w.User.Patch(context.Background(), one, client.RawPatch(types.MergePatchType, text))
 }
 
 // note keeps in mind which attempts are running.
@@ -112,22 +123,36 @@ func (p *Process) handles(what string) *unstructured.Unstructured {
 // disturbChild edits, replaces or deletes the object that the point of the fault is about.
 func (w *World) disturbChild(fault Fault) {
 	child, err := w.objectOf(fault.At.What)
-	if err == nil {
-		switch fault.Kind { //nolint:exhaustive // The others are no faults of children.
-		case ChildEdited:
-			err = w.writeRecord(*child, record.Annotation, fmt.Sprintf(`{"v":1,"n":%d}`, fault.At.N))
-		case ChildDeleted:
-			if !writtenByUser(child) {
-				err = w.User.Delete(context.Background(), child)
-			}
-		case ChildReplaced:
-			if len(child.GetFinalizers()) == 0 && child.GetKind() != "Namespace" { // Else it is only gone later.
-				err = w.replace(child)
-			}
-		}
+	switch {
+	case err != nil:
+	case w.sparesChild(fault, child):
+		w.noteInert(fault)
+	case fault.Kind == ChildEdited:
+		err = w.editChild(child, fault.At.N)
+	case fault.Kind == ChildDeleted:
+		err = w.User.Delete(context.Background(), child)
+	default:
+		err = w.replace(child)
+	}
+	if apierrors.IsNotFound(err) {
+		w.noteInert(fault)
 	}
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsAlreadyExists(err) {
 		w.setup.Failed(fmt.Errorf("%s %s: %w", fault.Kind, fault.At.What, err))
+	}
+}
+
+// sparesChild reports whether a child stays as it is, since the operator could not restore it or would lose it only later.
+func (w *World) sparesChild(fault Fault, child *unstructured.Unstructured) bool {
+	notItsOwn := writtenByUser(child) || w.handlesKind(child)
+	switch fault.Kind {
+	case ChildDeleted:
+		return notItsOwn
+	case ChildReplaced:
+		held := len(child.GetFinalizers()) > 0 || child.GetKind() == "Namespace" // It is only gone later.
+		return held || readsOnly(fault.At.What) && notItsOwn
+	default: // The others change nothing that the operator could not restore.
+		return false
 	}
 }
 

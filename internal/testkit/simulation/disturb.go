@@ -51,6 +51,7 @@ func (w *World) disturb(fault Fault) {
 func (w *World) roll(kind Kind) {
 	w.mu.Lock()
 	running := w.rollout
+	w.updated = true
 	w.mu.Unlock()
 	if kind == RollBack {
 		running.rollBack()

@@ -87,8 +87,8 @@ const (
 	swapPatience   = 5 * time.Second
 )
 
-// kinds lists every kind, and whether it has a point.
-func kinds() map[Kind]bool {
+// Kinds lists every kind, and whether it has a point.
+func Kinds() map[Kind]bool {
 	return map[Kind]bool{
 		CrashBefore: true, CrashAfter: true, CrashThenDown: true, CrashThenWiped: true, AnswerLost: true, Refused: true,
 		RefusedThrice: true, Forbidden: true, NotServed: true, RecordReplaced: true, Throttled: true, Overloaded: true,
@@ -223,7 +223,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	var schedule Schedule
 	for name := range strings.SplitSeq(text, separator) {
 		kind, point, pointed := strings.Cut(strings.TrimSpace(name), ": ")
-		hasPoint, known := kinds()[Kind(kind)]
+		hasPoint, known := Kinds()[Kind(kind)]
 		switch {
 		case !known:
 			return nil, fmt.Errorf("%q: %w", name, errUnknownFault)

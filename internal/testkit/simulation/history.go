@@ -102,6 +102,9 @@ func (w *World) Calls() []engine.Attempt {
 	return slices.Clone(w.history.calls)
 }
 
+// Handlers are the ids of the operator's handlers.
+func (w *World) Handlers() []string { return w.declared.Handlers }
+
 // Writes are all writes of the operator that the API server accepted so far, in order.
 func (w *World) Writes() []Request {
 	w.history.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// mapper knows which resource a kind is of. It asks when it is told of one that it does not know, past whatever goes wrong around
+// mapper knows which resource a kind is of. It asks the server about a kind that it does not know, past all faults around
 // a process: a discovery that hangs under the informers' lock would freeze virtual time.
 type mapper struct {
 	meta.RESTMapper // as the world began
@@ -37,7 +37,7 @@ func (m *mapper) look() error {
 		return err
 	}
 	for _, group := range served {
-		if len(group.VersionedResources) > 0 { // Else nobody knows now what it has.
+		if len(group.VersionedResources) > 0 { // Else discovery of the group has failed.
 			m.groups[group.Group.Name] = group
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
@@ -101,10 +101,10 @@ func (p *Process) breakWatches() {
 func (p *Process) run(ctx context.Context, operator Operator) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	declared := operator.Observe(p.witness, p.world.setup.Log)
+	declared := hook.Of().Observe(operator, p.witness, p.world.setup.Log)
 	connection, options := p.connection(), p.options(operator, declared)
 	if p.world.setup.Schedule.elects() {
-		if err := operator.Elect(engine.Elected{Config: connection, Options: &options, Home: electionHome, Slower: electionSlower}); err != nil {
+		if err := hook.Of().Elect(operator, engine.Elected{Config: connection, Options: &options, Home: electionHome, Slower: electionSlower}); err != nil {
 			return fmt.Errorf("let the operator be elected: %w", err)
 		}
 	}
@@ -144,6 +144,9 @@ func (p *Process) witness(attempt engine.Attempt) {
 func (p *Process) connection() *rest.Config {
 	through := p.world.Server.Config()
 	through.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if p.apart {
+			next = p.world.ofAnother(next)
+		}
 		return p.skewed(roundTripper(func(r *http.Request) (*http.Response, error) { return p.send(r, next) }))
 	})
 	return through
@@ -370,7 +373,7 @@ func (p *Process) noteAnswer(request Request, answer *http.Response) error {
 			return err
 		}
 		p.world.setup.Failed(fmt.Errorf("%s: %s", request, status.Message)) //nolint:err113 // It is a report.
-	case answer.StatusCode < http.StatusMultipleChoices && !strings.HasSuffix(request.Object, "/"+Another):
+	case answer.StatusCode < http.StatusMultipleChoices:
 		p.world.history.wrote(request, text)
 		p.world.noteTimes(text)
 	}

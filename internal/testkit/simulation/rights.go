@@ -11,8 +11,8 @@ import (
 // electionHome is where replicas are elected of an operator that does not say where it keeps its books.
 const electionHome = "default"
 
-// electionSlower makes leases last a minute: most of what a world with two replicas did was to renew them.
-const electionSlower = 4
+// electionSlower makes a Lease last two and a half minutes: otherwise most of what a world with two replicas does is to renew Leases.
+const electionSlower = 10
 
 // allowed reports whether the rights that the operator's roles give are enough for a request. It notes the rights that are used, and the
 // request if one is missing.

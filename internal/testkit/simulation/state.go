@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
@@ -30,8 +28,16 @@ import (
 // and generated names are replaced by words, records by what they say, values of Secrets by their lengths. LeftOut names what is left out.
 func (w *World) Objects() (map[string]string, error) {
 	deletes := w.setup.Schedule.Has(UserDeletes) || w.setup.Schedule.Has(UserDeletesLater)
+	edits := w.setup.Schedule.Has(UserEdits) || w.setup.Schedule.Has(UserEditsLater)
 	return w.objects(telling{base: w.tellsBase(), entry: func(entry record.Entry) bool {
-		return !deletes || entry.Cause == string(cause.Delete) // How far others have come depends on when a user deletes.
+		switch {
+		case deletes:
+			return entry.Cause == string(cause.Delete) // How far others have come depends on when a user deletes.
+		case edits:
+			return entry.Outcome != record.Done // Which handler answers to an edit depends on when a user makes it.
+		default:
+			return true
+		}
 	}})
 }
 
@@ -109,41 +115,11 @@ func byAge(found []unstructured.Unstructured) []unstructured.Unstructured {
 	return ordered
 }
 
-// noteUnchanged notes what the world begins with.
-func (w *World) noteUnchanged() error {
-	found, err := w.everything()
-	w.unchanged = make(map[types.UID]string, len(found))
-	for _, one := range found {
-		w.unchanged[one.GetUID()] = one.GetResourceVersion()
-	}
-	return err
-}
-
-// resetVersions lowers all resource versions, as a restore into a new cluster does.
-func (w *World) resetVersions() {
-	before, err := w.everything()
-	w.Server.ResetVersions()
-	after, failed := w.everything()
-	if err := errors.Join(err, failed); err != nil {
-		w.setup.Failed(err)
-	}
-	same := map[types.UID]bool{}
-	for _, one := range before {
-		same[one.GetUID()] = w.unchanged[one.GetUID()] == one.GetResourceVersion()
-	}
-	for _, one := range after {
-		if same[one.GetUID()] {
-			w.unchanged[one.GetUID()] = one.GetResourceVersion()
-		}
-	}
-}
-
 // LeftOut lists what Objects does not compare.
 func (w *World) LeftOut() []string {
 	return []string{
 		"Events",
 		fmt.Sprintf("the ConfigMap, Secret and Lease of the operator, each named %s", w.declared.Identity),
-		"what Kubernetes puts into every cluster and every namespace, as long as it is unchanged",
 		"uid, resourceVersion, creationTimestamp, managedFields and selfLink of objects; what is random in generated names",
 		"times, but those that the option CompareTime names",
 		"values in Secrets that differ between two runs without faults: of these, lengths and equal values are compared",
@@ -183,30 +159,26 @@ func isEvent(kind schema.GroupKind) bool {
 	return kind.Kind == "Event" && (kind.Group == "" || kind.Group == "events.k8s.io")
 }
 
-// isLeftOut reports whether an object is not compared.
+// isLeftOut reports whether an object is not compared: the operator's own state.
 func (w *World) isLeftOut(one unstructured.Unstructured) bool {
-	switch kind := one.GroupVersionKind().GroupKind().String(); {
-	case w.unchanged[one.GetUID()] == one.GetResourceVersion():
-		return true
-	case one.GetName() == Another && w.setup.Schedule.Has(TwoOperators):
-		return true
-	case one.GetName() == w.declared.Identity:
-		return kind == "ConfigMap" || kind == "Secret" || kind == "Lease.coordination.k8s.io"
-	case kind == "ConfigMap":
-		return one.GetName() == "kube-root-ca.crt"
-	case kind == "ServiceAccount":
-		return one.GetName() == "default"
-	default:
-		return false
-	}
+	kind := one.GroupVersionKind().GroupKind().String()
+	return one.GetName() == w.declared.Identity && (kind == "ConfigMap" || kind == "Secret" || kind == "Lease.coordination.k8s.io")
 }
 
 // lasting is the text of what is to be the same in another run.
 func (w *World) lasting(one unstructured.Unstructured, told telling, shared map[string]string) (string, error) {
+	before, known := w.beginning[one.GetUID()]
+	if known && before.version == one.GetResourceVersion() {
+		return Unchanged, nil
+	}
 	w.keptAnother(one)
+	w.keptLabel(one)
 	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(body, "metadata", field)
+	}
+	if known && sameContent(before.object, one) || w.isNamespaceContent(one) {
+		return Unchanged, nil
 	}
 	for _, carrier := range record.Carriers() {
 		at := carrier.Path(w.declared.Identity)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/engine/hook"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
@@ -38,8 +39,6 @@ type Operator interface {
 	CacheOptions() cache.Options
 	NewCache(*rest.Config, cache.Options) (cache.Cache, error)
 	SetupWithManager(mgr manager.Manager) error
-	Observe(witness func(engine.Attempt), log *slog.Logger) engine.Declared
-	Elect(in engine.Elected) error
 }
 
 // Setup says what a world is made of.
@@ -58,11 +57,16 @@ type Setup struct {
 	Times []TimeField
 	// Unchecked are fields that the API server may store without a check, such as "StatefulSet.spec.template.spec.affinity".
 	Unchecked []string
+	// Edits are the merge patches that users make, by object: see World.Edits. A user who edits in the middle of a handler makes the next one.
+	Edits map[string][]string
+	// UserActs are the acts of another run of the scenario. The users of this one act on the same objects, in this order, whichever object is
+	// handled when they act: which of several objects is handled first depends on the scheduler of Go.
+	UserActs []UserAct
 	// FillNamespaces creates in each namespace what a real cluster creates there.
 	FillNamespaces bool
 }
 
-// World is an API server in memory with an operator that is started anew whenever it has crashed. It lives in one
+// World is an API server in memory with an operator that is started again after each crash. It lives in one
 // bubble of testing/synctest.
 type World struct {
 	Server *apiserver.Server
@@ -78,8 +82,8 @@ type World struct {
 	stopped sync.WaitGroup
 	// late are the things that happen some time after their fault.
 	late sync.WaitGroup
-	// unchanged holds the versions of the objects that the world began with, by uid.
-	unchanged map[types.UID]string
+	// beginning holds the objects that the world began with.
+	beginning map[types.UID]original
 
 	// effects lets one effect happen at a time. A channel, since virtual time stands still where a mutex is waited for.
 	effects chan struct{}
@@ -90,11 +94,17 @@ type World struct {
 	counts    map[string]int
 	points    []Point
 	userActs  []UserAct
+	edits     map[string][]string
+	inert     []string
 	events    map[string]int
 	cutUntil  time.Time
 	busyUntil time.Time
 	clock     time.Duration
 	rollout   *rollout
+	updated   bool // the operator runs, or is about to run, in its current version
+
+	// anotherHome is the API server with the state of the other operator; nil if there is none.
+	anotherHome *apiserver.Server
 }
 
 // Definitions keeps definitions in their compiled form, so that they are compiled once for many worlds.
@@ -140,7 +150,7 @@ var PrepareProcess = sync.OnceFunc(func() {
 // New makes a world with the kinds of an operator. It must be called in a bubble, and ended there with End.
 func New(setup Setup, operator Operator) (*World, error) {
 	PrepareProcess()
-	declared := operator.Observe(nil, setup.Log)
+	declared := hook.Of().Observe(operator, nil, setup.Log)
 	definitions, err := setup.Definitions.of(declared.CRDs)
 	if err != nil {
 		return nil, err
@@ -163,7 +173,7 @@ func New(setup Setup, operator Operator) (*World, error) {
 		w.End()
 		return nil, err
 	}
-	if err := w.noteUnchanged(); err != nil {
+	if err := w.noteBeginning(); err != nil {
 		w.End()
 		return nil, err
 	}
@@ -198,9 +208,10 @@ func (w *World) Start(versions Versions) {
 	started := &rollout{world: w, ctx: ctx, current: versions.Current, stopFirst: stopFirst}
 	w.mu.Lock()
 	w.killed, w.rollout = false, started
+	updated := w.updated
 	w.mu.Unlock()
 	first := versions.Current
-	if w.setup.Schedule.Count(Kind.Replaces) > 0 && versions.Previous != nil {
+	if w.setup.Schedule.Count(Kind.Replaces) > 0 && versions.Previous != nil && !updated {
 		first = versions.Previous
 	}
 	started.begin(ofFirst, first)
@@ -208,6 +219,10 @@ func (w *World) Start(versions Versions) {
 		started.begin(ctx, versions.Current)
 	}
 	if versions.Other != nil && w.setup.Schedule.Has(TwoOperators) {
+		if err := w.startAnotherHome(); err != nil {
+			w.setup.Failed(err)
+			return
+		}
 		w.stopped.Go(func() { w.keepRunning(ctx, versions.Other, true) })
 	}
 }
@@ -241,6 +256,9 @@ func (w *World) End() {
 	w.Stop()
 	w.late.Wait()
 	w.Server.Close()
+	if w.anotherHome != nil {
+		w.anotherHome.Close()
+	}
 }
 
 // later does something after a time, whatever has become of the process that asked for it.

@@ -1,5 +1,5 @@
-// Package breaker keeps callers from waiting for a server that does not answer. After a call that waited in vain, the calls of the next seconds
-// fail at once; then one call tries again while the others go on failing.
+// Package breaker is a circuit breaker for servers that do not answer. After a call that timed out, further calls fail immediately for some
+// seconds. Then one call tests the server while the others still fail.
 package breaker
 
 import (
@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// Cooldown is how long calls fail at once after one that waited in vain.
+	// Cooldown is how long calls fail immediately after a call without an answer.
 	Cooldown = 5 * time.Second
-	// slow is how long a failed call must have taken to open the breaker. A connection that is refused at once delays no caller.
+	// slow is how long a failed call must have taken to open the breaker. A connection that is refused immediately does not delay callers.
 	slow = time.Second
 )
 
-// ErrOpen is the error of a call that was not made because an earlier one got no answer.
-var ErrOpen = errors.New("it did not answer a moment ago; it is tried again within seconds")
+// ErrOpen is the error of a call that was not made because an earlier call got no answer.
+var ErrOpen = errors.New("the server did not answer a moment ago; will retry within seconds")
 
-// Breaker guards one server. Its zero value lets calls through. Its methods may be called at the same time.
+// Breaker guards one server. Its zero value is closed. It is safe for concurrent use.
 type Breaker struct {
 	mu sync.Mutex
-	// until is the end of the cooldown; the zero time if the last call got an answer.
+	// until is the end of the cooldown. It is zero if the last call got an answer.
 	until time.Time
-	// trying is true while one call tries whether the server answers again.
+	// trying is true while one call tests whether the server answers again.
 	trying bool
 }
 
-// Do makes a call to the server, or returns ErrOpen at once. The function unanswered reports whether an error of the call means that the server
-// gave no answer; an error by which the server answered closes the breaker, like success. A call whose ctx was canceled changes nothing.
+// Do calls the server, or returns ErrOpen immediately. unanswered reports whether an error means that the server gave no answer. Any
+// answer, even an error, closes the breaker. A call whose ctx was canceled does not change the breaker.
 func (b *Breaker) Do(ctx context.Context, unanswered func(error) bool, call func() error) error {
 	if !b.enter() {
 		return ErrOpen
@@ -49,14 +49,14 @@ func (b *Breaker) Do(ctx context.Context, unanswered func(error) bool, call func
 	return err
 }
 
-// Open reports whether the cooldown lasts. A call that has waited for its turn inside Do asks before it goes on, and returns ErrOpen.
+// Open reports whether the cooldown is in progress. A call that waited inside Do, for example for a connection, uses it to return ErrOpen.
 func (b *Breaker) Open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Now().Before(b.until)
 }
 
-// enter reports whether a call may be made. The first one after the cooldown tries for all others.
+// enter reports whether a call may be made. After the cooldown one call tests the server for all others.
 func (b *Breaker) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,48 +14,47 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// Profile is what a user may do with its keys, as in a Redis of one's own.
+// Profile is the set of commands of a user, as in package redis.
 type Profile = redis.Profile
 
-// Access is what a user may do, and with which keys and channels, as in a Redis of one's own. It needs Redis 7 or Valkey, which know rules
-// for subcommands.
+// Access is the set of rights of a user, as in package redis. It requires Redis 7 or Valkey, which support rules for subcommands.
 type Access = redis.Access
 
 // The profiles.
 const (
-	// ReadWrite may do all that is about keys, channels and scripts.
+	// ReadWrite allows all commands on keys and channels, and scripts with Access.Scripting.
 	ReadWrite = redis.ReadWrite
-	// ReadOnly may read keys and listen to channels.
+	// ReadOnly allows reading keys and subscribing to channels.
 	ReadOnly = redis.ReadOnly
 )
 
-// The patterns of keys that nobody has: of any owner's mark, and of the digest of an access string.
+// Prefixes of key patterns that match no real key: ownership marks, and the digest of an access string.
 const (
 	markPrefix   = "~einmal.owner:"
 	digestPrefix = "~einmal.access:"
 	digestLength = 20
 )
 
-// granted is an access string, as it is sent.
+// granted is an access string in the form in which it is sent.
 type granted struct {
 	keys, channels, commands []string
-	// given are the patterns that say which credential the user has. They are no part of the access: a rotation changes them.
+	// given are the patterns that name the credential of the user. They are not part of the access, because a rotation changes them.
 	given []string
 }
 
-// keeps returns an access string that says too which credential the user has.
+// keeps returns the access string with the patterns that name the credential of the user.
 func (g granted) keeps(given ...string) granted {
 	g.given = given
 	return g
 }
 
-// givenPattern is the pattern for a record.
+// givenPattern returns the key pattern that names a record.
 func givenPattern(owner credential.Owner, record credential.Record) string {
 	given := credential.GivenOf(record)
 	return names.CacheGiven(owner.String(), given.Generation, given.Created)
 }
 
-// kept are the patterns of a user that say which credential it has.
+// kept returns the patterns of a user that name its credential.
 func kept(user *types.User) []string {
 	var found []string
 	for word := range strings.FieldsSeq(aws.ToString(user.AccessString)) {
@@ -66,7 +65,7 @@ func kept(user *types.User) []string {
 	return found
 }
 
-// givenTo is the credential that a user was given last, as its access string says; zero if it does not.
+// givenTo returns the credential that the access string of a user names, or zero.
 func givenTo(user *types.User, owner credential.Owner) credential.Given {
 	for _, pattern := range kept(user) {
 		if generation, created, ok := names.ParseCacheGiven(owner.String(), pattern); ok {
@@ -76,8 +75,8 @@ func givenTo(user *types.User, owner credential.Owner) credential.Given {
 	return credential.Given{}
 }
 
-// grantOf is the access of an owner's user. AWS gives access strings back in words of its own, so another pattern carries a digest of what
-// was sent: that is what tells later whether it is still what is asked for (tenant-and-database.md §7.15).
+// grantOf returns the access of an owner's user. AWS rewrites access strings, so another pattern contains a digest of the string that was
+// sent. The digest shows later whether the access is still the desired one.
 func grantOf(access Access, owner credential.Owner) granted {
 	made := granted{
 		keys:     []string{"~" + access.Prefix + "*", names.CacheMark(owner.String())},
@@ -88,13 +87,13 @@ func grantOf(access Access, owner credential.Owner) granted {
 	return made
 }
 
-// String is what is sent. AWS makes it the whole access of the user, whatever that was.
+// String returns the access string that is sent. AWS replaces the whole access of the user with it.
 func (g granted) String() string {
 	return strings.Join(slices.Concat([]string{"on"}, g.keys, g.given, g.channels, g.commands), " ")
 }
 
-// is tells whether a user has this access, by what AWS gives back: exactly these keys, of which one tells of all the rest, and no other
-// channels. How AWS writes rules for commands is not to be relied on.
+// is reports whether a user has this access, judging by what AWS returns: exactly these keys, one of which contains the digest of the whole
+// string, and no other channels. The way AWS writes command rules is not reliable.
 func (g granted) is(user *types.User) bool {
 	var keys []string
 	on, more := false, false
@@ -113,7 +112,7 @@ func (g granted) is(user *types.User) bool {
 	return on && !more && slices.Equal(slices.Compact(keys), slices.Sorted(slices.Values(g.keys)))
 }
 
-// whose tells whether a user is the owner's: Present, Foreign or Unmarked.
+// whose returns the ownership of a user: Present for the owner, Foreign or Unmarked.
 func whose(user *types.User, owner credential.Owner) credential.State {
 	state := credential.Unmarked
 	for word := range strings.FieldsSeq(aws.ToString(user.AccessString)) {

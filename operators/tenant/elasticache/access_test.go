@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 )
 
-// tenant-and-database.md §6.8: a tenant reaches its own keys and channels only, and a profile that changes is applied by level, without touching
+// A tenant reaches its own keys and channels only, and a profile that changes is applied by level, without touching
 // the password.
 func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §7.15: AWS gives an access string back in other words, and is not asked again for that; what somebody has changed is put right.
+// AWS rewrites access strings, which causes no further request. Manual changes are corrected.
 func TestTheAccessIsComparedWithWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "compared")
@@ -70,7 +70,7 @@ func TestTheAccessIsComparedWithWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §1 (ACK): if AWS never shows what it was given, that is told, and it is not given again for ever.
+// If AWS never reports the access that was set, that is an error, and the request is not repeated forever.
 func TestAnAccessThatIsNeverShownIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "hidden")
@@ -93,12 +93,12 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "mistakes")
 	for want, change := range map[string]func(*elasticache.Config){
-		"client":         func(c *elasticache.Config) { c.Client = nil },
-		"no user groups": func(c *elasticache.Config) { c.Groups = nil },
-		"has no id":      func(c *elasticache.Config) { c.Groups = []string{""} },
-		"named twice":    func(c *elasticache.Config) { c.Groups = []string{"a", "A"} },
-		"engine":         func(c *elasticache.Config) { c.Engine = "memcached" },
-		"endpoint":       func(c *elasticache.Config) { c.Endpoint = "cache" },
+		"client":      func(c *elasticache.Config) { c.Client = nil },
+		"user groups": func(c *elasticache.Config) { c.Groups = nil },
+		"empty":       func(c *elasticache.Config) { c.Groups = []string{""} },
+		"duplicate":   func(c *elasticache.Config) { c.Groups = []string{"a", "A"} },
+		"engine":      func(c *elasticache.Config) { c.Engine = "memcached" },
+		"endpoint":    func(c *elasticache.Config) { c.Endpoint = "cache" },
 	} {
 		config := w.config
 		change(&config)
@@ -107,7 +107,7 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 		}
 	}
 	for want, access := range map[string]elasticache.Access{
-		"profile": {Profile: "all", Prefix: "x:"}, "empty": {Profile: elasticache.ReadOnly}, "leave out": {Profile: elasticache.ReadOnly, Prefix: "*"},
+		"profile": {Profile: "all", Prefix: "x:"}, "empty": {Profile: elasticache.ReadOnly}, "must not": {Profile: elasticache.ReadOnly, Prefix: "*"},
 	} {
 		users := elasticache.Users{Cache: w.users.Cache, Access: access}
 		err := users.Create(t.Context(), w.owner(), credential.Record{Username: w.username(), Password: credential.NewPassword("x")})

@@ -19,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// tenant-and-database.md §5: the emulator proves our protocol, not AWS. Where an account is given, a user is made, proven, given a second password, and
+// The emulator proves our protocol, not AWS. Where an account is given, a user is made, proven, given a second password, and
 // deleted there: EINMAL_AWS_TESTS=1, and EINMAL_AWS_CACHE=host:port with TLS, whose user group is EINMAL_AWS_GROUP.
 func TestAUserOnARealAccount(t *testing.T) {
 	t.Parallel()

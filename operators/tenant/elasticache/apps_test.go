@@ -78,7 +78,7 @@ func TestASecondUserGroupIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "second", func(c *elasticache.Config) { c.Groups = []string{"attached", "other"} })
 	err := w.users.Cache.Check(t.Context())
-	if !errors.Is(err, elasticache.ErrNoGroup) || !strings.Contains(err.Error(), "user group other is attached to no cache") || strings.Contains(err.Error(), "group attached ") {
+	if !errors.Is(err, elasticache.ErrNoGroup) || !strings.Contains(err.Error(), "user group other is not attached to a cache") || strings.Contains(err.Error(), "group attached ") {
 		t.Errorf("two groups: %v", err)
 	}
 	w.config.Groups = []string{"attached"}

@@ -21,58 +21,58 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// What holds if a Config says nothing else.
+// The defaults of a Config.
 const (
-	// DefaultGroupLimit is AWS's quota of users in a group, the user default among them, if nobody has raised it.
+	// DefaultGroupLimit is the default AWS quota of users in a group, including the user default.
 	DefaultGroupLimit = 100
-	// DefaultEngine is that of users.
+	// DefaultEngine is the default engine of users.
 	DefaultEngine = "redis"
-	// DefaultWindow is for how long changes of a group's members are put together.
+	// DefaultWindow is how long changes of the members of a group are collected.
 	DefaultWindow = 300 * time.Millisecond
-	// DefaultTimeout is how long the cache has for a login.
+	// DefaultTimeout limits a login to the cache.
 	DefaultTimeout = 5 * time.Second
-	// DefaultRate is how many requests a second are sent to AWS, which does not tell how many it takes. The SDK tries those again that are
-	// too many.
+	// DefaultRate is the number of AWS requests per second. AWS does not document its limit; the SDK retries throttled requests.
 	DefaultRate = 10
 )
 
 const active = "active"
 
-// Config is where a cache is, and who administers it.
+// Config describes a cache and its user groups.
 type Config struct {
-	// Client is that of the SDK, from its config.LoadDefaultConfig. What it is told to log of bodies, the Cache leaves out.
+	// Client is an SDK client made from config.LoadDefaultConfig. The Cache never logs request or response bodies, even if the client is
+	// set to.
 	Client *sdk.Client
-	// Groups are the ids of user groups. Each has a user with the name default, and is attached to the cache of the Endpoint, else its users
-	// cannot log in. AWS attaches one group to a cache, so there is one, unless AWS changes that. A user goes to the first that has room, and is
-	// found again in any.
+	// Groups are the IDs of user groups. Each contains a user with the name default and must be attached to the cache of the Endpoint,
+	// otherwise its users cannot log in. AWS currently attaches one group to a cache. A user is added to the first group with capacity, and
+	// found in any.
 	Groups []string
-	// GroupLimit is how many users a group takes, the user default among them; 0 is DefaultGroupLimit.
+	// GroupLimit is the maximum number of users in a group, including the user default. The default is DefaultGroupLimit.
 	GroupLimit int
-	// Engine is redis or valkey, as that of the groups; "" is DefaultEngine.
+	// Engine is redis or valkey, the same as that of the groups. The default is DefaultEngine.
 	Engine string
-	// Endpoint is the host and port at which passwords are tried.
+	// Endpoint is the host and port at which passwords are verified.
 	Endpoint string
-	// TLS is how to speak TLS with the endpoint, which AWS asks for with role-based access control; nil is not at all.
+	// TLS is the TLS configuration of the endpoint; nil disables TLS. AWS requires TLS for role-based access control.
 	TLS *tls.Config
-	// Tags are given to users when they are created.
+	// Tags are set on users when they are created.
 	Tags map[string]string
-	// Window, Timeout and Rate are as the constants say if they are 0.
+	// Window, Timeout and Rate default to the constants.
 	Window, Timeout time.Duration
 	Rate            float64
 }
 
-// Cache is a cache with its user groups. It may be used by many at the same time, and should be: one for each group puts changes together.
+// Cache is a cache with its user groups. It is safe for concurrent use. Use one Cache for each group, so that changes are batched.
 type Cache struct {
 	config  Config
 	groups  []*group
 	limiter *rate.Limiter
 
 	mu sync.Mutex
-	// asked has what AWS gave back of a user's access before it was last asked to change it to what the key says.
+	// asked maps a user and a requested access to the access that AWS reported before the request.
 	asked map[string]string
 }
 
-// Open checks a Config, and calls nobody.
+// Open checks a Config. It sends no request.
 func Open(config Config) (*Cache, error) {
 	config.GroupLimit, config.Engine = cmp.Or(config.GroupLimit, DefaultGroupLimit), cmp.Or(config.Engine, DefaultEngine)
 	config.Window, config.Timeout = cmp.Or(config.Window, DefaultWindow), cmp.Or(config.Timeout, DefaultTimeout)
@@ -80,27 +80,27 @@ func Open(config Config) (*Cache, error) {
 	host, port, err := net.SplitHostPort(config.Endpoint)
 	switch {
 	case config.Client == nil:
-		return nil, errors.New("the client of ElastiCache is missing: make one with elasticache.NewFromConfig of the AWS SDK")
+		return nil, errors.New("no ElastiCache client: create one with elasticache.NewFromConfig of the AWS SDK")
 	case len(config.Groups) == 0:
-		return nil, errors.New("the ElastiCache has no user groups: name the ids of those that are attached to it")
+		return nil, errors.New("no ElastiCache user groups: set the IDs of the groups that are attached to the cache")
 	case slices.Contains(config.Groups, ""):
-		return nil, errors.New("a user group of the ElastiCache has no id: name it, or leave it out")
+		return nil, errors.New("empty ElastiCache user group ID: set it or remove it")
 	case config.Engine != "redis" && config.Engine != "valkey":
-		return nil, fmt.Errorf("the engine of the ElastiCache is %q: choose redis or valkey", config.Engine)
+		return nil, fmt.Errorf("invalid ElastiCache engine %q: must be redis or valkey", config.Engine)
 	case err != nil || host == "" || port == "":
-		return nil, fmt.Errorf("the endpoint %q of the ElastiCache is no host and port: write it as master.shop.abc.euc1.cache.amazonaws.com:6379", config.Endpoint)
+		return nil, fmt.Errorf("invalid ElastiCache endpoint %q: must be host:port, for example master.shop.abc.euc1.cache.amazonaws.com:6379", config.Endpoint)
 	}
 	opened := &Cache{config: config, limiter: rate.NewLimiter(rate.Limit(config.Rate), max(1, int(config.Rate))), asked: map[string]string{}}
 	for i, id := range config.Groups {
 		if slices.ContainsFunc(config.Groups[:i], func(other string) bool { return strings.EqualFold(other, id) }) {
-			return nil, fmt.Errorf("the user group %s of the ElastiCache is named twice: name it once", id)
+			return nil, fmt.Errorf("duplicate ElastiCache user group %s: list it once", id)
 		}
 		opened.groups = append(opened.groups, newGroup(opened, strings.ToLower(id)))
 	}
 	return opened, nil
 }
 
-// Check tells whether the groups are there and attached to a cache.
+// Check returns an error unless the groups exist and are attached to a cache. It does not test the right to change users.
 func (c *Cache) Check(ctx context.Context) error {
 	var errs []error
 	for _, g := range c.groups {
@@ -110,7 +110,7 @@ func (c *Cache) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// quiet keeps passwords out of the SDK's log: what was sent, and what AWS answers, which could quote it.
+// quiet removes request and response bodies from the SDK's log, because they can contain passwords.
 func quiet(o *sdk.Options) {
 	if o.ClientLogMode.IsRequestWithBody() {
 		o.ClientLogMode |= aws.LogRequest
@@ -123,33 +123,33 @@ func quiet(o *sdk.Options) {
 	o.ClientLogMode.ClearRetries()
 }
 
-// turn waits until a request may be sent.
+// turn waits until the rate limit allows another request.
 func (c *Cache) turn(ctx context.Context) error {
 	if err := c.limiter.Wait(ctx); err != nil {
-		return fmt.Errorf("wait for a turn below the limit of requests: %w", err)
+		return fmt.Errorf("wait for the AWS request rate limit: %w", err)
 	}
 	return nil
 }
 
-// user asks for a user, nil if AWS says that there is none.
+// user reads a user. It returns nil if AWS says that the user does not exist.
 func (c *Cache) user(ctx context.Context, username string) (*types.User, error) {
 	if err := c.turn(ctx); err != nil {
 		return nil, err
 	}
 	found, err := c.config.Client.DescribeUsers(ctx, &sdk.DescribeUsersInput{UserId: &username}, quiet)
 	if codeOf(err) == codeUserNotFound {
-		return nil, nil //nolint:nilnil // No user is an answer, and no error.
+		return nil, nil //nolint:nilnil // A missing user is a valid answer.
 	}
 	if err != nil {
-		return nil, told("look for the user "+username+" of ElastiCache", username, err)
+		return nil, told("read ElastiCache user "+username, username, err)
 	}
 	if len(found.Users) != 1 {
-		return nil, fmt.Errorf("ElastiCache tells of %d users with the id %s", len(found.Users), username)
+		return nil, fmt.Errorf("read ElastiCache user: got %d users with the ID %s", len(found.Users), username)
 	}
 	return &found.Users[0], nil
 }
 
-// all asks for all users of the account, a page at a time.
+// all reads all users of the account.
 func (c *Cache) all(ctx context.Context) ([]types.User, error) {
 	var found []types.User
 	for pages := sdk.NewDescribeUsersPaginator(c.config.Client, &sdk.DescribeUsersInput{}); pages.HasMorePages(); {
@@ -158,15 +158,15 @@ func (c *Cache) all(ctx context.Context) ([]types.User, error) {
 		}
 		page, err := pages.NextPage(ctx, quiet)
 		if err != nil {
-			return nil, told("list the users of ElastiCache", "", err)
+			return nil, told("list ElastiCache users", "", err)
 		}
 		found = append(found, page.Users...)
 	}
 	return found, nil
 }
 
-// Apps returns the names of the apps of a tenant that have users, sorted. A user counts if it carries the mark of the app's owner. Some ids
-// were cut, and the name of the app is not in those: such an app is found by its credential.
+// Apps returns the sorted names of the apps of a tenant that have users with their owner's mark. A shortened user ID does not contain the
+// name of its app; such an app is found by its credential.
 func (c *Cache) Apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
 	users, err := c.all(ctx)
 	if err != nil {
@@ -182,29 +182,30 @@ func (c *Cache) Apps(ctx context.Context, of names.Tenant, owner func(names.App)
 	return found, nil
 }
 
-// claim asks for a user that must be active, and the owner's or in a state that is allowed too; nil if there is none.
+// claim reads a user, or nil. It returns credential.ErrConflict unless the user belongs to the owner or is in an allowed state, and
+// ErrSettling unless it is active.
 func (c *Cache) claim(ctx context.Context, owner credential.Owner, username string, allowed ...credential.State) (*types.User, error) {
 	is, err := c.user(ctx, username)
 	if err != nil || is == nil {
 		return nil, err
 	}
 	if state := whose(is, owner); state != credential.Present && !slices.Contains(allowed, state) {
-		return nil, fmt.Errorf("ElastiCache has the user %s, and it is %s: %w", username, state, credential.ErrConflict)
+		return nil, fmt.Errorf("ElastiCache user %s is %s: %w", username, state, credential.ErrConflict)
 	}
 	return is, settled(is)
 }
 
-// settled tells what AWS is at with a user.
+// settled returns ErrSettling if a user is not active.
 func settled(is *types.User) error {
 	if status := aws.ToString(is.Status); status != active {
-		return settling(aws.ToString(is.UserId), "the user %s of ElastiCache is %s", aws.ToString(is.UserId), status)
+		return settling(aws.ToString(is.UserId), "ElastiCache user %s is %s", aws.ToString(is.UserId), status)
 	}
 	return nil
 }
 
-// create asks for a new user.
+// create requests a new user.
 func (c *Cache) create(ctx context.Context, record credential.Record, access granted) error {
-	doing := "create the user " + record.Username + " of ElastiCache"
+	doing := "create ElastiCache user " + record.Username
 	request := &sdk.CreateUserInput{
 		UserId: &record.Username, UserName: &record.Username, Engine: &c.config.Engine, AccessString: aws.String(access.String()),
 		AuthenticationMode: passwords(record),
@@ -217,13 +218,13 @@ func (c *Cache) create(ctx context.Context, record credential.Record, access gra
 	}
 	_, err := c.config.Client.CreateUser(ctx, request, quiet)
 	if codeOf(err) == codeUserExists {
-		// Somebody was faster, or it is our own request whose answer was lost.
-		return settling(record.Username, "%s: it is there already", doing)
+		// Another writer created it, or the answer to an earlier request of ours was lost.
+		return settling(record.Username, "%s: it exists already", doing)
 	}
 	return told(doing, record.Username, err, record.Password)
 }
 
-// passwords are those of records, as the whole of what a user accepts.
+// passwords returns the passwords of records as the complete list of a user.
 func passwords(records ...credential.Record) *types.AuthenticationMode {
 	mode := &types.AuthenticationMode{Type: types.InputAuthenticationTypePassword}
 	for _, record := range records {
@@ -232,7 +233,7 @@ func passwords(records ...credential.Record) *types.AuthenticationMode {
 	return mode
 }
 
-// modify asks for another access of a user, if there is one, and for other passwords, if there are any.
+// modify requests another access of a user, unless it is nil, and other passwords, if there are records.
 func (c *Cache) modify(ctx context.Context, username string, access *granted, records ...credential.Record) error {
 	request := &sdk.ModifyUserInput{UserId: &username}
 	if access != nil {
@@ -249,5 +250,5 @@ func (c *Cache) modify(ctx context.Context, username string, access *granted, re
 	for _, record := range records {
 		secret = append(secret, record.Password)
 	}
-	return told("modify the user "+username+" of ElastiCache", username, err, secret...)
+	return told("modify ElastiCache user "+username, username, err, secret...)
 }

@@ -12,37 +12,37 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// What AWS says beside that it could not be asked.
+// The kinds of errors, besides failed requests.
 var (
-	// ErrSettling: AWS is at it, or at something that has to end first. It passes by itself: see SettlingError.
-	ErrSettling = errors.New("it has not settled yet")
-	// ErrQuota: there are as many users as the account may have, or as all groups take. A person has to have the quota raised, or to use another cache.
-	ErrQuota = errors.New("there is no room for another user")
-	// ErrDuplicate: the group has another user of that name. A person has to remove it.
-	ErrDuplicate = errors.New("another user has that name")
-	// ErrDenied: the operator's role lacks a right. A person has to give it.
-	ErrDenied = errors.New("the operator's role may not do that")
-	// ErrNoGroup: a user group is not there. A person has to make it, or to name another.
-	ErrNoGroup = errors.New("there is no such user group")
+	// ErrSettling: a change is in progress, or another change has to end first. The error passes: see SettlingError.
+	ErrSettling = errors.New("change in progress")
+	// ErrQuota: the account or all groups have the maximum number of users. A person has to get the quota raised or use another cache.
+	ErrQuota = errors.New("the maximum number of users is reached")
+	// ErrDuplicate: the group has another user with that name. A person has to remove it.
+	ErrDuplicate = errors.New("another user in the group has the same name")
+	// ErrDenied: the operator's role lacks a right. A person has to grant it.
+	ErrDenied = errors.New("the operator's AWS role lacks a permission")
+	// ErrNoGroup: a user group does not exist or is not attached. A person has to correct that.
+	ErrNoGroup = errors.New("user group not available")
 )
 
-// How long to wait before looking again at what settles: from minWait on, and not all at the same time (tenant-and-database.md §2, Details).
+// The wait before the next check of a change in progress: minWait plus up to waitSpan, so that users are not all checked at the same time.
 const (
 	minWait  = 5 * time.Second
 	waitSpan = 10 * time.Second
 )
 
-// SettlingError tells what has not settled. It is an ErrSettling.
+// SettlingError describes a change in progress. It is an ErrSettling.
 type SettlingError struct {
-	// What is so, for a person.
+	// What describes the change for a person.
 	What string
-	// After is how long to wait before looking again: 5 to 15 s, always the same for a user.
+	// After is how long to wait before the next check: 5 to 15 s, and always the same for a user.
 	After time.Duration
 }
 
 func (e *SettlingError) Error() string { return e.What + ": " + ErrSettling.Error() }
 
-// Unwrap makes it an ErrSettling.
+// Unwrap returns ErrSettling.
 func (*SettlingError) Unwrap() error { return ErrSettling }
 
 func settling(username, format string, args ...any) error {
@@ -52,7 +52,6 @@ func settling(username, format string, args ...any) error {
 	return &SettlingError{What: fmt.Sprintf(format, args...), After: minWait + spread}
 }
 
-// The codes of AWS, which lack the "Fault" at the end that the types of the SDK have.
 const (
 	codeUserNotFound  = "UserNotFound"
 	codeGroupNotFound = "UserGroupNotFound"
@@ -66,7 +65,7 @@ const (
 	codeCombination   = "InvalidParameterCombination"
 )
 
-// codeOf is the code of what AWS said, "" if it is not AWS that said something.
+// codeOf returns the error code of AWS, or "" if the error does not come from AWS.
 func codeOf(err error) string {
 	if api, is := errors.AsType[smithy.APIError](err); is {
 		return api.ErrorCode()
@@ -74,8 +73,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// told is an error of a request about a user, with what it means and what to do. What AWS says could quote what it was sent, so passwords are
-// looked for.
+// told returns an error of a request about a user, with its kind and remedy. It removes the error text if it contains one of the passwords,
+// because AWS could quote the request.
 func told(doing, username string, err error, passwords ...credential.Password) error {
 	if err == nil {
 		return nil
@@ -83,18 +82,18 @@ func told(doing, username string, err error, passwords ...credential.Password) e
 	code := codeOf(err)
 	for _, password := range passwords {
 		if !password.IsZero() && strings.Contains(err.Error(), password.Reveal()) {
-			err = errors.New("AWS says " + code)
+			err = errors.New("AWS error " + code)
 		}
 	}
 	switch code {
 	case codeUserState, codeGroupState:
-		return settling(username, "%s: AWS says %s", doing, code)
+		return settling(username, "%s: AWS error %s", doing, code)
 	case codeUserQuota, codeGroupQuota:
-		err = fmt.Errorf("%w: %w; have the quota raised, or use another cache", ErrQuota, err)
+		err = fmt.Errorf("%w: %w; request a higher quota, or use another cache", ErrQuota, err)
 	case codeDuplicate:
 		err = fmt.Errorf("%w: %w; remove the other user from the group", ErrDuplicate, err)
 	case codeGroupNotFound:
-		err = fmt.Errorf("%w: %w; make it and attach it to the cache, or name another", ErrNoGroup, err)
+		err = fmt.Errorf("%w: %w; create it and attach it to the cache, or use another in spec.cache.elastiCache.userGroupIds", ErrNoGroup, err)
 	}
 	if strings.HasPrefix(code, "AccessDenied") {
 		err = fmt.Errorf("%w: %w", ErrDenied, err)

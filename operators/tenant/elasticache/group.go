@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// rememberedFor is for how long it is remembered that a user is to come or go, if nobody says so again.
+	// rememberedFor is how long a requested membership change is remembered unless it is requested again.
 	rememberedFor = 5 * time.Minute
-	// writeTimeout is how long a write may take, with the looks before it.
+	// writeTimeout limits a write, including the reads before it.
 	writeTimeout = time.Minute
 )
 
-// group is the one writer of a user group. AWS takes one change of a group at a time, which can last for minutes, and refuses a
-// change as a whole if it does not like a part of it. So what many ask for is put together, waits while the group is modifying, comes and goes
-// in different requests, and is looked for first: nobody is taken out who is not in (tenant-and-database.md §1, Terraform issues).
+// group is the only writer of a user group. AWS accepts one change of a group at a time, which can take minutes, and rejects the whole
+// change if one part of it is invalid. So requests are collected, wait while the group is being modified, and additions and removals are
+// sent separately. The group is read first, so that only members are removed.
 type group struct {
 	cache *Cache
 	id    string
 
 	mu sync.Mutex
-	// wants are the users that are to come or go.
+	// wants are the users to add or remove.
 	wants map[string]want
-	// next is the write that collects wants; nil if nobody waits for one.
+	// next is the write that collects wants; nil for none.
 	next *write
-	// writing is held by the write that is under way.
+	// writing is held during a write.
 	writing sync.Mutex
-	// left tells that the last write was of users that go, so that it is the turn of those that come.
+	// left is true if the last write was a removal, so that additions are next.
 	left bool
 }
 
@@ -44,7 +44,7 @@ type want struct {
 	since time.Time
 }
 
-// write is one look at a group, and at most one change of it.
+// write is one read of a group and at most one change of it.
 type write struct {
 	done    chan struct{}
 	results map[string]error
@@ -54,7 +54,7 @@ func newGroup(cache *Cache, id string) *group {
 	return &group{cache: cache, id: id, wants: map[string]want{}}
 }
 
-// fullError tells that a group has no room.
+// fullError means that a group has no capacity.
 type fullError struct{ error }
 
 func (e fullError) Unwrap() error { return e.error }
@@ -64,32 +64,32 @@ func isFull(err error) bool {
 	return is
 }
 
-// describe asks for the group.
+// describe reads the group.
 func (g *group) describe(ctx context.Context) (types.UserGroup, error) {
 	if err := g.cache.turn(ctx); err != nil {
 		return types.UserGroup{}, err
 	}
 	found, err := g.cache.config.Client.DescribeUserGroups(ctx, &sdk.DescribeUserGroupsInput{UserGroupId: &g.id}, quiet)
 	if err != nil {
-		return types.UserGroup{}, told("look for the user group "+g.id, g.id, err)
+		return types.UserGroup{}, told("read user group "+g.id, g.id, err)
 	}
 	if len(found.UserGroups) != 1 {
-		return types.UserGroup{}, fmt.Errorf("ElastiCache tells of %d user groups with the id %s", len(found.UserGroups), g.id)
+		return types.UserGroup{}, fmt.Errorf("read user group: got %d groups with the ID %s", len(found.UserGroups), g.id)
 	}
 	return found.UserGroups[0], nil
 }
 
-// attached asks for the group, which is an ErrNoGroup if no cache knows its users.
+// attached reads the group. It returns ErrNoGroup if the group is not attached to a cache.
 func (g *group) attached(ctx context.Context) (types.UserGroup, error) {
 	is, err := g.describe(ctx)
 	if err == nil && len(is.ReplicationGroups)+len(is.ServerlessCaches) == 0 {
-		err = fmt.Errorf("the user group %s is attached to no cache: %w there; attach it, or name the one that is attached: AWS takes one for each cache", g.id, ErrNoGroup)
+		err = fmt.Errorf("user group %s is not attached to a cache: %w; attach it, or use the attached one (AWS attaches one group to a cache)", g.id, ErrNoGroup)
 	}
 	return is, err
 }
 
-// change makes a user come or go, with all that others ask for meanwhile. It returns nil if it is so already. An ErrSettling is on its way, or
-// waits its turn: it need not be said again, but should be, to hear of it.
+// change adds a user to the group or removes it, together with other concurrent requests. It returns nil if nothing has to be done.
+// ErrSettling means that the change is in progress or waits. The caller should call change again to get the result, but need not.
 func (g *group) change(ctx context.Context, username string, comes bool) error {
 	g.mu.Lock()
 	g.wants[username] = want{comes, time.Now()}
@@ -97,7 +97,7 @@ func (g *group) change(ctx context.Context, username string, comes bool) error {
 	if joined == nil {
 		joined = &write{done: make(chan struct{})}
 		g.next = joined
-		// What many wait for does not end with the context of the one who happened to come first.
+		// Other callers wait for the same write, so it must not end with the context of the first.
 		go g.run(context.WithoutCancel(ctx), joined)
 	}
 	g.mu.Unlock()
@@ -105,18 +105,18 @@ func (g *group) change(ctx context.Context, username string, comes bool) error {
 	case <-joined.done:
 		return joined.results[username]
 	case <-ctx.Done():
-		return fmt.Errorf("wait for a change of the user group %s: %w", g.id, ctx.Err())
+		return fmt.Errorf("wait for a change of user group %s: %w", g.id, ctx.Err())
 	}
 }
 
-// forget ends what was asked for a user.
+// forget removes the requested change of a user.
 func (g *group) forget(username string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.wants, username)
 }
 
-// run collects for a while, and writes.
+// run collects requests for a while and writes them.
 func (g *group) run(ctx context.Context, made *write) {
 	defer close(made.done)
 	ctx, cancel := context.WithTimeout(ctx, g.cache.config.Window+writeTimeout)
@@ -135,21 +135,21 @@ func (g *group) run(ctx context.Context, made *write) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for username, was := range taken {
-		// What waits its turn stays, and so does what was said since.
+		// Keep requests that wait for a later write, and newer requests.
 		if !errors.Is(made.results[username], errWaits) && g.wants[username] == was {
 			delete(g.wants, username)
 		}
 	}
 }
 
-// errWaits tells that a want is for a later write.
-var errWaits = errors.New("it waits its turn")
+// errWaits means that a request waits for a later write.
+var errWaits = errors.New("waiting")
 
 func (g *group) waits(username, why string) error {
-	return fmt.Errorf("%w: %w", settling(username, "the user %s waits for the user group %s, which is %s", username, g.id, why), errWaits)
+	return fmt.Errorf("%w: %w", settling(username, "ElastiCache user %s waits for user group %s, which is %s", username, g.id, why), errWaits)
 }
 
-// write does what can be done now, and tells what came of each want.
+// write does what is possible now and returns the result for each user.
 func (g *group) write(ctx context.Context, wants map[string]want) map[string]error {
 	results := map[string]error{}
 	is, err := g.describe(ctx)
@@ -176,7 +176,7 @@ func (g *group) write(ctx context.Context, wants map[string]want) map[string]err
 	}
 	if room := max(0, g.cache.config.GroupLimit-len(is.UserIds)); len(come) > room {
 		for _, username := range come[room:] {
-			results[username] = fullError{fmt.Errorf("the user group %s has %d users: %w; have the quota raised, or use another cache", g.id, len(is.UserIds), ErrQuota)}
+			results[username] = fullError{fmt.Errorf("user group %s has %d users: %w; request a higher quota, or use another cache", g.id, len(is.UserIds), ErrQuota)}
 		}
 		come = come[:room]
 	}
@@ -184,7 +184,7 @@ func (g *group) write(ctx context.Context, wants map[string]want) map[string]err
 	return results
 }
 
-// send sends one kind of change, and lets the other wait.
+// send sends either additions or removals; the others wait.
 func (g *group) send(ctx context.Context, come, gone []string, results map[string]error) {
 	now, later := change{g, true, come}, gone
 	if len(gone) > 0 && (len(come) == 0 || !g.left) {
@@ -203,14 +203,14 @@ func (g *group) send(ctx context.Context, come, gone []string, results map[strin
 	}
 }
 
-// change is a request about users that all come, or all go.
+// change is a request to add users or to remove users.
 type change struct {
 	group *group
 	comes bool
 	users []string
 }
 
-// send sends the request, and tells whether AWS has taken any of it.
+// send sends the request and reports whether AWS accepted any part of it.
 func (c change) send(ctx context.Context, results map[string]error) bool {
 	err := c.request(ctx)
 	refused := []string{codeUserNotFound, codeDuplicate, codeValue, codeCombination, codeUserQuota, codeGroupQuota}
@@ -223,9 +223,9 @@ func (c change) send(ctx context.Context, results map[string]error) bool {
 	return err == nil
 }
 
-// divide does what can be done of a request that AWS has refused. It refuses all of it if it does not like a part, and does not tell which. What
-// is so by now is left out, as after a request whose answer was lost, which the SDK sends again. Else halves are sent, until one is taken, and
-// then the other waits.
+// divide handles a rejected request. AWS rejects a request as a whole and does not say which part is invalid. divide first leaves out users
+// whose change has already happened, as after a request that the SDK sent twice. Then it sends halves until one is accepted; the other one
+// waits.
 func (c change) divide(ctx context.Context, refusal error, results map[string]error) bool {
 	is, err := c.group.describe(ctx)
 	done := func(username string) bool { return err == nil && slices.Contains(is.UserIds, username) == c.comes }
@@ -250,17 +250,17 @@ func (c change) divide(ctx context.Context, refusal error, results map[string]er
 	return true
 }
 
-// told is what comes of a request for a user.
+// told returns the result for a user.
 func (c change) told(username string, err error) error {
 	switch code := codeOf(err); {
 	case err == nil:
-		return settling(username, "the user %s comes into or leaves the user group %s", username, c.group.id)
+		return settling(username, "the membership of ElastiCache user %s in user group %s is changing", username, c.group.id)
 	case code == codeGroupState:
 		return c.group.waits(username, "modifying")
 	case code == codeUserQuota || code == codeGroupQuota:
-		return fullError{told("add the user "+username+" to the user group "+c.group.id, username, err)}
+		return fullError{told("add ElastiCache user "+username+" to user group "+c.group.id, username, err)}
 	}
-	return told("change whether the user "+username+" is in the user group "+c.group.id, username, err)
+	return told("change the membership of ElastiCache user "+username+" in user group "+c.group.id, username, err)
 }
 
 func (c change) request(ctx context.Context) error {
@@ -272,5 +272,5 @@ func (c change) request(ctx context.Context) error {
 		request.UserIdsToAdd, request.UserIdsToRemove = c.users, nil
 	}
 	_, err := c.group.cache.config.Client.ModifyUserGroup(ctx, request, quiet)
-	return err //nolint:wrapcheck // who gets it says what it means
+	return err //nolint:wrapcheck // The caller wraps it.
 }

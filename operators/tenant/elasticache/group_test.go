@@ -55,8 +55,8 @@ func createAll(apps []*world) {
 	})
 }
 
-// tenant-and-database.md §6.5: 200 tenants come into one user group, and leave it, in a handful of changes although it is modifying after each; nobody
-// is left out.
+// 200 users are added to one user group and removed again in a handful of changes, although the group is modifying after each. No user is
+// left out.
 func TestTwoHundredUsersComeIntoOneGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "many", settle(0, 100*time.Millisecond), func(o *awslab.Options) { o.MaxGroupUsers = 201 }, func(c *elasticache.Config) { c.GroupLimit = 201 })
@@ -83,8 +83,8 @@ func TestTwoHundredUsersComeIntoOneGroup(t *testing.T) {
 	t.Logf("they came in %d changes, and left in %d", came, left)
 }
 
-// tenant-and-database.md §1, Terraform issues: a request that takes out somebody who is not in is refused as a whole, and so is one with a user that AWS does not
-// like; nobody else is kept from coming by that, and nobody comes and goes in one request.
+// AWS rejects a whole request if it removes a user that is not a member, or contains a user that AWS does not accept. Other users are still
+// added, and no request both adds and removes users.
 func TestOneUserKeepsNoOtherOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "poison", settle(0, 20*time.Millisecond))
@@ -138,7 +138,7 @@ func settledBy(err error) error {
 	return err
 }
 
-// tenant-and-database.md §2, Details: where a group is full a user goes to the next, and is found there again; where all are, a person is told.
+// If a group is full, a user is added to the next one and found there again. If all are full, that is an error.
 func TestUsersGoToTheFirstGroupWithRoom(t *testing.T) {
 	t.Parallel()
 	few := func(o *awslab.Options) { o.MaxGroupUsers = 4 }
@@ -176,7 +176,7 @@ func TestUsersGoToTheFirstGroupWithRoom(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §6.5: two processes without an election, and a group that somebody else changes, cost time and nothing else.
+// Two processes without an election, and a group that another client changes, cost only time.
 func TestTwoProcessesShareAGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "processes", settle(10*time.Millisecond, 30*time.Millisecond))

@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// login tries a password: Accepted, or Refused if the cache itself says that it is wrong.
+// login verifies a password. It is Refused only if the cache itself says that it is wrong.
 func (c *Cache) login(ctx context.Context, username string, password credential.Password) (credential.State, error) {
 	timeout := c.config.Timeout
 	client := redis.NewClient(&redis.Options{
@@ -27,6 +27,6 @@ func (c *Cache) login(ctx context.Context, username string, password credential.
 	case strings.HasPrefix(err.Error(), "WRONGPASS"):
 		return credential.Refused, nil
 	default:
-		return "", fmt.Errorf("log in to the ElastiCache at %s as %s: %w", c.config.Endpoint, username, err)
+		return "", fmt.Errorf("log in to ElastiCache at %s as %s: %w", c.config.Endpoint, username, err)
 	}
 }

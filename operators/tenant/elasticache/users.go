@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Users are the users of a cache that have an access. A user has one password, and two through the overlap of a rotation. All that is open
-// when a password is taken out of use stays open: AWS has no way to end it but to delete the user.
+// Users are users of a cache with one access. A user has one password, or two during the overlap of a rotation. Connections stay open when
+// a password is retired: AWS can end them only by deleting the user.
 type Users struct {
 	Cache  *Cache
 	Access Access
@@ -21,9 +21,9 @@ type Users struct {
 
 var _ credential.Rotator = Users{}
 
-// Observe asks AWS for the user, and the cache for the password: only what the cache says itself of a user that is active and in a group is Accepted
-// or Refused. What AWS is still at is an ErrSettling, and so is a user in none of the groups: ConvergeAccess puts it into one, also when
-// credential.User.Converge says ErrSettling. So readers get a credential when it works, and not before.
+// Observe reads the user from the AWS API, and verifies the password at the cache. A user is Accepted or Refused only by the cache's own
+// answer, and only if it is active and in a group. A change in progress is ErrSettling, and so is a user in no group: ConvergeAccess adds
+// it to one, so it must be called even if credential.User.Converge returns ErrSettling. So readers do not get a credential before it works.
 func (u Users) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	is, err := u.Cache.user(ctx, username)
 	if err != nil {
@@ -42,9 +42,9 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 	case password.IsZero():
 		return credential.Present, nil
 	case u.Cache.groupOf(is) == nil:
-		return "", settling(username, "the user %s of ElastiCache is in no user group, so it cannot log in", username)
+		return "", settling(username, "ElastiCache user %s is in no user group and cannot log in", username)
 	case is.Authentication == nil || is.Authentication.Type != types.AuthenticationTypePassword:
-		return credential.Refused, nil // It lets in whoever comes, or asks for something else.
+		return credential.Refused, nil // It needs no password, or uses another kind of authentication.
 	}
 	state, err := u.Cache.login(ctx, username, password)
 	if state != credential.Refused {
@@ -53,10 +53,11 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 	if err := u.confirm(ctx, username); err != nil {
 		return "", err
 	}
-	return u.Cache.login(ctx, username, password) // One refusal is not enough to set a password for (tenant-and-database.md §2, Details).
+	return u.Cache.login(ctx, username, password) // A single refusal can be stale, and would reset the password.
 }
 
-// confirm tells whether the cache may not know what AWS has: the group is at something, or attached to no cache, or the user is by now.
+// confirm returns ErrSettling if the cache may not have the current state of the user: if the group is being modified or is not attached to
+// a cache, or if the user is changing.
 func (u Users) confirm(ctx context.Context, username string) error {
 	is, err := u.Cache.user(ctx, username)
 	if err != nil {
@@ -64,19 +65,19 @@ func (u Users) confirm(ctx context.Context, username string) error {
 	}
 	in := u.Cache.groupOf(is)
 	if in == nil {
-		return settling(username, "the user %s of ElastiCache has just left its group", username)
+		return settling(username, "ElastiCache user %s has just left its user group", username)
 	}
 	if err := settled(is); err != nil {
 		return err
 	}
 	described, err := in.attached(ctx)
 	if err == nil && aws.ToString(described.Status) != active {
-		err = settling(username, "the user group %s of the user %s is %s", in.id, username, aws.ToString(described.Status))
+		err = settling(username, "user group %s of ElastiCache user %s is %s", in.id, username, aws.ToString(described.Status))
 	}
 	return err
 }
 
-// groupOf is the first of the groups that a user is in, nil if it is in none of them.
+// groupOf returns the first of the configured groups that a user is in, or nil.
 func (c *Cache) groupOf(is *types.User) *group {
 	if is == nil {
 		return nil
@@ -88,8 +89,8 @@ func (c *Cache) groupOf(is *types.User) *group {
 	return c.groups[at]
 }
 
-// Create asks for the user, which has the access and the mark from the beginning, and is in no group yet. If it is there, that is an ErrSettling:
-// the next look tells whose it is.
+// Create requests the user with its access and mark. The user is in no group yet. If it exists, the error is ErrSettling, and the next
+// observation shows its owner.
 func (u Users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
 	if err := u.Access.Check(); err != nil {
 		return err
@@ -97,8 +98,8 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	return u.Cache.create(ctx, record, grantOf(u.Access, owner).keeps(givenPattern(owner, record)))
 }
 
-// Set makes the password the one that the user accepts, with the mark and the access. To keep what it accepts, the Previous must be known:
-// AWS replaces the whole list, and does not tell what is in it.
+// Set sets the password of the user, with the mark and the access. With Keep, the Previous must be known, because AWS replaces the whole
+// list of passwords and does not reveal the old ones.
 func (u Users) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
 	if err := u.Access.Check(); err != nil {
 		return err
@@ -108,7 +109,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 		return err
 	}
 	if is == nil {
-		return fmt.Errorf("ElastiCache has no user %s whose password could be set", change.Username)
+		return fmt.Errorf("set password of ElastiCache user %s: the user does not exist", change.Username)
 	}
 	accepted := []credential.Record{change.Record}
 	previous := change.Previous
@@ -119,8 +120,8 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	return u.Cache.modify(ctx, change.Username, &access, accepted...)
 }
 
-// Superseded returns whether the user has two passwords, or lets everyone in, and the credential that its access string names. Others there are
-// none: a user has two passwords here.
+// Superseded returns whether the user has two passwords, or needs none, and the credential that its access string names. There are no other
+// users: a user can have two passwords.
 func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (credential.Beside, error) {
 	is, err := u.Cache.claim(ctx, owner, current.Username)
 	if err != nil || is == nil {
@@ -130,8 +131,8 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 	return credential.Beside{Accepted: !alone(is), Latest: given, Current: given}, nil
 }
 
-// Keep writes into the access string of the user which credential it was given, and leaves the rest of it and the passwords alone. AWS takes its time
-// for that, as for every change.
+// Keep records in the access string of the user which credential it was given. It does not change the rest of the access string or the
+// passwords. AWS applies it asynchronously, like every change.
 func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
 	is, err := u.Cache.claim(ctx, owner, current.Username)
 	if err != nil || is == nil || givenTo(is, owner) == credential.GivenOf(current) {
@@ -139,11 +140,11 @@ func (u Users) Keep(ctx context.Context, owner credential.Owner, current credent
 	}
 	access := grantOf(u.Access, owner)
 	if !access.is(is) {
-		return nil // ConvergeAccess puts that right first.
+		return nil // ConvergeAccess corrects it first.
 	}
 	access = access.keeps(givenPattern(owner, current))
 	if u.Cache.wasAsked(is, access) {
-		return nil // AWS does not show it, and would be asked for ever.
+		return nil // AWS does not report it; avoid repeating the request forever.
 	}
 	if err := u.Cache.modify(ctx, current.Username, &access); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (u Users) Keep(ctx context.Context, owner credential.Owner, current credent
 	return nil
 }
 
-// wasAsked reports whether AWS was asked for an access of a user already, and still shows what it showed before.
+// wasAsked reports whether an access of a user was already requested and AWS still reports the access from before the request.
 func (c *Cache) wasAsked(is *types.User, access granted) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,20 +161,20 @@ func (c *Cache) wasAsked(is *types.User, access granted) bool {
 	return asked && before == aws.ToString(is.AccessString)
 }
 
-// ask notes that AWS was asked for an access of a user, and what it showed before.
+// ask remembers that an access of a user was requested, and what AWS reported before.
 func (c *Cache) ask(is *types.User, access granted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[aws.ToString(is.UserId)+" "+access.String()] = aws.ToString(is.AccessString)
 }
 
-// alone tells whether a user has one password.
+// alone reports whether a user has at most one password and needs it.
 func alone(is *types.User) bool {
 	how := is.Authentication
 	return how != nil && how.Type == types.AuthenticationTypePassword && aws.ToInt32(how.PasswordCount) <= 1
 }
 
-// Retire leaves the user the current password alone, after a login with it has shown that the cache accepts it.
+// Retire removes all passwords but the current one, after a login has shown that the cache accepts it.
 func (u Users) Retire(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) error {
 	is, err := u.Cache.claim(ctx, owner, current.Username)
 	if err != nil || is == nil || alone(is) {
@@ -184,14 +185,14 @@ func (u Users) Retire(ctx context.Context, owner credential.Owner, current crede
 		return err
 	}
 	if state != credential.Accepted {
-		return fmt.Errorf("the ElastiCache does not accept the current password of the user %s: %w", current.Username, credential.ErrUnproven)
+		return fmt.Errorf("ElastiCache user %s: the current password is not accepted: %w", current.Username, credential.ErrUnproven)
 	}
 	return u.Cache.modify(ctx, current.Username, nil, current)
 }
 
-// ConvergeAccess makes the user have the access, and be in a group, and leaves its passwords alone. It tells whether it had to write: where
-// all is as it should be it does not. What it has begun is an ErrSettling: call it again. It does nothing about a user that is not there. Where
-// no group has room it is an ErrQuota. It is ErrUnproven if AWS does not show the access that it was given.
+// ConvergeAccess gives the user its access and adds it to a group. It does not change passwords. It reports whether it wrote anything. A
+// change in progress is ErrSettling: call it again. It does nothing if the user does not exist. It returns ErrQuota if no group has
+// capacity, and ErrUnproven if AWS does not report the access that was set.
 func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	if err := u.Access.Check(); err != nil {
 		return false, err
@@ -211,21 +212,22 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	return u.Cache.join(ctx, username)
 }
 
-// grant gives a user another access, and not again while AWS shows what it showed before: it would be given for ever.
+// grant requests another access of a user. It does not repeat the request while AWS reports the old access, because that could go on
+// forever.
 func (c *Cache) grant(ctx context.Context, is *types.User, access granted) (bool, error) {
 	username := aws.ToString(is.UserId)
 	if c.wasAsked(is, access) {
-		return false, fmt.Errorf("ElastiCache shows another access of the user %s than it was given, %q: %w; compare it with %q",
+		return false, fmt.Errorf("the access of ElastiCache user %s is %q and differs from what was set: %w; compare it with %q",
 			username, aws.ToString(is.AccessString), credential.ErrUnproven, access)
 	}
 	if err := c.modify(ctx, username, &access); err != nil {
 		return false, err
 	}
 	c.ask(is, access)
-	return true, settling(username, "the access of the user %s of ElastiCache changes", username)
+	return true, settling(username, "the access of ElastiCache user %s is changing", username)
 }
 
-// Scripting reports whether a user of the owner has the access with the right to run scripts. It is false if there is no such user.
+// Scripting reports whether a user of the owner has this access including the right to run scripts. It is false if the user does not exist.
 func (u Users) Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	is, err := u.Cache.user(ctx, username)
 	if err != nil || is == nil {
@@ -236,14 +238,14 @@ func (u Users) Scripting(ctx context.Context, owner credential.Owner, username s
 	return grantOf(with, owner).is(is), nil
 }
 
-// shown notes that AWS shows the access of a user.
+// shown forgets the request for an access that AWS now reports.
 func (c *Cache) shown(username string, access granted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, username+" "+access.String())
 }
 
-// join puts a user into the first group that has room.
+// join adds a user to the first group with capacity.
 func (c *Cache) join(ctx context.Context, username string) (bool, error) {
 	var err error
 	for _, g := range c.groups {
@@ -252,13 +254,13 @@ func (c *Cache) join(ctx context.Context, username string) (bool, error) {
 		}
 	}
 	if err == nil {
-		err = settling(username, "the user %s of ElastiCache comes into its group", username)
+		err = settling(username, "ElastiCache user %s is being added to its user group", username)
 	}
 	return true, err
 }
 
-// Delete takes the user out of the groups, then deletes it, and is an ErrSettling until AWS says that there is none. What is not there is
-// removed; what is another's, or carries no mark, is ErrConflict, and stays.
+// Delete removes the user from the groups and then deletes it. It returns ErrSettling until AWS reports that the user does not exist, and
+// nil then. If the user belongs to another owner or has no mark, Delete does not change it and returns ErrConflict.
 func (u Users) Delete(ctx context.Context, owner credential.Owner, username string) error {
 	for _, g := range u.Cache.groups {
 		g.forget(username)
@@ -271,14 +273,14 @@ func (u Users) Delete(ctx context.Context, owner credential.Owner, username stri
 		if err := in.change(ctx, username, false); err != nil {
 			return err
 		}
-		return settling(username, "the user %s of ElastiCache leaves the user group %s", username, in.id)
+		return settling(username, "ElastiCache user %s is being removed from user group %s", username, in.id)
 	}
 	if err := u.Cache.turn(ctx); err != nil {
 		return err
 	}
 	_, err = u.Cache.config.Client.DeleteUser(ctx, &sdk.DeleteUserInput{UserId: &username}, quiet)
 	if err != nil && codeOf(err) != codeUserNotFound {
-		return told("delete the user "+username+" of ElastiCache", username, err)
+		return told("delete ElastiCache user "+username, username, err)
 	}
-	return settling(username, "the user %s of ElastiCache is being deleted", username)
+	return settling(username, "ElastiCache user %s is being deleted", username)
 }

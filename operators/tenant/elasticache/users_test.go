@@ -19,7 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// tenant-and-database.md §2, Details, ElastiCache: what is creating, modifying or deleting is waited for, and never a failure; a user that is done
+// What is creating, modifying or deleting is waited for, and never a failure; a user that is done
 // costs no write; and it is gone from the group and from AWS when it is deleted.
 func TestAUserLivesThroughAllItsStates(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestAUserLivesThroughAllItsStates(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, decision table: each state of a user; and only a cache that says WRONGPASS, for a user that is active and in the group, has
+// Each state of a user; and only a cache that says WRONGPASS, for a user that is active and in the group, has
 // refused a password.
 func TestStatesAreTold(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestStatesAreTold(t *testing.T) {
 		"accepted":            {"on ~x " + mark + " +@all", password, nil, credential.Accepted, nil},
 		"refused":             {"on ~x " + mark + " +@all", other, nil, credential.Refused, nil},
 		"present":             {"on ~x " + mark + " +@all", credential.Password{}, nil, credential.Present, nil},
-		"foreign":             {"on ~x ~einmal.owner:somebody +@all", password, nil, credential.Foreign, nil},
+		"foreign":             {"on ~x ~einmal.owner:another +@all", password, nil, credential.Foreign, nil},
 		"unmarked":            {"on ~x +@all", password, nil, credential.Unmarked, nil},
 		"in no group":         {"on ~x " + mark + " +@all", other, func(w *world) { w.leave() }, "", elasticache.ErrSettling},
 		"modifying":           {"on ~x " + mark + " +@all", other, func(w *world) { w.touch() }, "", elasticache.ErrSettling},
@@ -130,9 +130,9 @@ func (w *world) openDoor() {
 	w.none(err)
 }
 
-// tenant-and-database.md §2, Rotation: both passwords through the overlap, so that nobody is ever refused; the old one alone is out of use after it; and
+// Both passwords are accepted during the overlap, so no login is ever rejected; only the old one is retired after it; and
 // the same request asks for nothing more.
-func TestARotationRefusesNobody(t *testing.T) {
+func TestARotationRefusesNoLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "rotates", settle(30*time.Millisecond, 30*time.Millisecond))
 	first := w.provisioned(w.user(""))
@@ -159,10 +159,10 @@ func TestARotationRefusesNobody(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, table: what is changed out of band is put right, and a user that another owns, or nobody, is left alone.
+// Manual changes are corrected. A user of another owner, or without a mark, is not changed.
 func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	for tenant, access := range map[string]string{"theirs": "on ~x ~einmal.owner:somebody +@all", "nobodys": "on ~x +@all"} {
+	for tenant, access := range map[string]string{"theirs": "on ~x ~einmal.owner:another +@all", "unmarked": "on ~x +@all"} {
 		w := newWorld(t, tenant)
 		w.plant(access, "password-of-16-letters")
 		w.lab.Forget()
@@ -173,7 +173,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 		}
 		adopting := w.user("")
 		adopting.Policy = credential.Policy{Adopt: true, ReplaceMissing: true}
-		if tenant == "nobodys" {
+		if tenant == "unmarked" {
 			got := w.provisioned(adopting)
 			w.none(w.login(w.username(), got.Password))
 			continue
@@ -187,7 +187,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 	w := newWorld(t, "drifted")
 	good := w.provisioned(w.user(""))
 	w.none(w.users.Set(t.Context(), w.owner(), credential.Assignment{Record: credential.Record{
-		Username: w.username(), Password: credential.NewPassword("somebody-has-changed-it"),
+		Username: w.username(), Password: credential.NewPassword("changed-by-an-administrator"),
 	}}))
 	w.provisioned(w.user(""))
 	w.none(w.login(w.username(), good.Password))
@@ -196,7 +196,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 	w.none(w.login(w.username(), good.Password))
 }
 
-// tenant-and-database.md §1 (ACK) and §2, Details: quotas and duplicates are for a person, throttles and states pass, and nothing that AWS says about itself is
+// Quotas and duplicates are for a person, throttles and states pass, and nothing that AWS says about itself is
 // taken for the absence of a user.
 func TestErrorsAreToldByWhatTheyMean(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,7 @@ func (w *world) losesAnswers() {
 	}
 }
 
-// A cache that cannot be asked has refused nothing, and a group that is attached to none is told of.
+// A cache that does not answer has rejected no password, and a group that is not attached to a cache is an error.
 func TestACacheThatIsAwayHasRefusedNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "away")
@@ -267,7 +267,7 @@ func TestACacheThatIsAwayHasRefusedNothing(t *testing.T) {
 	w.none(w.open().Check(t.Context()))
 }
 
-// tenant-and-database.md §6.7: no password is in the SDK's log, however much it is told to log, or in an error, even if AWS quotes it.
+// No password is in the SDK's log, whatever its log mode, or in an error, even if AWS quotes it.
 func TestNoPasswordIsTold(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -284,7 +284,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 	text := log.String() + fmt.Sprint(err)
 	for _, secret := range []string{first.Password.Reveal(), second.Password.Reveal(), password} {
 		if strings.Contains(text, secret) {
-			t.Errorf("a password is told:\n%s", text)
+			t.Errorf("the output contains a password:\n%s", text)
 		}
 	}
 	if err == nil || !strings.Contains(err.Error(), "InvalidParameterValue") || !strings.Contains(log.String(), "POST") {

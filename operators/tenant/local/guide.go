@@ -20,25 +20,25 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 )
 
-// guide tells how to log in as a tenant, once somebody can.
+// guide prints how to log in as a tenant once the tenant is ready.
 type guide struct {
 	*systems
 	*voice
 
 	// einmal is the program that reaches the cluster.
 	einmal string
-	// told are the tenants that were told of.
+	// told remembers what was printed about each tenant.
 	told map[string]string
 }
 
-// patience is how long it is until the cluster is asked again.
+// patience is the wait before the cluster is queried again.
 const patience = time.Second
 
-// watch watches tenants until ctx ends. As long as there is no cluster, or it does not know them, it tries again.
+// watch watches tenants until ctx ends. It retries while the cluster does not answer or does not have the kind Tenant.
 func (g *guide) watch(ctx context.Context) {
 	g.told = map[string]string{}
 	for ctx.Err() == nil {
-		_ = g.follow(ctx) // Before the cluster is there it fails, and when it ends.
+		_ = g.follow(ctx) // It fails until the cluster has started, and when it stops.
 		select {
 		case <-ctx.Done():
 		case <-time.After(patience):
@@ -46,7 +46,7 @@ func (g *guide) watch(ctx context.Context) {
 	}
 }
 
-// follow tells of tenants as they come.
+// follow handles changes of tenants until the watch ends.
 func (g *guide) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,8 +77,8 @@ func (g *guide) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return command
 }
 
-// look tells of a tenant, once when it is ready, and when something keeps it from that. What is not so yet, as the last run has written it, is an
-// error.
+// look prints how to log in once the tenant is ready, and why if it is not. It returns an error if the status still describes an earlier
+// run.
 func (g *guide) look(ctx context.Context, tenant *v1.Tenant) error {
 	if tenant.DeletionTimestamp != nil {
 		delete(g.told, tenant.Name)
@@ -109,7 +109,8 @@ func (g *guide) look(ctx context.Context, tenant *v1.Tenant) error {
 	return nil
 }
 
-// lines are what logs in with the credentials of a tenant, by reading them when they are run. That the credentials are accepted is tried.
+// lines returns commands that log in with the credentials of a tenant. They read the credentials when they run. lines also tests the
+// credentials.
 func (g *guide) lines(ctx context.Context, tenant *v1.Tenant) (string, error) {
 	lines := []string{fmt.Sprintf(
 		`secret() { %s kubectl get secret --namespace %s "$1" --output "jsonpath={.data.$2}" | base64 -d; }`, g.einmal, recordsNamespace,

@@ -221,7 +221,7 @@ func (r *running) hides(t *testing.T, secrets map[string]corev1.Secret) {
 	}
 }
 
-// logIn runs the lines, as somebody in another terminal does.
+// logIn runs the printed lines, as a user in another terminal does.
 func (p place) logIn(t *testing.T, lines string) {
 	t.Helper()
 	said := ""

@@ -1,9 +1,10 @@
-// Local runs a command, such as "einmal dev", beside a PostgreSQL and a Redis of its own, and tells how to log in as the tenants that the
-// command makes ready. It is what "make run OPERATOR=tenant" runs.
+// Local runs a command such as "einmal dev" together with its own PostgreSQL and Redis. When a tenant becomes ready, it prints the commands
+// that log in as the tenant. "make run OPERATOR=tenant" uses it.
 //
 //	local FOLDER EINMAL dev --apply FOLDER/manifests OPERATOR
 //
-// The servers keep their data in FOLDER, and before the command is started there are the manifests of what the operator needs to reach them.
+// The servers keep their data in FOLDER. Before it starts the command, local writes manifests with the connection data into
+// FOLDER/manifests.
 package main
 
 import (

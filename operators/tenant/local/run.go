@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// voice says things on a screen, marked as "einmal dev" marks what the programs say that it runs.
+// voice prints messages with the same kind of prefix as "einmal dev" prints in front of the output of its programs.
 type voice struct {
 	mu     sync.Mutex
 	screen io.Writer
@@ -26,7 +26,7 @@ func (v *voice) say(format string, args ...any) {
 	fmt.Fprintf(v.screen, " servers | "+format+"\n", args...)
 }
 
-// copyable says lines without a mark.
+// copyable prints lines without a prefix.
 func (v *voice) copyable(lines string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -36,11 +36,11 @@ func (v *voice) copyable(lines string) {
 // run starts the servers, runs the command, and stops the servers when it has ended.
 func run(args []string, screen io.Writer) error {
 	if len(args) < 2 {
-		return errors.New("say which folder the servers keep their data in, and which command to run beside them: local FOLDER COMMAND [ARGUMENTS]")
+		return errors.New("usage: local FOLDER COMMAND [ARGUMENTS]: FOLDER is for the data of the servers, COMMAND runs while they run")
 	}
 	folder, err := filepath.Abs(args[0])
 	if err != nil {
-		return fmt.Errorf("find the folder %s: %w", args[0], err)
+		return fmt.Errorf("resolve the directory %s: %w", args[0], err)
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -63,7 +63,7 @@ func run(args []string, screen io.Writer) error {
 	return err
 }
 
-// startAll starts the servers; a signal ends that, and then there are none.
+// startAll starts the servers. After a signal it stops them and returns nil.
 func startAll(folder string, v *voice, signals <-chan os.Signal) (*systems, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -78,13 +78,13 @@ func startAll(folder string, v *voice, signals <-chan os.Signal) (*systems, erro
 	}()
 	s, err := start(ctx, folder, v)
 	if ctx.Err() != nil {
-		v.say("stopped before all was started")
+		v.say("interrupted during start")
 		return nil, nil //nolint:nilnil // Nothing runs, as it was asked for.
 	}
 	return s, err
 }
 
-// beside runs the command, and passes signals on to it. The end of who has started us counts as one.
+// beside runs the command and forwards signals to it. If the parent process ends, the command gets SIGTERM.
 func beside(s *systems, args []string, v *voice, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -111,7 +111,7 @@ func beside(s *systems, args []string, v *voice, signals <-chan os.Signal) error
 		case err := <-ended:
 			return err
 		case received := <-signals:
-			cancel() // Nobody logs in any more.
+			cancel() // Stop printing how to log in.
 			_ = command.Process.Signal(received)
 		case <-look.C:
 			if os.Getppid() != parent {
@@ -122,18 +122,18 @@ func beside(s *systems, args []string, v *voice, signals <-chan os.Signal) error
 	}
 }
 
-// lock keeps a second run from the same folder.
+// lock prevents a second run with the same directory.
 func lock(folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the servers: %w", err)
+		return nil, fmt.Errorf("create the directory of the servers: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock the folder of the servers: %w", err)
+		return nil, fmt.Errorf("lock the directory of the servers: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("another run uses %s; stop that one first (Ctrl-C), or wait until it has ended: %w", folder, err)
+		return nil, fmt.Errorf("another run uses %s; stop that one first (Ctrl-C) or wait until it ends: %w", folder, err)
 	}
 	return func() { _ = file.Close() }, nil
 }

@@ -99,7 +99,7 @@ func free(ctx context.Context, folder string, v *voice) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-deadline:
-			v.say("another program listens on %s, so another port is chosen", address)
+			v.say("another program listens on %s, choosing another port", address)
 			return os.Remove(note)
 		case <-time.After(100 * time.Millisecond):
 		}

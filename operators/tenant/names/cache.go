@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// cacheMarkLength is the number of characters that tell owners apart in a CacheMark: 100 bits.
+// cacheMarkLength is the number of hash characters in a CacheMark: 100 bits.
 const cacheMarkLength = 20
 
-// CacheMark is the mark of an owner, a credential.Owner as text, on a user of a cache: the pattern of a key that nobody has, among the
-// patterns of the user's access string. Users of caches have no place for a comment, and the pattern gives access to nothing. It is a
-// hash, as an owner may have characters that a pattern does not take.
+// CacheMark returns the ownership mark of an owner on a cache user: a key pattern in the access string of the user that matches no real
+// key. Cache users have no field for comments, and the pattern gives access to nothing. It contains a hash, because an owner may have
+// characters that are not allowed in a pattern. owner is a credential.Owner as text.
 func CacheMark(owner string) string {
 	return "~einmal.owner:" + cacheOwner(owner)
 }
@@ -23,11 +23,11 @@ func cacheOwner(owner string) string {
 	return base32Lower(digest[:])[:cacheMarkLength]
 }
 
-// cacheGiven is how the pattern of CacheGiven begins.
+// cacheGiven is the beginning of the pattern of CacheGiven.
 const cacheGiven = "~einmal.given:"
 
-// CacheGiven is a second pattern beside the CacheMark: which generation of its credential a user was given last, and when that was generated. It
-// has the hash of the owner, so that no two users share the key.
+// CacheGiven returns a second pattern beside the CacheMark. It names the generation of the credential that a user was last given, and when
+// that was generated. It contains the hash of the owner, so that no two users share the key.
 func CacheGiven(owner string, generation int, created time.Time) string {
 	return fmt.Sprintf("%s%s:%d:%d", cacheGiven, cacheOwner(owner), generation, created.Unix())
 }
@@ -35,7 +35,7 @@ func CacheGiven(owner string, generation int, created time.Time) string {
 // IsCacheGiven reports whether a pattern is one of CacheGiven, of any owner.
 func IsCacheGiven(pattern string) bool { return strings.HasPrefix(pattern, cacheGiven) }
 
-// ParseCacheGiven returns what a pattern of CacheGiven says; ok is false if it is not one of the owner.
+// ParseCacheGiven parses a pattern of CacheGiven. ok is false if it is not one of the owner.
 func ParseCacheGiven(owner, pattern string) (generation int, created time.Time, ok bool) {
 	text, ok := strings.CutPrefix(pattern, cacheGiven+cacheOwner(owner)+":")
 	number, at, both := strings.Cut(text, ":")

@@ -6,7 +6,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// tenant-and-database.md §2, Deletion: a mark outlives the object that it is for, so its form stays. It holds no character that a pattern
+// A mark outlives the object that it is for, so its form stays. It holds no character that a pattern
 // would understand, whatever the owner is called.
 func TestCacheMarksStay(t *testing.T) {
 	for owner, want := range map[string]string{

@@ -1,8 +1,8 @@
-// Package names makes the names of what a tenant and its apps have in other systems: roles and databases of PostgreSQL, users and keys
-// of caches, records of credentials. It is pure.
+// Package names computes the names of a tenant's and its apps' resources in other systems: roles and databases of PostgreSQL, users and
+// keys of caches, and credential records. It has no side effects.
 //
-// A name is made of the names of the tenant and the app and of nothing else: not of chance, not of a status. So whoever lost all memory
-// finds what there is, and a second run finds what the first one made.
+// A name depends only on the names of the tenant and the app, not on random values or on a status. So an operator that has lost all state
+// finds existing resources, and a second run finds what the first one created.
 //
 //	what                              name                            at most
 //	database, role that owns it       t_<tenant>                      63 bytes
@@ -14,10 +14,10 @@
 //	record of a credential, by path   <prefix>/<tenant>/<app>/db
 //	record of a credential, Secret    <tenant>.<app>.db               241 characters, and 12 for a generation
 //
-// Two names are never the same. The parts of a name are DNS labels, and no DNS label has the character that joins them. Where a part is
-// no DNS label, or the whole is too long (PostgreSQL cuts at 63 bytes without a word), the name is made of letters, digits and hyphens
-// of its parts, cut, and a hash of the parts as they are, joined in a way that no other name is. Only ElastiCache takes no character
-// but the hyphen, so its names have the hash always.
+// All names are distinct. The parts of a name are DNS labels, and the character that joins them never occurs in a DNS label. If a part is
+// not a DNS label, or the name would be too long (PostgreSQL silently truncates at 63 bytes), the name consists of the parts, reduced to
+// letters, digits and hyphens and shortened, and a hash of the original parts, joined in a way that no other name uses. ElastiCache allows
+// only hyphens as separators, so its names always contain the hash.
 //
-// What was named stays named so: a change of these rules is another [Scheme].
+// Names never change: a change of these rules requires another [Scheme].
 package names

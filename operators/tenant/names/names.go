@@ -8,69 +8,71 @@ import (
 	"strings"
 )
 
-// Scheme is the version of the rules by which names are made. Names of another version are other names: to change a rule is to
-// count this up, and to go on finding what was made by the old one.
+// Scheme is the version of the naming rules. Another version produces other names. To change a rule, increment Scheme and continue to find
+// the resources with names of the old version.
 const Scheme = 1
 
-// What the systems take, in bytes. All names are ASCII.
+// The maximum lengths of names, in bytes. All names are ASCII.
 const (
-	// maxRole is NAMEDATALEN-1 of PostgreSQL (documentation, "Identifiers and Key Words"); what is longer is cut there without an error.
+	// maxRole is PostgreSQL's NAMEDATALEN-1 (documentation, "Identifiers and Key Words"). PostgreSQL truncates longer names without an
+	// error.
 	maxRole = 63
-	// maxElastiCacheUser is that of UserId in CreateUser (ElastiCache API reference).
+	// maxElastiCacheUser is the maximum length of UserId in CreateUser (ElastiCache API reference).
 	maxElastiCacheUser = 40
-	// maxSecret is what Kubernetes takes for the name of a Secret, less a generation: ".g" and ten digits.
+	// maxSecret is the maximum length of a Secret's name minus that of a generation: ".g" and ten digits.
 	maxSecret = 253 - 12
-	// maxPath leaves room for a prefix, a generation and the ARN in the 1011 characters of a parameter's name in SSM.
+	// maxPath leaves space for a prefix, a generation and the ARN in the 1011 characters of an SSM parameter name.
 	maxPath = 640
-	// maxLabel is that of a DNS label (RFC 1123).
+	// maxLabel is the maximum length of a DNS label (RFC 1123).
 	maxLabel = 63
-	// hashLength is the number of characters of a hash in a name: 50 bits.
+	// hashLength is the number of hash characters in a name: 50 bits.
 	hashLength = 10
 )
 
-// Tenant names what a tenant has.
+// Tenant computes the names of a tenant's resources.
 type Tenant struct {
-	// Name is that of the tenant. It should pass Check; names are made, and differ, for any other as well.
+	// Name is the name of the tenant. It should pass Check. Other names are accepted too and give distinct results.
 	Name string
 }
 
-// Database is the tenant's database in PostgreSQL.
+// Database returns the name of the tenant's PostgreSQL database.
 func (t Tenant) Database() string { return t.Owner() }
 
-// Owner is the role of PostgreSQL that owns the database and what is in it. Nobody logs in as it.
+// Owner returns the PostgreSQL role that owns the database and its contents. It cannot log in.
 func (t Tenant) Owner() string { return role("").of(t.Name) }
 
-// ReadWrite is the role of PostgreSQL whose members read and write what is in the database. Nobody logs in as it.
+// ReadWrite returns the PostgreSQL role whose members read and write the contents of the database. It cannot log in.
 func (t Tenant) ReadWrite() string { return role("_rw").of(t.Name) }
 
-// ReadOnly is the role of PostgreSQL whose members read what is in the database. Nobody logs in as it.
+// ReadOnly returns the PostgreSQL role whose members read the contents of the database. It cannot log in.
 func (t Tenant) ReadOnly() string { return role("_ro").of(t.Name) }
 
-// App names what an app of the tenant has. A tenant's apps have different names.
+// App returns the names of an app of the tenant.
 func (t Tenant) App(name string) App { return App{Tenant: t.Name, Name: name} }
 
-// App names what an app of a tenant has.
+// App computes the names of an app's resources.
 type App struct {
-	// Tenant and Name are those of the tenant and of the app. They should pass Check; names are made, and differ, for any other as well.
+	// Tenant and Name are the names of the tenant and of the app. They should pass Check. Other names are accepted too and give distinct
+	// results.
 	Tenant, Name string
 }
 
-// Logins are the two roles of PostgreSQL that the app logs in as, one at a time: a rotation goes from one to the other, as a role has one
-// password.
+// Logins returns the two PostgreSQL roles that the app uses to log in, one at a time. A role has one password, so a rotation switches
+// between them.
 func (a App) Logins() [2]string {
 	return [2]string{role("_a").of(a.Tenant, a.Name), role("_b").of(a.Tenant, a.Name)}
 }
 
-// Login is the login of a generation of the app's credential, which counts from 1: the first of Logins for odd ones.
+// Login returns the login of a generation of the app's credential. Generations count from 1; odd ones use the first of Logins.
 func (a App) Login(generation int) string { return a.Logins()[(generation+1)%2] }
 
-// RedisUser is the app's user in Redis.
+// RedisUser returns the app's user in Redis.
 func (a App) RedisUser() string {
 	return form{prefix: "t_", join: "_", mark: "__", limit: maxPath}.of(a.Tenant, a.Name)
 }
 
-// ElastiCacheUser is the id of the app's user in ElastiCache, and its name as well. It begins with a letter, has lower-case letters, digits
-// and single hyphens, and does not end with one, as AWS asks for.
+// ElastiCacheUser returns the ID of the app's user in ElastiCache, which is also its name. As AWS requires, it begins with a letter,
+// contains lowercase letters, digits and single hyphens, and does not end with a hyphen.
 func (a App) ElastiCacheUser() string {
 	body := strings.Join([]string{"t", clean(a.Tenant), clean(a.Name)}, "-")
 	for strings.Contains(body, "--") {
@@ -79,15 +81,15 @@ func (a App) ElastiCacheUser() string {
 	return cut(body, maxElastiCacheUser-1-hashLength) + "-" + hash(a.Tenant, a.Name)
 }
 
-// AppOfRedisUser is the app of the tenant that a user in Redis is named after, and whether there is one: see App.RedisUser.
+// AppOfRedisUser returns the app of the tenant that a Redis user is named after, and whether there is one: see App.RedisUser.
 func (t Tenant) AppOfRedisUser(username string) (App, bool) {
 	name, is := strings.CutPrefix(username, "t_"+t.Name+"_")
 	app := t.App(name)
 	return app, is && app.RedisUser() == username
 }
 
-// AppOfElastiCacheUser is the app of the tenant that a user of ElastiCache is named after, and whether that is known: the name of an app is
-// not in an id that was cut. See App.ElastiCacheUser.
+// AppOfElastiCacheUser returns the app of the tenant that an ElastiCache user is named after, and whether it is known. A shortened ID does
+// not contain the name of the app. See App.ElastiCacheUser.
 func (t Tenant) AppOfElastiCacheUser(id string) (App, bool) {
 	body, is := strings.CutPrefix(id, "t-"+t.Name+"-")
 	if !is || len(body) <= 1+hashLength {
@@ -97,45 +99,46 @@ func (t Tenant) AppOfElastiCacheUser(id string) (App, bool) {
 	return app, app.ElastiCacheUser() == id
 }
 
-// KeyPrefix is what the app's keys in a cache begin with: the tenant, a colon, and the app's own prefix, which may be "". It is a text and not
-// a pattern: CheckKeyPrefix tells whether the app's prefix holds nothing that a pattern understands.
+// KeyPrefix returns the prefix of the app's keys in a cache: the tenant, a colon, and the app's own prefix, which may be "". It is a text,
+// not a pattern: CheckKeyPrefix rejects prefixes with pattern characters.
 func (a App) KeyPrefix(own string) string {
 	return form{mark: "__", suffix: ":", limit: maxPath}.of(a.Tenant) + own
 }
 
-// DatabaseRecord is where a store of paths keeps the credential of the app's database: below a prefix such as "/einmal", which is used as
-// it is. Generations are below it: "/g1".
+// DatabaseRecord returns the path of the credential of the app's database, below a prefix such as "/einmal", which is used unchanged.
+// Generations are below it: "/g1".
 func (a App) DatabaseRecord(prefix string) string { return a.record(prefix, "/db") }
 
-// CacheRecord is where a store of paths keeps the credential of the app's user in a cache: see DatabaseRecord.
+// CacheRecord returns the path of the credential of the app's cache user: see DatabaseRecord.
 func (a App) CacheRecord(prefix string) string { return a.record(prefix, "/cache") }
 
 func (a App) record(prefix, kind string) string {
 	return prefix + form{prefix: "/", join: "/", mark: "__", suffix: kind, limit: maxPath}.of(a.Tenant, a.Name)
 }
 
-// DatabaseSecret is the Secret with the credential of the app's database. Those of generations have ".g" and a number behind it.
+// DatabaseSecret returns the name of the Secret with the credential of the app's database. The names of generations end with ".g" and a
+// number.
 func (a App) DatabaseSecret() string { return a.secret(".db") }
 
-// CacheSecret is the Secret with the credential of the app's user in a cache: see DatabaseSecret.
+// CacheSecret returns the name of the Secret with the credential of the app's cache user: see DatabaseSecret.
 func (a App) CacheSecret() string { return a.secret(".cache") }
 
 func (a App) secret(kind string) string {
 	return form{join: ".", mark: ".x.", suffix: kind, limit: maxSecret}.of(a.Tenant, a.Name)
 }
 
-// Check returns an error for the name of a tenant or an app that is no DNS label (RFC 1123): of 1 to 63 lower-case letters, digits
-// and hyphens, with none of those at an end. What is "tenant" or "app", for the error.
+// Check returns an error if the name of a tenant or an app is not a DNS label (RFC 1123): 1 to 63 lowercase letters, digits and hyphens,
+// with a letter or digit at both ends. what is "tenant" or "app" and appears in the error.
 func Check(what, name string) error {
 	if isLabel(name) && len(name) <= maxLabel {
 		return nil
 	}
-	return fmt.Errorf("the name of the %s is %q: give it 1 to %d lower-case letters, digits and hyphens, with a letter or digit at both ends",
+	return fmt.Errorf("invalid %s name %q: must be 1 to %d lowercase letters, digits and hyphens, with a letter or digit at both ends",
 		what, name, maxLabel)
 }
 
-// CheckKeyPrefix returns an error for an app's own prefix of keys that could be understood as a pattern, or as more than one word: it
-// may have up to 128 letters, digits and any of ":._/-".
+// CheckKeyPrefix returns an error if an app's own key prefix could be read as a pattern, or as several words. It may contain up to 128
+// letters, digits and the characters ":._/-".
 func CheckKeyPrefix(own string) error {
 	const limit = 128
 	allowed := func(r rune) bool {
@@ -144,17 +147,17 @@ func CheckKeyPrefix(own string) error {
 	if len(own) <= limit && strings.IndexFunc(own, func(r rune) bool { return !allowed(r) }) < 0 {
 		return nil
 	}
-	return fmt.Errorf("the prefix of keys is %q: give it at most %d letters, digits and any of \":._/-\"", own, limit)
+	return fmt.Errorf("invalid key prefix %q: must be at most %d letters, digits and the characters \":._/-\"", own, limit)
 }
 
 func role(suffix string) form {
 	return form{prefix: "t_", join: "_", mark: "__", suffix: suffix, limit: maxRole}
 }
 
-// form is how a name is put together of its parts.
+// form describes how a name is composed of its parts.
 type form struct {
 	prefix, join, suffix string
-	// mark stands before a hash, and in no name without one: so nobody can choose parts that give the name of others' hash.
+	// mark precedes a hash and occurs in no name without a hash. So no choice of parts gives the hashed name of other parts.
 	mark  string
 	limit int
 }
@@ -181,15 +184,15 @@ func allLabels(parts []string) bool {
 	return true
 }
 
-// isLabel tells whether a text is a DNS label, but for its length.
+// isLabel reports whether a text is a DNS label, regardless of its length.
 func isLabel(text string) bool {
 	return text != "" && strings.IndexFunc(text, foreign) < 0 && strings.Trim(text, "-") == text
 }
 
-// foreign tells that a character is in no DNS label.
+// foreign reports whether a character cannot occur in a DNS label.
 func foreign(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 
-// clean makes a DNS label of a text, but for its length. It is for the eye: different texts can give the same.
+// clean makes a DNS label of a text, regardless of its length. It is only for readability: different texts can give the same result.
 func clean(text string) string {
 	replaced := strings.Map(func(r rune) rune {
 		if foreign(r) {
@@ -203,12 +206,12 @@ func clean(text string) string {
 	return replaced
 }
 
-// cut makes an ASCII text no longer than limit, and lets it end with a letter or a digit.
+// cut shortens an ASCII text to limit and makes it end with a letter or a digit.
 func cut(text string, limit int) string {
 	return strings.TrimRightFunc(text[:min(len(text), limit)], func(r rune) bool { return r == '-' || foreign(r) })
 }
 
-// hash tells texts apart, and where one ends and the next begins.
+// hash returns a hash of texts that also depends on where each one ends.
 func hash(parts ...string) string {
 	digest := sha256.New()
 	for _, part := range parts {

@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// tenant-and-database.md §2, Details: a change of these names is another Scheme, and leaves what was named so far behind.
+// A change of these names is another Scheme, and leaves what was named so far behind.
 func TestNamesOfTheSchemeStay(t *testing.T) {
 	acme, web := names.Tenant{Name: "acme"}, names.Tenant{Name: "acme"}.App("web")
 	long := names.Tenant{Name: strings.Repeat("a", 60)}
@@ -76,7 +76,7 @@ func TestNamesOfTheSchemeStay(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details: PostgreSQL cuts at 63 bytes, not characters, without a word; AWS, SSM and Kubernetes have limits of
+// PostgreSQL cuts at 63 bytes, not characters, without a word; AWS, SSM and Kubernetes have limits of
 // their own. No name is longer, or has a character that they do not take, whatever it is made of.
 func TestNamesAreTakenByTheSystems(t *testing.T) {
 	label := `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
@@ -102,7 +102,7 @@ func TestNamesAreTakenByTheSystems(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details: the join is ambiguous with '-' (a-b and c, a and b-c), cut names can be the same, and somebody may choose names
+// The join is ambiguous with '-' (a-b and c, a and b-c), cut names can be the same, and an author may choose names
 // that look like those of another's hash. Different tenants and apps never have a name in common, nor do the roles of one.
 func TestNoTwoHaveANameInCommon(t *testing.T) {
 	chance := rand.New(rand.NewPCG(3, 4))
@@ -137,7 +137,7 @@ func TestTheAppOfAUserIsFoundByItsName(t *testing.T) {
 		"a user":                         {acme.AppOfRedisUser, "t_acme_web-2", acme.App("web-2")},
 		"a user of another":              {acme.AppOfRedisUser, corp.App("web").RedisUser(), names.App{}},
 		"no user":                        {acme.AppOfRedisUser, "t_acme_", names.App{}},
-		"somebody else's":                {acme.AppOfRedisUser, "t_acme_Web", names.App{}},
+		"another app's":                  {acme.AppOfRedisUser, "t_acme_Web", names.App{}},
 		"a user of ElastiCache":          {acme.AppOfElastiCacheUser, acme.App("web-2").ElastiCacheUser(), acme.App("web-2")},
 		"another's user of ElastiCache":  {acme.AppOfElastiCacheUser, corp.App("web").ElastiCacheUser(), names.App{}},
 		"no user of ElastiCache":         {acme.AppOfElastiCacheUser, "t-acme-", names.App{}},
@@ -193,7 +193,7 @@ func randomName(chance *rand.Rand) string {
 	return text.String()
 }
 
-// tenant-and-database.md §2, Details: what is outside of a safe set of characters is refused before it names anything.
+// What is outside of a safe set of characters is refused before it names anything.
 func TestWhatIsNoLabelIsRefused(t *testing.T) {
 	for name, good := range map[string]bool{
 		"acme": true, "a": true, "a-b": true, "7": true, strings.Repeat("a", 63): true,
@@ -211,7 +211,7 @@ func TestWhatIsNoLabelIsRefused(t *testing.T) {
 			t.Errorf("CheckKeyPrefix of %q: %v", prefix, err)
 		}
 	}
-	if err := names.Check("app", "ä"); err == nil || !utf8.ValidString(err.Error()) || !strings.Contains(err.Error(), `the app is "ä"`) {
+	if err := names.Check("app", "ä"); err == nil || !utf8.ValidString(err.Error()) || !strings.Contains(err.Error(), `app name "ä"`) {
 		t.Errorf("the error does not name what is wrong: %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Apps returns the names of the apps that have logins in the server, sorted. The owner is that of the tenant. A login belongs to an app of
-// the tenant if the mark in its comment is that of the owner, a slash and the name of the app, whether the login may log in or not. So the server
-// remembers an app that the Tenant no longer lists.
+// Apps returns the sorted names of the apps of a tenant that have logins in the server. The owner is that of the tenant. A login belongs to
+// an app if the mark in its comment is the owner, a slash and the name of the app, even if it cannot log in. So Apps also finds apps that
+// the Tenant no longer lists.
 func (s *Server) Apps(ctx context.Context, owner credential.Owner) ([]string, error) {
 	var apps []string
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {

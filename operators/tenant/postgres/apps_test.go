@@ -37,8 +37,8 @@ func TestAppsAreListedByTheirMarks(t *testing.T) {
 	if diff := cmp.Diff([]string{"job", "web"}, apps); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
-	nobody := credential.Owner{Operator: listed.mark.Operator, Name: "list"}
-	if apps, err := listed.server.Apps(t.Context(), nobody); err != nil || len(apps) != 0 {
+	other := credential.Owner{Operator: listed.mark.Operator, Name: "list"}
+	if apps, err := listed.server.Apps(t.Context(), other); err != nil || len(apps) != 0 {
 		t.Errorf("the apps of a tenant without logins are %q, %v", apps, err)
 	}
 	down, err := postgres.Open(postgres.Config{DSN: credential.NewPassword("postgres://admin:x@127.0.0.1:1/postgres")})

@@ -16,15 +16,16 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// safePath is the search_path of every connection. A tenant owns its database: functions that it makes there must not be called with the
-// rights of the admin (CVE-2018-1058), or of a login whose password is proven. As a startup parameter it takes precedence over what ALTER
-// DATABASE and ALTER ROLE set. pg_temp is named, as it would be searched first for tables otherwise.
+// safePath is the search_path of every connection. A tenant owns its database, so functions that it creates there must not run with the
+// rights of the administrator (CVE-2018-1058), or of a login whose password is verified. As a startup parameter it overrides ALTER DATABASE
+// and ALTER ROLE settings. pg_temp is listed because it would otherwise be searched first for tables.
 const safePath = "pg_catalog, pg_temp"
 
-// errElsewhere tells that the DSN does not lead to the server of the pool any more.
+// errElsewhere means that the DSN resolves to another server than that of the pool.
 var errElsewhere = errors.New("the address is not that of the primary that the pool is connected to")
 
-// adminError is an error of the admin's own connection. Its code is hidden: it must not be mistaken for an answer about another user.
+// adminError is an error of the administrator's own connection. It hides the error code, which must not be mistaken for an answer about
+// another user.
 type adminError struct{ error }
 
 func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
@@ -35,19 +36,19 @@ func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn)
 	settings.Database = database
 	return s.beside(ctx, "", settings, func(connection *pgx.Conn, err error) error {
 		if err != nil {
-			return fmt.Errorf("connect to the database %s: %w", database, explain(err))
+			return fmt.Errorf("connect to database %s: %w", database, explain(err))
 		}
 		return do(connection)
 	})
 }
 
-// login tries whether a user can log in to a database with a password. It executes no statement: the session has the rights of the user, and
-// the database belongs to a tenant.
+// login tests whether a user can log in to a database with a password. It executes no statement, because the session has the rights of the
+// user and the database belongs to a tenant.
 func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
 	return s.loginAt(ctx, "", database, credential.Record{Username: username, Password: password})
 }
 
-// loginAt is login with the address of the server, "" for one that is not known yet.
+// loginAt is login at a known address of the server, or "".
 func (s *Server) loginAt(ctx context.Context, address, database string, as credential.Record) error {
 	settings := s.pool.Config().ConnConfig
 	settings.User, settings.Password, settings.Database = as.Username, as.Password.Reveal(), database
@@ -56,19 +57,19 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 		settings.RequireAuth = provingMethods
 	}
 	settings.ValidateConnect = newEnough(nil)
-	settings.RuntimeParams = map[string]string{ // The user's own settings are tried as well.
+	settings.RuntimeParams = map[string]string{ // So the user's own settings apply to all other parameters.
 		"application_name": settings.RuntimeParams["application_name"], "search_path": safePath,
 	}
 	return s.beside(ctx, address, settings, func(_ *pgx.Conn, err error) error {
 		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
-			return err // It is not the admin who lacks a right.
+			return err // The administrator does not lack a right here.
 		}
 		return explain(err)
 	})
 }
 
-// beside makes a connection beside those of the pool, to the server that these are connected to, at an address, or where that is if it is "". It waits for room if need be, and ends the
-// connection when a function has been called with it, or with the error.
+// beside opens a connection outside of the pool, to the server that the pool is connected to, and calls a function with it or with the
+// error. "" as the address means that of the pool. It waits if too many such connections are open, and closes the connection afterwards.
 func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
 	select {
 	case s.room <- struct{}{}:
@@ -82,7 +83,7 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 			return do(nil, adminError{err})
 		}
 	}
-	// A standby of a DSN of several hosts may not have the database yet, and pgx asks no other host after that answer.
+	// With several hosts in the DSN, a standby may not have the database yet, and pgx then tries no other host.
 	there, elsewhere, dial := false, false, settings.DialFunc
 	settings.DialFunc = func(ctx context.Context, network, to string) (net.Conn, error) {
 		if to != address {
@@ -95,7 +96,7 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 	connection, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
 		if elsewhere && !there {
-			s.pool.Reset() // The pool connects to where the DSN leads now.
+			s.pool.Reset() // The pool connects to the current server of the DSN.
 		}
 		return do(nil, err)
 	}
@@ -104,7 +105,7 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 	return err
 }
 
-// address is where the server is that the pool is connected to, in the form that is dialed.
+// address returns the address of the server that the pool is connected to, in the form that is dialed.
 func (s *Server) address(ctx context.Context) (string, error) {
 	var address string
 	err := s.look(ctx, func(_ context.Context, on *pgxpool.Conn) error {
@@ -114,11 +115,11 @@ func (s *Server) address(ctx context.Context) (string, error) {
 	return address, err
 }
 
-// addressOf is where a connection leads to.
+// addressOf returns the remote address of a connection.
 func addressOf(on *pgxpool.Conn) string { return on.Conn().PgConn().Conn().RemoteAddr().String() }
 
-// hangUp ends a session, also when ctx is over, and waits until the server has ended it: until then it counts as one of the user's, whose
-// sessions can be limited. What was done is done, so that it does not fail.
+// hangUp ends a session, even if ctx is done, and waits until the server has ended it: until then it counts against the connection limit of
+// the user. It cannot fail, because the work of the session is complete.
 func hangUp(ctx context.Context, connection *pgx.Conn) {
 	wire, err := connection.PgConn().Hijack()
 	if err != nil { // It is broken.
@@ -134,7 +135,7 @@ func hangUp(ctx context.Context, connection *pgx.Conn) {
 	_ = wire.Conn.Close()
 }
 
-// hosts are the addresses that a DSN leads to, without sockets of this machine, and whether TLS verifies the server and its name at each.
+// hosts returns the TCP addresses of a DSN, and for each whether TLS verifies the server and its name.
 func hosts(settings *pgconn.Config) map[string]bool {
 	found := map[string]bool{}
 	for _, one := range append([]*pgconn.FallbackConfig{{Host: settings.Host, Port: settings.Port, TLSConfig: settings.TLSConfig}}, settings.Fallbacks...) {
@@ -144,7 +145,7 @@ func hosts(settings *pgconn.Config) map[string]bool {
 		}
 		verified := one.TLSConfig != nil && !one.TLSConfig.InsecureSkipVerify
 		before, seen := found[address]
-		found[address] = verified && (before || !seen) // sslmode=prefer has one with TLS, and one without.
+		found[address] = verified && (before || !seen) // sslmode=prefer lists each address with TLS and without.
 	}
 	return found
 }

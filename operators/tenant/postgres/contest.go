@@ -9,38 +9,39 @@ import (
 )
 
 const (
-	// contestTime is how long a change of a login goes on against sessions of that login that hold the locks for it.
+	// contestTime is how long a change of a login is retried against sessions of that login that hold the required locks.
 	contestTime = 8 * time.Second
-	// lockWait is how long each try waits for a lock.
+	// lockWait limits how long each attempt waits for a lock.
 	lockWait = "SET LOCAL lock_timeout = '500ms'"
-	// drainTime is how long logins that have begun have for their end, while the role may not log in. The server checks the right to log in
-	// at the end of a login, and reads at its beginning what it compares the password with.
+	// drainTime is how long logins in progress get to end while the role may not log in. The server checks the right to log in at the end
+	// of a login, but reads the password verifier at its beginning.
 	drainTime = 2 * time.Second
-	// appearTime is how long sessions have to appear in pg_stat_activity that were let in just before the right to log in was taken away.
+	// appearTime is how long a session that was accepted just before the right to log in was revoked may take to appear in
+	// pg_stat_activity.
 	appearTime = time.Second
 )
 
 // Which sessions of a login are ended.
 const (
 	everySession = ""
-	// writers have written to a catalog that all databases share and have not committed, or wait for others that have. ALTER ROLE writes to
+	// writers are sessions that have written to a shared catalog and not committed, or that wait for such a session. ALTER ROLE writes to
 	// pg_authid and pg_db_role_setting.
 	writers = ` AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND database = 0 AND mode <> 'AccessShareLock')`
 )
 
-// contest is a change of a login that its own sessions can hold up: a role may change its own password, and whoever has not committed that
-// holds the lock of the role's row.
+// contest is a change of a login that the login's own sessions can block: a role may change its own password, and until that transaction
+// commits it holds the lock on the role's row.
 type contest struct {
 	begun time.Time
-	// lost is how often such sessions were faster.
+	// lost counts the attempts that such sessions blocked.
 	lost int
-	// alone tells that the password was set while the login had no session, and could get none.
+	// alone is true if the password was set while the login had no session and could not get one.
 	alone bool
 }
 
-// change executes statements that change a login. If the login's own sessions keep the locks from it, it ends those sessions in front of the
-// statements with the next try, and so wins: whoever comes back has to log in first. It reports whether the statements were executed; without
-// an error, another look and another try are due.
+// change executes statements that change a login. If the login's own sessions block them, the next attempt ends those sessions first, in
+// the same transaction; a client must then log in again before it can block another attempt. It reports whether the statements were
+// executed. If it returns false without an error, the caller must observe and try again.
 func (c *contest) change(ctx context.Context, of Logins, username string, seen loginSeen, statements []string) (bool, error) {
 	if c.begun.IsZero() {
 		c.begun = time.Now()
@@ -54,7 +55,7 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 		all = append(all, end(username, seen, which)...)
 	}
 	all = append(all, statements...)
-	if of.Terminate { // In the same transaction: it is not lost if the process dies behind it.
+	if of.Terminate { // In the same transaction, so that it is not lost if the process crashes afterwards.
 		all = append(all, end(username, seen, everySession)...)
 	}
 	err := transaction(ctx, of.Tenant.Server.pool, all)
@@ -67,8 +68,8 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 	return err == nil, err
 }
 
-// shut takes the right to log in from a login. If its sessions are to be ended, and it has any, it waits until none can appear any more. Another
-// look is due, which finds those that are left.
+// shut takes the right to log in from a login. If its sessions must end and it has any, shut waits until no further session can appear. The
+// caller must then observe again to find the remaining sessions.
 func (c *contest) shut(ctx context.Context, of Logins, username string, seen loginSeen) error {
 	done, err := c.change(ctx, of, username, seen, []string{"ALTER ROLE " + identifier(username) + " NOLOGIN"})
 	if !done || !of.Terminate || seen.sessions == 0 && c.lost == 0 {
@@ -77,7 +78,6 @@ func (c *contest) shut(ctx context.Context, of Logins, username string, seen log
 	return wait(ctx, appearTime)
 }
 
-// wait waits for a time.
 func wait(ctx context.Context, long time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -87,27 +87,27 @@ func wait(ctx context.Context, long time.Duration) error {
 	}
 }
 
-// lasts reports whether a password that was just set is accepted: a session of the login can change it again. Where that cannot be tried now, it
-// is left to the proof.
+// lasts reports whether a password that was just set is accepted: a session of the login can change it again. If that cannot be tested now,
+// the later verification does it.
 func (c *contest) lasts(ctx context.Context, of Logins, record credential.Record) (bool, error) {
 	if err := of.Tenant.Server.login(ctx, record.Username, of.Tenant.Database, record.Password); codeOf(err) != wrongPassword {
 		return true, nil
 	}
 	c.lost++
 	if !of.Terminate || time.Since(c.begun) > contestTime {
-		return true, fmt.Errorf("a session of the login has changed it again: %w", credential.ErrUnproven)
+		return true, fmt.Errorf("a session of the login changed the password again: %w", credential.ErrUnproven)
 	}
 	return false, nil
 }
 
-// end returns the statements that end sessions of a login, and do not wait for that. Only a member with the rights of the login may, so the admin
+// end returns the statements that end sessions of a login without waiting. Only members of the login may do that, so the administrator
 // becomes one until the end of the transaction.
 func end(username string, seen loginSeen, which string) []string {
-	return asMember(username, seen, "SELECT pg_stat_clear_snapshot()", // Else a transaction sees only those that it saw before.
+	return asMember(username, seen, "SELECT pg_stat_clear_snapshot()", // Otherwise the transaction sees an old snapshot.
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "+literal(username)+which)
 }
 
-// asMember lets the admin execute statements with the rights of a login.
+// asMember lets the administrator execute statements with the rights of a login.
 func asMember(username string, seen loginSeen, statements ...string) []string {
 	if seen.usable {
 		return statements

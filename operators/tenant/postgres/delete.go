@@ -12,19 +12,19 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Delete drops logins: it takes away the right to log in, ends their sessions, and drops them. One that owns something stays, without the
-// right to log in, with ErrDependent, unless DropOwned is set. One that is not there is dropped. One that is not marked as the owner's
-// is credential.ErrConflict, and stays.
+// Delete drops logins: it takes away the right to log in, ends their sessions, and drops them. It skips logins that do not exist. If a
+// login owns objects and DropOwned is not set, Delete returns ErrDependent; the login then remains but cannot log in. If a login does not
+// have the owner's mark, Delete does not change it and returns credential.ErrConflict.
 func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ...string) error {
 	for _, username := range usernames {
 		if err := l.drop(ctx, owner, username); err != nil {
-			return fmt.Errorf("drop the role %s: %w", username, err)
+			return fmt.Errorf("drop role %s: %w", username, err)
 		}
 	}
 	return nil
 }
 
-// drop does what is next, and looks again, until the role is not there.
+// drop executes the next step and observes again, until the role does not exist.
 func (l Logins) drop(ctx context.Context, owner credential.Owner, username string) error {
 	l.Terminate = true
 	handedOver := !l.DropOwned
@@ -52,7 +52,7 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 	})
 }
 
-// settleDropped settles what drops something: if somebody else has dropped it, one looks again.
+// settleDropped is settle for a deletion. If another process has dropped the object first, it observes again.
 func settleDropped(ctx context.Context, round func(context.Context) (done bool, err error)) error {
 	return settle(ctx, func(ctx context.Context) (bool, error) {
 		done, err := round(ctx)
@@ -63,8 +63,8 @@ func settleDropped(ctx context.Context, round func(context.Context) (done bool, 
 	})
 }
 
-// handOver gives what a login owns to the tenant's owner, and drops its rights to other things: in the tenant's database, and in each other
-// that has something of it.
+// handOver gives what a login owns to the tenant's owner role and drops its other rights, in the tenant's database and in every other
+// database that contains something of it.
 func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) error {
 	there, err := l.Tenant.observe(ctx)
 	if err != nil {
@@ -79,9 +79,9 @@ func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) e
 		statements = append([]string{"REASSIGN OWNED BY " + identifier(username) + " TO " + identifier(l.Tenant.Owner)}, statements...)
 	}
 	if there.Database != nil && !slices.Contains(databases, l.Tenant.Database) {
-		databases = append(databases, l.Tenant.Database) // It has rights to the database itself.
+		databases = append(databases, l.Tenant.Database) // The login has rights on the database itself.
 	}
-	if !seen.usable { // Only who has its rights may.
+	if !seen.usable { // Requires the rights of the role.
 		statements = append(use(username), statements...)
 	}
 	return l.Tenant.Server.inEach(ctx, databases, statements)
@@ -92,13 +92,13 @@ func (s *Server) inEach(ctx context.Context, databases, statements []string) err
 	for _, database := range databases {
 		err := s.within(ctx, database, func(inside *pgx.Conn) error { return transaction(ctx, inside, statements) })
 		if err != nil {
-			return fmt.Errorf("in the database %s: %w", database, err)
+			return fmt.Errorf("in database %s: %w", database, err)
 		}
 	}
 	return nil
 }
 
-// dependents are the databases in which something depends on roles: what they own, or have rights to.
+// dependents returns the databases with objects that depend on roles: objects that they own, or have rights on.
 func (s *Server) dependents(ctx context.Context, roles ...string) ([]string, error) {
 	var databases []string
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
@@ -108,7 +108,7 @@ func (s *Server) dependents(ctx context.Context, roles ...string) ([]string, err
 	return databases, err
 }
 
-// dropRoles drops roles. If something depends on one, the error names the databases: the server names none where it is its own.
+// dropRoles drops roles. If an object depends on one, the error names the databases, because the server's own message does not.
 func (s *Server) dropRoles(ctx context.Context, roles ...string) error {
 	err := transaction(ctx, s.pool, []string{"DROP ROLE " + identifiers(roles...)})
 	if codeOf(err) != dependent {
@@ -122,12 +122,12 @@ func (s *Server) dropRoles(ctx context.Context, roles ...string) error {
 	if len(databases) > 1 {
 		what = "databases "
 	}
-	return fmt.Errorf("in the %s%s: %w", what, strings.Join(databases, ", "), err)
+	return fmt.Errorf("in %s%s: %w", what, strings.Join(databases, ", "), err)
 }
 
-// Delete drops the database, with all that is in it and all sessions in it, if DropDatabase is set, and then the roles, with what they own in
-// other databases. Without it, a database that is there is ErrDependent, and nothing is dropped. What is not there is dropped. A role that is
-// not marked as the owner's is credential.ErrConflict, and nothing is dropped. The logins of apps are deleted before.
+// Delete drops the database with all its contents and sessions, if DropDatabase is set, and then the roles with what they own in other
+// databases. It skips what does not exist. If the database exists and DropDatabase is not set, it drops nothing and returns ErrDependent.
+// If a role does not have the owner's mark, it drops nothing and returns credential.ErrConflict. The logins of apps must be deleted before.
 func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 	disowned := !t.DropDatabase
 	err := settleDropped(ctx, func(ctx context.Context) (bool, error) {
@@ -150,12 +150,12 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 		return false, t.Server.dropRoles(ctx, t.present(seen)...)
 	})
 	if err != nil {
-		return fmt.Errorf("drop the tenant's database %s and its roles: %w", t.Database, err)
+		return fmt.Errorf("drop tenant database %s and its roles: %w", t.Database, err)
 	}
 	return nil
 }
 
-// mayDelete finds what is not the owner's, and reports whether the database is to be dropped.
+// mayDelete returns an error for what does not belong to the owner, and reports whether the database must be dropped.
 func (t Tenant) mayDelete(owner credential.Owner, seen tenantSeen) (bool, error) {
 	for name, role := range seen.Roles {
 		if role.Mark == nil || *role.Mark != owner.String() {
@@ -166,13 +166,13 @@ func (t Tenant) mayDelete(owner credential.Owner, seen tenantSeen) (bool, error)
 		return false, nil
 	}
 	if !t.DropDatabase {
-		return false, fmt.Errorf("%w: the database %s holds what the tenant has stored: allow to drop it, or drop it yourself",
+		return false, fmt.Errorf("%w: database %s contains the tenant's data; set dropOwned to true, or drop the database manually",
 			ErrDependent, t.Database)
 	}
 	return true, nil
 }
 
-// present are the roles of the tenant that are there, that of the owner last.
+// present returns the roles of the tenant that exist, the owner last.
 func (t Tenant) present(seen tenantSeen) []string {
 	return slices.DeleteFunc(t.roles(), func(name string) bool {
 		_, is := seen.Roles[name]
@@ -189,7 +189,7 @@ func (t Tenant) disown(ctx context.Context, seen tenantSeen) error {
 	}
 	var statements []string
 	for _, name := range roles {
-		if !seen.Roles[name].Usable { // Only who has its rights may.
+		if !seen.Roles[name].Usable { // Requires the rights of the role.
 			statements = append(statements, use(name)...)
 		}
 	}

@@ -1,34 +1,37 @@
-// Package postgres gives tenants what they have in a PostgreSQL server of version 15 or later, as an admin that has the rights CREATEROLE and
-// CREATEDB and need not be a superuser, which is what managed servers give. It was tried with versions 15 to 18.
+// Package postgres manages the databases, roles and logins of tenants in a PostgreSQL server of version 15 or later. It connects as an
+// administrator with the rights CREATEROLE and CREATEDB. A superuser is not needed, because managed servers do not give that right. It was
+// tried with versions 15 to 18.
 //
-//	pg := postgres.Open(config)           a server, reached as an admin
+//	pg := postgres.Open(config)           a server, reached as an administrator
 //	pg.Tenant(names)                      a tenant: its database, the role that owns it, the roles that read and write
 //	    .Converge  .Delete
 //	pg.Logins(names)                      an app's two logins: a credential.Rotator
-//	    .Observe .Create .Set .Superseded .Retire    what package credential asks for
-//	    .Converge                                    plan limits and access, by level; never a password
+//	    .Observe .Create .Set .Superseded .Retire    the methods that package credential calls
+//	    .Converge                                    plan limits and access, level-based; never a password
 //	    .Delete .Sessions .EndSessions
 //
-// Everything is looked at, decided and done, in this order: what is as it should be is not written again, and whatever ended too
-// early is finished by the next call. Nothing is remembered but in the server: names come from package names, and a COMMENT on each role is
-// the mark of its owner. What carries the mark of another is never changed; what carries none is only on request.
+// Every method observes the server, computes the difference, and writes only that. An interrupted call is completed by the next one. The
+// server holds the only state: names come from package names, and a COMMENT on each role is its ownership mark. A role with the mark of
+// another owner is never changed. A role without a mark is changed only on request.
 //
-// An app logs in as one of two roles, t_<tenant>_<app>_a and _b, and at once works as the role of its access (ALTER ROLE … SET role): the owner,
-// or one of those that read and write. So what it makes belongs to the tenant and not to the login, which can be dropped.
+// An app logs in as one of two roles, t_<tenant>_<app>_a and _b, and switches at once to the role of its access (ALTER ROLE … SET role):
+// the owner, or one of those that read and write. So what it creates belongs to the tenant and not to the login, and the login can be
+// dropped.
 //
-// A tenant's database lets in nobody but its own roles. Databases that others made let in everybody unless their owners say otherwise: of
-// postgres and template1 run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser, and GRANT CONNECT to the admin.
+// A tenant's database accepts only the tenant's own roles. Databases that others created accept every role unless their owners forbid it.
+// For postgres and template1, run REVOKE CONNECT, TEMPORARY ON DATABASE … FROM PUBLIC as a superuser, and GRANT CONNECT to the
+// administrator.
 //
-// A tenant is not trusted. It owns its database, and can make functions, change settings and hold locks there, and change its own password. So each
-// connection has a search_path of its own, the proof of a login executes no statement, a revocation ends the sessions that stand in its way,
-// and what the owner of a database can hold up is ErrIncomplete, which stops no work on logins.
+// A tenant is not trusted. It owns its database, where it can create functions, change settings and hold locks, and it can change its own
+// password. Therefore each connection has a search_path of its own, verifying a login executes no statement, a revocation ends the sessions
+// that block it, and what the owner of a database can block is ErrIncomplete, which does not stop work on logins.
 //
-// From version 16 on the admin changes a role if it has the ADMIN option on it, as whoever makes a role has. In version 15 it gives itself
-// that option on all that it makes, which CREATEROLE lets it do there, and not after an upgrade.
+// Since version 16 the administrator can change a role only if it has the ADMIN option on it, as the creator of a role does. In version 15
+// it grants itself that option on every role that it creates, which CREATEROLE allows there, so that it still has it after an upgrade.
 //
-// No statement holds a password: roles are given a SCRAM-SHA-256 verifier, which is made here. That is the only protection of the server's
-// log, as an admin that is no superuser cannot turn logging off.
+// No statement contains a password: roles get a SCRAM-SHA-256 verifier that is computed here. Nothing else keeps passwords out of the
+// server's log, because an administrator that is not a superuser cannot turn logging off.
 //
-// Errors name what was attempted, hold no password, and say what to do: see ErrRights, ErrVersion, ErrInsecure, ErrLocked, ErrBusy, ErrDown
-// and ErrDependent. None of them says that something is absent; only the catalog does.
+// Errors name the operation, contain no password, and give a remedy: see ErrRights, ErrVersion, ErrInsecure, ErrLocked, ErrBusy, ErrDown
+// and ErrDependent. No error means that an object does not exist; only the catalog shows that.
 package postgres

@@ -9,38 +9,39 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What keeps a server from doing what it was asked for. Each error says what to do about it.
+// The kinds of errors. Each error that has one of these kinds also gives a remedy.
 var (
-	// ErrRights: the admin lacks a right, or may not log in. It stays until a person has changed that.
-	ErrRights = errors.New("the admin lacks a right")
-	// ErrVersion: the server is older than the oldest that is supported. Nothing was asked of it; it stays until a person has upgraded it.
+	// ErrRights: the administrator lacks a right or cannot log in. The error stays until a person acts.
+	ErrRights = errors.New("the administrator lacks a right")
+	// ErrVersion: the server is older than the oldest supported version. Nothing was requested from it. The error stays until a person
+	// upgrades it.
 	ErrVersion = errors.New("the server is too old")
-	// ErrInsecure: the server does not ask for the password by SCRAM-SHA-256, or asks for none. It got no password. It stays until a person
-	// has changed that.
+	// ErrInsecure: the server does not require SCRAM-SHA-256 authentication, or requires no password. It received no password. The error
+	// stays until a person acts.
 	ErrInsecure = errors.New("the server does not authenticate securely")
-	// ErrLocked: another session holds a lock that is needed. Try again later; the lock can stay until an administrator ends that session.
+	// ErrLocked: another session holds a lock that is needed. Retry later. The lock can stay until an administrator ends that session.
 	ErrLocked = errors.New("another session holds a lock")
-	// ErrIncomplete: the tenant has its database and its roles, and something about the rights to the database, or in it, could not be put
-	// right. Logins can be converged.
+	// ErrIncomplete: the tenant has its database and its roles, but rights on the database or in it could not be corrected. Logins can be
+	// converged.
 	ErrIncomplete = errors.New("the rights in the database are incomplete")
-	// ErrBusy: the server has no room or no time, or others hold what is needed. Try again later.
+	// ErrBusy: the server has no capacity, or other sessions hold what is needed. Retry later.
 	ErrBusy = errors.New("the server is busy")
-	// ErrDown: the server is not reached, starts, stops, or cannot write now. Try again later.
+	// ErrDown: the server cannot be reached, is starting or stopping, or cannot write now. Retry later.
 	ErrDown = errors.New("the server is down")
-	// ErrDependent: what is to be dropped has something depending on it. Nothing was lost; it stays until a person has decided.
-	ErrDependent = errors.New("something depends on it")
+	// ErrDependent: an object that is to be dropped has dependent objects. No data was lost. The error stays until a person decides.
+	ErrDependent = errors.New("other objects depend on it")
 )
 
-// The codes of errors that decide something (documentation of PostgreSQL, appendix "PostgreSQL Error Codes").
+// The error codes that this package distinguishes (PostgreSQL documentation, appendix "PostgreSQL Error Codes").
 const (
 	wrongPassword      = "28P01" // invalid_password
 	notAllowed         = "28000" // invalid_authorization_specification: NOLOGIN, pg_hba.conf
-	duplicateObject    = "42710" // duplicate_object: the role was there before
+	duplicateObject    = "42710" // duplicate_object: the role already exists
 	duplicateDatabase  = "42P04" // duplicate_database
-	uniqueViolation    = "23505" // unique_violation: the same, of a role or database that was made at the same time
+	uniqueViolation    = "23505" // unique_violation: the role or database was created at the same time
 	serialization      = "40001" // serialization_failure
 	deadlock           = "40P01" // deadlock_detected
-	internalError      = "XX000" // internal_error: among others of a tuple that another session changes
+	internalError      = "XX000" // internal_error: includes concurrent updates of a tuple
 	noRights           = "42501" // insufficient_privilege
 	dependent          = "2BP01" // dependent_objects_still_exist
 	undefinedObject    = "42704" // undefined_object
@@ -49,10 +50,10 @@ const (
 	lockTimeout        = "55P03" // lock_not_available
 	inUse              = "55006" // object_in_use
 	tooManyConnections = "53300" // too_many_connections: of the server, the database or the role
-	canceled           = "57014" // query_canceled: among others by statement_timeout
+	canceled           = "57014" // query_canceled: includes statement_timeout
 )
 
-// codeOf is the code of the server's own answer; "" if the server did not answer.
+// codeOf returns the error code of the server's answer, or "" if the server did not answer.
 func codeOf(err error) string {
 	if answer, is := errors.AsType[*pgconn.PgError](err); is {
 		return answer.Code
@@ -60,19 +61,19 @@ func codeOf(err error) string {
 	return ""
 }
 
-// taken tells that a name is: also if somebody was faster by a moment.
+// taken reports whether a name exists already, even if another session created it only a moment before.
 func taken(err error) bool {
 	code := codeOf(err)
 	return code == duplicateObject || code == duplicateDatabase || code == uniqueViolation
 }
 
-// gone tells that what was to be dropped is: somebody was faster.
+// gone reports whether an object that should be dropped does not exist any more.
 func gone(err error) bool {
 	code := codeOf(err)
 	return code == undefinedObject || code == undefinedDatabase
 }
 
-// raced tells that others changed the same at the same time, so that another look and another try are due.
+// raced reports whether another session changed the same objects at the same time, so that the caller must observe and try again.
 func raced(err error) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -87,7 +88,7 @@ func raced(err error) bool {
 	return taken(err)
 }
 
-// explain gives an error of the server, or of the way to it, its kind, and what to do. It is wrapped, so that codeOf finds its code.
+// explain adds a kind and a remedy to an error of the server or of the connection. It wraps the error, so that codeOf still finds the code.
 func explain(err error) error {
 	var answer *pgconn.PgError
 	var old oldServerError
@@ -97,10 +98,10 @@ func explain(err error) error {
 	case errors.As(err, &old):
 		return old
 	case !errors.As(err, &answer) && strings.Contains(err.Error(), "authentication method requirement"): // pgx has no type for it.
-		return fmt.Errorf("%w: set password_encryption and pg_hba.conf to scram-sha-256, and set the password again, or give the DSN "+
-			"sslmode=verify-full: %w", ErrInsecure, err)
+		return fmt.Errorf("%w; set password_encryption and pg_hba.conf to scram-sha-256 and set the password again, or set "+
+			"sslmode=verify-full in the DSN: %w", ErrInsecure, err)
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%w: see that it runs, and is reached at the address of the DSN: %w", ErrDown, err)
+		return fmt.Errorf("%w; check that it runs and that the address in the DSN is correct: %w", ErrDown, err)
 	}
 	remedy, kind := kindOf(answer.Code)
 	if answer.Detail != "" {
@@ -109,32 +110,32 @@ func explain(err error) error {
 	if kind == nil {
 		return fmt.Errorf("%w%s", err, remedy)
 	}
-	return fmt.Errorf("%w: %s: %w", kind, remedy, err)
+	return fmt.Errorf("%w; %s: %w", kind, remedy, err)
 }
 
-// kindOf sorts the server's answers, and tells what to do about each.
+// kindOf returns the kind of an error code and the remedy.
 func kindOf(code string) (string, error) {
 	switch code {
 	case noRights:
-		return "give it CREATEROLE and CREATEDB, and for roles that it may not change run GRANT role TO admin WITH ADMIN OPTION", ErrRights
+		return "grant it CREATEROLE and CREATEDB, and for roles that it cannot change run GRANT role TO admin WITH ADMIN OPTION", ErrRights
 	case wrongPassword, notAllowed:
-		return "correct the user and the password in the DSN, or let pg_hba.conf allow it", ErrRights
+		return "correct the user and the password in the DSN, or allow the login in pg_hba.conf", ErrRights
 	case dependent:
-		return "hand over or drop what depends on it, or allow to drop what it owns", ErrDependent
+		return "reassign or drop the dependent objects, or set dropOwned to true", ErrDependent
 	case undefinedObject:
-		return ": converge the tenant first, which makes the roles that logins work as", nil
+		return "; converge the tenant first, which creates the roles of the logins", nil
 	case readOnly:
-		return "it is a standby or set to read only: let the DSN lead to the primary", ErrDown
+		return "it is a standby or read-only; point the DSN to the primary", ErrDown
 	case lockTimeout:
-		return "it is tried again; if it stays, look for the session that holds it in pg_locks and pg_stat_activity, and end it", ErrLocked
+		return "the operation is retried; if the error stays, find the session that holds the lock in pg_locks and pg_stat_activity, and end it", ErrLocked
 	case inUse, canceled:
-		return "it is tried again; if it stays, look for the session that holds it in pg_stat_activity", ErrBusy
+		return "the operation is retried; if the error stays, find the blocking session in pg_stat_activity", ErrBusy
 	}
 	switch {
 	case strings.HasPrefix(code, "53"):
-		return "it is tried again; if it stays, raise max_connections or the limit of the role, or give the server more room", ErrBusy
+		return "the operation is retried; if the error stays, raise max_connections or the connection limit of the role, or add memory or disk space", ErrBusy
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"):
-		return "it is tried again; see that the server runs", ErrDown
+		return "the operation is retried; check that the server runs", ErrDown
 	}
 	return "", nil
 }

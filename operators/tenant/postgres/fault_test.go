@@ -45,7 +45,7 @@ func (a app) dead(ctx context.Context, generations []credential.Record) error {
 	return a.tenant.Delete(ctx, a.mark)
 }
 
-// tenant-and-database.md §2, kill-point runs, and §6.2: a process can die after each change without having heard of it; the next one ends where
+// A process can die after each change without having heard of it; the next one ends where
 // one that lived would have.
 func TestWhereverAProcessDiesTheNextOneEndsTheSame(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestWhereverAProcessDiesTheNextOneEndsTheSame(t *testing.T) {
 	}
 }
 
-// diesAt lives the life of a tenant in processes that die at a change, and tells whether it came to that.
+// diesAt runs the life cycle of a tenant in processes that crash at the given change. It reports whether that change was reached.
 func diesAt(t *testing.T, at int) bool {
 	t.Helper()
 	way, dsn := newWire(t, at)
@@ -95,7 +95,7 @@ func leftOf(t *testing.T, app app) int {
 		+ (SELECT count(*) FROM pg_database WHERE datname = $1)`, app.tenant.Owner)
 }
 
-// tenant-and-database.md §6.2: sessions are ended again and again while a tenant is made, and while it is deleted, first sooner than anything
+// Sessions are ended again and again while a tenant is made, and while it is deleted, first sooner than anything
 // can be done, then later and later; in the end all is as it should be.
 func TestSessionsThatAreEndedAtAnyTimeDoNoHarm(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func persist(ctx context.Context, t *testing.T, try func() error) int {
 	}
 }
 
-// tenant-and-database.md §6.4: a server that is down or that starts is an error, and never an absence; when it is back, all is as it was,
+// A server that is down or that starts is an error, and never an absence; when it is back, all is as it was,
 // and nothing is written.
 func TestAnOutageDecidesNothing(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestAnOutageDecidesNothing(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, step 5: nor is it an absence, or a wrong password, that there is no room for another connection.
+// Nor is it an absence, or a wrong password, that there is no room for another connection.
 func TestAServerWithoutRoomDecidesNothing(t *testing.T) {
 	t.Parallel()
 	super(t, "postgres", `DO $do$ BEGIN
@@ -210,7 +210,7 @@ func (a app) decidesNothing(t *testing.T, when string, want error) {
 	}
 }
 
-// tenant-and-database.md §2, step 2: what an admin may not do is no absence, is not tried in vain for ever, and is told with the remedy.
+// A missing right of the administrator is not absence, is not retried forever, and its error contains the remedy.
 func TestAnAdminWithoutRightsIsTold(t *testing.T) {
 	t.Parallel()
 	super(t, "postgres", `DO $do$ BEGIN
@@ -228,7 +228,7 @@ func TestAnAdminWithoutRightsIsTold(t *testing.T) {
 		if _, err := app.tenant.Converge(t.Context(), app.mark); !errors.Is(err, postgres.ErrRights) {
 			t.Errorf("converge: %v", err)
 		}
-		if _, err := app.logins.Observe(t.Context(), app.mark, "nobody", credential.Password{}); strings.Contains(dsn, "other") && !errors.Is(err, postgres.ErrRights) {
+		if _, err := app.logins.Observe(t.Context(), app.mark, "missing", credential.Password{}); strings.Contains(dsn, "other") && !errors.Is(err, postgres.ErrRights) {
 			t.Errorf("observe: %v", err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestAnAdminWithoutRightsIsTold(t *testing.T) {
 	}
 }
 
-// What is wrong with a DSN is told without the password in it.
+// The error of an invalid DSN does not contain its password.
 func TestADSNThatIsNotUnderstoodIsNotTold(t *testing.T) {
 	t.Parallel()
 	var got []bool

@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §2, Reconcile 2: who does not answer, and does not hang up either, is told of soon; and is not waited for again.
+// A server that neither answers nor closes its connections causes an error soon, and later calls do not wait for it.
 func TestAServerThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "silent")

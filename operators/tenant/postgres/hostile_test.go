@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §2, Details: a tenant owns its database, and can make functions there of the names that the admin calls. The admin
+// A tenant owns its database, and can make functions there of the names that the admin calls. The admin
 // calls none of them, whatever the database says of where to look first (CVE-2018-1058).
 func TestATenantsFunctionsAreNotCalledByTheAdmin(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestATenantCannotCloseItsDatabase(t *testing.T) {
 }
 
 // What a login owns in a database of others is named, and handed over or dropped where that is allowed. PUBLIC may connect to the database
-// postgres unless somebody takes that away.
+// postgres unless an administrator revokes that.
 func TestALargeObjectElsewhereDoesNotKeepATenant(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "elsewhere")

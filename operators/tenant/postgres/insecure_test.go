@@ -69,7 +69,7 @@ func (i *impostor) greet(client net.Conn) {
 }
 
 // A password is not sent in clear, or as MD5, to a server that has not shown by TLS who it is.
-func TestAPasswordIsNotSentToWhoeverAsks(t *testing.T) {
+func TestAPasswordIsNotSentToAnUnverifiedServer(t *testing.T) {
 	t.Parallel()
 	for method, asks := range map[string][]byte{
 		"password": {'R', 0, 0, 0, 8, 0, 0, 0, 3},

@@ -10,61 +10,60 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// Access is what an app does with its tenant's database.
+// Access is the set of rights of an app in its tenant's database.
 type Access string
 
 // The kinds of access.
 const (
-	// AsOwner makes, changes and drops tables, and all else in the database.
+	// AsOwner creates, changes and drops tables and everything else in the database.
 	AsOwner Access = "owner"
-	// ReadWrite reads and writes what is in the tables that owners make, and makes none, but temporary ones.
+	// ReadWrite reads and writes the tables that the owner creates. It can create only temporary tables.
 	ReadWrite Access = "readWrite"
-	// ReadOnly reads them.
+	// ReadOnly reads the tables that the owner creates.
 	ReadOnly Access = "readOnly"
 )
 
-// Limits are those of each login by itself. The zero value has none of its own: the server's apply.
+// Limits are the limits of each login. The zero value sets none, so the server's settings apply.
 type Limits struct {
-	// ConnectionLimit is how many sessions it may have at once; 0 is no limit. A rotation needs room for those of both logins.
+	// ConnectionLimit is the maximum number of sessions, 0 for unlimited. During a rotation each of the two logins has this limit.
 	ConnectionLimit int
-	// StatementTimeout ends a statement that runs longer, IdleInTransactionTimeout a session that leaves a transaction open for
-	// longer. They are whole milliseconds, rounded up; 0 is the server's own. Sessions can choose others for themselves.
+	// StatementTimeout limits the duration of a statement, IdleInTransactionTimeout the idle time of an open transaction. They are rounded
+	// up to milliseconds. 0 means the server's setting. Sessions can change both for themselves.
 	StatementTimeout, IdleInTransactionTimeout time.Duration
 }
 
-// Logins are the roles that an app logs in as, one at a time. They are a credential.Rotator: its usernames are those of
-// names.App.Logins. Tenant.Converge comes first, and Converge before a credential.User's, which tries to log in: a login that somebody took
-// the access from cannot.
+// Logins are the roles that an app uses to log in, one at a time. They are a credential.Rotator with the usernames of names.App.Logins.
+// Call Tenant.Converge first, and Converge before credential.User.Converge, which verifies the password by a login: a login that lost its
+// access would fail.
 //
-// Its methods write what is not as it should be, all of a login in one transaction, and nothing else.
+// The methods write only what differs, in one transaction for each login.
 type Logins struct {
-	// Tenant is the one whose database it is.
+	// Tenant is the tenant that owns the database.
 	Tenant Tenant
-	// Access is what sessions may do; "" is AsOwner. Sessions that are open keep what they had: see EndSessions.
+	// Access sets the rights of new sessions; "" is AsOwner. Open sessions keep their rights: see EndSessions.
 	Access Access
 	Limits Limits
-	// Terminate ends the sessions of a login that is taken out of use, or whose password is set, and does not only refuse new ones with the
-	// password of before.
+	// Terminate ends the sessions of a login when it is retired or its password is set. Otherwise only new sessions are affected.
 	Terminate bool
-	// DropOwned lets Delete give what the login itself owns, which is nothing unless it went around its role (SET ROLE NONE), to
-	// the tenant's owner.
+	// DropOwned lets Delete reassign what the login itself owns to the tenant's owner. A login owns something only if it left its role (SET
+	// ROLE NONE).
 	DropOwned bool
 }
 
-// Logins are the roles of an app of these names, to log in as with the access and the limits of the zero values.
+// Logins returns the logins of an app with the zero values of access and limits.
 func (s *Server) Logins(of names.App) Logins {
 	return Logins{Tenant: s.Tenant(names.Tenant{Name: of.Tenant})}
 }
 
 var _ credential.System = Logins{}
 
-// Observe tells what the server has of a login. A password is tried by logging in to the tenant's database; only the answer that it is
-// wrong is Refused. A login that has as many sessions as it may is Present, as nobody can try then; all other answers are errors. A login
-// that may not log in is Retired, whatever the password.
+// Observe returns the state of a login. It tests a password by a login to the tenant's database; only the answer that the password is wrong
+// is Refused. If the login already has the maximum number of sessions, the state is Present, because no test is possible. All other answers
+// are errors. A login without the right to log in is Retired, whatever the password.
 func (l Logins) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	seen, err := l.observe(ctx, username)
 	if err != nil {
-		return "", fmt.Errorf("look for the role %s: %w", username, err)
+		return "", fmt.Errorf("read role %s: %w", username, err)
 	}
 	role, there := seen[username]
 	switch {
@@ -91,11 +90,12 @@ func (l Logins) Observe(ctx context.Context, owner credential.Owner, username st
 	return "", fmt.Errorf("log in as %s: %w", username, err)
 }
 
-// Create makes a login with the password, the owner's mark, access and limits. If it is there it is credential.ErrExists.
+// Create creates a login with the password, the ownership mark, the access and the limits. It returns credential.ErrExists if the role
+// exists.
 func (l Logins) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
 	hashed, err := l.verifier(record.Password)
 	if err != nil {
-		return fmt.Errorf("create the role %s: %w", record.Username, err)
+		return fmt.Errorf("create role %s: %w", record.Username, err)
 	}
 	statements := []string{
 		"CREATE ROLE " + identifier(record.Username) + " LOGIN PASSWORD " + literal(hashed),
@@ -109,24 +109,24 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 		}
 		return true, err
 	})
-	if err == nil { // What the admin may do with it now is for the server to say.
+	if err == nil { // The rights of the administrator on a new role depend on the server.
 		_, err = l.Converge(ctx, owner, record.Username)
 	}
 	if err != nil {
-		return fmt.Errorf("create the role %s: %w", record.Username, err)
+		return fmt.Errorf("create role %s: %w", record.Username, err)
 	}
 	return nil
 }
 
-// Set gives a login the password, the right to log in, the owner's mark, access and limits. A role has one password, so the one before
-// is not accepted any more, whether it is to be kept or not: a rotation that keeps it goes to the app's other login. Sessions are kept, unless
-// they hold the locks that this needs. If the role is another's it is credential.ErrConflict.
+// Set gives a login the password, the right to log in, the ownership mark, the access and the limits. A role has one password, so the
+// previous one is always rejected afterwards; a rotation that keeps it uses the app's other login. Sessions stay open, unless they hold
+// locks that this needs. Set returns credential.ErrConflict if the role belongs to another owner.
 //
-// With Terminate no session with the password of before is left. So that none comes back, the login may not log in for some seconds.
+// With Terminate, no session with the previous password remains. To ensure that, the role cannot log in for some seconds.
 func (l Logins) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
 	hashed, err := l.verifier(change.Password)
 	if err != nil {
-		return fmt.Errorf("set the password of the role %s: %w", change.Username, err)
+		return fmt.Errorf("set password of role %s: %w", change.Username, err)
 	}
 	var contest contest
 	err = settle(ctx, func(ctx context.Context) (bool, error) {
@@ -137,13 +137,13 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 		role, there := seen[change.Username]
 		switch {
 		case !there:
-			return true, fmt.Errorf("it is not there: %w", credential.ErrUnproven)
+			return true, fmt.Errorf("role does not exist: %w", credential.ErrUnproven)
 		case role.mark != nil && *role.mark != owner.String():
 			return true, foreign(change.Username, role.mark, owner)
 		case l.Terminate && role.canLogin:
 			contest.alone = false
 			return false, contest.shut(ctx, l, change.Username, role)
-		case l.Terminate && role.sessions > 0: // They could change it back.
+		case l.Terminate && role.sessions > 0: // Open sessions could change the password back.
 			contest.alone = false
 			return false, l.endSessions(ctx, change.Username, role)
 		}
@@ -159,22 +159,22 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 		switch {
 		case !set:
 			return false, err
-		case !open: // Logins that have begun before are refused at their end.
+		case !open: // Logins that are in progress are rejected at their end.
 			contest.alone = true
 			return false, wait(ctx, drainTime)
 		}
 		return contest.lasts(ctx, l, change.Record)
 	})
 	if err != nil {
-		return fmt.Errorf("set the password of the role %s: %w", change.Username, err)
+		return fmt.Errorf("set password of role %s: %w", change.Username, err)
 	}
 	return nil
 }
 
-// Converge gives those of the logins that are there, and the owner's, access and limits, and tells whether it wrote anything. It never
-// touches a password, a mark or the right to log in. Those that are not there, or not the owner's, are left to what is done about
-// credentials. If it is a member of another of the tenant's roles by somebody whose grants the admin cannot take away, which only a superuser
-// can since version 16, it is ErrRights, and all else is done.
+// Converge gives the owner's existing logins their access and limits, and reports whether it wrote anything. It never changes a password, a
+// mark or the right to log in, and it skips logins that do not exist or belong to another owner. If a login is a member of another role of
+// the tenant and the administrator cannot revoke that, which since version 16 may need a superuser, Converge does everything else and
+// returns ErrRights.
 func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error) {
 	wrote := false
 	if err := l.check(); err != nil {
@@ -200,7 +200,7 @@ func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames 
 		return false, transaction(ctx, l.Tenant.Server.pool, statements)
 	})
 	if err != nil {
-		return wrote, fmt.Errorf("converge the logins of the database %s: %w", l.Tenant.Database, err)
+		return wrote, fmt.Errorf("converge logins of database %s: %w", l.Tenant.Database, err)
 	}
 	return wrote, nil
 }

@@ -15,48 +15,48 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// unlimited is how PostgreSQL says that there is no limit of connections.
+// unlimited is PostgreSQL's value for no connection limit.
 const unlimited = -1
 
-// The settings of a login that are ours. Others that somebody gave it are left.
+// The settings of a login that this package manages. All others are left unchanged.
 const (
 	settingRole      = "role"
 	settingStatement = "statement_timeout"
 	settingIdle      = "idle_in_transaction_session_timeout"
 )
 
-// loginSeen is what a server has of a login.
+// loginSeen is the observed state of a login.
 type loginSeen struct {
-	// mark is that of its owner, in its comment; nil is none.
+	// mark is the ownership mark in its comment, nil for none.
 	mark *string
-	// given is the credential that its comment names; zero is none.
+	// given is the credential that its comment names, zero for none.
 	given    credential.Given
 	canLogin bool
-	// makes tells that it may make roles or databases, inherits that what it is a member of gives it rights by itself.
+	// makes reports whether it may create roles or databases; inherits whether it inherits the rights of the roles that it is a member of.
 	makes, inherits bool
-	// administered and usable tell what the admin may do with it: see administers and uses.
+	// administered and usable describe the rights of the administrator on it: see administers and uses.
 	administered, usable bool
 	connections          int
-	// settings are those of ALTER ROLE … SET, each "name=value".
+	// settings are its ALTER ROLE … SET settings, each "name=value".
 	settings []string
-	// memberships are those in other roles. There can be several in one role, since version 16.
+	// memberships are its memberships in other roles. Since version 16 there can be several in one role.
 	memberships []membership
-	// sessions is how many it has open.
+	// sessions is the number of its open sessions.
 	sessions int
 }
 
-// membership is one in a role.
+// membership is a membership of a login in a role.
 type membership struct {
 	Role string `json:"role"`
-	// Works tells that the login has the role's rights, and can set it.
+	// Works reports whether the login has the rights of the role and can SET ROLE to it.
 	Works bool `json:"works"`
-	// By is who gave it, and Kept tells that the admin cannot take it away, as it can only for itself and for roles whose rights it has. Before
-	// version 16 it is nobody's.
+	// By is the grantor. Kept reports that the administrator cannot revoke the membership, because it lacks the rights of the grantor.
+	// Before version 16 By is empty.
 	By   string `json:"by"`
 	Kept bool   `json:"kept"`
 }
 
-// revoke takes a membership away.
+// revoke returns the statement that revokes a membership.
 func (m membership) revoke(username string) string {
 	statement := "REVOKE " + identifier(m.Role) + " FROM " + identifier(username)
 	if m.By != "" {
@@ -69,33 +69,33 @@ func (l loginSeen) isOf(owner credential.Owner) bool {
 	return l.mark != nil && *l.mark == owner.String()
 }
 
-// isFull tells that it has as many sessions as it may.
+// isFull reports whether the login has as many sessions as its limit allows.
 func (l loginSeen) isFull() bool {
 	return l.sessions > 0 && l.connections >= 0 && l.sessions >= l.connections
 }
 
-// foreign is the error of a role that is not the owner's.
+// foreign returns the error for a role that does not belong to the owner.
 func foreign(name string, mark *string, owner credential.Owner) error {
 	if mark == nil {
-		return fmt.Errorf("the role %s has no mark of its owner, %q: %w; it stays as it is", name, owner, credential.ErrConflict)
+		return fmt.Errorf("role %s has no ownership mark, want %q: %w; it was not changed", name, owner, credential.ErrConflict)
 	}
-	return fmt.Errorf("the role %s has the comment %q, not %q: %w; it stays as it is", name, *mark, owner, credential.ErrConflict)
+	return fmt.Errorf("role %s has the ownership mark %q, want %q: %w; it was not changed", name, *mark, owner, credential.ErrConflict)
 }
 
 const (
-	// loginColumns are a loginSeen as columns of pg_roles, the name first. The number of its sessions comes behind.
+	// loginColumns selects a loginSeen from pg_roles, beginning with the name. The number of sessions follows.
 	loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
 				` + administers + `, ` + uses + `, rolconnlimit, coalesce(rolconfig, '{}'),
 				(SELECT coalesce(json_agg(CASE WHEN ` + since16 + ` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
 					FROM pg_auth_members WHERE member = pg_roles.oid), `
-	// countSessions counts the sessions of a role, the last of the loginColumns. For each session the server looks whether the admin is a member of its
-	// role.
+	// countSessions counts the sessions of a role and follows loginColumns. For each session the server checks whether the administrator is
+	// a member of its role.
 	countSessions = "(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)"
 )
 
-// observe looks at logins, in one statement. Those that are not there are not in the answer.
+// observe reads logins in one statement. The result has no entry for a login that does not exist.
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
 	var seen map[string]loginSeen
 	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
@@ -109,7 +109,7 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 	return seen, err
 }
 
-// scanLogins reads logins from rows of the loginColumns and their sessions, and more columns behind these into other variables.
+// scanLogins reads logins from rows of loginColumns and countSessions, and further columns into other variables.
 func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 	defer rows.Close()
 	seen := map[string]loginSeen{}
@@ -132,7 +132,7 @@ func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 	return seen, rows.Err()
 }
 
-// plan returns the statements that give a login its access and limits; none if it has them.
+// plan returns the statements that give a login its access and limits. There are none if it already has them.
 func (l Logins) plan(username string, seen loginSeen) []string {
 	var statements []string
 	alter := "ALTER ROLE " + identifier(username)
@@ -156,8 +156,8 @@ func (l Logins) plan(username string, seen loginSeen) []string {
 	return statements
 }
 
-// planMemberships makes a login a member of the role of its access, and of none of the tenant's others. One that does not work is made
-// anew, as a GRANT alone leaves one without SET or INHERIT as it is (since version 16).
+// planMemberships makes a login a member of the role of its access and of no other role of the tenant. A membership without the options SET
+// or INHERIT is revoked and granted again, because GRANT does not add these options (since version 16).
 func (l Logins) planMemberships(username string, has []membership) []string {
 	var statements []string
 	group := l.group()
@@ -174,17 +174,17 @@ func (l Logins) planMemberships(username string, has []membership) []string {
 	return statements
 }
 
-// excess finds a membership that gives a login more than its access, and that the admin cannot take away.
+// excess returns an error for a membership that gives a login more than its access and that the administrator cannot revoke.
 func (l Logins) excess(username string, has []membership) error {
 	for _, one := range has {
 		if one.Kept && one.Role != l.group() && slices.Contains(l.Tenant.roles(), one.Role) {
-			return fmt.Errorf("the role %s is a member of %s, by %s: %w: as a superuser run %s", username, one.Role, one.By, ErrRights, one.revoke(username))
+			return fmt.Errorf("role %s is a member of %s, granted by %s: %w; run as a superuser: %s", username, one.Role, one.By, ErrRights, one.revoke(username))
 		}
 	}
 	return nil
 }
 
-// planSetting sets, changes or resets a setting; "" is none.
+// planSetting sets, changes or resets a setting. "" means that it must not be set.
 func planSetting(alter, name, want string, has []string) []string {
 	at := slices.IndexFunc(has, func(one string) bool { return strings.HasPrefix(one, name+"=") })
 	switch {
@@ -196,18 +196,18 @@ func planSetting(alter, name, want string, has []string) []string {
 	return nil
 }
 
-// check finds what is wrong with what a login is to have.
+// check returns an error if the access or the limits are invalid.
 func (l Logins) check() error {
 	if l.group() == "" {
-		return fmt.Errorf("the access of the logins is %q: give it %s, %s or %s", l.Access, AsOwner, ReadWrite, ReadOnly)
+		return fmt.Errorf("invalid access %q of the logins: must be %s, %s or %s", l.Access, AsOwner, ReadWrite, ReadOnly)
 	}
 	if l.Limits.ConnectionLimit < 0 {
-		return fmt.Errorf("the connection limit of the logins is %d: give it 1 or more, or 0 for none", l.Limits.ConnectionLimit)
+		return fmt.Errorf("invalid connection limit %d of the logins: must be at least 1, or 0 for unlimited", l.Limits.ConnectionLimit)
 	}
 	return nil
 }
 
-// verifier is what a login is given of a password, if the rest that it is to have is in order.
+// verifier returns the verifier of a password if access and limits are valid.
 func (l Logins) verifier(password credential.Password) (string, error) {
 	if err := l.check(); err != nil {
 		return "", err
@@ -215,7 +215,7 @@ func (l Logins) verifier(password credential.Password) (string, error) {
 	return newVerifier(password)
 }
 
-// group is the role that the logins work as; "" if there is none of that access.
+// group returns the role of the access, or "" if the access is unknown.
 func (l Logins) group() string {
 	switch l.Access {
 	case AsOwner, "":
@@ -229,7 +229,7 @@ func (l Logins) group() string {
 	}
 }
 
-// milliseconds is how PostgreSQL keeps a time-out that was given without a unit; "" is none.
+// milliseconds returns a timeout the way PostgreSQL stores it without a unit, or "" for none.
 func milliseconds(timeout time.Duration) string {
 	if timeout <= 0 {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §2, step 2, 4 and 5: only no row is absence, only 28P01 is a wrong password, and everything else is an error.
+// Only no row is absence, only 28P01 is a wrong password, and everything else is an error.
 func TestWhatTheServerHasOfALogin(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "states")
@@ -79,7 +79,7 @@ func TestWhatTheServerHasOfALogin(t *testing.T) {
 	expect("when it is set again", credential.Accepted)
 }
 
-// tenant-and-database.md §2, step 5: a server that asks for no password has proven none.
+// A server that asks for no password has proven none.
 func TestAServerThatTrustsProvesNothing(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "trust")
@@ -115,7 +115,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// tenant-and-database.md §2, Rotation, last item: plan and access are reached by level, and no password is touched. Steady state writes nothing (§6.6).
+// Plan and access are reached by level, and no password is touched. Steady state writes nothing.
 func TestLimitsAndAccessConverge(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "plans")
@@ -154,7 +154,7 @@ func TestLimitsAndAccessConverge(t *testing.T) {
 	}
 	super(t, "postgres", "ALTER ROLE "+record.Username+" CREATEROLE CREATEDB", "ALTER ROLE "+record.Username+" SET work_mem = '8MB'")
 	if wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil || !wrote {
-		t.Errorf("a right that somebody gave is left: %t, %v", wrote, err)
+		t.Errorf("an additional right stays: %t, %v", wrote, err)
 	}
 	if got := ask[string](t, "SELECT rolcreaterole::text || rolcreatedb || rolconfig::text FROM pg_roles WHERE rolname = $1", record.Username); got != "falsefalse{role=t_plans,work_mem=8MB}" {
 		t.Errorf("the login has %s", got)
@@ -177,7 +177,7 @@ func TestAccessAndLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, step 5: limits hold; and a login that uses all its sessions is there, and nothing is wrong with its password.
+// Limits hold; and a login that uses all its sessions is there, and nothing is wrong with its password.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "limits")
@@ -194,7 +194,7 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, kill-point runs: 16 operators at once store one password, and make one role that accepts it.
+// 16 operators at once store one password, and make one role that accepts it.
 func TestManyAtOnceMakeOneLogin(t *testing.T) {
 	t.Parallel()
 	const many = 16
@@ -247,7 +247,7 @@ func (a app) provision(ctx context.Context, store credential.Store) (credential.
 	}
 }
 
-// tenant-and-database.md §2, Details, SQL: identifiers are quoted, whatever a role is called. names refuses such before.
+// Identifiers are quoted, whatever a role is called. names refuses such before.
 func TestNamesAreNotExecuted(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "injection")
@@ -270,7 +270,7 @@ func TestNamesAreNotExecuted(t *testing.T) {
 		t.Errorf("the login is %s", state)
 	}
 	want := []string{evil, evil + "'a", evil + "ro", evil + "rw"}
-	got := ask[[]string](t, `SELECT array_agg(rolname::text ORDER BY rolname COLLATE "C") FROM pg_roles WHERE rolname LIKE 'x%' OR rolname = 'nobody'`)
+	got := ask[[]string](t, `SELECT array_agg(rolname::text ORDER BY rolname COLLATE "C") FROM pg_roles WHERE rolname LIKE 'x%' OR rolname = 'missing'`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -286,7 +286,7 @@ func TestNamesAreNotExecuted(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §6.7: no statement holds a password, with each of them logged.
+// No statement holds a password, with each of them logged.
 func TestTheLogHoldsNoPassword(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "secrecy")

@@ -98,7 +98,7 @@ func madeApp(t *testing.T, tenant string) (app, credential.Record) {
 	return made, record
 }
 
-// record is a generation of the app's credential that nobody has yet.
+// record is a generation of the app's credential that was not given to any system yet.
 func (a app) record(t *testing.T, generation int) credential.Record {
 	t.Helper()
 	password, err := credential.Generate()

@@ -11,28 +11,29 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// QuickCheck compares what a server has of a tenant with what Converge and credential.User have left there. It writes nothing, and costs one
-// statement for all roles, the database and all logins, and one connection beside those of the pool.
+// QuickCheck compares the server with the state that Converge and credential.User left. It writes nothing. It costs one statement for all
+// roles, the database and all logins, and one connection outside of the pool.
 type QuickCheck struct {
 	Tenant Tenant
-	// Owner is that of the tenant.
+	// Owner is the owner of the tenant.
 	Owner credential.Owner
 	Apps  []Expected
-	// Prove is the credential whose password is tried, for the database of the tenant. If it is zero, QuickCheck looks inside the database.
+	// Prove is a credential whose password is verified by a login to the tenant's database. If it is zero, QuickCheck inspects the contents
+	// of the database instead.
 	Prove credential.Record
 }
 
-// Expected is what a server is expected to have of an app.
+// Expected is the expected state of an app's logins.
 type Expected struct {
 	Logins Logins
 	Owner  credential.Owner
-	// Current is the credential that is in use, and the only one.
+	// Current is the only credential in use.
 	Current credential.Given
-	// Others are the other logins of the app: none of them may log in.
+	// Others are the other logins of the app, which must not be able to log in.
 	Others []string
 }
 
-// Difference returns what is not as expected, "" for nothing. All that Converge or credential.User would do something about is a difference.
+// Difference returns what differs from the expected state, or "". Everything that Converge or credential.User would change is a difference.
 func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 	server := q.Tenant.Server
 	var shared tenantSeen
@@ -53,7 +54,7 @@ func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("check the tenant's database %s: %w", q.Tenant.Database, err)
+		return "", fmt.Errorf("check tenant database %s: %w", q.Tenant.Database, err)
 	}
 	if difference := q.compare(shared, logins); difference != "" {
 		return difference, nil
@@ -64,7 +65,7 @@ func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 	return q.checkLogin(ctx, address)
 }
 
-// usernames are those of all logins.
+// usernames returns the names of all logins.
 func (q QuickCheck) usernames() []string {
 	var all []string
 	for _, app := range q.Apps {
@@ -76,13 +77,13 @@ func (q QuickCheck) usernames() []string {
 // compare returns what differs outside of the database.
 func (q QuickCheck) compare(shared tenantSeen, logins map[string]loginSeen) string {
 	if shared.Database == nil {
-		return "the database " + q.Tenant.Database
+		return "database " + q.Tenant.Database
 	}
 	if statements, err := q.Tenant.plan(q.Owner, shared); err != nil || len(statements) > 0 {
 		return "the roles of the tenant"
 	}
 	if len(q.Tenant.planRights(*shared.Database)) > 0 {
-		return "the rights to the database " + q.Tenant.Database
+		return "the rights on database " + q.Tenant.Database
 	}
 	for _, app := range q.Apps {
 		if difference := app.compare(logins); difference != "" {
@@ -92,10 +93,10 @@ func (q QuickCheck) compare(shared tenantSeen, logins map[string]loginSeen) stri
 	return ""
 }
 
-// compare returns what differs of the logins of an app.
+// compare returns what differs in the logins of an app.
 func (e Expected) compare(logins map[string]loginSeen) string {
 	if e.Logins.check() != nil {
-		return "what the logins of " + e.Owner.String() + " are to have"
+		return "the settings of the logins of " + e.Owner.String()
 	}
 	for _, username := range append([]string{e.Current.Username}, e.Others...) {
 		role, ok := logins[username]
@@ -105,20 +106,20 @@ func (e Expected) compare(logins map[string]loginSeen) string {
 			continue
 		case !ok, !role.isOf(e.Owner), role.canLogin != current, current && role.given != e.Current,
 			!current && e.Logins.Terminate && role.sessions > 0:
-			return "the role " + username
+			return "role " + username
 		case len(e.Logins.plan(username, role)) > 0, e.Logins.excess(username, role.memberships) != nil:
-			return "the access or the limits of the role " + username
+			return "the access or the limits of role " + username
 		}
 	}
 	return ""
 }
 
-// checkInside looks inside the database.
+// checkInside inspects the contents of the database.
 func (q QuickCheck) checkInside(ctx context.Context, address string) (string, error) {
 	var statements []string
 	settings := q.Tenant.Server.pool.Config().ConnConfig
 	settings.Database = q.Tenant.Database
-	settings.ValidateConnect = newEnough(nil) // The pool has seen that the server is a primary, and nothing is written.
+	settings.ValidateConnect = newEnough(nil) // The pool has checked that the server is the primary, and nothing is written.
 	err := q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
 		if err != nil {
 			return explain(err)
@@ -127,23 +128,23 @@ func (q QuickCheck) checkInside(ctx context.Context, address string) (string, er
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("look inside the tenant's database %s: %w", q.Tenant.Database, err)
+		return "", fmt.Errorf("inspect tenant database %s: %w", q.Tenant.Database, err)
 	}
 	if len(statements) > 0 {
-		return "the rights inside the database " + q.Tenant.Database, nil
+		return "the rights inside database " + q.Tenant.Database, nil
 	}
 	return "", nil
 }
 
-// checkLogin tries a password. A login that nobody can try now is a difference too.
+// checkLogin verifies a password. A login that cannot be verified now counts as a difference too.
 func (q QuickCheck) checkLogin(ctx context.Context, address string) (string, error) {
 	known := slices.ContainsFunc(q.Apps, func(app Expected) bool { return app.Current == credential.GivenOf(q.Prove) })
 	if !known {
-		return "the credential of the role " + q.Prove.Username, nil
+		return "the credential of role " + q.Prove.Username, nil
 	}
 	err := q.Tenant.Server.loginAt(ctx, address, q.Tenant.Database, q.Prove)
 	if code := codeOf(err); code != "" {
-		return fmt.Sprintf("the login of the role %s: %s", q.Prove.Username, code), nil
+		return fmt.Sprintf("the login of role %s: %s", q.Prove.Username, code), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("log in as %s: %w", q.Prove.Username, err)

@@ -169,7 +169,7 @@ func (a app) revoked(t *testing.T, way string, leaked, next credential.Record) {
 	}
 }
 
-// A process can die in the middle of a revocation, in which nobody may log in. The next one ends it, and lets in who has the new password.
+// A process can crash during a revocation, while the login is closed. The next process completes it and opens the login with the new password.
 func TestARevocationThatWasBrokenOffIsFinished(t *testing.T) {
 	t.Parallel()
 	app, leaked := madeApp(t, "broken-off")

@@ -9,12 +9,12 @@ import (
 
 var _ credential.Rotator = Logins{}
 
-// Superseded returns whether one of the other logins, if it is the owner's, may log in, and which credentials the comments on the logins name. With
-// Terminate it counts also if one of the others has sessions.
+// Superseded returns whether another login of the owner may log in, and which credentials the comments on the logins name. With Terminate,
+// a login with open sessions counts too.
 func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, others []string) (credential.Beside, error) {
 	seen, err := l.observe(ctx, append([]string{current.Username}, others...)...)
 	if err != nil {
-		return credential.Beside{}, fmt.Errorf("look for the logins beside %s: %w", current.Username, err)
+		return credential.Beside{}, fmt.Errorf("read the other logins of %s: %w", current.Username, err)
 	}
 	var found credential.Beside
 	for username, role := range seen {
@@ -33,22 +33,22 @@ func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current 
 	return found, nil
 }
 
-// Retire takes the right to log in from the other logins, those that are the owner's. They keep their sessions, unless Terminate is set or
-// they hold the locks that this needs. It is credential.ErrUnproven, and nothing is taken, if the current one may not log in.
+// Retire takes the right to log in from the owner's other logins. They keep their sessions, unless Terminate is set or the sessions hold
+// locks that this needs. If the current login may not log in, Retire changes nothing and returns credential.ErrUnproven.
 func (l Logins) Retire(ctx context.Context, owner credential.Owner, current credential.Record, others []string) error {
 	seen, err := l.observe(ctx, current.Username)
 	if err != nil {
-		return fmt.Errorf("look for the role %s: %w", current.Username, err)
+		return fmt.Errorf("read role %s: %w", current.Username, err)
 	}
 	if role := seen[current.Username]; !role.isOf(owner) || !role.canLogin {
-		return fmt.Errorf("take the logins beside %s out of use, which may not log in itself: %w", current.Username, credential.ErrUnproven)
+		return fmt.Errorf("retire the other logins of %s, which cannot log in itself: %w", current.Username, credential.ErrUnproven)
 	}
 	for _, username := range others {
 		if username == current.Username {
 			continue
 		}
 		if err := l.retire(ctx, owner, username); err != nil {
-			return fmt.Errorf("take the role %s out of use: %w", username, err)
+			return fmt.Errorf("retire role %s: %w", username, err)
 		}
 	}
 	return nil
@@ -74,18 +74,18 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 	})
 }
 
-// Sessions is how many sessions a login has open: after a rotation, whether the one before it is still in use. A login that is not there
-// has none.
+// Sessions returns the number of open sessions of a login. After a rotation it shows whether the previous login is still in use. It is 0 if
+// the login does not exist.
 func (l Logins) Sessions(ctx context.Context, username string) (int, error) {
 	seen, err := l.observe(ctx, username)
 	if err != nil {
-		return 0, fmt.Errorf("look for the sessions of the role %s: %w", username, err)
+		return 0, fmt.Errorf("count sessions of role %s: %w", username, err)
 	}
 	return seen[username].sessions, nil
 }
 
-// EndSessions ends the sessions of a login of the owner. Who has the password comes back at once, with the access and the limits of now:
-// PostgreSQL lets sessions that are open keep theirs when those or the password change.
+// EndSessions ends the sessions of a login of the owner. Clients that have the password can connect again at once, with the current access
+// and limits: PostgreSQL does not apply such changes, or a new password, to open sessions.
 func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, username string) error {
 	err := settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
@@ -102,15 +102,15 @@ func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, usernam
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("end the sessions of the role %s: %w", username, err)
+		return fmt.Errorf("end sessions of role %s: %w", username, err)
 	}
 	return nil
 }
 
-// endSessions ends the sessions of a role, and waits until they have ended, at most 5 seconds each. Only who has its rights may, so the admin has
-// them for as long as that takes.
+// endSessions ends the sessions of a role and waits up to 5 seconds for each. Only members of a role may do that, so the administrator is a
+// member for the duration of the transaction.
 func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {
 	const all = " FROM pg_stat_activity WHERE usename = "
-	return transaction(ctx, l.Tenant.Server.pool, asMember(username, seen, // All at once first, and then it waits for one after the other.
+	return transaction(ctx, l.Tenant.Server.pool, asMember(username, seen, // Signal all sessions first, then wait for each.
 		"SELECT pg_terminate_backend(pid)"+all+literal(username), "SELECT pg_terminate_backend(pid, 5000)"+all+literal(username)))
 }

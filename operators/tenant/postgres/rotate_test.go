@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §2, Rotation, PostgreSQL: two logins that work as one role, the new one first; the old one goes on until it is taken out of use,
+// Two logins that work as one role, the new one first; the old one goes on until it is taken out of use,
 // then new logins are refused, and sessions end if that was asked for. What one has made the other changes, and the old one can be dropped.
 func TestRotationGoesFromOneLoginToTheOther(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestRotationGoesFromOneLoginToTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if app.superseded(t, second, first.Username) {
-		t.Error("it is told that something is superseded")
+		t.Error("Superseded is true")
 	}
 	app.expect(t, "after the overlap", map[credential.Record]credential.State{first: credential.Retired, second: credential.Accepted})
 	if err := old.Ping(t.Context()); err == nil {
@@ -65,7 +65,7 @@ func (a app) expect(t *testing.T, when string, states map[credential.Record]cred
 	}
 }
 
-// superseded tells whether something is accepted beside the current credential.
+// superseded reports whether another credential than the current one is accepted.
 func (a app) superseded(t *testing.T, current credential.Record, other string) bool {
 	t.Helper()
 	is, err := a.logins.Superseded(t.Context(), a.mark, current, []string{other})
@@ -76,7 +76,7 @@ func (a app) superseded(t *testing.T, current credential.Record, other string) b
 }
 
 // A session that was left open when what had taken away the right to log in was broken off is ended by the next call. The login is dropped
-// without a word on the tables that it has made: they are the tenant's (tenant-and-database.md §2, Rotation, PostgreSQL).
+// without a word on the tables that it has made: they are the tenant's.
 func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 	t.Parallel()
 	app, first := madeApp(t, "forgotten")
@@ -93,10 +93,10 @@ func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if app.superseded(t, second, first.Username) {
-		t.Error("it is told that something is superseded")
+		t.Error("Superseded is true")
 	}
 	if err := open.Ping(t.Context()); err != nil {
-		t.Errorf("a session is ended that nobody asked to end: %v", err)
+		t.Errorf("a session was ended without Terminate: %v", err)
 	}
 	app.logins.Terminate = true
 	if !app.superseded(t, second, first.Username) {
@@ -108,7 +108,7 @@ func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if app.superseded(t, second, first.Username) {
-		t.Error("it is told that something is superseded")
+		t.Error("Superseded is true")
 	}
 	if after := ask[string](t, members, first.Username); after != before {
 		t.Errorf("members of the login were %s and are %s", before, after)
@@ -119,7 +119,7 @@ func TestSessionsThatWereForgottenAreEnded(t *testing.T) {
 	execute(t, connect(t, app.tenant.Database, second), "INSERT INTO notes VALUES ('kept')", "ALTER TABLE notes ADD COLUMN more text")
 }
 
-// tenant-and-database.md §2, kill-point runs: a role that another makes at the same time is reported as 23505 on a catalog's index, not as 42710.
+// A role that another makes at the same time is reported as 23505 on a catalog's index, not as 42710.
 func TestWhoIsSlowerIsToldThatItIsThere(t *testing.T) {
 	t.Parallel()
 	first := newApp(t, "slower")
@@ -152,7 +152,7 @@ func TestWhoIsSlowerIsToldThatItIsThere(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, kill-point runs: what others change at the same time ("tuple concurrently updated") is looked at and tried again.
+// What others change at the same time ("tuple concurrently updated") is looked at and tried again.
 func TestManyAtOnceChangeOneLogin(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "changes")

@@ -16,7 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 )
 
-// The defaults of a Config, and what no Config changes.
+// The defaults of a Config, and the fixed connect timeout.
 const (
 	defaultPoolSize    = 4
 	defaultApplication = "einmal-tenant"
@@ -24,52 +24,51 @@ const (
 	defaultTimeout     = 15 * time.Second
 )
 
-// Ways of logging in (require_auth of libpq).
+// Authentication methods (require_auth of libpq).
 const (
-	// provingMethods prove a password. A server that trusts everyone would make each password right.
+	// provingMethods prove a password. Without a list, a server with the method trust would accept every password.
 	provingMethods = "scram-sha-256,md5,password"
-	// scramOnly is what is allowed where TLS does not verify the server: the others show the password to an impostor.
+	// scramOnly is used if TLS does not verify the server: the other methods reveal the password to an impostor.
 	scramOnly = "scram-sha-256"
 )
 
-// Config tells how to reach a server.
+// Config describes how to connect to a server.
 type Config struct {
-	// DSN is that of the admin, with its password: postgres://admin:password@host:5432/postgres?sslmode=verify-full, or in the form of
-	// key=value. Its database is the one that connections are made to, but for what is done inside of a tenant's. TLS is what
-	// sslmode, sslrootcert and so on say. It must reach the server itself, and not a pooler such as pgbouncer.
+	// DSN is the connection string of the administrator, with its password:
+	// postgres://admin:password@host:5432/postgres?sslmode=verify-full, or in the key=value format. It must point to the server itself, not
+	// to a pooler such as PgBouncer. Connections use its database, except for work inside a tenant's database.
 	DSN credential.Password
-	// PoolSize is how many connections it has at most, and as many again for moments, to look into the databases of tenants and to try
-	// passwords; 0 is 4.
+	// PoolSize is the maximum number of pooled connections. As many again can be open for a short time, to work inside tenant databases and
+	// to verify passwords. The default is 4.
 	PoolSize int32
-	// Application is the application_name of its sessions; "" is "einmal-tenant".
+	// Application is the application_name of its sessions. The default is "einmal-tenant".
 	Application string
-	// Timeout is how long the server has for the answer to each look; 0 is 15 seconds. What changes something may take as long as its
-	// statement_timeout says.
+	// Timeout limits each read. The default is 15 seconds. Writes are limited by statement_timeout.
 	Timeout time.Duration
 }
 
-// Server is a PostgreSQL server, reached as an admin. Its methods may be called at the same time.
+// Server is a PostgreSQL server with an administrator's connections. It is safe for concurrent use.
 type Server struct {
 	pool *pgxpool.Pool
-	// room is taken by connections beside those of the pool: to databases of tenants, and to try passwords.
+	// room limits connections outside of the pool: to databases of tenants, and to verify passwords.
 	room chan struct{}
-	// timeout is how long it has for an answer.
+	// timeout limits each read.
 	timeout time.Duration
-	// unverified are the addresses at which TLS does not verify the server; verified tells that there are none.
+	// unverified are the addresses at which TLS does not verify the server; verified is true if there are none.
 	unverified []string
 	verified   bool
-	// breaker opens when the admin's own sessions get no answer, which no tenant can bring about for the others.
+	// breaker opens when the administrator's own sessions get no answer. A tenant cannot cause that for others.
 	breaker breaker.Breaker
 }
 
-// Open prepares connections to a server, and makes none yet: a server that is down, or too old (ErrVersion), is met by the calls that need
-// it. Statements end after a minute and wait ten seconds for a lock, unless the DSN says otherwise.
+// Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
+// of statement_timeout and lock_timeout are a minute and ten seconds; the DSN can set others.
 func Open(config Config) (*Server, error) {
 	settings, err := pgxpool.ParseConfig(config.DSN.Reveal())
 	if err != nil {
 		// The cause could quote the password.
-		return nil, errors.New("the DSN of the PostgreSQL server is not understood: " +
-			"give it as postgres://user:password@host:5432/postgres?sslmode=verify-full, with %xx for what is special in the password")
+		return nil, errors.New("parse the PostgreSQL DSN: invalid format; " +
+			"use postgres://user:password@host:5432/postgres?sslmode=verify-full and percent-encode special characters in the password")
 	}
 	settings.MaxConns, settings.MinConns = defaultPoolSize, 0
 	if config.PoolSize > 0 {
@@ -77,9 +76,9 @@ func Open(config Config) (*Server, error) {
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
 	timeout := cmp.Or(max(config.Timeout, 0), defaultTimeout)
-	settings.PingTimeout = timeout // It pings what was idle.
+	settings.PingTimeout = timeout // The pool pings idle connections.
 	if settings.ConnConfig.ValidateConnect == nil {
-		// A standby lags behind: what it has not is not absent.
+		// A standby lags behind, so a missing object there may exist on the primary.
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	settings.ConnConfig.ValidateConnect = newEnough(settings.ConnConfig.ValidateConnect)
@@ -101,19 +100,19 @@ func Open(config Config) (*Server, error) {
 			settings.ConnConfig.RuntimeParams[name] = value
 		}
 	}
-	// Literals are quoted for this.
+	// Required by literal.
 	settings.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
 	settings.ConnConfig.RuntimeParams["search_path"] = safePath
 	pool, err := pgxpool.NewWithConfig(context.Background(), settings)
 	if err != nil {
-		return nil, fmt.Errorf("prepare connections to PostgreSQL: %w", err)
+		return nil, fmt.Errorf("create the PostgreSQL connection pool: %w", err)
 	}
 	return &Server{
 		pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
 	}, nil
 }
 
-// protect keeps passwords from being sent in clear, or as MD5, where TLS does not verify the server, and returns the addresses where that is so.
+// protect prevents that passwords are sent in clear text or as MD5 without verified TLS. It returns the addresses without verified TLS.
 func protect(settings *pgconn.Config) ([]string, error) {
 	var unverified []string
 	for address, verified := range hosts(settings) {
@@ -127,13 +126,13 @@ func protect(settings *pgconn.Config) ([]string, error) {
 	case settings.RequireAuth == "":
 		settings.RequireAuth = scramOnly
 	case sendsPassword(settings.RequireAuth):
-		return nil, fmt.Errorf("require_auth=%s in the DSN of the PostgreSQL server lets the password be sent to an impostor: "+
-			"leave out password and md5, or set sslmode=verify-full", settings.RequireAuth)
+		return nil, fmt.Errorf("require_auth=%s in the PostgreSQL DSN allows sending the password to an impostor; "+
+			"remove password and md5, or set sslmode=verify-full", settings.RequireAuth)
 	}
 	return unverified, nil
 }
 
-// sendsPassword reports whether a list of methods, as in require_auth, allows one that shows the password.
+// sendsPassword reports whether a require_auth list allows a method that reveals the password.
 func sendsPassword(methods string) bool {
 	var list []string
 	for method := range strings.SplitSeq(methods, ",") {
@@ -145,14 +144,14 @@ func sendsPassword(methods string) bool {
 	return slices.Contains(list, "password") || slices.Contains(list, "md5")
 }
 
-// Unverified returns the addresses of the DSN, each host:port, at which TLS does not verify the server and its name. Only sslmode=verify-full
-// does. There, passwords are proven by SCRAM-SHA-256 alone, and all else can be read and changed on the way.
+// Unverified returns the addresses of the DSN, as host:port, at which TLS does not verify the server and its name. Only sslmode=verify-full
+// does. At these addresses only SCRAM-SHA-256 is used, and all other traffic can be read and changed on the way.
 func (s *Server) Unverified() []string { return slices.Clone(s.unverified) }
 
 // Close ends the connections.
 func (s *Server) Close() { s.pool.Close() }
 
-// Check tells whether the server can be used: that it is reached, is a primary of version 15 or later, and that the admin may make roles
+// Check returns an error unless the server is reachable, is a primary of version 15 or later, and allows the administrator to create roles
 // and databases. It writes nothing.
 func (s *Server) Check(ctx context.Context) error {
 	var admin string
@@ -164,17 +163,17 @@ func (s *Server) Check(ctx context.Context) error {
 	role := identifier(admin)
 	switch {
 	case err != nil:
-		return fmt.Errorf("check the PostgreSQL server: %w", err)
+		return fmt.Errorf("check PostgreSQL server: %w", err)
 	case !able:
-		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s CREATEROLE CREATEDB", admin, ErrRights, role)
+		return fmt.Errorf("PostgreSQL role %s: %w; run as a superuser: ALTER ROLE %s CREATEROLE CREATEDB", admin, ErrRights, role)
 	case !inherits:
-		return fmt.Errorf("the PostgreSQL role %s: %w: as a superuser run ALTER ROLE %s INHERIT", admin, ErrRights, role)
+		return fmt.Errorf("PostgreSQL role %s: %w; run as a superuser: ALTER ROLE %s INHERIT", admin, ErrRights, role)
 	}
 	return nil
 }
 
-// look calls a function with a connection of the pool and a context that leaves the server a moment for the answer: one that has fallen
-// silent does not hang up either.
+// look calls a function with a pooled connection and a context with the timeout of a read, because a server that hangs does not close its
+// connections.
 func (s *Server) look(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
 	return explain(s.breaker.Do(ctx, unanswered, func() error { return s.lookNow(ctx, do) }))
 }
@@ -195,14 +194,14 @@ func (s *Server) lookNow(ctx context.Context, do func(context.Context, *pgxpool.
 	defer cancel()
 	err = do(ctx, connection)
 	if err != nil && ctx.Err() != nil {
-		_ = connection.Hijack().PgConn().Conn().Close() // Else its place is taken until it answers a farewell, or for long.
+		_ = connection.Hijack().PgConn().Conn().Close() // A graceful close would keep the place in the pool until the server answers.
 	} else {
 		connection.Release()
 	}
 	return err
 }
 
-// transaction executes statements all or nothing, in one message to the server: it makes a transaction of what one message holds.
+// transaction executes statements atomically, in one message to the server, which makes one transaction of it.
 func transaction(ctx context.Context, on executor, statements []string) error {
 	_, err := on.Exec(ctx, strings.Join(statements, ";\n"))
 	return explain(err)

@@ -14,37 +14,35 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// ErrUnsettled tells that others change the same all the time, or that a change had no effect. Converge again later.
-var ErrUnsettled = errors.New("it does not settle")
+// ErrUnsettled means that other sessions keep changing the same objects, or that a change had no effect. Converge again later.
+var ErrUnsettled = errors.New("the state keeps changing, or a change had no effect")
 
-// rounds is how often a call looks again, which it does after each of its transactions, and after each that others were faster with.
+// rounds limits how often one call observes. It observes after each of its transactions, and after each conflict with another session.
 const rounds = 32
 
-// Tenant is what a tenant has in a server: a database, the role that owns it, and the roles that read and write what is in it. Nobody
-// logs in as those; the logins of apps are members of one of them.
+// Tenant is what a tenant has in a server: a database, the role that owns it, and the roles that read and write its contents. These roles
+// cannot log in; the logins of apps are members of one of them.
 type Tenant struct {
 	Server *Server
-	// Database is the name of the database, Owner of the role that owns it.
+	// Database is the name of the database, Owner the role that owns it.
 	Database, Owner string
-	// ReadWrite and ReadOnly are the roles whose members read and write, and read, what the owner makes. They have the rights to
-	// tables and sequences that the owner makes from then on, in all schemas; what was there before, as in a database that is
-	// adopted, the owner grants.
+	// ReadWrite and ReadOnly are the roles whose members read and write, or only read, what the owner creates. They get default privileges
+	// on new tables and sequences in all schemas. For existing objects, as in an adopted database, the owner must grant the rights.
 	ReadWrite, ReadOnly string
-	// Adopt takes over roles that carry no mark. If one can log in it can go on to.
+	// Adopt takes over roles without an ownership mark. A role that can log in keeps that right.
 	Adopt bool
-	// DropDatabase lets Delete drop the database with all that is in it.
+	// DropDatabase lets Delete drop the database with all its contents.
 	DropDatabase bool
 }
 
-// Tenant is the tenant of these names in the server.
+// Tenant returns the tenant with these names in the server.
 func (s *Server) Tenant(of names.Tenant) Tenant {
 	return Tenant{Server: s, Database: of.Database(), Owner: of.Owner(), ReadWrite: of.ReadWrite(), ReadOnly: of.ReadOnly()}
 }
 
-// Converge makes the server have what the tenant has, marked as the owner's, and tells whether it wrote anything. Where all is as it should be
-// it writes nothing. Roles with the mark of another, or without one unless Adopt is set, and a database that is not the owner role's,
-// are credential.ErrConflict, and nothing is written then. What the owner of the database can hold up is ErrIncomplete: rights to it, and what is
-// in it.
+// Converge creates or corrects the database and the roles, marked as the owner's, and reports whether it wrote anything. If a role has
+// another mark, or none and Adopt is not set, or if the database belongs to another role, it writes nothing and returns
+// credential.ErrConflict. What the owner of the database can block, namely rights on it and in it, is ErrIncomplete.
 func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, error) { //nolint:gocognit // Two rounds, outside of the database and inside.
 	wrote, there := false, false
 	err := settle(ctx, func(ctx context.Context) (done bool, err error) {
@@ -70,7 +68,7 @@ func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, err
 		err = incomplete(err)
 	}
 	if err != nil {
-		return wrote, fmt.Errorf("converge the tenant's database %s: %w", t.Database, err)
+		return wrote, fmt.Errorf("converge tenant database %s: %w", t.Database, err)
 	}
 	err = settle(ctx, func(ctx context.Context) (done bool, err error) {
 		err = t.Server.within(ctx, t.Database, func(inside *pgx.Conn) error {
@@ -85,17 +83,17 @@ func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, err
 		return done, err
 	})
 	if err != nil {
-		return wrote, fmt.Errorf("converge what is in the tenant's database %s: %w", t.Database, incomplete(err))
+		return wrote, fmt.Errorf("converge the contents of tenant database %s: %w", t.Database, incomplete(err))
 	}
 	return wrote, nil
 }
 
-// incomplete returns ErrIncomplete with its cause. The tenant's roles and its database are there.
+// incomplete wraps an error in ErrIncomplete. The tenant's roles and its database exist.
 func incomplete(err error) error {
 	return fmt.Errorf("%w: %w", ErrIncomplete, err)
 }
 
-// settle takes rounds of looking and doing until one is done. One that others were faster in is taken again.
+// settle repeats a round of observing and changing until it is done. It repeats a round that conflicted with another session.
 func settle(ctx context.Context, round func(context.Context) (done bool, err error)) error {
 	var last error
 	for i := range rounds {
@@ -112,7 +110,7 @@ func settle(ctx context.Context, round func(context.Context) (done bool, err err
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(rand.N(time.Duration(i+1) * 5 * time.Millisecond)): //nolint:gosec // So that those who race part.
+		case <-time.After(rand.N(time.Duration(i+1) * 5 * time.Millisecond)): //nolint:gosec // Not secret: jitter.
 		}
 	}
 	if last == nil {
@@ -121,40 +119,40 @@ func settle(ctx context.Context, round func(context.Context) (done bool, err err
 	return fmt.Errorf("%w: %w", ErrUnsettled, last)
 }
 
-// tenantSeen is what a server has of a tenant.
+// tenantSeen is the observed state of a tenant.
 type tenantSeen struct {
 	Roles    map[string]roleSeen `json:"roles"`
 	Database *databaseSeen       `json:"database"`
 }
 
-// roleSeen is what a server has of a role.
+// roleSeen is the observed state of a role.
 type roleSeen struct {
-	// Mark is its comment; nil is none.
+	// Mark is its comment, nil for none.
 	Mark *string `json:"mark"`
-	// Administered and Usable tell what the admin may do with it: see administers and uses.
+	// Administered and Usable describe the rights of the administrator on it: see administers and uses.
 	Administered bool `json:"administered"`
 	Usable       bool `json:"usable"`
 }
 
-// databaseSeen is what a server has of a database.
+// databaseSeen is the observed state of a database.
 type databaseSeen struct {
 	Owner string `json:"owner"`
-	// Open and Limit tell whether it takes connections, and how many.
+	// Open reports whether it accepts connections, Limit how many.
 	Open  bool `json:"open"`
 	Limit int  `json:"limit"`
-	// Valid is false after a DROP DATABASE that did not end.
+	// Valid is false after an interrupted DROP DATABASE.
 	Valid bool `json:"valid"`
-	// Rights to it: who has what.
+	// Rights are the privileges on it.
 	Rights []right `json:"rights"`
 }
 
-// right is one that somebody has to something. Who is "" for PUBLIC.
+// right is a privilege. Who is the grantee, "" for PUBLIC.
 type right struct {
 	Who  string `json:"who"`
 	What string `json:"what"`
 }
 
-// tenantJSON is a tenantSeen as an expression: $1 are the names of the roles, $2 is that of the database.
+// tenantJSON is an SQL expression for a tenantSeen: $1 are the names of the roles, $2 is the name of the database.
 const tenantJSON = `json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
 				'mark', shobj_description(oid, 'pg_authid'), 'administered', ` + administers + `, 'usable', ` + uses + `))
@@ -165,7 +163,7 @@ const tenantJSON = `json_build_object(
 				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee))
 			FROM pg_database WHERE datname = $2))`
 
-// observe looks at the roles and the database, in one statement.
+// observe reads the roles and the database in one statement.
 func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		return on.QueryRow(ctx, "SELECT "+tenantJSON, t.roles(), t.Database).Scan(&seen)
@@ -173,18 +171,18 @@ func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 	return seen, err
 }
 
-// roles are those of the tenant, that of the owner last.
+// roles returns the roles of the tenant, the owner last.
 func (t Tenant) roles() []string { return []string{t.ReadOnly, t.ReadWrite, t.Owner} }
 
-// insideSeen is what a tenant's database has.
+// insideSeen is the observed state of the contents of a tenant's database.
 type insideSeen struct {
-	// Public are the rights to the schema public, nil if there is none.
+	// Public are the privileges on the schema public, nil if it does not exist.
 	Public []right `json:"public"`
-	// Defaults are the rights that are given to what the owner makes. What has the kind in front: "r SELECT" (pg_default_acl).
+	// Defaults are the default privileges on what the owner creates. What begins with the object type: "r SELECT" (pg_default_acl).
 	Defaults []right `json:"defaults"`
 }
 
-// inside looks at what is in the database, and returns the statements of the transaction that is due.
+// inside observes the contents of the database and returns the statements of the transaction that is needed.
 func (t Tenant) inside(ctx context.Context, on executor) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Server.timeout)
 	defer cancel()

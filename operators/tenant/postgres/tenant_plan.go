@@ -8,8 +8,8 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// plan returns the statements of the next transaction that is due until the roles and the database are there, none if they are. After it one
-// looks again: no transaction can hold CREATE DATABASE, and what comes behind it depends on it.
+// plan returns the statements of the next transaction that is needed until the roles and the database exist, or none. The caller must
+// observe again after each transaction: CREATE DATABASE cannot run inside one, and later statements depend on it.
 func (t Tenant) plan(owner credential.Owner, seen tenantSeen) ([]string, error) {
 	if err := t.conflicts(owner, seen); err != nil {
 		return nil, err
@@ -18,38 +18,38 @@ func (t Tenant) plan(owner credential.Owner, seen tenantSeen) ([]string, error) 
 		return statements, nil
 	}
 	if seen.Database == nil {
-		// template0, as nobody can have changed that, or be connected to it.
+		// template0 cannot be changed or connected to.
 		return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0", identifier(t.Database), identifier(t.Owner))}, nil
 	}
 	return nil, nil
 }
 
-// conflicts finds what is not the owner's.
+// conflicts returns an error for a role or database that does not belong to the owner.
 func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
 	for _, name := range t.roles() {
 		role, there := seen.Roles[name]
 		switch {
 		case !there, role.Mark != nil && *role.Mark == owner.String():
 		case role.Mark != nil:
-			return fmt.Errorf("the role %s has the comment %q, not %q: %w; it stays as it is", name, *role.Mark, owner, credential.ErrConflict)
+			return fmt.Errorf("role %s has the ownership mark %q, want %q: %w; it was not changed", name, *role.Mark, owner, credential.ErrConflict)
 		case !t.Adopt:
-			return fmt.Errorf("the role %s has no mark of its owner: %w; drop it if nobody needs it, or allow to adopt it", name, credential.ErrConflict)
+			return fmt.Errorf("role %s has no ownership mark: %w; drop it if it is not needed, or set adoptionPolicy to Adopt", name, credential.ErrConflict)
 		}
 	}
 	switch {
 	case seen.Database == nil:
 		return nil
 	case seen.Database.Owner != t.Owner:
-		return fmt.Errorf("the database %s belongs to the role %s, not %s: %w; give it to that, or rename it",
+		return fmt.Errorf("database %s belongs to role %s, want %s: %w; change its owner or rename it",
 			t.Database, seen.Database.Owner, t.Owner, credential.ErrConflict)
 	case !seen.Database.Valid:
-		return fmt.Errorf("a DROP DATABASE did not end, and left nothing that can be used: run DROP DATABASE %s", identifier(t.Database))
+		return fmt.Errorf("an interrupted DROP DATABASE left an unusable database; run DROP DATABASE %s", identifier(t.Database))
 	}
 	return nil
 }
 
-// planRoles makes the roles that are missing, marks them, and lets the admin administer them, and act for the owner: to give a database
-// to a role one has to be a member of it. What the admin may do with a role that is made is known by the next look.
+// planRoles creates missing roles, marks them, and gives the administrator the rights to change them and to act as the owner role, because
+// only a member of a role can give it a database. The rights on a new role are known only after the next observation.
 func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []string {
 	var statements []string
 	for _, name := range t.roles() {
@@ -71,8 +71,8 @@ func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []st
 	return statements
 }
 
-// planRights closes the database to all but the tenant's roles, and keeps it open to those: its owner could close it to its own apps and to the
-// admin. Connections are limited by login.
+// planRights grants access to the database only to the tenant's roles, and keeps it open for them: its owner could otherwise lock out its
+// own apps and the administrator. Connections are limited for each login.
 func (t Tenant) planRights(seen databaseSeen) []string {
 	var statements []string
 	on := " ON DATABASE " + identifier(t.Database)
@@ -97,8 +97,8 @@ func (t Tenant) planRights(seen databaseSeen) []string {
 	return statements
 }
 
-// planInside lets the roles that read and write see what the owner makes, and nobody else make anything in the schema public.
-// Rights beyond that are left: the tenant's owner can give them.
+// planInside gives the roles that read and write access to what the owner creates, and revokes CREATE on the schema public from PUBLIC.
+// Further rights are left unchanged, because the tenant's owner can grant them.
 func (t Tenant) planInside(seen insideSeen) []string {
 	var statements []string
 	if seen.Public != nil {
@@ -123,10 +123,10 @@ func (t Tenant) planInside(seen insideSeen) []string {
 	return statements
 }
 
-// defaultRights are those that a role gets to what the owner makes.
+// defaultRights are the default privileges of a role on what the owner creates.
 type defaultRights struct {
 	who string
-	// kind is that of pg_default_acl, on is how it is said.
+	// kind is the object type in pg_default_acl, on its keyword in SQL.
 	kind, on string
 	rights   []string
 }
@@ -142,7 +142,7 @@ func (t Tenant) defaults() []defaultRights {
 	}
 }
 
-// comment marks a role as the owner's.
+// comment returns the statement that marks a role as the owner's.
 func comment(role string, owner credential.Owner) string {
 	return "COMMENT ON ROLE " + identifier(role) + " IS " + literal(owner.String())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §6.6: in steady state nothing is written, as the server's own log of each statement shows; and little is asked.
+// In steady state nothing is written, as the server's own log of each statement shows; and little is asked.
 func TestSteadyStateWritesNothing(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "steady")
@@ -39,8 +39,8 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Reconcile: what somebody changed is put back, each thing by itself.
-func TestWhatSomebodyChangedIsPutBack(t *testing.T) {
+// Converge corrects each manual change on its own.
+func TestForeignChangesAreReverted(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "repair")
 	app.converge(t)
@@ -69,12 +69,12 @@ func TestWhatSomebodyChangedIsPutBack(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, decision table, last row, and Details: what is another's, or nobody knows whose, is not written.
+// Converge does not change what belongs to another owner or has no mark.
 func TestWhatIsAnothersIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string][]string{
 		"foreign-role":     {`CREATE ROLE "%"`, `COMMENT ON ROLE "%" IS 'tenants.example.com@other//%'`},
-		"foreign-group":    {`CREATE ROLE "%_rw"`, `COMMENT ON ROLE "%_rw" IS 'somebody'`},
+		"foreign-group":    {`CREATE ROLE "%_rw"`, `COMMENT ON ROLE "%_rw" IS 'another owner'`},
 		"foreign-database": {`CREATE DATABASE "%"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,9 +104,9 @@ func (a app) conflicts(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details, adoptionPolicy: roles that carry no mark are taken over only on request, and where the admin may. Since
-// version 16 it may not unless somebody lets it, which is told.
-func TestWhatNobodyMarkedIsAdoptedOnRequest(t *testing.T) {
+// Roles that carry no mark are taken over only on request, and where the admin may. Since
+// version 16 it needs a grant for that, and the error says so.
+func TestUnmarkedRolesAreAdoptedOnRequest(t *testing.T) {
 	t.Parallel()
 	app := newApp(t, "adopted")
 	super(t, "postgres", "CREATE ROLE t_adopted", "CREATE DATABASE t_adopted OWNER t_adopted")
@@ -126,7 +126,7 @@ func TestWhatNobodyMarkedIsAdoptedOnRequest(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §6.8: a tenant's login does not get into another's database, nor its role; one that reads does not write; and one that
+// A tenant's login does not get into another's database, nor its role; one that reads does not write; and one that
 // reads and writes makes nothing.
 func TestTenantsAreApart(t *testing.T) {
 	t.Parallel()
@@ -183,7 +183,7 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
-// denied expects the server to say that somebody may not.
+// denied expects an error for missing privileges.
 func denied(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
@@ -191,8 +191,8 @@ func denied(t *testing.T, what string, err error) {
 	}
 }
 
-// tenant-and-database.md §2, Deletion: logins go first and data goes only on request; what depends stays, with a word on it; each call can be the second.
-func TestDeletionKeepsWhatSomebodyOwns(t *testing.T) {
+// Logins go first and data goes only on request; what depends stays, with a word on it; each call can be the second.
+func TestDeletionKeepsWhatOthersOwn(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "deletion")
 	connection := connect(t, app.tenant.Database, record)
@@ -205,7 +205,7 @@ func TestDeletionKeepsWhatSomebodyOwns(t *testing.T) {
 		t.Errorf("it is %s, or its session goes on", state)
 	}
 	if err := app.tenant.Delete(t.Context(), app.mark); !errors.Is(err, postgres.ErrDependent) {
-		t.Errorf("a database is dropped that nobody allowed to drop: %v", err)
+		t.Errorf("a database was dropped without DropDatabase: %v", err)
 	}
 	other := app.mark
 	other.Name = "other"
@@ -242,7 +242,7 @@ func TestDeletionKeepsWhatSomebodyOwns(t *testing.T) {
 	app.converge(t)
 }
 
-// tenant-and-database.md §2, Deletion: many delete at once, and none fails.
+// Many delete at once, and none fails.
 func TestManyAtOnceDelete(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "farewell")

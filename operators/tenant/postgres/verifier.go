@@ -17,17 +17,18 @@ const (
 	saltLength = 16
 )
 
-// newVerifier makes what PostgreSQL keeps of a password, so that it never gets the password itself. A password that is not of printable
-// ASCII is credential.ErrInvalid: what servers and clients make of others before they hash them differs (SASLprep, RFC 4013).
+// newVerifier computes what PostgreSQL stores of a password, so that the server never receives the password itself. A password with
+// characters other than printable ASCII is credential.ErrInvalid, because servers and clients normalize such passwords differently
+// (SASLprep, RFC 4013).
 func newVerifier(password credential.Password) (string, error) {
 	salt := make([]byte, saltLength)
 	if _, err := rand.Read(salt); err != nil {
-		return "", fmt.Errorf("make a salt: %w", err)
+		return "", fmt.Errorf("generate a salt: %w", err)
 	}
 	return verifier(password, salt)
 }
 
-// verifier is the SCRAM-SHA-256 verifier of a password (RFC 5803, RFC 7677; pg_authid in the documentation of PostgreSQL).
+// verifier returns the SCRAM-SHA-256 verifier of a password (RFC 5803, RFC 7677; pg_authid in the PostgreSQL documentation).
 func verifier(password credential.Password, salt []byte) (string, error) {
 	text := password.Reveal()
 	if text == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// tenant-and-database.md §2, Details: the verifier is computed in the client. This is the example of RFC 7677, section 3: what the server
+// The verifier is computed in the client. This is the example of RFC 7677, section 3: what the server
 // proves itself with comes from the verifier's ServerKey.
 func TestTheVerifierIsThatOfTheRFC(t *testing.T) {
 	t.Parallel()

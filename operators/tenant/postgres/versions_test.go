@@ -9,14 +9,14 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
-// since16 tells whether the server is one in which CREATEROLE lets nobody change what others have made, and in which who may what with a
+// since16 reports whether the server is one in which CREATEROLE does not allow changing roles of other creators, and in which the rights on a
 // role is said for each membership.
 func since16(t *testing.T) bool {
 	t.Helper()
 	return ask[bool](t, "SELECT current_setting('server_version_num')::int >= 160000")
 }
 
-// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): after an upgrade to 16 an admin changes no role that it has no ADMIN option
+// After an upgrade to 16 an admin changes no role that it has no ADMIN option
 // on. Those that are made in 15 get it when they are made, and those that were made before that when they are looked at.
 func TestTheAdminKeepsItsRolesWhenTheServerIsUpgraded(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestTheAdminKeepsItsRolesWhenTheServerIsUpgraded(t *testing.T) {
 		t.Errorf("after an upgrade to 16 the admin could not change %q", left)
 	}
 	if since16(t) {
-		return // Nobody but a superuser gives it back.
+		return // Only a superuser can give it back.
 	}
 	super(t, "postgres", "REVOKE t_upgraded, t_upgraded_rw, t_upgraded_ro, "+record.Username+" FROM admin")
 	for _, want := range []bool{true, false} {
@@ -42,7 +42,7 @@ func TestTheAdminKeepsItsRolesWhenTheServerIsUpgraded(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): whatever the admin gives itself of roles that it makes, a tenant is made, an app goes
+// Whatever the admin gives itself of roles that it makes, a tenant is made, an app goes
 // over to its other login, sessions are ended, and all is deleted.
 func TestWhateverTheAdminGivesItselfTenantsLive(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func (a app) lives(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details (PG16+ changed CREATEROLE): another admin goes on with what the one before has made, if it is a
+// Another admin goes on with what the one before has made, if it is a
 // superuser, or a member of that one.
 func TestAnotherAdminGoesOn(t *testing.T) {
 	t.Parallel()
@@ -113,9 +113,9 @@ func TestAnotherAdminGoesOn(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Reconcile: a login that is a member of the right role, and has nothing of it, is put right: all of them at once in
+// A login that is a member of the right role, and has nothing of it, is put right: all of them at once in
 // 15 (NOINHERIT), and each membership by itself since 16.
-func TestAMembershipThatDoesNotWorkIsMadeAnew(t *testing.T) {
+func TestAMembershipThatDoesNotWorkIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "lame")
 	harms := []string{"ALTER ROLE " + record.Username + " NOINHERIT"}
@@ -136,8 +136,8 @@ func TestAMembershipThatDoesNotWorkIsMadeAnew(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Rotation, last item: access is reached by level. Where the admin cannot take a right away, which since version 16 is so
-// of all that another has granted, it is told who can, and is not taken for done.
+// Access is reached by level. Where the admin cannot take a right away, which since version 16 is so
+// of all that another has granted, the error says who can, and the work does not count as done.
 func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "excess")
@@ -150,7 +150,7 @@ func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
 	}
 	super(t, "postgres", "REVOKE t_excess FROM "+record.Username)
 	if wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username); err != nil || wrote {
-		t.Errorf("when somebody has: it wrote: %t, %v", wrote, err)
+		t.Errorf("after a superuser ran it: it wrote: %t, %v", wrote, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestAServerThatIsTooOldIsTold(t *testing.T) {
 		}
 		_, address, _ := strings.Cut(dsn, "@")
 		address, _, _ = strings.Cut(address, "/")
-		want := "the PostgreSQL server " + address + " is of version " + old + ", and the oldest that is supported is 15: "
+		want := "PostgreSQL server " + address + " has version " + old + ", the oldest supported version is 15; "
 		if !errors.Is(err, postgres.ErrVersion) || errors.Is(err, postgres.ErrDown) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "connect") {
 			t.Errorf("version %s: %v, want %s", version, err, want)
 		}

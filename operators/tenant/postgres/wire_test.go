@@ -77,7 +77,7 @@ func (w *wire) claimed(kind byte, message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(text))), text...)
 }
 
-// wasCut tells whether it came to the message.
+// wasCut reports whether the message was reached.
 func (w *wire) wasCut() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,45 +12,46 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Profile is what a user may do with its keys.
+// Profile is the set of commands of a user.
 type Profile string
 
 // The profiles.
 const (
-	// ReadWrite may do all that is about keys and channels, and about scripts with Access.Scripting.
+	// ReadWrite allows all commands on keys and channels, and scripts with Access.Scripting.
 	ReadWrite Profile = "readWrite"
-	// ReadOnly may read keys and listen to channels.
+	// ReadOnly allows reading keys and subscribing to channels.
 	ReadOnly Profile = "readOnly"
 )
 
-// Access is what a user may do, and with which keys and channels.
+// Access is the set of rights of a user: commands, keys and channels.
 type Access struct {
 	Profile Profile
-	// Prefix is what all keys and channels of the user begin with. It holds nothing that a pattern understands (names.CheckKeyPrefix).
+	// Prefix is the prefix of all keys and channels of the user. It contains no pattern characters (names.CheckKeyPrefix).
 	Prefix string
-	// Scripting lets a ReadWrite user run scripts and functions. The default is false: a server runs one script at a time and nothing beside
-	// it, so a script without an end stops it for all tenants.
+	// Scripting allows a ReadWrite user to run scripts and functions. The default is false: a server runs one script at a time and nothing
+	// else meanwhile, so a script that does not end blocks it for all tenants.
 	Scripting bool
 }
 
-// Check tells what is wrong with an access.
+// Check returns an error if the access is invalid.
 func (a Access) Check() error {
 	if a.Profile != ReadWrite && a.Profile != ReadOnly {
-		return fmt.Errorf("the profile of the cache is %q: choose %s or %s", a.Profile, ReadWrite, ReadOnly)
+		return fmt.Errorf("invalid cache profile %q: must be %s or %s", a.Profile, ReadWrite, ReadOnly)
 	}
 	if a.Prefix == "" {
-		return fmt.Errorf("the prefix of keys of the cache is empty, which is every key: give it one")
+		return fmt.Errorf("the key prefix of the cache is empty: must be set, because an empty prefix matches every key")
 	}
 	if strings.ContainsFunc(a.Prefix, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`*?[]^\"'`, r) }) {
-		return fmt.Errorf("the prefix of keys of the cache is %q: leave out what a pattern understands, spaces and quotes", a.Prefix)
+		return fmt.Errorf("invalid key prefix %q of the cache: must not contain pattern characters, spaces or quotes", a.Prefix)
 	}
 	return nil
 }
 
-// Commands are the rules for commands, of which the later ones prevail. @admin and @dangerous hold what is about the server and all keys
-// (tenant-and-database.md §2, Details). The others that are taken away tell the names of other tenants' keys and channels, or change the scripts and functions that
-// all have in common. Of CLUSTER it is said what is allowed, which is what clients of a cluster need: newer servers have more that tells of
-// other tenants' keys (CLUSTER SLOT-STATS: Valkey 8.0), and older ones do not take a rule for what they do not know.
+// Commands returns the command rules; later rules override earlier ones. @admin and @dangerous contain commands on the server and on all
+// keys. Further commands are removed because they reveal the names of other tenants' keys and channels, or change the scripts and functions
+// that all tenants share. For CLUSTER the rules list what is allowed, which is what cluster clients need: newer servers have more
+// subcommands that reveal keys of other tenants (CLUSTER SLOT-STATS: Valkey 8.0), and older ones reject rules for subcommands that they do
+// not know.
 func (a Access) Commands() []string {
 	others := []string{
 		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-client|tracking",
@@ -72,8 +73,8 @@ func (a Access) keys(owner credential.Owner) []string {
 
 func (a Access) channels() []string { return []string{"&" + a.Prefix + "*"} }
 
-// rules are what makes the access of a user this one, whatever it was. They leave its passwords alone. The given are the patterns that say
-// which credential it has.
+// rules returns the ACL rules that replace the access of a user with this one. They do not change its passwords. given are the patterns
+// that name its credential.
 func (a Access) rules(owner credential.Owner, is *account, given []string) []string {
 	rules := slices.Concat([]string{"resetkeys"}, a.keys(owner), given, []string{"resetchannels"}, a.channels(), a.Commands())
 	if is != nil && is.selectors > 0 {
@@ -82,7 +83,7 @@ func (a Access) rules(owner credential.Owner, is *account, given []string) []str
 	return rules
 }
 
-// grants tells whether a user has an access already, and no more.
+// grants reports whether a user has exactly an access.
 func (n *node) grants(ctx context.Context, is *account, access Access, owner credential.Owner) (bool, error) {
 	if is.selectors > 0 || !sameWords(is.keys, append(access.keys(owner), is.kept()...)) || !sameWords(is.channels, access.channels()) {
 		return false, nil
@@ -108,8 +109,8 @@ func sameWords(one, other []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(one)), slices.Sorted(slices.Values(other)))
 }
 
-// compares tells whether two lists of rules for commands allow the same. A server describes rules in words and an order of its own,
-// which differ from start to start (Redis 7.0), so it is asked for what its categories hold.
+// compares reports whether two lists of command rules allow the same commands. A server reports rules in its own words and order, which
+// differ between starts (Redis 7.0), so the rules are expanded with the server's categories.
 func (n *node) compares(ctx context.Context, one, other string) (bool, error) {
 	known, err := n.catalog(ctx)
 	if err != nil {
@@ -118,9 +119,9 @@ func (n *node) compares(ctx context.Context, one, other string) (bool, error) {
 	return maps.Equal(known.allowed(one), known.allowed(other)), nil
 }
 
-// catalog asks a server what its categories of commands hold.
+// catalog reads the command categories of a server.
 func (n *node) catalog(ctx context.Context) (catalog, error) {
-	const doing = "list the categories of commands"
+	const doing = "list command categories"
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	categories, err := n.client.ACLCat(ctx).Result()
@@ -163,10 +164,10 @@ func (u Users) Scripting(ctx context.Context, owner credential.Owner, username s
 	return false, nil
 }
 
-// catalog has the commands of each category of a server. Commands that have subcommands are in it with them: "config|get".
+// catalog maps categories to their commands, including subcommands as "config|get".
 type catalog map[string][]string
 
-// allowed are the commands that a list of rules allows, of which the later ones prevail.
+// allowed returns the commands that a list of rules allows. Later rules override earlier ones.
 func (c catalog) allowed(rules string) map[string]bool {
 	allowed := map[string]bool{}
 	for rule := range strings.FieldsSeq(rules) {
@@ -181,7 +182,7 @@ func (c catalog) allowed(rules string) map[string]bool {
 	return allowed
 }
 
-// meant are the commands that a rule is about. One that has subcommands means all of these.
+// meant returns the commands that a rule matches. A command with subcommands matches all of them.
 func (c catalog) meant(rule string) []string {
 	var of []string
 	category, isCategory := strings.CutPrefix(rule, "@")
@@ -202,7 +203,7 @@ func (c catalog) meant(rule string) []string {
 	return of
 }
 
-// alone leaves out the commands that have subcommands, since those are what is allowed.
+// alone removes commands that have subcommands, because the subcommands are what is allowed.
 func (c catalog) alone(commands []string) []string {
 	parents := map[string]bool{}
 	for _, listed := range c {

@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
-// tenant-and-database.md §2, Details, and the issue: tenant A can reach nothing of tenant B. Beside other keys and channels, that is
+// Tenant A can reach nothing of tenant B. Beside other keys and channels, that is
 // what tells their names, and what changes scripts and functions that all share.
 func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 }
 
 // mayInACluster asks a server, which is none, what a user might do if it were: what clients need, and nothing that tells of others' keys. What
-// the server does not know nobody may.
+// unknown to the server cannot be run.
 func mayInACluster(t *testing.T, server *servers.Redis, username string) {
 	t.Helper()
 	admin := server.Admin()
@@ -98,7 +98,7 @@ func (f *fixture) mayNot(t *testing.T, login func() *goredis.Client, line string
 	}
 }
 
-// tries logs in anew each time, as some commands change what a connection understands.
+// tries logs in again each time, as some commands change what a connection understands.
 func (*fixture) tries(t *testing.T, login func() *goredis.Client, line string) error {
 	t.Helper()
 	client := login()
@@ -106,7 +106,7 @@ func (*fixture) tries(t *testing.T, login func() *goredis.Client, line string) e
 	return client.Do(t.Context(), fields(line)...).Err()
 }
 
-// tenant-and-database.md §2: a plan changes rights by level and never touches credentials; what somebody has changed is put right; and
+// A plan changes rights by level and never touches credentials; manual changes are corrected; and
 // where nothing differs nothing is written, also after a restart of the server, which describes rules in another order then.
 func TestAccessIsConvergedAndPasswordsStay(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestAnAccessHasAPlainPrefix(t *testing.T) {
 		for _, err := range []error{
 			err, users.Create(t.Context(), owner(), user()), users.Set(t.Context(), owner(), credential.Assignment{Record: user()}),
 		} {
-			if err == nil || !slices.ContainsFunc([]string{"choose", "give it", "leave out"}, func(remedy string) bool { return strings.Contains(err.Error(), remedy) }) {
+			if err == nil || !slices.ContainsFunc([]string{"must be", "must not"}, func(remedy string) bool { return strings.Contains(err.Error(), remedy) }) {
 				t.Errorf("%+v: %v", access, err)
 			}
 		}

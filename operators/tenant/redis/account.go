@@ -11,21 +11,21 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// account is a user as a node describes it.
+// account is the state of a user on a node.
 type account struct {
 	off, nopass    bool
 	passwords      []string // hashes
-	keys, channels []string // patterns, with their sign in front
+	keys, channels []string // patterns, including the leading ~ or &
 	commands       string
-	selectors      int // rights beside those
+	selectors      int // the number of further selectors, each with rights of its own
 }
 
-// parseAccount reads the answer to ACL GETUSER.
+// parseAccount parses the answer to ACL GETUSER.
 func parseAccount(answer []any) (*account, error) {
 	fields := named(answer)
 	for _, needed := range []string{"flags", "passwords", "commands", "keys", "channels"} {
 		if _, there := fields[needed]; !there {
-			return nil, fmt.Errorf("its answer has no %s: %w; it needs to be Redis 7.0 or Valkey 7.2, or later", needed, ErrFailed)
+			return nil, fmt.Errorf("the answer has no field %s: %w; Redis 7.0 or Valkey 7.2, or later, is required", needed, ErrFailed)
 		}
 	}
 	flags := words(fields["flags"])
@@ -38,7 +38,7 @@ func parseAccount(answer []any) (*account, error) {
 	}, nil
 }
 
-// named are the values of an answer that is a list of names, and a value behind each.
+// named converts an answer of alternating names and values to a map.
 func named(answer []any) map[string]any {
 	fields := map[string]any{}
 	for i := 0; i+1 < len(answer); i += 2 {
@@ -48,7 +48,7 @@ func named(answer []any) map[string]any {
 	return fields
 }
 
-// words are the words of a text, or of a list of words.
+// words returns the words of a text, or of a list of words.
 func words(value any) []string {
 	text, is := value.(string)
 	if is {
@@ -63,22 +63,22 @@ func words(value any) []string {
 	return found
 }
 
-// hash is a password as a server keeps it.
+// hash returns a password the way a server stores it.
 func hash(password credential.Password) string {
 	digest := sha256.Sum256([]byte(password.Reveal()))
 	return hex.EncodeToString(digest[:])
 }
 
-// markOf is the mark of an owner, among the patterns of keys.
+// markOf returns the ownership mark of an owner, a key pattern.
 func markOf(owner credential.Owner) string { return names.CacheMark(owner.String()) }
 
-// isMark tells a mark from patterns of keys that are in use.
+// isMark reports whether a key pattern is an ownership mark.
 func isMark(pattern string) bool {
 	sign, _, _ := strings.Cut(names.CacheMark(""), ":")
 	return strings.HasPrefix(pattern, sign+":")
 }
 
-// given is the credential that a user was given last, as its patterns of keys say; zero if they do not.
+// given returns the credential that the key patterns of a user name, or zero.
 func (a *account) given(owner credential.Owner, username string) credential.Given {
 	if a == nil || a.whose(owner) != credential.Present {
 		return credential.Given{}
@@ -91,7 +91,7 @@ func (a *account) given(owner credential.Owner, username string) credential.Give
 	return credential.Given{}
 }
 
-// kept are the patterns of a user that say which credential it was given.
+// kept returns the key patterns that name the given credential.
 func (a *account) kept() []string {
 	if a == nil {
 		return nil
@@ -99,13 +99,13 @@ func (a *account) kept() []string {
 	return slices.DeleteFunc(slices.Clone(a.keys), func(pattern string) bool { return !names.IsCacheGiven(pattern) })
 }
 
-// givenPattern is the pattern for a record.
+// givenPattern returns the key pattern that names a record.
 func givenPattern(owner credential.Owner, record credential.Record) string {
 	given := credential.GivenOf(record)
 	return names.CacheGiven(owner.String(), given.Generation, given.Created)
 }
 
-// whose tells whether a user is there for an owner: Present, or Absent, Foreign or Unmarked.
+// whose returns the ownership of a user: Present for the owner, or Absent, Foreign or Unmarked.
 func (a *account) whose(owner credential.Owner) credential.State {
 	if a == nil {
 		return credential.Absent
@@ -124,7 +124,7 @@ func (a *account) whose(owner credential.Owner) credential.State {
 	return state
 }
 
-// state tells what there is of a user on one node.
+// state returns the state of a user on one node.
 func (a *account) state(owner credential.Owner, password credential.Password) credential.State {
 	whose := a.whose(owner)
 	switch {
@@ -141,13 +141,14 @@ func (a *account) state(owner credential.Owner, password credential.Password) cr
 	}
 }
 
-// accepts tells whether a password is one of the user's. One who needs none at all is not as it should be.
+// accepts reports whether a password is one of the user's. It is false for a user that needs no password, so that this is corrected.
 func (a *account) accepts(password credential.Password) bool {
 	return !a.nopass && slices.Contains(a.passwords, hash(password))
 }
 
-// fold makes one state of those on all nodes. Another's mark anywhere is enough to keep off. A user that some nodes lack is Absent
-// only where all others accept its password, so that Create puts it where it is missing; if there is no password to try, it is there.
+// fold combines the states on all nodes. A mark of another owner on any node makes the user Foreign. A user that is missing on some nodes
+// is Absent only if all others accept its password, so that Create adds it where it is missing; without a password to compare it is
+// Present.
 func fold(states []credential.State) credential.State {
 	for _, first := range []credential.State{credential.Foreign, credential.Unmarked, credential.Retired, credential.Refused, credential.Present} {
 		if slices.Contains(states, first) {

@@ -10,8 +10,8 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// Apps returns the names of the apps of a tenant that have users on any node, sorted. A user counts if it carries the mark of the app's
-// owner. So the nodes remember an app that the Tenant no longer lists. One node that does not list its users is an error.
+// Apps returns the sorted names of the apps of a tenant that have users with their owner's mark on any node. So it also finds an app that
+// the Tenant no longer lists. If one node does not list its users, Apps returns an error.
 func (n *Nodes) Apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
 	found := map[string]bool{}
 	err := n.each(func(one *node) error {
@@ -33,19 +33,19 @@ func (n *Nodes) Apps(ctx context.Context, of names.Tenant, owner func(names.App)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for the users of tenant %s: %w", of.Name, err)
+		return nil, fmt.Errorf("find users of tenant %s: %w", of.Name, err)
 	}
 	maps.DeleteFunc(found, func(_ string, ours bool) bool { return !ours })
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// usernames are those of all users of a node.
+// usernames returns the names of all users of a node.
 func (n *node) usernames(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	found, err := n.client.Do(ctx, "ACL", "USERS").StringSlice()
 	if err != nil {
-		return nil, n.fault("list its users", err)
+		return nil, n.fault("list users", err)
 	}
 	return found, nil
 }

@@ -9,14 +9,14 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// probe is a username that no app can have. Tries of rights name it.
+// probe is a username that no app can have. Tests of rights use it.
 const probe = "einmal:nobody"
 
-// defaultUser is the user that a client is which does not log in.
+// defaultUser is the user of a client that does not log in.
 const defaultUser = "default"
 
-// Check tries on every node the rights that the administrator needs, and looks whether the user default needs a password. It changes no
-// user. Its errors are ErrDenied, with the rights that are missing, and ErrOpen, beside those of any look.
+// Check tests on every node the rights that the administrator needs, and whether the user default needs a password. It changes no user.
+// Beside the errors of any read it returns ErrDenied with the missing rights, and ErrOpen.
 func (n *Nodes) Check(ctx context.Context) error {
 	return n.each(func(one *node) error {
 		if err := one.tryRights(ctx); err != nil {
@@ -24,14 +24,14 @@ func (n *Nodes) Check(ctx context.Context) error {
 		}
 		is, err := one.account(ctx, defaultUser)
 		if err == nil && is != nil && !is.off && is.nopass {
-			err = fmt.Errorf("redis node %s: %w; run ACL SETUSER default off, or give it a password, and save that", one.address, ErrOpen)
+			err = fmt.Errorf("redis node %s: %w; run ACL SETUSER default off or set a password, then ACL SAVE", one.address, ErrOpen)
 		}
 		return err
 	})
 }
 
-// WithoutFile returns the addresses of the nodes that have no aclfile: they forget their users when they restart. A node that is not known
-// to have one gets a request to save its users, which changes none of them.
+// WithoutFile returns the addresses of the nodes without an ACL file, which lose their users in a restart. To find out, it asks a node to
+// save its users, which changes none of them, unless the node is known to have a file.
 func (n *Nodes) WithoutFile(ctx context.Context) ([]string, error) {
 	var without []string
 	err := n.each(func(one *node) error {
@@ -49,7 +49,7 @@ func (n *Nodes) WithoutFile(ctx context.Context) ([]string, error) {
 			return nil
 		}
 		one.noteSaves(err == nil)
-		return one.fault("save its users", err)
+		return one.fault("save users", err)
 	})
 	return without, err
 }
@@ -60,8 +60,8 @@ func (n *node) noteSaves(saves bool) {
 	n.saves = saves
 }
 
-// tries are the commands that the administrator needs, in an order that leaves no user behind, each behind the right to it. The last one
-// needs none: a command that a server does not know aborts the transaction.
+// tries returns the commands that the administrator needs, each after the right for it, in an order that leaves no user behind. The last
+// command does not exist, so that the server aborts the transaction.
 func tries() [][]any {
 	return [][]any{
 		{"acl|getuser", "ACL", "GETUSER", probe},
@@ -75,14 +75,14 @@ func tries() [][]any {
 	}
 }
 
-// tryRights queues each command in a transaction that is aborted: a server refuses what the user may not run when it is queued. So the server
-// itself decides, and nothing is run.
+// tryRights queues each command in a transaction that is aborted: a server rejects a command without the right when it is queued. So the
+// server itself decides, and no command is executed.
 func (n *node) tryRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	options := n.options(n.config.Username, n.config.Password)
 	options.OnConnect = checkVersion
-	client := goredis.NewClient(options) // Its connection is closed at the end, whatever state it is in.
+	client := goredis.NewClient(options) // A separate client, because the connection can be left inside a transaction.
 	defer func() { _ = client.Close() }()
 	session := client.Conn()
 	defer func() { _ = session.Close() }()
@@ -93,12 +93,12 @@ func (n *node) tryRights(ctx context.Context) error {
 		case err != nil && strings.Contains(err.Error(), "NOPERM"):
 			missing = append(missing, fmt.Sprintf("+%s", right))
 		case err != nil && right != "" && !goredis.HasErrorPrefix(err, "EXECABORT"):
-			return n.fault(fmt.Sprintf("try the right +%s", right), err)
+			return n.fault(fmt.Sprintf("test the right +%s", right), err)
 		}
 		return nil
 	}
 	if err := try("multi", "MULTI"); err != nil || len(missing) > 0 {
-		return errors.Join(err, n.lacks(missing)) // Outside of a transaction the commands would be run.
+		return errors.Join(err, n.lacks(missing)) // Outside of a transaction the commands would be executed.
 	}
 	for _, command := range append(tries(), []any{"exec", "EXEC"}, []any{"multi", "MULTI"}, []any{"discard", "DISCARD"}) {
 		if err := try(command[0], command[1:]...); err != nil {
@@ -108,11 +108,11 @@ func (n *node) tryRights(ctx context.Context) error {
 	return n.lacks(missing)
 }
 
-// lacks is ErrDenied where rights are missing.
+// lacks returns ErrDenied if rights are missing.
 func (n *node) lacks(missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
 	rights := strings.Join(missing, " ")
-	return fmt.Errorf("redis node %s: %w: the user %s lacks %s; run ACL SETUSER %[3]s %[4]s, and save that", n.address, ErrDenied, n.config.Username, rights)
+	return fmt.Errorf("redis node %s: %w: user %s lacks %s; run ACL SETUSER %[3]s %[4]s, then ACL SAVE", n.address, ErrDenied, n.config.Username, rights)
 }

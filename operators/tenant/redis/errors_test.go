@@ -16,7 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
-// tenant-and-database.md §2, protocol 2 and 5: only WRONGPASS is a wrong password, and only that of the user who is tried; all else is
+// Only WRONGPASS is a wrong password, and only that of the user who is tried; all else is
 // an error, which says what it is and what to do, and holds no password and no hash.
 func TestWhatANodeSaysOfItselfIsNoStateOfAUser(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestALoginProvesAPassword(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Details: passwords are set by hash, so they are in nothing that a server writes or shows.
+// Passwords are set by hash, so they are in nothing that a server writes or shows.
 func TestNoPasswordReachesAServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -189,11 +189,11 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	password := credential.NewPassword("p")
 	for want, config := range map[string]redis.Config{
-		"has no nodes":         {Username: "u", Password: password},
-		"no host and port":     {Nodes: []string{"a:1", "redis"}, Username: "u", Password: password},
-		"named twice":          {Nodes: []string{"a:1", "a:1"}, Username: "u", Password: password},
-		"no name or no":        {Nodes: []string{"a:1"}, Password: password},
-		"no password: give bo": {Nodes: []string{"a:1"}, Username: "u"},
+		"no Redis nodes":        {Username: "u", Password: password},
+		"must be host:port":     {Nodes: []string{"a:1", "redis"}, Username: "u", Password: password},
+		"duplicate":             {Nodes: []string{"a:1", "a:1"}, Username: "u", Password: password},
+		"no username or no":     {Nodes: []string{"a:1"}, Password: password},
+		"no password: set both": {Nodes: []string{"a:1"}, Username: "u"},
 	} {
 		if _, err := redis.Open(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", config, err, want)

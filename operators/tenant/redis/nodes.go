@@ -19,41 +19,41 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 )
 
-// DefaultTimeout is how long a node has for an answer if nothing else is said.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 5 * time.Second
 
-// oldestVersion is the first major one that has rules for subcommands (release notes of Redis 7.0). Valkey began behind it, with 7.2.
+// oldestVersion is the first major version with rules for subcommands (release notes of Redis 7.0). Valkey started after it, with 7.2.
 const oldestVersion = 7
 
-// protocol is the version of the protocol that is spoken (RESP2).
+// protocol is the version of the Redis protocol (RESP2).
 const protocol = 2
 
-// Config is where a Redis is, and who administers it.
+// Config describes the nodes of a Redis and its administrator.
 type Config struct {
-	// Nodes are the host and port of every node, replicas too: a replica that is not named here lacks the users on the day that it
-	// becomes the primary.
+	// Nodes lists the host and port of every node, including replicas: a replica that is missing here has no users when it becomes the
+	// primary.
 	Nodes []string
-	// Username and Password are those of the administrator, on all nodes.
+	// Username and Password are the credentials of the administrator on all nodes.
 	Username string
 	Password credential.Password
-	// TLS is how to speak TLS with the nodes; nil is not at all.
+	// TLS is the TLS configuration; nil disables TLS.
 	TLS *tls.Config
-	// Timeout is how long a node has for each answer; 0 is DefaultTimeout.
+	// Timeout limits how long a node may take for each answer. The default is DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Nodes are all nodes of a Redis, with one small pool of connections each. They may be used at the same time.
+// Nodes are all nodes of a Redis, each with a small connection pool. It is safe for concurrent use.
 type Nodes struct {
 	nodes []*node
 }
 
-// Open prepares clients of all nodes. It connects to none: a node that is down is told of when it is needed. Close it.
+// Open creates clients for all nodes and connects to none: if a node is down, later calls return the error. The caller must call Close.
 func Open(config Config) (*Nodes, error) {
 	if len(config.Nodes) == 0 {
-		return nil, errors.New("the Redis has no nodes: name the host and port of each")
+		return nil, errors.New("no Redis nodes: set the host and port of each node")
 	}
 	if config.Username == "" || config.Password.IsZero() {
-		return nil, errors.New("the administrator of the Redis has no name or no password: give both")
+		return nil, errors.New("the Redis administrator has no username or no password: set both")
 	}
 	if config.Timeout <= 0 {
 		config.Timeout = DefaultTimeout
@@ -61,10 +61,10 @@ func Open(config Config) (*Nodes, error) {
 	opened := &Nodes{}
 	for i, address := range config.Nodes {
 		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("the node %q of the Redis is no host and port: write it as redis-0.example.com:6379", address)
+			return nil, fmt.Errorf("invalid Redis node %q: must be host:port, for example redis-0.example.com:6379", address)
 		}
 		if slices.Contains(config.Nodes[:i], address) {
-			return nil, fmt.Errorf("the node %s of the Redis is named twice: name it once", address)
+			return nil, fmt.Errorf("duplicate Redis node %s: list it once", address)
 		}
 		opened.nodes = append(opened.nodes, newNode(address, config))
 	}
@@ -80,7 +80,7 @@ func (n *Nodes) Close() error {
 	return errors.Join(errs...)
 }
 
-// each does something with every node, also when it has failed with others.
+// each calls a function for every node, even if it fails for some.
 func (n *Nodes) each(do func(*node) error) error {
 	var errs []error
 	for _, node := range n.nodes {
@@ -96,9 +96,9 @@ type node struct {
 	client  *goredis.Client
 
 	mu sync.Mutex
-	// same are pairs of lists of rules for commands, ours and as the server describes it, that are known to mean the same.
+	// same are pairs of command rules, ours and the server's description, that allow the same commands.
 	same map[[2]string]bool
-	// saves reports that the node has saved its users to its aclfile.
+	// saves is true if the node has saved its users to its ACL file.
 	saves bool
 }
 
@@ -111,16 +111,16 @@ func newNode(address string, config Config) *node {
 	return made
 }
 
-// checkVersion asks a node that was just connected to for its version. Redis 6.0 tells it only to who names the protocol too: the one that is
-// spoken already.
+// checkVersion reads the version of a node after connecting. Redis 6.0 reports it only if HELLO includes the protocol version, so the
+// current one is sent.
 func checkVersion(ctx context.Context, connection *goredis.Conn) error {
 	hello := goredis.NewSliceCmd(ctx, "HELLO", protocol)
 	if err := connection.Process(ctx, hello); err != nil {
 		return err
 	}
-	told := named(hello.Val())
-	server, _ := told["server"].(string)
-	version, _ := told["version"].(string)
+	answer := named(hello.Val())
+	server, _ := answer["server"].(string)
+	version, _ := answer["version"].(string)
 	digits, _, _ := strings.Cut(version, ".")
 	if major, err := strconv.Atoi(digits); err != nil || major < oldestVersion {
 		return oldNodeError{server, version}
@@ -128,7 +128,7 @@ func checkVersion(ctx context.Context, connection *goredis.Conn) error {
 	return nil
 }
 
-// options are those of a client that logs in as a user and, if nothing else is said, tries nothing twice.
+// options returns the options of a client that logs in as a user. By default it uses one connection and does not retry.
 func (n *node) options(username string, password credential.Password) *goredis.Options {
 	return &goredis.Options{
 		Addr: n.address, Username: username, Password: password.Reveal(), TLSConfig: n.config.TLS,
@@ -138,14 +138,14 @@ func (n *node) options(username string, password credential.Password) *goredis.O
 	}
 }
 
-// account asks for a user: nil if the node says that it has none.
+// account reads a user. It returns nil if the node says that the user does not exist.
 func (n *node) account(ctx context.Context, username string) (*account, error) {
-	doing := "look for the user " + username
+	doing := "read user " + username
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	answer, err := n.client.Do(ctx, "ACL", "GETUSER", username).Slice()
 	if errors.Is(err, goredis.Nil) {
-		return nil, nil //nolint:nilnil // No user is an answer, and no error.
+		return nil, nil //nolint:nilnil // A missing user is a valid answer.
 	}
 	if err != nil {
 		return nil, n.fault(doing, err)
@@ -157,7 +157,7 @@ func (n *node) account(ctx context.Context, username string) (*account, error) {
 	return found, nil
 }
 
-// change sends commands in one transaction, with one that saves the users behind them: what is done is saved, also if we end in between.
+// change sends commands and ACL SAVE in one transaction, so that a change is saved even if this process crashes.
 func (n *node) change(ctx context.Context, doing string, commands ...[]any) error {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
@@ -188,10 +188,10 @@ func (n *node) login(ctx context.Context, username string, password credential.P
 	err := client.Ping(ctx).Err()
 	switch {
 	case err == nil, goredis.HasErrorPrefix(err, "NOPERM"):
-		return credential.Accepted, nil // Who may not ping has logged in.
+		return credential.Accepted, nil // The login worked, only PING is not allowed.
 	case goredis.HasErrorPrefix(err, wrongPassword):
 		return credential.Refused, nil
 	default:
-		return "", n.fault("log in as the user "+username, err)
+		return "", n.fault("log in as user "+username, err)
 	}
 }

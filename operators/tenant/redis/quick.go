@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Expected is what all nodes are expected to have of a user.
+// Expected is the expected state of a user on all nodes.
 type Expected struct {
 	users    Users
 	owner    credential.Owner
@@ -18,14 +18,14 @@ type Expected struct {
 	password string // its hash
 }
 
-// Expect returns what the nodes are expected to have of a user after ConvergeAccess and credential.User, if a credential is the only one in use.
-// It keeps the hash of the password.
+// Expect returns the state of a user after ConvergeAccess and credential.User, if the given credential is the only one in use. It stores
+// the hash of the password.
 func (u Users) Expect(owner credential.Owner, record credential.Record) Expected {
 	return Expected{u, owner, credential.GivenOf(record), hash(record.Password)}
 }
 
-// Difference returns what is not as expected, "" for nothing. All that ConvergeAccess or credential.User would do something about is a difference.
-// It writes nothing, and asks each node once for all users.
+// Difference returns what differs from the expected state, or "". Everything that ConvergeAccess or credential.User would change is a
+// difference. It writes nothing and sends one request to each node for all users.
 func (n *Nodes) Difference(ctx context.Context, all []Expected) (string, error) {
 	if len(all) == 0 {
 		return "", nil
@@ -45,7 +45,7 @@ func (n *Nodes) Difference(ctx context.Context, all []Expected) (string, error) 
 				return err
 			}
 			if !same {
-				difference = fmt.Sprintf("the user %s of the redis node %s", expected.given.Username, one.address)
+				difference = fmt.Sprintf("user %s on redis node %s", expected.given.Username, one.address)
 				return nil
 			}
 		}
@@ -54,7 +54,7 @@ func (n *Nodes) Difference(ctx context.Context, all []Expected) (string, error) 
 	return difference, err
 }
 
-// same reports whether a node has the user as expected.
+// same reports whether a node has the user in the expected state.
 func (e Expected) same(ctx context.Context, n *node, is *account) (bool, error) {
 	switch {
 	case is == nil, is.whose(e.owner) != credential.Present, is.off, is.nopass:
@@ -65,9 +65,9 @@ func (e Expected) same(ctx context.Context, n *node, is *account) (bool, error) 
 	return n.grants(ctx, is, e.users.Access, e.owner)
 }
 
-// accounts asks for several users at once: nil for those that the node does not have.
+// accounts reads several users at once. An entry is nil if the node does not have the user.
 func (n *node) accounts(ctx context.Context, all []Expected) ([]*account, error) {
-	const doing = "look for the users of a tenant"
+	const doing = "read users of a tenant"
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
 	var answers []*goredis.Cmd

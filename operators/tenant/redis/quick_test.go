@@ -34,7 +34,7 @@ func TestAQuickCheckFindsEachDrift(t *testing.T) {
 		"more channels":       "&other:*",
 		"more commands":       "+eval",
 		"a lost mark":         "resetkeys ~acme:*",
-		"another mark":        "~einmal.owner:somebody-else",
+		"another mark":        "~einmal.owner:another-owner",
 		"rights beside those": "(~x:* +get)",
 	} {
 		f.quiet(t, "a check", func() {

@@ -9,10 +9,10 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/breaker"
 )
 
-// guard is a hook of a client that makes commands fail at once while their node does not answer. It surrounds the retries of the client.
+// guard is a client hook that makes commands fail immediately while their node does not answer. It surrounds the client's retries.
 type guard struct{ breaker *breaker.Breaker }
 
-// DialHook leaves connecting to the commands that need it.
+// DialHook does not change dialing: the hooks of commands cover it.
 func (guard) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 
 // ProcessHook guards single commands.

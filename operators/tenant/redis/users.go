@@ -9,22 +9,22 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// maxPasswords is how many passwords a user has at most: the one before a rotation, and the one after it.
+// maxPasswords is the maximum number of passwords of a user: the previous and the current one of a rotation.
 const maxPasswords = 2
 
-// Users are the users of a Redis that have an access, each on all nodes. What one node cannot do now is done on the others, and is an
-// error; doing it again does what is missing.
+// Users are users with one access, each on all nodes. If an operation fails on one node, it is still done on the others, and the error is
+// returned. Repeating it does what is missing.
 type Users struct {
 	Nodes  *Nodes
 	Access Access
-	// Terminate makes Retire end all connections of the user too. Redis does not know which password a connection came with; so all
-	// are ended, and clients that have the current one connect again.
+	// Terminate lets Retire also end all connections of the user. Redis does not know which password a connection used, so all connections
+	// end, and clients with the current password connect again.
 	Terminate bool
 }
 
 var _ credential.Rotator = Users{}
 
-// Observe compares the hashes that the nodes have, and writes nothing. It does not log in: see Prove.
+// Observe compares the password hashes on the nodes and writes nothing. It does not log in: see Prove.
 func (u Users) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	found, err := u.accounts(ctx, username)
 	if err != nil {
@@ -37,7 +37,7 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 	return fold(states), nil
 }
 
-// accounts asks every node for a user. One node that does not tell is an error: it could have what changes the decision.
+// accounts reads a user from every node. If one node does not answer, it returns an error, because its state could change the decision.
 func (u Users) accounts(ctx context.Context, username string) (map[*node]*account, error) {
 	found := map[*node]*account{}
 	err := u.Nodes.each(func(n *node) (err error) {
@@ -47,8 +47,8 @@ func (u Users) accounts(ctx context.Context, username string) (map[*node]*accoun
 	return found, err
 }
 
-// Prove logs in on every node: Accepted, or Refused where one says that the password is wrong, or that there is no such user. The user
-// is on the nodes with the rights to use its keys; so this writes nothing but a line in logs of logins.
+// Prove logs in on every node. The result is Refused if a node says that the password is wrong or that the user does not exist, otherwise
+// Accepted. It writes nothing but a line in login logs.
 func (u Users) Prove(ctx context.Context, username string, password credential.Password) (credential.State, error) {
 	var states []credential.State
 	err := u.Nodes.each(func(n *node) error {
@@ -62,8 +62,8 @@ func (u Users) Prove(ctx context.Context, username string, password credential.P
 	return fold(states), nil
 }
 
-// Create makes the user on the nodes that lack it, with all passwords that it has on the others; so that one which has forgotten it during
-// a rotation knows both again. It is an error if it is there with other passwords.
+// Create creates the user on the nodes that lack it, with all passwords that it has on the others, so that a node that lost the user during
+// a rotation accepts both again. It returns an error if the user exists with other passwords.
 func (u Users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
 	if err := u.Access.Check(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 		switch {
 		case is == nil:
 		case !is.accepts(record.Password):
-			return fmt.Errorf("redis node %s has the user %s already, with another password", n.address, record.Username)
+			return fmt.Errorf("redis node %s: create user %s: it exists with another password", n.address, record.Username)
 		case len(is.passwords) > len(passwords):
 			passwords, given = is.passwords, is.kept()
 		}
@@ -90,9 +90,9 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	})
 }
 
-// Set gives the user the password, the mark, the access and the right to log in, on the nodes that lack any of it, and makes it where
-// it is missing. With Keep the passwords that a node accepts stay; where that would be more than two, only the Previous does; and it
-// is ErrFull, before anything is changed, if that is not known.
+// Set gives the user the password, the mark, the access and the right to log in on the nodes that lack any of these, and creates it where
+// it is missing. With Keep, the passwords that a node accepts stay valid. If that would be more than two, only the Previous stays. If the
+// Previous is unknown, Set changes nothing and returns ErrFull.
 func (u Users) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
 	if err := u.Access.Check(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	wanted := map[*node][]string{}
 	for n, is := range found {
 		if wanted[n], err = passwords(is, change); err != nil {
-			return fmt.Errorf("redis node %s, user %s: %w; take one out of use first (ACL SETUSER %s !…)", n.address, change.Username, err, change.Username)
+			return fmt.Errorf("redis node %s: set user %s: %w; remove one first (ACL SETUSER %s !…)", n.address, change.Username, err, change.Username)
 		}
 	}
 	return u.Nodes.each(func(n *node) error {
@@ -112,7 +112,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	})
 }
 
-// passwords are the hashes that a user is to have on a node.
+// passwords returns the hashes that a user should have on a node.
 func passwords(is *account, change credential.Assignment) ([]string, error) {
 	current := hash(change.Password)
 	if !change.Keep {
@@ -139,7 +139,8 @@ func passwords(is *account, change credential.Assignment) ([]string, error) {
 	}
 }
 
-// claim asks every node for a user, of which all that there are must be the owner's, or in a state that is allowed too.
+// claim reads a user from every node. It returns credential.ErrConflict unless each existing one belongs to the owner or is in an allowed
+// state.
 func (u Users) claim(ctx context.Context, owner credential.Owner, username string, allowed ...credential.State) (map[*node]*account, error) {
 	found, err := u.accounts(ctx, username)
 	if err != nil {
@@ -148,22 +149,22 @@ func (u Users) claim(ctx context.Context, owner credential.Owner, username strin
 	for n, is := range found {
 		whose := is.whose(owner)
 		if whose != credential.Present && whose != credential.Absent && !slices.Contains(allowed, whose) {
-			return nil, fmt.Errorf("redis node %s has the user %s, and it is %s: %w", n.address, username, whose, credential.ErrConflict)
+			return nil, fmt.Errorf("redis node %s: user %s is %s: %w", n.address, username, whose, credential.ErrConflict)
 		}
 	}
 	return found, nil
 }
 
-// grant is what a user is to be.
+// grant is the desired state of a user.
 type grant struct {
 	owner     credential.Owner
 	username  string
 	passwords []string
-	// given are the patterns that say which credential it has.
+	// given are the patterns that name its credential.
 	given []string
 }
 
-// give makes a user of a node be as it should, in one command, and writes nothing if it is.
+// give brings a user of a node to the desired state in one command. It writes nothing if the user is already in that state.
 func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 	secret := is != nil && !is.nopass && sameWords(is.passwords, to.passwords)
 	if secret && !is.off && sameWords(is.kept(), to.given) {
@@ -179,10 +180,10 @@ func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 			rules = append(rules, "#"+password)
 		}
 	}
-	return n.change(ctx, "set the user "+to.username, setUser(to.username, append(rules, u.Access.rules(to.owner, is, to.given)...)))
+	return n.change(ctx, "set user "+to.username, setUser(to.username, append(rules, u.Access.rules(to.owner, is, to.given)...)))
 }
 
-// setUser is a command. The server does all of its rules or none.
+// setUser returns an ACL SETUSER command. The server applies all of its rules or none.
 func setUser(username string, rules []string) []any {
 	command := []any{"ACL", "SETUSER", username}
 	for _, rule := range rules {
@@ -191,10 +192,9 @@ func setUser(username string, rules []string) []any {
 	return command
 }
 
-// ConvergeAccess makes the user have the access on all nodes, and leaves its passwords alone. A node that lacks the user gets it with
-// the passwords that it has on another, so that one which has forgotten its users is right again before a password is tried the next
-// time; where no node has the user there is nothing to do. It tells whether it had to write: where all is as it should be it does not.
-// It is ErrUnproven if a node does not show the access that it was given.
+// ConvergeAccess gives the user its access on all nodes. It does not change passwords. A node that lacks the user gets it with the
+// passwords that it has on another node, so that a node that lost its users is repaired before a password is verified. If no node has the
+// user, it does nothing. It reports whether it wrote anything. It returns ErrUnproven if a node does not report the access that was set.
 func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	if err := u.Access.Check(); err != nil {
 		return false, err
@@ -218,7 +218,7 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 			return err
 		}
 		changed = true
-		if err := n.change(ctx, "set the access of the user "+username, setUser(username, u.Access.rules(owner, is, is.kept()))); err != nil {
+		if err := n.change(ctx, "set access of user "+username, setUser(username, u.Access.rules(owner, is, is.kept()))); err != nil {
 			return err
 		}
 		return u.shown(ctx, n, owner, username)
@@ -226,7 +226,7 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	return changed, err
 }
 
-// lettingIn is the user on the first node that lets it in; nil if there is none.
+// lettingIn returns the user of the first node on which it can log in with a password, or nil.
 func (u Users) lettingIn(found map[*node]*account) *account {
 	for _, n := range u.Nodes.nodes {
 		if is := found[n]; is != nil && !is.off && !is.nopass && len(is.passwords) > 0 {
@@ -236,7 +236,7 @@ func (u Users) lettingIn(found map[*node]*account) *account {
 	return nil
 }
 
-// shown tells whether a node shows the access that it was given, as it would be given again for ever if not.
+// shown returns an error if a node does not report the access that it was given. Otherwise the access would be written again forever.
 func (u Users) shown(ctx context.Context, n *node, owner credential.Owner, username string) error {
 	is, err := n.account(ctx, username)
 	if err != nil || is == nil {
@@ -244,13 +244,13 @@ func (u Users) shown(ctx context.Context, n *node, owner credential.Owner, usern
 	}
 	granted, err := n.grants(ctx, is, u.Access, owner)
 	if err == nil && !granted {
-		err = fmt.Errorf("redis node %s shows another access of the user %s than it was given: %w", n.address, username, credential.ErrUnproven)
+		err = fmt.Errorf("redis node %s: the access of user %s differs from what was set: %w", n.address, username, credential.ErrUnproven)
 	}
 	return err
 }
 
-// Superseded returns whether any node accepts another password than the current one, or none at all, and the credential that the nodes keep. Others
-// there are none: a user has two passwords here.
+// Superseded returns whether any node accepts another password than the current one, or none at all, and the credential that the nodes
+// name. There are no other users: a user can have two passwords.
 func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (credential.Beside, error) {
 	found, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
@@ -266,7 +266,7 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 		if !is.off && given.After(beside.Latest) {
 			beside.Latest = given
 		}
-		if first || beside.Current.After(given) { // All nodes keep it, or it is not kept.
+		if first || beside.Current.After(given) { // It counts only if all nodes name it.
 			beside.Current, first = given, false
 		}
 		beside.Accepted = beside.Accepted || !is.off && !is.alone(current.Password)
@@ -274,7 +274,7 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 	return beside, nil
 }
 
-// Keep keeps with the user, on each node that has it, which credential it was given. It leaves its access and its passwords alone.
+// Keep records with the user, on each node that has it, which credential it was given. It does not change access or passwords.
 func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
 	found, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
@@ -288,17 +288,17 @@ func (u Users) Keep(ctx context.Context, owner credential.Owner, current credent
 		}
 		keys := slices.DeleteFunc(slices.Clone(is.keys), names.IsCacheGiven)
 		rules := slices.Concat([]string{"resetkeys"}, keys, wanted)
-		return n.change(ctx, "keep the generation of the user "+current.Username, setUser(current.Username, rules))
+		return n.change(ctx, "record the generation of user "+current.Username, setUser(current.Username, rules))
 	})
 }
 
-// alone tells whether a user is let in with a password and with nothing else.
+// alone reports whether a user can log in with this password and with nothing else.
 func (a *account) alone(password credential.Password) bool {
 	return !a.nopass && slices.Equal(a.passwords, []string{hash(password)})
 }
 
-// Retire leaves the user the current password alone, on every node, and with Terminate ends its connections there. A node that does
-// not accept the current one is left as it is, with an error: it would let nobody in.
+// Retire removes all passwords but the current one on every node, and with Terminate ends the user's connections there. If a node does not
+// accept the current password, Retire changes nothing on that node and returns an error, because the user could not log in there any more.
 func (u Users) Retire(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) error {
 	found, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
@@ -310,18 +310,18 @@ func (u Users) Retire(ctx context.Context, owner credential.Owner, current crede
 		case is == nil, is.alone(current.Password):
 			return nil
 		case !slices.Contains(is.passwords, hash(current.Password)):
-			return fmt.Errorf("redis node %s does not accept the current password of the user %s: %w", n.address, current.Username, credential.ErrUnproven)
+			return fmt.Errorf("redis node %s: user %s: the current password is not accepted: %w", n.address, current.Username, credential.ErrUnproven)
 		}
 		commands := [][]any{setUser(current.Username, []string{"resetpass", "#" + hash(current.Password)})}
 		if u.Terminate {
 			commands = append(commands, []any{"CLIENT", "KILL", "USER", current.Username})
 		}
-		return n.change(ctx, "retire passwords of the user "+current.Username, commands...)
+		return n.change(ctx, "retire passwords of user "+current.Username, commands...)
 	})
 }
 
-// Delete removes the user from all nodes, and ends its connections. What is not there is removed; if any node has it for another
-// owner, or without a mark, it is ErrConflict, and stays everywhere.
+// Delete removes the user from all nodes and ends its connections. It skips nodes without the user. If a node has it for another owner or
+// without a mark, Delete changes no node and returns ErrConflict.
 func (u Users) Delete(ctx context.Context, owner credential.Owner, username string) error {
 	found, err := u.claim(ctx, owner, username)
 	if err != nil {
@@ -331,6 +331,6 @@ func (u Users) Delete(ctx context.Context, owner credential.Owner, username stri
 		if found[n] == nil {
 			return nil
 		}
-		return n.change(ctx, "delete the user "+username, []any{"ACL", "DELUSER", username})
+		return n.change(ctx, "delete user "+username, []any{"ACL", "DELUSER", username})
 	})
 }

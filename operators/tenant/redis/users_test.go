@@ -13,14 +13,14 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// tenant-and-database.md §2, Details: each node is asked, and what they say becomes one state: a user is absent only where no node has
+// Each node is asked, and what they say becomes one state: a user is absent only where no node has
 // it, or where those that have it accept its password, so that it can be put where it is missing; another's mark anywhere keeps us
 // off.
 func TestTheStateOfAUserIsThatOfAllNodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	right, wrong := ours()+">first", ours()+">other"
-	foreign := "on >first ~acme:* " + names.CacheMark("somebody else")
+	foreign := "on >first ~acme:* " + names.CacheMark("another owner")
 	for name, test := range map[string]struct {
 		one, two        string
 		tried, notTried credential.State
@@ -40,8 +40,8 @@ func TestTheStateOfAUserIsThatOfAllNodes(t *testing.T) {
 		"another's on one node":  {foreign, "", credential.Foreign, credential.Foreign},
 		"ours and another's":     {right, foreign, credential.Foreign, credential.Foreign},
 		"of two owners":          {right + " " + names.CacheMark("x"), right, credential.Foreign, credential.Foreign},
-		"nobody's":               {"on >first ~acme:*", right, credential.Unmarked, credential.Unmarked},
-		"another's and nobody's": {"on >first ~*", foreign, credential.Foreign, credential.Foreign},
+		"unmarked":               {"on >first ~acme:*", right, credential.Unmarked, credential.Unmarked},
+		"foreign and unmarked":   {"on >first ~*", foreign, credential.Foreign, credential.Foreign},
 	} {
 		for i, rules := range []string{test.one, test.two} {
 			f.as(t, f.servers[i], "ACL", "DELUSER", user().Username)
@@ -57,12 +57,12 @@ func TestTheStateOfAUserIsThatOfAllNodes(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, decision table, with this system: what ends well has the user on both nodes with the stored password
+// What ends well has the user on both nodes with the stored password
 // alone, and the same again writes nothing; a conflict writes nothing at once.
 func TestUsersConvergeToTheStoredCredential(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	right, wrong, foreign := ours()+">first", ours()+">other", "on >first "+names.CacheMark("somebody else")
+	right, wrong, foreign := ours()+">first", ours()+">other", "on >first "+names.CacheMark("another owner")
 	for name, test := range map[string]struct {
 		one, two string
 		policy   credential.Policy
@@ -78,8 +78,8 @@ func TestUsersConvergeToTheStoredCredential(t *testing.T) {
 		"off":                    {one: right + " off", two: right},
 		"left drifted":           {one: wrong, two: right, policy: credential.Policy{LeaveDrift: true}, err: credential.ErrDrifted},
 		"another's":              {one: foreign, policy: credential.Policy{Adopt: true}, err: credential.ErrConflict},
-		"nobody's":               {one: "on >x ~*", err: credential.ErrConflict},
-		"nobody's, to be adopted": {
+		"unmarked":               {one: "on >x ~*", err: credential.ErrConflict},
+		"unmarked, to be adopted": {
 			one: "on >x ~*", two: "on >y ~y:* +@dangerous", policy: credential.Policy{Adopt: true},
 		},
 	} {
@@ -105,7 +105,7 @@ func TestUsersConvergeToTheStoredCredential(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2: a record that the store has lost is no reason to give a user on one node another password.
+// A record that the store has lost is no reason to give a user on one node another password.
 func TestALostRecordIsMissingAlsoWhereOneNodeForgot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -117,7 +117,7 @@ func TestALostRecordIsMissingAlsoWhereOneNodeForgot(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, Details: users vanish with a restart where there is no file of ACLs, and come back from the store; where
+// Users vanish with a restart where there is no file of ACLs, and come back from the store; where
 // there is one they are still there, since each change is saved.
 func TestANodeThatForgotIsRepairedAndTheOtherLeftAlone(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestANodeThatForgotIsRepairedAndTheOtherLeftAlone(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §2, Rotation: two passwords on one user, then one; a third has no room; connections survive unless they are
+// Two passwords on one user, then one; a third has no room; connections survive unless they are
 // to be terminated.
 func TestARotationHasTwoPasswordsAndThenOne(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestARotationHasTwoPasswordsAndThenOne(t *testing.T) {
 	f.lets(t, "in the end", map[string]string{"second": "no no", "third": "yes yes"})
 }
 
-// A password that nobody knows gives way to the one that is known where there is no room for three.
+// With three passwords to keep, Set drops the unknown one and keeps the Previous.
 func TestAStrayPasswordGivesWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -206,7 +206,7 @@ func TestAStrayPasswordGivesWay(t *testing.T) {
 	f.lets(t, "without keeping", map[string]string{"first": "no no", "second": "no no", "third": "yes yes"})
 }
 
-// tenant-and-database.md §2: 16 operators at the same time generate what they like; all end with the one that is stored.
+// 16 operators at the same time generate what they like; all end with the one that is stored.
 func TestSixteenAtTheSameTimeEndWithOnePassword(t *testing.T) {
 	t.Parallel()
 	f, store := newFixture(t), &memory{}
@@ -240,7 +240,7 @@ func TestSixteenAtTheSameTimeEndWithOnePassword(t *testing.T) {
 	})
 }
 
-// tenant-and-database.md §2, Deletion: only what is ours is deleted, everywhere, and its connections end.
+// Only what is ours is deleted, everywhere, and its connections end.
 func TestAUserIsDeletedByItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -34,7 +34,7 @@ func TestANodeThatIsTooOldIsTold(t *testing.T) {
 			continue
 		}
 		for _, err := range []error{err, made} {
-			if !errors.Is(err, redis.ErrVersion) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), " "+version+", and the oldest") {
+			if !errors.Is(err, redis.ErrVersion) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), " "+version+", the oldest") {
 				t.Errorf("version %s: %v", version, err)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
-// tenant-and-database.md §5, PostgreSQL: a real server that stops and starts, and goes on with what it had, at the address that it had.
+// A real server that stops and starts, and goes on with what it had, at the address that it had.
 func TestPostgresGoesOnAfterAnOutage(t *testing.T) {
 	server := servers.StartPostgres(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -45,7 +45,7 @@ func TestPostgresGoesOnAfterAnOutage(t *testing.T) {
 	}
 }
 
-// tenant-and-database.md §6.8: the admin has the rights that a managed server gives, and no more.
+// The admin has the rights that a managed server gives, and no more.
 func TestPostgresHasAnAdminThatIsNoSuperuser(t *testing.T) {
 	server := servers.StartPostgres(t, "max_connections=20")
 	connection, err := pgx.Connect(t.Context(), server.AdminDSN())
@@ -62,7 +62,7 @@ func TestPostgresHasAnAdminThatIsNoSuperuser(t *testing.T) {
 	}
 }
 
-// Whoever runs a server may be killed, and the kernel kills the server's first process then. The others end when they notice, which a
+// The process that runs a server can be killed, and the kernel kills the server's first process then. The others end when they notice, which a
 // session that is busy does late; until then PostgreSQL does not start where they are.
 func TestPostgresStartsWhereItsFirstProcessWasKilled(t *testing.T) {
 	killed := servers.StartPostgres(t)

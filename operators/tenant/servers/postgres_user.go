@@ -15,7 +15,7 @@ type owner struct{ uid, gid uint32 }
 // postgresOwner is who runs PostgreSQL, which refuses to run as root: nil is who we are.
 func postgresOwner() (*owner, error) {
 	if os.Getuid() != 0 {
-		return nil, nil //nolint:nilnil // Nobody else.
+		return nil, nil //nolint:nilnil // No other user is needed.
 	}
 	found, err := user.Lookup("postgres")
 	if err != nil {

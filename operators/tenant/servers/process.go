@@ -29,7 +29,7 @@ func start(command *exec.Cmd, log string) (*process, error) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	command.SysProcAttr.Setpgid = true // Ctrl-C is for this process, which stops it when nobody needs it any more.
+	command.SysProcAttr.Setpgid = true // Ctrl-C must reach only this process, which stops the server after its users.
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
@@ -54,7 +54,7 @@ func (p *process) stop(signal syscall.Signal) error {
 	}
 }
 
-// freePort is a port of 127.0.0.1 that nobody listens on.
+// freePort returns an unused port of 127.0.0.1.
 func freePort() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It takes no time.
 	if err != nil {

@@ -127,7 +127,7 @@ func (r *Redis) ready(ctx context.Context) error {
 	}
 }
 
-// answers tells whether the administrator can log in. The client is asked only when somebody listens, as it logs what it cannot reach.
+// answers reports whether the administrator can log in. It first checks that the port is open, because the client logs failed connections.
 func (r *Redis) answers(ctx context.Context) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", r.Address())
 	if err != nil {

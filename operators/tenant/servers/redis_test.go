@@ -23,7 +23,7 @@ func users(t *testing.T, server *servers.Redis) string {
 	return strings.Join(names, " ")
 }
 
-// tenant-and-database.md §5: a Redis for tests has an administrator, the user default is off, and it is stopped and started again for
+// A Redis for tests has an administrator, the user default is off, and it is stopped and started again for
 // honest outages. Users that were saved are still there then, others are not; without a file of ACLs none is.
 func TestARedisForgetsUsersThatWereNotSaved(t *testing.T) {
 	t.Parallel()
@@ -80,9 +80,9 @@ func restartForgets(t *testing.T, server *servers.Redis, end func() error, want 
 func TestAPausedRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server := servers.StartRedis(t)
-	admin, nobody := server.Admin(), redis.NewClient(&redis.Options{Addr: server.Address()})
-	t.Cleanup(func() { _, _ = admin.Close(), nobody.Close() })
-	if err := nobody.Ping(t.Context()).Err(); err == nil {
+	admin, anonymous := server.Admin(), redis.NewClient(&redis.Options{Addr: server.Address()})
+	t.Cleanup(func() { _, _ = admin.Close(), anonymous.Close() })
+	if err := anonymous.Ping(t.Context()).Err(); err == nil {
 		t.Error("who has not logged in is served")
 	}
 	if err := server.Pause(); err != nil {

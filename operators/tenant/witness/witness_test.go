@@ -11,7 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/witness"
 )
 
-// tenant-and-database.md §6, 3: while nothing changes, a witness sees no failure, and its logins are real.
+// While nothing changes, a witness sees no failure, and its logins are real.
 func TestAWitnessOfNothingSeesNoFailure(t *testing.T) {
 	t.Parallel()
 	tenant := newTenancy(t, "calm")
@@ -65,7 +65,7 @@ func TestAWitnessTellsWhyALoginFailed(t *testing.T) {
 	}
 }
 
-// An outage is told apart from a password that does not fit any more, and ends.
+// The witness distinguishes an outage from a rejected password.
 func TestAWitnessOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	tenant := newTenancy(t, "outage")

@@ -1,4 +1,4 @@
-// Package apply sends objects to an API server by server-side apply, and says in words what came of it.
+// Package apply applies objects by server-side apply, explains failures in plain words and deletes applied objects.
 package apply
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
 
-// FieldManager is the name under which all that einmal applies is owned.
+// FieldManager is the field manager of everything that einmal applies.
 const FieldManager = "einmal-dev"
 
-// Applier applies objects of any kind that the API server knows.
+// Applier applies objects of any kind that the API server serves.
 type Applier struct {
 	client    dynamic.Interface
 	discovery discovery.DiscoveryInterface
@@ -31,52 +31,52 @@ type Applier struct {
 	namespace string
 }
 
-// New returns an applier for the API server of config. Objects of namespaced kinds that name no namespace go to the
-// given one.
+// New returns an applier for the API server of config. The namespace is used for namespaced objects that name none.
 func New(config *rest.Config, namespace string) (*Applier, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	lookup, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a discovery client: %w", err)
+		return nil, fmt.Errorf("create discovery client: %w", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(lookup))
 	return &Applier{client: client, discovery: lookup, mapper: mapper, namespace: namespace}, nil
 }
 
-// Apply applies the objects in the order in which each finds what it needs (manifest.Sort) and calls applied for each
-// that the API server accepted. It continues after a failure; the error holds all of them. It waits until the API
-// server serves the kinds that are defined.
+// Apply applies the objects in dependency order (manifest.Sort) and calls applied for each object that the API server
+// accepted. After CustomResourceDefinitions, it waits until the API server serves their kinds. It continues after a
+// failure and returns all failures joined.
 func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(Applied)) error {
 	ordered := append([]manifest.Object{}, objects...)
 	manifest.Sort(ordered)
-	var mistakes []error
+	var failures []error
 	for len(ordered) > 0 {
-		end := sameKind(ordered)
+		end := groupSize(ordered)
 		group := ordered[:end]
 		ordered = ordered[end:]
-		failed := len(mistakes)
+		failed := len(failures)
 		for _, object := range group {
 			one, err := a.applyOne(ctx, object)
 			if err != nil {
-				mistakes = append(mistakes, explain(object, err))
+				failures = append(failures, explain(object, err))
 				continue
 			}
 			applied(one)
 		}
-		if isDefinition(group[0]) && len(mistakes) == failed {
+		if isDefinition(group[0]) && len(failures) == failed {
 			if err := a.awaitDefinitions(ctx, group); err != nil {
-				mistakes = append(mistakes, err)
+				failures = append(failures, err)
 			}
 		}
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(failures...)
 }
 
-// sameKind returns how many of the first objects are definitions of kinds, or how many are not.
-func sameKind(objects []manifest.Object) int {
+// groupSize returns the length of the longest prefix that consists only of CustomResourceDefinitions, or only of other
+// objects.
+func groupSize(objects []manifest.Object) int {
 	first := isDefinition(objects[0])
 	for i, object := range objects {
 		if isDefinition(object) != first {
@@ -91,7 +91,7 @@ func (a *Applier) applyOne(ctx context.Context, object manifest.Object) (Applied
 	if err != nil {
 		return Applied{}, err
 	}
-	// Only what is certain to be new may be removed later.
+	// Only objects that certainly did not exist before may be deleted later.
 	_, before := client.Get(ctx, object.GetName(), metav1.GetOptions{})
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
 	live, err := client.Apply(ctx, object.GetName(), object.Unstructured, options)
@@ -99,12 +99,12 @@ func (a *Applier) applyOne(ctx context.Context, object manifest.Object) (Applied
 		return Applied{}, err
 	}
 	created := apierrors.IsNotFound(before) && !slices.ContainsFunc(live.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
-		return fields.Manager != FieldManager // another client has created it in between
+		return fields.Manager != FieldManager // another client created it between Get and Apply
 	})
 	return Applied{Object: object, Resource: resource, UID: live.GetUID(), Created: created}, nil
 }
 
-// find returns the client for an object, and gives it a namespace if it needs one.
+// find returns the resource and client for an object. It sets the namespace of a namespaced object that names none.
 func (a *Applier) find(object manifest.Object) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
 	mapping, err := a.mapping(object.GroupVersionKind())
 	if err != nil {
@@ -120,8 +120,8 @@ func (a *Applier) find(object manifest.Object) (schema.GroupVersionResource, dyn
 	return mapping.Resource, client.Namespace(object.GetNamespace()), nil
 }
 
-// IsNew reports whether the cluster has no object of the same kind, namespace and name. It reports false if that cannot
-// be found out. A kind that the cluster does not know has no objects.
+// IsNew reports whether the cluster has no object of the same kind, namespace and name. It reports false if the lookup
+// fails. An unknown kind has no objects.
 func (a *Applier) IsNew(ctx context.Context, object manifest.Object) bool {
 	_, client, err := a.find(object)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *Applier) IsNew(ctx context.Context, object manifest.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// mapping looks a kind up, and asks the server again for its kinds when it is not among those known.
+// mapping returns the REST mapping of a kind. It refreshes the discovery cache if the kind is not in it.
 func (a *Applier) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

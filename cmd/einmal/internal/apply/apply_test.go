@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) []manifest.Object {
 	return objects
 }
 
-func TestARefusalIsToldFieldByField(t *testing.T) {
+func TestRejectionListsEachField(t *testing.T) {
 	object := parse(t, "apiVersion: example.com/v1\nkind: Claim\nmetadata: {name: demo, namespace: ns}\n")[0]
 	err := explain(object, &apierrors.StatusError{ErrStatus: metav1.Status{
 		Reason: metav1.StatusReasonInvalid, Message: "everything at once",
@@ -32,29 +32,29 @@ func TestARefusalIsToldFieldByField(t *testing.T) {
 			{Field: "<nil>", Message: "some rules were not checked"},
 		}},
 	}})
-	want := "demo.yaml, document 1 (line 1): Claim ns/demo was refused by the API server:\n" +
+	want := "demo.yaml, document 1 (line 1): Claim ns/demo was rejected by the API server:\n" +
 		"  spec.size: Invalid value: \"string\": a claim cannot shrink\n  some rules were not checked"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhatHelpsIsSaid(t *testing.T) {
+func TestErrorsNameARemedy(t *testing.T) {
 	object := parse(t, "apiVersion: example.com/v1\nkind: Claim\nmetadata: {name: demo, namespace: ns}\n")[0]
 	claims := schema.GroupResource{Group: "example.com", Resource: "claims"}
 	for want, err := range map[string]error{
 		"CustomResourceDefinition is missing": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Claim"}},
 		"kubectl create namespace ns":         apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
-		"whose user may do this":              apierrors.NewForbidden(claims, "demo", fmt.Errorf("no")),
-		"refused by the API server":           apierrors.NewForbidden(claims, "demo", fmt.Errorf("policy denied request: x")),
+		"whose user is allowed":               apierrors.NewForbidden(claims, "demo", fmt.Errorf("no")),
+		"rejected by the API server":          apierrors.NewForbidden(claims, "demo", fmt.Errorf("policy denied request: x")),
 	} {
 		if text := explain(object, err).Error(); !strings.Contains(text, want) {
-			t.Errorf("%q does not say %q", text, want)
+			t.Errorf("error %q does not contain %q", text, want)
 		}
 	}
 }
 
-func TestKindsAreCalledByTheirShortNames(t *testing.T) {
+func TestNamesPrefersShortNames(t *testing.T) {
 	const definition = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
 		"metadata: {name: %s}\nspec: {names: {plural: %s, shortNames: [%s]}}\n"
 	objects := parse(t, fmt.Sprintf(definition, "a", "ephemeralvolumeclaims", "evc, ev")+
@@ -64,17 +64,17 @@ func TestKindsAreCalledByTheirShortNames(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreSentAndWaitedForBeforeWhatFollowsThem(t *testing.T) {
+func TestDefinitionsFormTheirOwnGroup(t *testing.T) {
 	objects := parse(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n"+
 		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: b}\n---\n"+
 		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: c}\n---\n"+
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n")
 	var sizes []int
 	for len(objects) > 0 {
-		n := sameKind(objects)
+		n := groupSize(objects)
 		sizes, objects = append(sizes, n), objects[n:]
 	}
 	if diff := cmp.Diff([]int{1, 2, 1}, sizes); diff != "" {
-		t.Errorf("groups (-want +got):\n%s", diff)
+		t.Errorf("group sizes (-want +got):\n%s", diff)
 	}
 }

@@ -22,8 +22,8 @@ const (
 
 	definitionPoll    = 50 * time.Millisecond
 	definitionTimeout = 60 * time.Second
-	// publishTimeout is how long the publication of a schema is waited for. Operators do without it for a while, and
-	// some API servers publish none, so it is no mistake when it does not come.
+	// publishTimeout is how long to wait for the OpenAPI schema of a kind. A timeout is not an error: some API servers
+	// publish no schema, and operators work without it for a while.
 	publishTimeout = 5 * time.Second
 )
 
@@ -32,7 +32,7 @@ func isDefinition(object manifest.Object) bool {
 	return kind.Group == definitionGroup && kind.Kind == definitionKind
 }
 
-// awaitDefinitions waits until the API server serves the kinds that were defined.
+// awaitDefinitions waits until the API server serves the kinds of the definitions.
 func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, definitionTimeout)
 	defer cancel()
@@ -43,7 +43,7 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 			return done, err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: waiting for %s to be established (%s): %w",
+			return fmt.Errorf("%s: wait until %s is established (%s): %w",
 				definition.Origin, definition.Name(), state, err)
 		}
 		a.awaitSchemas(ctx, definition)
@@ -51,7 +51,7 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 	return nil
 }
 
-// established tells whether the API server serves a kind that was defined, and what is said about it if not.
+// established reports whether the API server serves the kind of a definition. If not, state describes why.
 func (a *Applier) established(ctx context.Context, definition manifest.Object) (done bool, state string, err error) {
 	mapping, err := a.mapping(definition.GroupVersionKind())
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *Applier) established(ctx context.Context, definition manifest.Object) (
 	return a.served(ctx, live), "established, but not served yet", nil
 }
 
-// servedVersions returns the versions of a defined kind that are to be served.
+// servedVersions returns the versions of a definition that have served set to true.
 func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -85,7 +85,7 @@ func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersion
 	return served
 }
 
-// awaitSchemas waits, within limits, until the schemas of a defined kind are published.
+// awaitSchemas waits until the OpenAPI schemas of a definition are published, at most publishTimeout.
 func (a *Applier) awaitSchemas(ctx context.Context, definition manifest.Object) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -109,8 +109,8 @@ func (a *Applier) published(kind schema.GroupVersionKind) (bool, error) {
 	return bytes.Contains(text, []byte(`"kind":"`+kind.Kind+`"`)), err
 }
 
-// condition tells whether a condition of an object is true, and what it says.
-func condition(object *unstructured.Unstructured, kind string) (holds bool, says string) {
+// condition reports whether a condition of an object is true, and returns its reason and message.
+func condition(object *unstructured.Unstructured, kind string) (isTrue bool, text string) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, one := range conditions {
 		if c, ok := one.(map[string]any); ok && c["type"] == kind {
@@ -120,8 +120,8 @@ func condition(object *unstructured.Unstructured, kind string) (holds bool, says
 	return false, "no condition " + kind + " yet"
 }
 
-// served tells whether every served version of a defined kind can be found and listed. An API server lists its kinds
-// in several places, and they catch up one after the other.
+// served reports whether every served version of a definition can be discovered and listed. An API server publishes its
+// kinds in several places, which are updated one after the other.
 func (a *Applier) served(ctx context.Context, definition *unstructured.Unstructured) bool {
 	for _, kind := range servedVersions(definition) {
 		mapping, err := a.mapping(kind)
@@ -140,8 +140,8 @@ func (a *Applier) served(ctx context.Context, definition *unstructured.Unstructu
 	return true
 }
 
-// Names returns what the kinds defined among the objects are best called on a command line: the first short name of
-// each, or its plural.
+// Names returns the resource names of the CustomResourceDefinitions among the objects, for use with kubectl: the first
+// short name of each, or its plural.
 func Names(objects []manifest.Object) []string {
 	var names []string
 	for _, object := range manifest.OfKind(objects, definitionGroup, definitionKind) {

@@ -12,24 +12,24 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
 
-// Error is an object that could not be applied.
+// Error reports that an object could not be applied.
 type Error struct {
 	Object manifest.Object
-	// Refused tells that the API server understood the object and did not want it, so its author must change it.
+	// Refused reports whether the API server rejected the content of the object, so that the object must be changed.
 	Refused bool
-	// Reasons holds what is wrong, a line each.
+	// Reasons lists the causes, one line each.
 	Reasons []string
-	// Remedy is what helps, if that is known.
+	// Remedy suggests how to fix the error. It may be empty.
 	Remedy string
 
 	cause error
 }
 
-// Error names the place and the object, what is wrong with it and what helps.
+// Error returns the origin and name of the object, the causes and the remedy.
 func (e *Error) Error() string {
 	verb := "could not be applied"
 	if e.Refused {
-		verb = "was refused by the API server"
+		verb = "was rejected by the API server"
 	}
 	text := fmt.Sprintf("%s: %s %s:\n  %s", e.Object.Origin, e.Object.Name(), verb, strings.Join(e.Reasons, "\n  "))
 	if e.Remedy != "" {
@@ -46,8 +46,8 @@ func explain(object manifest.Object, err error) error {
 	kind := object.GroupVersionKind()
 	switch {
 	case meta.IsNoMatchError(err):
-		explained.Reasons = []string{fmt.Sprintf("the API server knows no kind %s in %s", kind.Kind, kind.GroupVersion())}
-		explained.Remedy = "check apiVersion and kind; if they are right, the kind's CustomResourceDefinition is missing"
+		explained.Reasons = []string{fmt.Sprintf("the API server has no kind %s in %s", kind.Kind, kind.GroupVersion())}
+		explained.Remedy = "check apiVersion and kind; if they are correct, the kind's CustomResourceDefinition is missing"
 	case apierrors.IsInvalid(err):
 		explained.Refused, explained.Reasons = true, reasons(err)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request"),
@@ -56,9 +56,9 @@ func explain(object manifest.Object, err error) error {
 		explained.Refused = true
 	case strings.Contains(err.Error(), "not declared in schema"):
 		explained.Refused = true
-		explained.Remedy = "check the field's name and place against the kind's CustomResourceDefinition"
+		explained.Remedy = "compare the field's name and path with the schema in the kind's CustomResourceDefinition"
 	case apierrors.IsForbidden(err):
-		explained.Remedy = "use a kubeconfig and context whose user may do this"
+		explained.Remedy = "use a kubeconfig and context whose user is allowed to do this"
 	case apierrors.IsNotFound(err) && isAbout(err, "namespaces"):
 		explained.Remedy = "put the Namespace into the same file, or create it first: " +
 			"kubectl create namespace " + object.GetNamespace()
@@ -68,7 +68,7 @@ func explain(object manifest.Object, err error) error {
 	return explained
 }
 
-// reasons returns the server's complaints one by one, each with the field it is about.
+// reasons returns the causes in a status error, one per line and each with its field.
 func reasons(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {

@@ -16,8 +16,8 @@ import (
 
 const removalPoll = 100 * time.Millisecond
 
-// Remove deletes the objects in their order, waits until they are gone, and calls removed for each. It leaves an object
-// alone that was deleted and created again in the meantime. It continues after a failure; the error holds all of them.
+// Remove deletes the objects in the given order, waits until they are gone and calls removed for each. It keeps an object
+// that was deleted and re-created in the meantime. It continues after a failure and returns all failures joined.
 func (a *Applier) Remove(ctx context.Context, objects []Applied, removed func(Applied)) error {
 	var failures []error
 	var deleted []Applied
@@ -29,7 +29,7 @@ func (a *Applier) Remove(ctx context.Context, objects []Applied, removed func(Ap
 		switch {
 		case err == nil:
 			deleted = append(deleted, one)
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone already, or replaced by another one
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // already gone, or re-created with another UID
 		default:
 			failures = append(failures, fmt.Errorf("delete %s: %w", one.Name(), err))
 		}
@@ -59,9 +59,9 @@ func (a *Applier) awaitRemoval(ctx context.Context, one Applied) error {
 	}
 	why := context.Cause(ctx).Error()
 	if live != nil && len(live.GetFinalizers()) > 0 {
-		why += "; it has the finalizers " + strings.Join(live.GetFinalizers(), ", ")
+		why += "; remaining finalizers: " + strings.Join(live.GetFinalizers(), ", ")
 	}
-	return fmt.Errorf("%s is not gone yet: %s", one.Name(), why)
+	return fmt.Errorf("wait until %s is deleted: %s", one.Name(), why)
 }
 
 func (a *Applier) resource(one Applied) dynamic.ResourceInterface {

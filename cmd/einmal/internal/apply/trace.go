@@ -12,23 +12,24 @@ import (
 // Applied is an object that was applied.
 type Applied struct {
 	manifest.Object
-	// Resource is the object's resource, as the API server calls it.
+	// Resource is the resource of the object's kind.
 	Resource schema.GroupVersionResource
-	// UID is that of the object in the cluster.
+	// UID is the UID of the object in the cluster.
 	UID types.UID
-	// Created reports that the object did not exist before.
+	// Created reports whether the object did not exist before.
 	Created bool
 }
 
-// Type returns the object's resource as kubectl takes it, such as "clusterroles.rbac.authorization.k8s.io".
+// Type returns the object's resource in the form that kubectl accepts, such as "clusterroles.rbac.authorization.k8s.io".
 func (a Applied) Type() string { return a.Resource.GroupResource().String() }
 
-// Trace remembers what a run has applied. It is not safe for concurrent use.
+// Trace records the objects that a run has applied. It is not safe for concurrent use.
 type Trace struct {
 	applied []Applied
 }
 
-// Add remembers an object. An object that is applied again counts as created if this run created it.
+// Add records an object. If it was recorded before, the first record is kept, so that an object that this run created
+// still counts as created.
 func (t *Trace) Add(one Applied) {
 	same := func(other Applied) bool { return other.UID == one.UID }
 	if !slices.ContainsFunc(t.applied, same) {
@@ -36,17 +37,17 @@ func (t *Trace) Add(one Applied) {
 	}
 }
 
-// Created returns the objects that this run created, the last one first: the order in which to remove them.
+// Created returns the objects that this run created, newest first: the order in which to delete them.
 func (t *Trace) Created() []Applied {
-	return t.backwards(func(one Applied) bool { return one.Created })
+	return t.newestFirst(func(one Applied) bool { return one.Created })
 }
 
-// Changed returns the objects that existed before, the last one first.
+// Changed returns the objects that existed before this run, newest first.
 func (t *Trace) Changed() []Applied {
-	return t.backwards(func(one Applied) bool { return !one.Created })
+	return t.newestFirst(func(one Applied) bool { return !one.Created })
 }
 
-func (t *Trace) backwards(wanted func(Applied) bool) []Applied {
+func (t *Trace) newestFirst(wanted func(Applied) bool) []Applied {
 	var some []Applied
 	for _, one := range slices.Backward(t.applied) {
 		if wanted(one) {

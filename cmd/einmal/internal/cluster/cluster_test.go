@@ -15,25 +15,25 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
-// TestMain lets the test binary play the guard.
+// TestMain lets the test binary act as the reaper.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "guard" {
-		os.Exit(guard.Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "reaper" {
+		os.Exit(reaper.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
-func newStarter(t *testing.T) *guard.Starter {
+func newSpawner(t *testing.T) *reaper.Spawner {
 	t.Helper()
-	lifeline, err := guard.NewLifeline()
+	parentPipe, err := reaper.NewParentPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = lifeline.Close() })
-	return guard.NewStarter(lifeline, os.Args[0], "guard")
+	t.Cleanup(func() { _ = parentPipe.Close() })
+	return reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
 }
 
 func program(t *testing.T, path, script string) string {
@@ -47,7 +47,7 @@ func program(t *testing.T, path, script string) string {
 	return path
 }
 
-func TestDevclusterIsLookedForInOrder(t *testing.T) {
+func TestFinderSearchesInOrder(t *testing.T) {
 	dir := t.TempDir()
 	flag := program(t, dir+"/flag/devcluster", "")
 	env := program(t, dir+"/env/devcluster", "")
@@ -74,11 +74,11 @@ func TestDevclusterIsLookedForInOrder(t *testing.T) {
 	expect(onPath)
 	finder.LookPath = func(string) (string, error) { return "", errors.New("none") }
 	if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("error %v does not say how to build devcluster", err)
+		t.Errorf("error %v does not explain how to build devcluster", err)
 	}
 }
 
-func TestANamedDevclusterThatCannotBeRunIsNotReplacedByAnother(t *testing.T) {
+func TestFinderDoesNotFallBackFromANamedProgram(t *testing.T) {
 	dir := t.TempDir()
 	good := program(t, dir+"/beside/devcluster", "")
 	plain := filepath.Join(dir, "plain")
@@ -88,48 +88,48 @@ func TestANamedDevclusterThatCannotBeRunIsNotReplacedByAnother(t *testing.T) {
 	for path, want := range map[string]string{dir + "/none": "no such file", dir: "directory", plain: "not executable"} {
 		finder := cluster.Finder{Flag: path, Executable: filepath.Dir(good) + "/einmal"}
 		if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: error %v does not say %q", path, err, want)
+			t.Errorf("%s: error %v does not contain %q", path, err, want)
 		}
 	}
 }
 
-func TestStatusIsRead(t *testing.T) {
+func TestReadStatus(t *testing.T) {
 	dir := t.TempDir()
 	running := program(t, dir+"/a", `[ "$*" = "status --data /d --output json" ] || exit 9
 echo '{"running":true,"ready":true,"pid":12,"kubeconfig":"/d/k","server":"https://x","version":"v1"}'`)
-	status, err := cluster.AskStatus(t.Context(), newStarter(t), running, "/d")
+	status, err := cluster.ReadStatus(t.Context(), newSpawner(t), running, "/d")
 	ready := true
 	want := cluster.Status{Ready: &ready, Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
 	if diff := cmp.Diff(want, status); diff != "" || err != nil {
 		t.Errorf("error %v, status (-want +got):\n%s", err, diff)
 	}
 	stopped := program(t, dir+"/b", `echo '{"running":false}'; exit 3`)
-	if status, err := cluster.AskStatus(t.Context(), newStarter(t), stopped, "/d"); err != nil || status.Running {
+	if status, err := cluster.ReadStatus(t.Context(), newSpawner(t), stopped, "/d"); err != nil || status.Running {
 		t.Errorf("status %v, error %v, want not running", status, err)
 	}
 	broken := program(t, dir+"/c", `echo 'state file is broken' >&2; exit 1`)
-	if _, err := cluster.AskStatus(t.Context(), newStarter(t), broken, "/d"); err == nil || !strings.Contains(err.Error(), "state file is broken") {
-		t.Errorf("error %v does not pass on what devcluster says", err)
+	if _, err := cluster.ReadStatus(t.Context(), newSpawner(t), broken, "/d"); err == nil || !strings.Contains(err.Error(), "state file is broken") {
+		t.Errorf("error %v does not contain the output of devcluster", err)
 	}
 }
 
-func TestARunningClusterIsUsedButNotMadeFresh(t *testing.T) {
+func TestFindReusesARunningClusterUnlessFresh(t *testing.T) {
 	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"pid":12,"kubeconfig":"/d/k"}'`)
 	options := cluster.Options{Program: path, Data: "/d"}
-	found, err := cluster.Find(t.Context(), newStarter(t), options)
+	found, err := cluster.Find(t.Context(), newSpawner(t), options)
 	if err != nil || found == nil || found.Kubeconfig != "/d/k" || found.Started() {
 		t.Fatalf("found %v, error %v", found, err)
 	}
 	if err := found.Stop(); err != nil {
-		t.Errorf("stopping what is not ours: %v", err)
+		t.Errorf("Stop of a cluster that was not started by this process: %v", err)
 	}
 	options.Fresh = true
-	if _, err := cluster.Find(t.Context(), newStarter(t), options); err == nil || !strings.Contains(err.Error(), "down --data /d") {
-		t.Errorf("error %v does not say how to stop the cluster", err)
+	if _, err := cluster.Find(t.Context(), newSpawner(t), options); err == nil || !strings.Contains(err.Error(), "down --data /d") {
+		t.Errorf("error %v does not explain how to stop the cluster", err)
 	}
 }
 
-// screen collects what is written to it by several goroutines.
+// screen is a string builder for concurrent writers.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -147,23 +147,23 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-func TestAStartedClusterIsReadyWhenItSaysSoAndStopsInOrder(t *testing.T) {
+func TestStartWaitsUntilReadyAndStopTerminates(t *testing.T) {
 	script := `trap 'echo stopped; exit 0' TERM
 echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo "CONFIG='/d/kube config'"; echo running
 while :; do sleep 0.05; done`
 	out := &screen{}
 	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Screen: out}
-	started, err := cluster.Start(t.Context(), newStarter(t), options)
+	started, err := cluster.Start(t.Context(), newSpawner(t), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if started.Kubeconfig != "/d/kube config" || !started.Started() {
 		t.Errorf("started %v", started)
 	}
-	// Stopped any sooner, the program would end before it says its last line.
+	// An earlier stop would end the program before it prints its last line.
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(out.String(), "running\n"); {
 		if time.Now().After(deadline) {
-			t.Fatalf("the program does not run on: %q", out)
+			t.Fatalf("the program did not print its last line: %q", out)
 		}
 		runtime.Gosched()
 	}
@@ -176,16 +176,16 @@ while :; do sleep 0.05; done`
 	}
 }
 
-func TestAClusterThatEndsEarlyIsAnError(t *testing.T) {
+func TestStartFailsIfTheClusterExitsEarly(t *testing.T) {
 	options := cluster.Options{
 		Program: program(t, t.TempDir()+"/devcluster", "echo port in use; exit 1"), Data: "/d", Screen: &screen{},
 	}
-	if _, err := cluster.Start(t.Context(), newStarter(t), options); err == nil || !strings.Contains(err.Error(), "exit code 1") {
-		t.Errorf("error %v", err)
+	if _, err := cluster.Start(t.Context(), newSpawner(t), options); err == nil || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("error %v does not contain the exit code", err)
 	}
 }
 
-func TestDataIsFoundUpward(t *testing.T) {
+func TestFindDataSearchesParents(t *testing.T) {
 	root := t.TempDir()
 	deep := filepath.Join(root, "a", "b", "c")
 	for _, dir := range []string{deep, root + "/.devcluster", root + "/a/.devcluster"} {
@@ -197,11 +197,11 @@ func TestDataIsFoundUpward(t *testing.T) {
 		t.Errorf("found %q", got)
 	}
 	if _, ok := cluster.FindData(deep, ".no-such-name"); ok {
-		t.Error("found what is not there")
+		t.Error("found a directory that does not exist")
 	}
 }
 
-func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
+func TestLoadErrorsDescribeTheKubeconfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n" +
 		"contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: c}}]\n"
@@ -210,10 +210,10 @@ func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"": "no current context", "three": "it has: one, two",
-		"two": "the cluster at http://127.0.0.1:1 (context two of " + file + ") does not answer",
+		"two": "reach the cluster at http://127.0.0.1:1 (context two of " + file + ")",
 	} {
 		if _, err := cluster.Load(t.Context(), file, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("context %q: error %v does not say %q", name, err, want)
+			t.Errorf("context %q: error %v does not contain %q", name, err, want)
 		}
 	}
 	if _, err := cluster.Load(t.Context(), file+"x", ""); err == nil || !strings.Contains(fmt.Sprint(err), file+"x") {
@@ -221,20 +221,20 @@ func TestAKubeconfigThatDoesNotFitSaysWhatItHas(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsJustStartingIsWaitedFor(t *testing.T) {
+func TestFindWaitsForAStartingCluster(t *testing.T) {
 	dir := t.TempDir()
 	path := program(t, dir+"/devcluster", `if [ -e `+dir+`/asked ]; then ready=true; else ready=false; touch `+dir+`/asked; fi
 echo '{"running":true,"pid":12,"kubeconfig":"/d/k","ready":'$ready'}'`)
-	found, err := cluster.Find(t.Context(), newStarter(t), cluster.Options{Program: path, Data: "/d"})
+	found, err := cluster.Find(t.Context(), newSpawner(t), cluster.Options{Program: path, Data: "/d"})
 	if err != nil || found == nil || found.Kubeconfig != "/d/k" {
 		t.Errorf("found %v, error %v", found, err)
 	}
 }
 
-func TestWhatIsQuotedForAShellIsReadBack(t *testing.T) {
+func TestUnquoteReversesQuote(t *testing.T) {
 	for _, s := range []string{"/plain/path", "/with blank", "/with'quote", "", "~/$HOME"} {
 		if got := cluster.Unquote(cluster.Quote(s)); got != s {
-			t.Errorf("%q became %q by way of %s", s, got, cluster.Quote(s))
+			t.Errorf("Unquote(Quote(%q)) = %q, quoted as %s", s, got, cluster.Quote(s))
 		}
 	}
 	if got := cluster.Quote("/plain/path-1.x"); got != "/plain/path-1.x" {
@@ -242,7 +242,7 @@ func TestWhatIsQuotedForAShellIsReadBack(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackAddressesCountAsThisMachine(t *testing.T) {
+func TestLoopback(t *testing.T) {
 	for server, want := range map[string]bool{
 		"https://127.0.0.1:6443": true, "https://[::1]:6443": true, "https://localhost:6443": true, "https://127.9.9.9": true,
 		"https://10.0.0.1:6443": false, "https://localhost.example.com": false, "https://127.0.0.1.example.com": false,
@@ -250,7 +250,7 @@ func TestOnlyLoopbackAddressesCountAsThisMachine(t *testing.T) {
 	} {
 		target := cluster.Target{Config: &rest.Config{Host: server}}
 		if got := target.Loopback(); got != want {
-			t.Errorf("%s is on loopback: %v, want %v", server, got, want)
+			t.Errorf("Loopback of %q = %v, want %v", server, got, want)
 		}
 	}
 }

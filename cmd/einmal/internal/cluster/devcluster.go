@@ -11,53 +11,53 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
-// readyLine begins the line by which devcluster says that the cluster is ready, and where its kubeconfig is.
+// readyLine is the prefix of the line that devcluster prints when the cluster is ready. The kubeconfig follows.
 const readyLine = "export KUBECONFIG="
 
-// stopTimeout is how long a devcluster has to stop when it is asked to; its parts stop one after the other.
+// stopTimeout is how long a devcluster may take to stop. Its components stop one after the other.
 const stopTimeout = 45 * time.Second
 
 const (
-	// startPoll and startTimeout are for a cluster that another process is starting: how often to ask, how long to wait.
+	// startPoll is how often to check whether a cluster that another process is starting is ready, startTimeout how long.
 	startPoll    = 300 * time.Millisecond
 	startTimeout = 2 * time.Minute
-	// alivePoll is how often to look whether a cluster that another process started still runs.
+	// alivePoll is how often to check whether a cluster that another process started is still running.
 	alivePoll = 500 * time.Millisecond
 )
 
-// Devcluster is a devcluster of a directory, running.
+// Devcluster is a running devcluster.
 type Devcluster struct {
 	// Kubeconfig is the absolute path of its kubeconfig file.
 	Kubeconfig string
 
-	process *guard.Process // nil if it was there before
-	pid     int            // of the process that was there before
+	process *reaper.Process // nil if another process started it
+	pid     int             // process ID of a devcluster that another process started
 }
 
-// Starter starts programs that end with this one.
-type Starter interface {
+// Spawner starts programs that do not outlive this process.
+type Spawner interface {
 	Runner
-	StartUnguarded(c guard.Command) (*guard.Process, error)
+	StartWithoutReaper(c reaper.Command) (*reaper.Process, error)
 }
 
-// Options say which devcluster is wanted.
+// Options configure Find and Start.
 type Options struct {
 	// Program is the path of the devcluster program.
 	Program string
-	// Data is the absolute path of the cluster's directory.
+	// Data is the absolute path of the data directory.
 	Data string
-	// Fresh asks for an empty cluster.
+	// Fresh requires a cluster without the data of earlier runs.
 	Fresh bool
-	// Screen takes what devcluster says.
+	// Screen receives the output of devcluster.
 	Screen io.Writer
 }
 
-// Find returns the devcluster that runs for the directory already, or nil.
-func Find(ctx context.Context, starter Starter, o Options) (*Devcluster, error) {
-	status, err := AskStatus(ctx, starter, o.Program, o.Data)
+// Find returns the devcluster that is already running for the data directory, or nil. It waits until the cluster is ready.
+func Find(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error) {
+	status, err := ReadStatus(ctx, spawner, o.Program, o.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +65,20 @@ func Find(ctx context.Context, starter Starter, o Options) (*Devcluster, error) 
 		return nil, nil
 	}
 	if o.Fresh {
-		return nil, fmt.Errorf("--fresh: a devcluster is running for %s already (process %d)\n"+
+		return nil, fmt.Errorf("flag --fresh: a devcluster is already running for %s (process %d)\n"+
 			"remedy: stop it first: %s down --data %s", o.Data, status.PID, Quote(o.Program), Quote(o.Data))
 	}
-	if status, err = awaitReady(ctx, starter, o, status); err != nil {
+	if status, err = awaitReady(ctx, spawner, o, status); err != nil {
 		return nil, err
 	}
 	if status.Kubeconfig == "" {
-		return nil, fmt.Errorf("the devcluster that is running for %s names no kubeconfig", o.Data)
+		return nil, fmt.Errorf("the devcluster running for %s reports no kubeconfig", o.Data)
 	}
 	return &Devcluster{Kubeconfig: status.Kubeconfig, pid: status.PID}, nil
 }
 
-// awaitReady waits for a cluster that is just starting.
-func awaitReady(ctx context.Context, starter Starter, o Options, status Status) (Status, error) {
+// awaitReady waits until a starting cluster is ready.
+func awaitReady(ctx context.Context, spawner Spawner, o Options, status Status) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(startPoll)
@@ -86,29 +86,29 @@ func awaitReady(ctx context.Context, starter Starter, o Options, status Status) 
 	for status.Ready != nil && !*status.Ready {
 		select {
 		case <-ctx.Done():
-			return status, fmt.Errorf("wait for the devcluster that is starting for %s (process %d): %w",
+			return status, fmt.Errorf("wait until the devcluster for %s is ready (process %d): %w",
 				o.Data, status.PID, context.Cause(ctx))
 		case <-tick.C:
 		}
 		var err error
-		if status, err = AskStatus(ctx, starter, o.Program, o.Data); err != nil {
+		if status, err = ReadStatus(ctx, spawner, o.Program, o.Data); err != nil {
 			return status, err
 		}
 		if !status.Running {
-			return status, fmt.Errorf("the devcluster that was starting for %s has ended", o.Data)
+			return status, fmt.Errorf("wait until the devcluster for %s is ready: it exited", o.Data)
 		}
 	}
 	return status, nil
 }
 
-// Start starts a devcluster for the directory and waits until it is ready.
-func Start(ctx context.Context, starter Starter, o Options) (*Devcluster, error) {
+// Start starts a devcluster for the data directory and waits until it is ready.
+func Start(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error) {
 	args := []string{o.Program, "up", "--data", o.Data, "--exit-with-fd", "3"}
 	if o.Fresh {
 		args = append(args, "--fresh")
 	}
 	ready := &readyWriter{screen: o.Screen, kubeconfig: make(chan string, 1)}
-	process, err := starter.StartUnguarded(guard.Command{Args: args, Stdout: ready, Stderr: o.Screen})
+	process, err := spawner.StartWithoutReaper(reaper.Command{Args: args, Stdout: ready, Stderr: o.Screen})
 	if err != nil {
 		return nil, err
 	}
@@ -117,18 +117,18 @@ func Start(ctx context.Context, starter Starter, o Options) (*Devcluster, error)
 	case cluster.Kubeconfig = <-ready.kubeconfig:
 		return cluster, nil
 	case <-process.Done():
-		return nil, fmt.Errorf("devcluster ended before it was ready (%s); its last lines, above, say why",
-			guard.Describe(process.ExitCode()))
+		return nil, fmt.Errorf("start devcluster: it exited before it was ready (%s); see its output above",
+			reaper.Describe(process.ExitCode()))
 	case <-ctx.Done():
 		return nil, errors.Join(context.Cause(ctx), cluster.Stop())
 	}
 }
 
-// Started tells whether it is ours, and not one that was there before.
+// Started reports whether this process started the devcluster.
 func (d *Devcluster) Started() bool { return d.process != nil }
 
-// Done returns a channel that is closed when the devcluster ends. A devcluster that was there before is watched until
-// ctx ends.
+// Done returns a channel that is closed when the devcluster exits. A devcluster that another process started is watched
+// until ctx is done.
 func (d *Devcluster) Done(ctx context.Context) <-chan struct{} {
 	if d.process != nil {
 		return d.process.Done()
@@ -154,26 +154,26 @@ func alive(pid int) bool {
 	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// End says in words how a devcluster has ended.
+// End describes how the devcluster exited.
 func (d *Devcluster) End() string {
 	if d.process == nil {
-		return fmt.Sprintf("(process %d is gone); this einmal dev did not start it", d.pid)
+		return fmt.Sprintf("(process %d is gone); it was not started by this einmal dev", d.pid)
 	}
-	return "(" + guard.Describe(d.process.ExitCode()) + "); its last lines, above, say why"
+	return "(" + reaper.Describe(d.process.ExitCode()) + "); see its output above"
 }
 
-// Stop stops a devcluster that we started; one that was there before is left alone.
+// Stop stops the devcluster if this process started it.
 func (d *Devcluster) Stop() error {
 	if d.process == nil {
 		return nil
 	}
 	if !d.process.Stop(stopTimeout) {
-		return fmt.Errorf("devcluster did not stop within %s and was killed", stopTimeout)
+		return fmt.Errorf("stop devcluster: killed because it did not stop within %s", stopTimeout)
 	}
 	return nil
 }
 
-// readyWriter passes output on to the screen, but for the line that says that the cluster is ready.
+// readyWriter writes output to the screen, except for the ready line, whose kubeconfig it sends to the channel.
 type readyWriter struct {
 	screen     io.Writer
 	kubeconfig chan string
@@ -183,7 +183,7 @@ type readyWriter struct {
 	ready   bool
 }
 
-// Write takes output as it comes.
+// Write implements io.Writer.
 func (w *readyWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

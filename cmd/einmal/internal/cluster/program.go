@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
 const (
 	programName     = "devcluster"
 	programVariable = "EINMAL_DEVCLUSTER"
 
-	// notRunning is the exit code of "devcluster status" when no cluster runs for the directory.
+	// notRunning is the exit code of "devcluster status" if no cluster is running for the data directory.
 	notRunning = 3
 )
 
@@ -28,17 +28,17 @@ func sorted(names []string) []string {
 
 // Finder finds the devcluster program.
 type Finder struct {
-	// Flag is what the user asked for on the command line, if anything.
+	// Flag is the path given on the command line, or "".
 	Flag string
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// Executable is the path of the running program, which devcluster may lie beside.
+	// Executable is the path of the running program. devcluster may be in the same directory.
 	Executable string
 	// LookPath searches the directories of $PATH.
 	LookPath func(string) (string, error)
 }
 
-// NewFinder returns a finder that looks at the surroundings of this process.
+// NewFinder returns a finder for the environment of this process.
 func NewFinder(flag string) Finder {
 	executable, err := os.Executable()
 	if err == nil {
@@ -49,14 +49,14 @@ func NewFinder(flag string) Finder {
 	return Finder{Flag: flag, Getenv: os.Getenv, Executable: executable, LookPath: exec.LookPath}
 }
 
-// Find returns the path of the devcluster program: the one asked for by flag, else by environment, else the one
-// beside this program, else the one on the PATH.
+// Find returns the path of the devcluster program: the one named by the flag, else by the environment variable, else the
+// one next to this program, else the one on the PATH.
 func (f Finder) Find() (string, error) {
 	if f.Flag != "" {
-		return asked("--devcluster", f.Flag)
+		return explicit("flag --devcluster", f.Flag)
 	}
 	if path := f.Getenv(programVariable); path != "" {
-		return asked(programVariable, path)
+		return explicit("$"+programVariable, path)
 	}
 	if f.Executable != "" {
 		if path := filepath.Join(filepath.Dir(f.Executable), programName); runnable(path) == nil {
@@ -66,17 +66,17 @@ func (f Finder) Find() (string, error) {
 	if path, err := f.LookPath(programName); err == nil {
 		return filepath.Abs(path)
 	}
-	return "", fmt.Errorf("the program %s was not found: not beside %s and not on the PATH\n"+
+	return "", fmt.Errorf("find the program %s: neither next to %s nor on the PATH\n"+
 		"remedy: in a clone of the repository, build it with `make build` (or `devcluster/build.sh bin/devcluster`);\n"+
-		"        one that lies elsewhere is named with --devcluster PATH or $%s;\n"+
-		"        a cluster that you have already is used with --kubeconfig FILE or --context NAME",
+		"        if it is elsewhere, name it with --devcluster PATH or $%s;\n"+
+		"        to use an existing cluster instead, pass --kubeconfig FILE or --context NAME",
 		programName, f.Executable, programVariable)
 }
 
-// asked takes the program that the user named and no other, so that a wrong name is not covered up.
-func asked(by, path string) (string, error) {
+// explicit returns the program that the user named. It does not fall back to another one, which would hide a wrong name.
+func explicit(by, path string) (string, error) {
 	if err := runnable(path); err != nil {
-		return "", fmt.Errorf("%s names %s, which cannot be run: %w", by, path, err)
+		return "", fmt.Errorf("%s: cannot run %s: %w", by, path, err)
 	}
 	return filepath.Abs(path)
 }
@@ -87,18 +87,18 @@ func runnable(path string) error {
 		return err
 	}
 	if info.IsDir() {
-		return errors.New("it is a directory")
+		return errors.New("is a directory")
 	}
 	if info.Mode()&0o111 == 0 {
-		return errors.New("it is not executable")
+		return errors.New("not executable")
 	}
 	return nil
 }
 
-// Status is what devcluster says about the cluster of a directory.
+// Status is the output of "devcluster status --output json".
 type Status struct {
 	Running bool `json:"running"`
-	// Ready is false as long as a running cluster is starting; a devcluster that does not tell is ready.
+	// Ready is false while a running cluster is starting. If it is absent, the cluster counts as ready.
 	Ready      *bool  `json:"ready"`
 	PID        int    `json:"pid"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -106,30 +106,30 @@ type Status struct {
 	Version    string `json:"version"`
 }
 
-// Runner runs a program to its end and returns its output.
+// Runner runs a program until it exits and returns its standard output.
 type Runner interface {
-	Output(ctx context.Context, c guard.Command) ([]byte, error)
+	Output(ctx context.Context, c reaper.Command) ([]byte, error)
 }
 
-// AskStatus asks the devcluster program about the cluster of a directory.
-func AskStatus(ctx context.Context, runner Runner, program, data string) (Status, error) {
+// ReadStatus runs "devcluster status" for a data directory.
+func ReadStatus(ctx context.Context, runner Runner, program, data string) (Status, error) {
 	args := []string{program, "status", "--data", data, "--output", "json"}
-	output, err := runner.Output(ctx, guard.Command{Args: args})
-	var exit *guard.ExitError
+	output, err := runner.Output(ctx, reaper.Command{Args: args})
+	var exit *reaper.ExitError
 	if errors.As(err, &exit) && exit.Code == notRunning {
 		return Status{}, nil
 	}
 	if err != nil {
-		return Status{}, fmt.Errorf("ask whether a devcluster runs for %s: %w", data, err)
+		return Status{}, fmt.Errorf("get the status of the devcluster for %s: %w", data, err)
 	}
 	var status Status
 	if err := json.Unmarshal(output, &status); err != nil {
-		return Status{}, fmt.Errorf("read what %s says about %s: %w", program, data, err)
+		return Status{}, fmt.Errorf("parse the output of %s status for %s: %w", program, data, err)
 	}
 	return status, nil
 }
 
-// FindData returns the nearest directory of a devcluster's data, named as given, in dir or above it.
+// FindData returns the nearest directory of the given name, searching dir and then its parents.
 func FindData(dir, name string) (string, bool) {
 	for {
 		path := filepath.Join(dir, name)

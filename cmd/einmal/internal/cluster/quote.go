@@ -2,7 +2,7 @@ package cluster
 
 import "strings"
 
-// Quote writes a string so that a shell reads it as one word.
+// Quote quotes a string so that a shell reads it as one word.
 func Quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+,:@%", r)
@@ -13,7 +13,7 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Unquote reads back what Quote wrote.
+// Unquote reverses Quote.
 func Unquote(s string) string {
 	if len(s) >= 2 && strings.HasPrefix(s, "'") && strings.HasSuffix(s, "'") {
 		return strings.ReplaceAll(s[1:len(s)-1], `'\''`, "'")

@@ -1,4 +1,4 @@
-// Package cluster finds the Kubernetes cluster to work with: a devcluster that it starts, or one that is there.
+// Package cluster opens the Kubernetes cluster to work with: a devcluster, which it can start, or an existing cluster.
 package cluster
 
 import (
@@ -14,29 +14,32 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// answerTimeout is how long a cluster has to answer the question for its version.
-const answerTimeout = 15 * time.Second
+// requestTimeout is the timeout of a request about the version or identity of a cluster.
+const requestTimeout = 15 * time.Second
 
 // Target is a cluster and the access to it.
 type Target struct {
-	// Config reaches the cluster with the rights of the kubeconfig's user.
+	// Config accesses the cluster as the kubeconfig's user.
 	Config *rest.Config
-	// Raw is the kubeconfig cut down to the one context in use, with all files it names read in.
+	// Raw is the kubeconfig, reduced to the context in use and with the contents of all referenced files inlined.
 	Raw clientcmdapi.Config
-	// Cluster is the name that the kubeconfig gives to the cluster.
+	// Cluster is the name of the cluster in the kubeconfig.
 	Cluster string
-	// Context is the name of the context in use, Namespace its namespace ("default" if it has none).
+	// Context is the name of the context in use. Namespace is its namespace, by default "default".
 	Context, Namespace string
-	// Path is the kubeconfig file, or several as $KUBECONFIG lists them.
+	// CurrentContext is the current context of the kubeconfig file, which commands without --context use.
+	CurrentContext string
+	// Path is the kubeconfig file, or a list of files like $KUBECONFIG.
 	Path string
-	// Version is the cluster's version.
+	// Version is the Kubernetes version of the cluster.
 	Version string
 
-	uid string // of the cluster; "" if the user may not read it
+	file string // kubeconfig file that Load was called with, or "" for the usual loading rules
+	uid  string // identifies the cluster; "" if the user is not allowed to read it
 }
 
-// Load reads a kubeconfig and picks a context. With no file, the usual loading rules apply ($KUBECONFIG, then
-// ~/.kube/config); with no context name, the file's current context is meant. The cluster must answer.
+// Load reads a kubeconfig, selects a context and connects to the cluster. If file is empty, the usual loading rules apply
+// ($KUBECONFIG, then ~/.kube/config). If contextName is empty, the current context is used.
 func Load(ctx context.Context, file, contextName string) (*Target, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if file != "" {
@@ -54,22 +57,22 @@ func Load(ctx context.Context, file, contextName string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	target := &Target{Path: path}
-	if err := target.choose(loaded, contextName); err != nil {
+	target := &Target{Path: path, CurrentContext: loaded.CurrentContext, file: rules.ExplicitPath}
+	if err := target.selectContext(loaded, contextName); err != nil {
 		return nil, err
 	}
-	if err := target.ask(ctx); err != nil {
+	if err := target.connect(ctx); err != nil {
 		return nil, err
 	}
 	return target, nil
 }
 
-func (t *Target) choose(loaded *clientcmdapi.Config, contextName string) error {
+func (t *Target) selectContext(loaded *clientcmdapi.Config, contextName string) error {
 	if contextName != "" {
 		loaded.CurrentContext = contextName
 	}
 	if loaded.CurrentContext == "" {
-		return fmt.Errorf("kubeconfig %s has no current context: name one with --context", t.Path)
+		return fmt.Errorf("kubeconfig %s has no current context; name one with --context", t.Path)
 	}
 	if _, ok := loaded.Contexts[loaded.CurrentContext]; !ok {
 		return fmt.Errorf("kubeconfig %s has no context %q; it has: %s", t.Path, loaded.CurrentContext, names(loaded))
@@ -78,7 +81,7 @@ func (t *Target) choose(loaded *clientcmdapi.Config, contextName string) error {
 		return fmt.Errorf("read context %s of kubeconfig %s: %w", loaded.CurrentContext, t.Path, err)
 	}
 	if err := clientcmdapi.FlattenConfig(loaded); err != nil {
-		return fmt.Errorf("read the files that kubeconfig %s names: %w", t.Path, err)
+		return fmt.Errorf("read the files that kubeconfig %s refers to: %w", t.Path, err)
 	}
 	client := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{})
 	config, err := client.ClientConfig()
@@ -107,11 +110,11 @@ func names(config *clientcmdapi.Config) string {
 	return strings.Join(sorted(all), ", ")
 }
 
-// ask finds out whether the cluster is there, and which one it is.
-func (t *Target) ask(ctx context.Context) error {
+// connect requests the version and identity of the cluster.
+func (t *Target) connect(ctx context.Context) error {
 	client, err := discovery.NewDiscoveryClientForConfig(timed(t.Config))
 	if err != nil {
-		return fmt.Errorf("make a client for %s: %w", t.Config.Host, err)
+		return fmt.Errorf("create client for %s: %w", t.Config.Host, err)
 	}
 	answered := make(chan error, 1)
 	go func() {
@@ -125,7 +128,7 @@ func (t *Target) ask(ctx context.Context) error {
 	select {
 	case err := <-answered:
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the cluster at %s (context %s of %s) does not answer: %w",
+			return fmt.Errorf("reach the cluster at %s (context %s of %s): %w",
 				t.Config.Host, t.Context, t.Path, err)
 		}
 		return context.Cause(ctx)

@@ -13,18 +13,19 @@ import (
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/dev"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
 func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENTS]",
-		Short: "Run kubectl in the devcluster of this directory",
-		Long: `Kubectl runs the kubectl of devcluster with all arguments as they are. It uses
-the cluster of the nearest directory ".devcluster", in the current directory or
-above it. --kubeconfig names another cluster. The environment variable
-KUBECONFIG counts only if no devcluster runs for the directory, and only for a
-server on this machine.`,
+		Short: "Run kubectl against the devcluster of this directory",
+		Long: `Kubectl runs the kubectl that is built into devcluster and passes it all
+arguments unchanged. It uses the devcluster of the nearest ".devcluster"
+directory, searching the current directory and then its parents. Use
+--kubeconfig to name another cluster. The environment variable KUBECONFIG is
+used only if no devcluster is running for that directory and only if its server
+is on this machine.`,
 		Example: `  einmal kubectl get pods -A
   einmal kubectl apply -f demo.yaml
   einmal kubectl get events --watch`,
@@ -33,8 +34,11 @@ server on this machine.`,
 	}
 }
 
-// runKubectl replaces this process by kubectl.
+// runKubectl replaces this process with kubectl.
 func runKubectl(cmd *cobra.Command, args []string) error {
+	if flag, ok := emptyClusterFlag(args); ok {
+		return &usageError{cause: emptyFlag(flag), command: cmd.CommandPath()}
+	}
 	program, err := cluster.NewFinder("").Find()
 	if err != nil {
 		return err
@@ -56,8 +60,8 @@ func runKubectl(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// chooseKubeconfig returns the kubeconfig for arguments that name none: that of the devcluster that runs for the nearest
-// directory, or else $KUBECONFIG if its server is on this machine.
+// chooseKubeconfig returns the kubeconfig to use when the arguments name none: that of the devcluster running for the
+// nearest data directory, else $KUBECONFIG if its server is on this machine.
 func chooseKubeconfig(cmd *cobra.Command, program string, args []string) (string, error) {
 	file, err := nearestKubeconfig(cmd.Context(), program)
 	given := os.Getenv("KUBECONFIG")
@@ -65,7 +69,7 @@ func chooseKubeconfig(cmd *cobra.Command, program string, args []string) (string
 	case given == "" || given == file:
 		return file, err
 	case err == nil:
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "einmal: using the devcluster of this directory, not $KUBECONFIG; to use that: "+
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "einmal: using the devcluster of this directory, not $KUBECONFIG; to use $KUBECONFIG: "+
 			"einmal kubectl --kubeconfig %s\n", cluster.Quote(given))
 		return file, nil
 	case namesServer(args):
@@ -77,14 +81,14 @@ func chooseKubeconfig(cmd *cobra.Command, program string, args []string) (string
 	}
 	if !loopback {
 		return "", fmt.Errorf("$KUBECONFIG names a cluster that is not on this machine: %s\n"+
-			"remedy: if you mean that cluster, say so: einmal kubectl --kubeconfig %s", server, cluster.Quote(given))
+			"remedy: to use that cluster, name it explicitly: einmal kubectl --kubeconfig %s", server, cluster.Quote(given))
 	}
 	return given, nil
 }
 
-// nearestKubeconfig finds the cluster that runs for the nearest directory.
+// nearestKubeconfig returns the kubeconfig of the devcluster that is running for the nearest data directory.
 func nearestKubeconfig(ctx context.Context, program string) (string, error) {
-	const remedy = "remedy: start one, in another terminal: `einmal dev OPERATOR_DIR` or `devcluster up`;\n" +
+	const remedy = "remedy: start one in another terminal with `einmal dev OPERATOR_DIR` or `devcluster up`,\n" +
 		"        or name a kubeconfig with --kubeconfig FILE"
 	dir, err := os.Getwd()
 	if err != nil {
@@ -92,18 +96,18 @@ func nearestKubeconfig(ctx context.Context, program string) (string, error) {
 	}
 	data, ok := cluster.FindData(dir, dev.DefaultData)
 	if !ok {
-		return "", fmt.Errorf("no devcluster was found: there is no directory %s in %s or above it\n%s", dev.DefaultData, dir, remedy)
+		return "", fmt.Errorf("no devcluster found: no directory %s in %s or its parents\n%s", dev.DefaultData, dir, remedy)
 	}
-	lifeline, err := guard.NewLifeline()
+	parentPipe, err := reaper.NewParentPipe()
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = lifeline.Close() }()
+	defer func() { _ = parentPipe.Close() }()
 	executable, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find the program einmal: %w", err)
+		return "", fmt.Errorf("find the einmal executable: %w", err)
 	}
-	status, err := cluster.AskStatus(ctx, guard.NewStarter(lifeline, executable, "guard"), program, data)
+	status, err := cluster.ReadStatus(ctx, reaper.NewSpawner(parentPipe, executable, "reaper"), program, data)
 	if err != nil {
 		return "", err
 	}
@@ -111,17 +115,38 @@ func nearestKubeconfig(ctx context.Context, program string) (string, error) {
 		return "", fmt.Errorf("no devcluster is running for %s\n%s", data, remedy)
 	}
 	if status.Kubeconfig == "" {
-		return "", errors.New("the devcluster that is running for " + data + " names no kubeconfig")
+		return "", errors.New("the devcluster running for " + data + " reports no kubeconfig")
 	}
 	return status.Kubeconfig, nil
 }
 
-// namesKubeconfig reports whether kubectl's arguments choose a kubeconfig.
+// namesKubeconfig reports whether kubectl's arguments name a kubeconfig.
 func namesKubeconfig(args []string) bool { return hasFlag(args, "--kubeconfig") }
 
-// namesServer reports whether kubectl's arguments choose a server.
+// serverFlags returns kubectl's flags that name a context, cluster or server.
+func serverFlags() []string { return []string{"--context", "--cluster", "--server", "-s"} }
+
+// namesServer reports whether kubectl's arguments name a context, cluster or server.
 func namesServer(args []string) bool {
-	return hasFlag(args, "--context") || hasFlag(args, "--cluster") || hasFlag(args, "--server") || hasFlag(args, "-s")
+	return slices.ContainsFunc(serverFlags(), func(flag string) bool { return hasFlag(args, flag) })
+}
+
+// emptyClusterFlag returns the first flag among kubectl's arguments that selects the cluster and has an empty value. The
+// value usually comes from an unset shell variable. Kubectl would ignore the flag and use another cluster.
+func emptyClusterFlag(args []string) (flag string, found bool) {
+	for i, arg := range args {
+		if arg == "--" {
+			return "", false
+		}
+		name, _, joined := strings.Cut(arg, "=")
+		if name != "--kubeconfig" && !slices.Contains(serverFlags(), name) {
+			continue
+		}
+		if arg == name+"=" || !joined && i+1 < len(args) && args[i+1] == "" {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 func hasFlag(args []string, flag string) bool {
@@ -136,7 +161,7 @@ func hasFlag(args []string, flag string) bool {
 	return false
 }
 
-// asksForHelp reports whether kubectl's arguments need no cluster.
+// asksForHelp reports whether kubectl's arguments only print help or completions, which needs no cluster.
 func asksForHelp(args []string) bool {
 	if len(args) == 0 || args[0] == "help" || args[0] == "options" || args[0] == "completion" {
 		return true

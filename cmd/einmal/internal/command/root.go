@@ -1,4 +1,4 @@
-// Package command is the command line of einmal: its verbs, flags, help and exit codes.
+// Package command implements the command line of einmal: its commands, flags, help and exit codes.
 package command
 
 import (
@@ -8,13 +8,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
 // The exit codes.
@@ -24,22 +25,22 @@ const (
 	exitUsage   = 2
 )
 
-// devPath is the command line that runs an operator.
+// devPath is the command path of newDev.
 const devPath = "einmal dev"
 
-// sameSignal is how soon after the first signal another one is no answer of a person to it.
-const sameSignal = 250 * time.Millisecond
+// duplicateWindow is how long after the first signal another one is treated as a duplicate of it.
+const duplicateWindow = 250 * time.Millisecond
 
-// Surroundings are what a command is given besides its arguments.
-type Surroundings struct {
-	// Version is that of the program; empty means that what the Go toolchain knows is said.
+// Environment is the input of a command besides its arguments.
+type Environment struct {
+	// Version is the version of the program. If it is empty, the version in the Go build information is used.
 	Version string
 	In      io.Reader
 	Out     io.Writer
 	Err     io.Writer
 }
 
-// usageError is a command line that is not understood.
+// usageError reports an invalid command line. Its command is the one whose help explains the correct usage.
 type usageError struct {
 	cause   error
 	command string
@@ -48,35 +49,35 @@ type usageError struct {
 func (e *usageError) Error() string { return e.cause.Error() }
 func (e *usageError) Unwrap() error { return e.cause }
 
-// exitError ends the program with a code, when all has been said already.
+// exitError ends the program with an exit code and without a message.
 type exitError int
 
-func (e exitError) Error() string { return guard.Describe(int(e)) }
+func (e exitError) Error() string { return reaper.Describe(int(e)) }
 
-// Main runs the command line args (the program's own name first) and returns the exit code. The first signal to end
-// asks for an orderly end, the second one ends everything at once.
-func Main(args []string, around Surroundings) int {
+// Main runs the command line args (the program name first) and returns the exit code. The first SIGINT, SIGTERM or
+// SIGHUP starts a graceful shutdown, the second one kills everything immediately.
+func Main(args []string, env Environment) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	again := make(chan struct{})
+	forceStop := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	go passOn(signals, stop, again)
-	root := newRoot(args[0], around, again)
+	go handleSignals(signals, stop, forceStop)
+	root := newRoot(args[0], env, forceStop)
 	root.SetArgs(args[1:])
-	return exitCode(root.ExecuteContext(ctx), around.Err)
+	return exitCode(root.ExecuteContext(ctx), env.Err)
 }
 
-// passOn calls stop at the first signal and closes again at the next one. What follows within a moment is the same
-// signal once more: a program that started this one may pass on what the terminal has sent to both.
-func passOn(signals <-chan os.Signal, stop func(), again chan<- struct{}) {
+// handleSignals calls stop at the first signal and closes forceStop at the next one. It ignores signals within
+// duplicateWindow of the first: a parent process may forward a signal that the terminal has also sent to this process.
+func handleSignals(signals <-chan os.Signal, stop func(), forceStop chan<- struct{}) {
 	<-signals
 	stop()
 	for first := time.Now(); ; {
 		<-signals
-		if time.Since(first) >= sameSignal {
-			close(again)
+		if time.Since(first) >= duplicateWindow {
+			close(forceStop)
 			return
 		}
 	}
@@ -93,55 +94,58 @@ func exitCode(err error, stderr io.Writer) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case errors.As(err, &usage):
-		return sayUsage(stderr, err, usage.command)
+		return printUsageError(stderr, err, usage.command)
 	case errors.As(err, &missing), errors.As(err, &other):
-		return sayUsage(stderr, err, devPath)
+		return printUsageError(stderr, err, devPath)
 	default:
 		_, _ = fmt.Fprintf(stderr, "einmal: %v\n", err)
 		return exitFailure
 	}
 }
 
-func sayUsage(stderr io.Writer, err error, command string) int {
+func printUsageError(stderr io.Writer, err error, command string) int {
 	_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, command)
 	return exitUsage
 }
 
-func newRoot(self string, around Surroundings, again <-chan struct{}) *cobra.Command {
+func newRoot(self string, env Environment, forceStop <-chan struct{}) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "einmal",
 		Short: "Develop Kubernetes operators made with Einmal",
-		Long: `Einmal is the tool beside the Go framework of that name. It runs an operator
-from its sources in a real Kubernetes control plane on this machine.`,
+		Long: `Einmal is the command-line tool of the Einmal framework for Kubernetes
+operators. It runs an operator from its sources in a real Kubernetes control
+plane on this machine.`,
 		Example: `  einmal dev ./operators/volumeclaim
   einmal kubectl get crds`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return noCommand(cmd, args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return &usageError{cause: errors.New("missing command"), command: cmd.CommandPath()}
+		},
 	}
-	root.Version = describe(around.Version)
+	root.Version = describe(env.Version)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetIn(around.In)
-	root.SetOut(around.Out)
-	root.SetErr(around.Err)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cause: err, command: cmd.CommandPath()}
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(self, again), newKubectl(), newVersion(around.Version), newGuard())
+	root.AddCommand(newDev(self, forceStop), newKubectl(), newVersion(env.Version), newReaper())
 	return root
 }
 
-// noCommand is the error of a command line that names a command that does not exist.
-func noCommand(root *cobra.Command, name string) error {
-	return &usageError{cause: fmt.Errorf("there is no command %q", name), command: root.CommandPath()}
+// unknownCommand returns the error for a command that does not exist.
+func unknownCommand(root *cobra.Command, name string) error {
+	return &usageError{cause: fmt.Errorf("unknown command %q", name), command: root.CommandPath()}
 }
 
 func newHelp() *cobra.Command {
@@ -151,19 +155,19 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return noCommand(cmd.Root(), args[0])
+				return unknownCommand(cmd.Root(), strings.Join(args, " "))
 			}
 			return found.Help()
 		},
 	}
 }
 
-func newGuard() *cobra.Command {
+func newReaper() *cobra.Command {
 	return &cobra.Command{
-		Use:                "guard PROGRAM [ARGUMENTS]",
-		Short:              "Run a program that ends when file descriptor 3 does",
+		Use:                "reaper PROGRAM [ARGUMENTS]",
+		Short:              "Run a program and stop it when file descriptor 3 reaches its end",
 		Hidden:             true,
 		DisableFlagParsing: true,
-		RunE:               func(_ *cobra.Command, args []string) error { return exitError(guard.Main(args)) },
+		RunE:               func(_ *cobra.Command, args []string) error { return exitError(reaper.Main(args)) },
 	}
 }

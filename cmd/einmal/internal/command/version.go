@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -17,7 +16,7 @@ func newVersion(stamped string) *cobra.Command {
 		Example: "  einmal version",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{cause: errors.New("no arguments are expected"), command: cmd.CommandPath()}
+				return &usageError{cause: fmt.Errorf("unexpected argument %q", args[0]), command: cmd.CommandPath()}
 			}
 			return nil
 		},
@@ -28,7 +27,8 @@ func newVersion(stamped string) *cobra.Command {
 	}
 }
 
-// describe names the program, its version and its commit: those stamped on it, or else those that the Go toolchain knows.
+// describe returns the name, version and commit of the program. The version set by the linker takes precedence over the
+// Go build information.
 func describe(version string) string {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -50,7 +50,7 @@ func describe(version string) string {
 	return fmt.Sprintf("einmal %s, commit %s, %s, %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// commitOf returns the commit that is part of a version, as "git describe" and the pseudo-versions of Go modules have it.
+// commitOf returns the commit in a version of "git describe" or in a Go pseudo-version, or "unknown".
 func commitOf(version string) string {
 	found := regexp.MustCompile(`(?:^|-g|-)([0-9a-f]{7,40})(?:-dirty|\+dirty)?$`).FindStringSubmatch(version)
 	if found == nil {

@@ -1,4 +1,4 @@
-// Package consent asks a person before einmal changes a cluster that it did not start.
+// Package consent asks the user for confirmation before einmal changes a cluster that it did not start.
 package consent
 
 import (
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Flag is the name of the command-line flag that gives the answer in advance.
+// Flag is the name of the command-line flag that confirms in advance.
 const Flag = "--yes-apply-to"
 
-// MissingError reports that the command line does not name the cluster, and that no terminal is there to ask on.
+// MissingError reports that the command line does not confirm the change and that there is no terminal to ask on.
 type MissingError struct {
 	Cluster string
 	// Option is the flag with the cluster's name, quoted for a shell.
@@ -21,47 +21,47 @@ type MissingError struct {
 
 // Error names the cluster and the flag.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("the cluster %q is not a devcluster that einmal dev started, so the command line must name it\n"+
-		"remedy: if you want to change this cluster, add %s", e.Cluster, e.Option)
+	return fmt.Sprintf("change cluster %q: not confirmed: it is not a devcluster that einmal dev started\n"+
+		"remedy: to change this cluster, add %s", e.Cluster, e.Option)
 }
 
-// OtherError reports that the command line names another cluster than the one that would be changed.
+// OtherError reports that the command line names a different cluster from the one that would be changed.
 type OtherError struct {
 	Given, Cluster, Server string
 }
 
 // Error names both clusters.
 func (e *OtherError) Error() string {
-	return fmt.Sprintf("option %s: must be the name of the cluster that will be changed, %q at %s, got %q",
+	return fmt.Sprintf("flag %s: must name the cluster to be changed, %q at %s, got %q",
 		Flag, e.Cluster, e.Server, e.Given)
 }
 
-// DeclinedError reports that the person at the terminal did not type the cluster's name.
+// DeclinedError reports that the user did not type the cluster's name.
 type DeclinedError struct {
 	Cluster string
 }
 
 // Error names the cluster.
 func (e *DeclinedError) Error() string {
-	return fmt.Sprintf("nothing was applied: the answer was not the name of the cluster, %q", e.Cluster)
+	return fmt.Sprintf("nothing was applied: the answer must be the name of the cluster, %q", e.Cluster)
 }
 
-// Question asks for the name of a cluster.
+// Question asks the user to type the name of a cluster.
 type Question struct {
-	// Cluster is the name to be typed.
+	// Cluster is the expected answer.
 	Cluster string
-	// Option is the flag that gives the answer in advance, quoted for a shell.
+	// Option is the flag that confirms in advance, with the cluster's name quoted for a shell.
 	Option string
-	// Given is what the command line has named, and was checked to be Cluster, or empty.
+	// Given is the value of the flag. If it is not empty, the caller has checked that it equals Cluster.
 	Given string
-	// Terminal reports whether a person can answer on In.
+	// Terminal reports whether the user can answer on In.
 	Terminal bool
 	In       io.Reader
-	// Prompt shows a text without a line end.
+	// Prompt prints a text without a line end.
 	Prompt func(text string)
 }
 
-// Ask returns nil if the command line or the person at the terminal names the cluster.
+// Ask returns nil if the flag or the user's answer names the cluster.
 func Ask(ctx context.Context, q Question) error {
 	if q.Given != "" {
 		return nil
@@ -71,7 +71,7 @@ func Ask(ctx context.Context, q Question) error {
 	}
 	q.Prompt(fmt.Sprintf("Type the name of the cluster (%s) to continue: ", q.Cluster))
 	typed := make(chan string, 1)
-	go func() { // ends with the process if nothing is typed
+	go func() { // a blocked read cannot be canceled; it ends with the process
 		line, _ := bufio.NewReader(q.In).ReadString('\n')
 		typed <- strings.TrimSpace(line)
 	}()

@@ -10,7 +10,7 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 )
 
-func TestOnlyTheClustersNameIsAnAnswer(t *testing.T) {
+func TestOnlyTheClusterNameIsConsent(t *testing.T) {
 	for typed, want := range map[string]bool{
 		"production\n": true, "production\r\n": true, "production": true,
 		"": false, "\n": false, "yes\n": false, "y\n": false, "staging\n": false, "Production\n": false, "\nproduction\n": false,
@@ -28,7 +28,7 @@ func TestOnlyTheClustersNameIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestWithoutATerminalTheFlagIsNeeded(t *testing.T) {
+func TestFlagIsRequiredWithoutATerminal(t *testing.T) {
 	question := consent.Question{
 		Cluster: "the prod", Option: "--yes-apply-to 'the prod'", In: strings.NewReader("the prod\n"),
 		Prompt: func(string) { t.Error("asked without a terminal") },
@@ -39,11 +39,11 @@ func TestWithoutATerminalTheFlagIsNeeded(t *testing.T) {
 	}
 	question.Given = "the prod"
 	if err := consent.Ask(t.Context(), question); err != nil {
-		t.Errorf("the flag names the cluster, but: %v", err)
+		t.Errorf("error %v although the flag names the cluster", err)
 	}
 }
 
-func TestTheQuestionEndsWithTheProgram(t *testing.T) {
+func TestAskReturnsWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent, writer := io.Pipe()
 	defer func() { _ = writer.Close() }()

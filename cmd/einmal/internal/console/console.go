@@ -1,5 +1,5 @@
-// Package console writes the lines of several programs to one screen: each line whole, never mixed with another,
-// and marked with the name of the program that wrote it.
+// Package console merges the output of several programs on one screen. Lines are never mixed, and each is prefixed with
+// the name of its program.
 package console
 
 import (
@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// longestLine is where a line without an end is broken, so that a program that never ends its line is still seen.
+// longestLine is the length at which a line is broken, so that output without line ends is still shown.
 const longestLine = 64 << 10
 
-// Colour is the terminal escape sequence that a stream's mark is written in.
+// Colour is the terminal escape sequence for the prefix of a stream.
 type Colour string
 
-// The colours of marks; all are readable on a light and on a dark background.
+// The colours of prefixes. All are readable on light and dark backgrounds.
 const (
 	Green   Colour = "\x1b[32m"
 	Yellow  Colour = "\x1b[33m"
@@ -26,7 +26,7 @@ const (
 
 const colourEnd = "\x1b[0m"
 
-// Console is one screen that several streams write to.
+// Console is a screen that several streams write to.
 type Console struct {
 	coloured bool
 	width    int
@@ -35,8 +35,8 @@ type Console struct {
 	out, results io.Writer
 }
 
-// New returns a console that writes marked lines to out and results to results. The names are those of the streams to
-// come; their marks are aligned.
+// New returns a console that writes prefixed lines to out and results to results. names are the names of all streams;
+// their prefixes are aligned.
 func New(out, results io.Writer, coloured bool, names ...string) *Console {
 	width := 0
 	for _, name := range names {
@@ -45,50 +45,50 @@ func New(out, results io.Writer, coloured bool, names ...string) *Console {
 	return &Console{out: out, results: results, coloured: coloured, width: width}
 }
 
-// Coloured decides whether marks are coloured: on a terminal that can, unless the user has set NO_COLOR.
+// Coloured reports whether to colour prefixes: on a terminal that supports colours, unless NO_COLOR is set.
 func Coloured(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
-// Result writes one line without a mark to the results, for a person to copy or for a program to read.
+// Result writes a line without a prefix to the results, for a person to copy or a program to read.
 func (c *Console) Result(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _ = io.WriteString(c.results, line+"\n")
 }
 
-// Prompt writes a question without a mark and without a line end.
+// Prompt writes a question without a prefix and without a line end.
 func (c *Console) Prompt(text string) {
 	c.write([]byte(text))
 }
 
-// Stream returns a new stream whose lines carry name.
+// Stream returns a new stream whose lines are prefixed with name.
 func (c *Console) Stream(name string, colour Colour) *Stream {
-	mark := fmt.Sprintf("%*s | ", c.width, name)
+	prefix := fmt.Sprintf("%*s | ", c.width, name)
 	if c.coloured {
-		mark = fmt.Sprintf("%s%*s |%s ", colour, c.width, name, colourEnd)
+		prefix = fmt.Sprintf("%s%*s |%s ", colour, c.width, name, colourEnd)
 	}
-	return &Stream{console: c, mark: mark}
+	return &Stream{console: c, prefix: prefix}
 }
 
-// write puts whole lines on the screen. A screen that is gone is not an error worth ending for: the programs that
-// run matter more than what they say.
+// write writes whole lines to the screen. It ignores errors, because the programs should keep running even if the screen
+// is closed.
 func (c *Console) write(lines []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _ = c.out.Write(lines)
 }
 
-// Stream is what one program writes. It may be written to from several goroutines.
+// Stream receives the output of one program. It is safe for concurrent use.
 type Stream struct {
 	console *Console
-	mark    string
+	prefix  string
 
 	mu      sync.Mutex
 	partial []byte
 }
 
-// Write takes output as it comes and passes on the lines that are complete.
+// Write buffers output and writes complete lines to the screen.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes a last line that had no end. The stream can be written to again.
+// Close writes a last line without a line end. The stream can still be used afterwards.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// Sayf writes a message of one or more lines at once, so that nothing comes between them.
-func (s *Stream) Sayf(format string, args ...any) {
+// Printf writes a message of one or more lines. No other output appears between its lines.
+func (s *Stream) Printf(format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	var lines bytes.Buffer
 	for line := range strings.SplitSeq(text, "\n") {
@@ -140,9 +140,9 @@ func (s *Stream) Sayf(format string, args ...any) {
 func (s *Stream) line(to *bytes.Buffer, line []byte) {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) == 0 {
-		to.WriteString(strings.TrimRight(s.mark, " "))
+		to.WriteString(strings.TrimRight(s.prefix, " "))
 	} else {
-		to.WriteString(s.mark)
+		to.WriteString(s.prefix)
 		to.Write(line)
 	}
 	to.WriteByte('\n')

@@ -12,13 +12,13 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 )
 
-func TestLinesAreMarkedAndMarksAligned(t *testing.T) {
+func TestLinesHaveAlignedPrefixes(t *testing.T) {
 	var out strings.Builder
 	screen := console.New(&out, &out, false, "operator", "dev")
 	operator := screen.Stream("operator", console.Green)
 	dev := screen.Stream("dev", console.Blue)
 	fmt.Fprint(operator, "first\nsec")
-	dev.Sayf("two\nlines\n")
+	dev.Printf("two\nlines\n")
 	fmt.Fprint(operator, "ond\r\n\nrest")
 	screen.Result("export KUBECONFIG=/k")
 	if err := operator.Close(); err != nil {
@@ -31,7 +31,7 @@ func TestLinesAreMarkedAndMarksAligned(t *testing.T) {
 	}
 }
 
-func TestALineWithoutEndIsBrokenNotHeldForEver(t *testing.T) {
+func TestLongLineIsBroken(t *testing.T) {
 	var out strings.Builder
 	stream := console.New(&out, &out, false, "x").Stream("x", console.Green)
 	fmt.Fprint(stream, strings.Repeat("a", 100<<10))
@@ -40,7 +40,7 @@ func TestALineWithoutEndIsBrokenNotHeldForEver(t *testing.T) {
 	}
 }
 
-func TestLinesOfManyWritersAreNeverMixed(t *testing.T) {
+func TestLinesOfConcurrentWritersAreNotMixed(t *testing.T) {
 	var out strings.Builder
 	screen := console.New(&out, &out, false, "a", "b")
 	var writers sync.WaitGroup
@@ -66,7 +66,7 @@ func TestLinesOfManyWritersAreNeverMixed(t *testing.T) {
 	}
 }
 
-func TestColourIsForTerminalsOfUsersWhoWantIt(t *testing.T) {
+func TestColoured(t *testing.T) {
 	env := func(values map[string]string) func(string) string {
 		return func(key string) string { return values[key] }
 	}
@@ -75,17 +75,17 @@ func TestColourIsForTerminalsOfUsersWhoWantIt(t *testing.T) {
 		env      map[string]string
 		want     bool
 	}{
-		"terminal":          {true, nil, true},
-		"file":              {false, nil, false},
-		"NO_COLOR":          {true, map[string]string{"NO_COLOR": "1"}, false},
-		"terminal too dumb": {true, map[string]string{"TERM": "dumb"}, false},
+		"terminal":      {true, nil, true},
+		"file":          {false, nil, false},
+		"NO_COLOR":      {true, map[string]string{"NO_COLOR": "1"}, false},
+		"dumb terminal": {true, map[string]string{"TERM": "dumb"}, false},
 	} {
 		if got := console.Coloured(c.terminal, env(c.env)); got != c.want {
 			t.Errorf("%s: coloured %v, want %v", name, got, c.want)
 		}
 	}
 	var out strings.Builder
-	console.New(&out, &out, true, "dev").Stream("dev", console.Blue).Sayf("hello")
+	console.New(&out, &out, true, "dev").Stream("dev", console.Blue).Printf("hello")
 	if want := "\x1b[34mdev |\x1b[0m hello\n"; out.String() != want {
 		t.Errorf("coloured line %q, want %q", out.String(), want)
 	}

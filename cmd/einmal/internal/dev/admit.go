@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
 
-// admit makes sure that the cluster may be changed. Before the first change of a foreign cluster it says what will be
-// applied and what stays, and asks.
+// admit returns an error unless the cluster may be changed. Before the first change of a foreign cluster, it prints what
+// will be applied and what will stay, and asks for confirmation.
 func (s *session) admit(ctx context.Context, objects []manifest.Object, account identity.Account) error {
 	if err := s.target.Verify(ctx); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (s *session) admit(ctx context.Context, objects []manifest.Object, account 
 	if s.admitted || !s.access().foreign() {
 		return nil
 	}
-	s.dev.Sayf("%s", s.describe(ctx, objects, account))
+	s.dev.Printf("%s", s.describe(ctx, objects, account))
 	err := consent.Ask(ctx, consent.Question{
 		Cluster: s.target.Cluster, Option: consent.Flag + " " + cluster.Quote(s.target.Cluster), Given: s.options.YesApplyTo,
 		Terminal: s.options.Terminal, In: s.options.Stdin, Prompt: s.screen.Prompt,
@@ -30,11 +30,11 @@ func (s *session) admit(ctx context.Context, objects []manifest.Object, account 
 		return err
 	}
 	s.admitted = true
-	s.sayKubeconfig()
+	s.printKubeconfig()
 	return nil
 }
 
-// describe says which cluster will be changed, and how.
+// describe returns the message about which cluster will be changed, and how.
 func (s *session) describe(ctx context.Context, objects []manifest.Object, account identity.Account) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "this cluster is not a devcluster that einmal dev started:\n")
@@ -52,13 +52,13 @@ func (s *session) describe(ctx context.Context, objects []manifest.Object, accou
 		}
 		fmt.Fprintf(&text, "  %s (%s)\n", object.Name(), state)
 	}
-	fmt.Fprintf(&text, "and run the operator there as %s\n", account.User())
+	fmt.Fprintf(&text, "and run the operator in it as %s\n", account.User())
 	if s.options.CleanUp {
-		fmt.Fprintf(&text, "at the end, --clean-up removes what this run created; changes of objects that existed before stay,\n"+
-			"and so does what the operator writes to them")
+		fmt.Fprintf(&text, "at the end, --clean-up deletes the objects that this run created; changes to objects that existed before stay,\n"+
+			"including those made by the operator")
 	} else {
-		fmt.Fprintf(&text, "all of it stays when einmal dev ends, and so does what the operator writes;\n"+
-			"at the end, einmal dev prints the commands that remove what it created")
+		fmt.Fprintf(&text, "these objects and everything that the operator writes stay in the cluster when einmal dev ends;\n"+
+			"at the end, einmal dev prints commands that delete the objects it created")
 	}
 	return text.String()
 }

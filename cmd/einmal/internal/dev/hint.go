@@ -8,33 +8,33 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 )
 
-// clusterAccess is how the user reaches the cluster of a run.
+// clusterAccess describes how the user reaches the cluster of a run.
 type clusterAccess struct {
 	options Options
 	target  *cluster.Target
 }
 
-// foreign reports whether the cluster is one to ask about before it is changed: the user named it, or its server is not
-// on this machine.
+// foreign reports whether changing the cluster needs confirmation: the user named it, or its server is not on this
+// machine.
 func (a clusterAccess) foreign() bool { return a.options.existing() || !a.target.Loopback() }
 
-// ctrlC says what Ctrl-C does.
+// ctrlC returns a sentence about what Ctrl-C does.
 func (a clusterAccess) ctrlC(ownCluster bool) string {
 	const stops = "Ctrl-C stops the operator"
 	switch {
 	case ownCluster:
 		return stops + " and the cluster"
 	case a.options.CleanUp:
-		return stops + " and removes what this run created; the cluster runs on"
+		return stops + " and deletes the objects that this run created; the cluster keeps running"
 	case a.foreign():
-		return stops + "; the cluster runs on, and what was applied stays there"
+		return stops + "; the cluster keeps running, and the applied objects stay in it"
 	default:
-		return stops + "; the devcluster runs on"
+		return stops + "; the devcluster keeps running"
 	}
 }
 
-// kubectl returns the command line that reaches the cluster from another terminal in the same directory, whatever
-// $KUBECONFIG says there.
+// kubectl returns the command line that reaches the cluster from another terminal in the same directory, regardless of
+// the value of $KUBECONFIG there.
 func (a clusterAccess) kubectl() string {
 	if !a.options.existing() {
 		return fmt.Sprintf("%s kubectl --kubeconfig %s", cluster.Quote(a.options.Self), cluster.Quote(a.target.Path))
@@ -43,7 +43,7 @@ func (a clusterAccess) kubectl() string {
 	return environment + "kubectl " + flags
 }
 
-// named returns how a command line names the cluster: by environment variables before it and by flags after it.
+// named returns the environment variables and flags with which a command line selects the cluster.
 func (a clusterAccess) named() (environment, flags string) {
 	path := cluster.Quote(a.target.Path)
 	flags = "--context " + cluster.Quote(a.target.Context)
@@ -56,12 +56,12 @@ func (a clusterAccess) named() (environment, flags string) {
 // access returns how the user reaches the cluster.
 func (s *session) access() clusterAccess { return clusterAccess{options: s.options, target: s.target} }
 
-// sayHowToLook says what a person can do now, and what Ctrl-C does.
-func (s *session) sayHowToLook(ownCluster bool) {
+// printNextSteps prints a command that shows the operator's objects, and what Ctrl-C does.
+func (s *session) printNextSteps(ownCluster bool) {
 	get := "get " + strings.Join(s.kinds, ",")
 	if len(s.kinds) == 0 {
 		get = "get all"
 	}
-	s.dev.Sayf("in another terminal:  %s %s", s.access().kubectl(), get)
-	s.dev.Sayf("a change of the sources rebuilds and restarts the operator\n%s", s.access().ctrlC(ownCluster))
+	s.dev.Printf("in another terminal:  %s %s", s.access().kubectl(), get)
+	s.dev.Printf("source changes rebuild and restart the operator\n%s", s.access().ctrlC(ownCluster))
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 )
 
-func TestAClusterIsForeignWhenItIsNamedOrNotOnThisMachine(t *testing.T) {
+func TestClusterIsForeignIfNamedOrNotOnThisMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
 		server  string
 		want    bool
 	}{
-		"the devcluster of a folder":             {Options{Data: "d"}, "https://127.0.0.1:6443", false},
-		"a devcluster's kubeconfig was replaced": {Options{}, "https://203.0.113.1:6443", true},
-		"named by --kubeconfig":                  {Options{Kubeconfig: "k"}, "https://127.0.0.1:6443", true},
-		"named by --context":                     {Options{Context: "c"}, "https://127.0.0.1:6443", true},
+		"devcluster of a data directory":      {Options{Data: "d"}, "https://127.0.0.1:6443", false},
+		"devcluster with a remote kubeconfig": {Options{}, "https://203.0.113.1:6443", true},
+		"named by --kubeconfig":               {Options{Kubeconfig: "k"}, "https://127.0.0.1:6443", true},
+		"named by --context":                  {Options{Context: "c"}, "https://127.0.0.1:6443", true},
 	} {
 		access := clusterAccess{options: c.options, target: &cluster.Target{Config: &rest.Config{Host: c.server}}}
 		if got := access.foreign(); got != c.want {
-			t.Errorf("%s: foreign %v, want %v", name, got, c.want)
+			t.Errorf("%s: foreign() = %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-func TestCommandLinesNameTheirKubeconfig(t *testing.T) {
+func TestPrintedKubectlCommandsNameTheKubeconfig(t *testing.T) {
 	for want, c := range map[string]struct {
 		options Options
 		path    string

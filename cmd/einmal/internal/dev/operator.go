@@ -11,18 +11,18 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/supervise"
 )
 
 const (
 	operatorColour = console.Green
-	// exitUsage is the exit code of an operator that does not accept its command line. A Go program that panics has the
-	// same exit code.
+	// exitUsage is the exit code of an operator that rejects its command line. A panic in a Go program has the same exit
+	// code.
 	exitUsage = 2
 )
 
-// supervise runs the operator and keeps its token valid, from the first rollout until ctx ends.
+// supervise runs the operator and keeps its token valid, from the first rollout until ctx is done.
 func (s *session) supervise(ctx context.Context) {
 	select {
 	case <-s.replace:
@@ -33,19 +33,19 @@ func (s *session) supervise(ctx context.Context) {
 	defer keeping.Wait()
 	keeping.Go(func() { s.tokens.Keep(ctx) })
 	program := supervise.Program{
-		Name: "the operator", Start: s.startOperator, Refused: refused, Describe: guard.Describe,
-		Grace: operatorGrace, Say: s.dev.Sayf,
+		Name: "the operator", Start: s.startOperator, Refused: refused, Describe: reaper.Describe,
+		Grace: operatorGrace, Logf: s.dev.Printf,
 	}
 	supervise.Run(ctx, program, s.replace, func() {
-		s.dev.Sayf("the operator runs as %s", s.account.User())
+		s.dev.Printf("the operator runs as %s", s.account.User())
 		s.starting.Do(func() {
-			s.dev.Sayf("started after %s", time.Since(s.begin).Round(100*time.Millisecond))
+			s.dev.Printf("started after %s", time.Since(s.begin).Round(100*time.Millisecond))
 			close(s.started)
 		})
 	})
 }
 
-// startOperator starts the operator in the cluster that this run began with, and in no other one.
+// startOperator starts the operator. It fails if the server no longer belongs to the cluster that this run started in.
 func (s *session) startOperator(ctx context.Context) (supervise.Process, error) {
 	if err := s.target.Verify(ctx); err != nil {
 		return nil, err
@@ -53,11 +53,11 @@ func (s *session) startOperator(ctx context.Context) (supervise.Process, error) 
 	stdout := s.screen.Stream("operator", operatorColour)
 	stderr := s.screen.Stream("operator", operatorColour)
 	args := []string{
-		s.place.Binary, "run", "--kubeconfig", s.place.Kubeconfig,
+		s.runDir.Binary, "run", "--kubeconfig", s.runDir.Kubeconfig,
 		"--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
 	}
 	p := &operatorProcess{done: make(chan struct{})}
-	process, err := s.starter.Start(guard.Command{
+	process, err := s.spawner.Start(reaper.Command{
 		Args: append(args, s.options.OperatorArgs...), Env: s.environment(), Stdout: stdout,
 		Stderr: io.MultiWriter(stderr, &p.crash),
 	})
@@ -75,8 +75,8 @@ func (s *session) startOperator(ctx context.Context) (supervise.Process, error) 
 	return p, nil
 }
 
-// environment is that of this process, but for the kubeconfig: the operator's own, so that it cannot become another
-// user by accident.
+// environment returns the environment of this process with KUBECONFIG set to the operator's own kubeconfig, so that the
+// operator cannot act as another user by accident.
 func (s *session) environment() []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -84,29 +84,29 @@ func (s *session) environment() []string {
 			env = append(env, variable)
 		}
 	}
-	return append(env, "KUBECONFIG="+s.place.Kubeconfig)
+	return append(env, "KUBECONFIG="+s.runDir.Kubeconfig)
 }
 
-// operatorProcess is done when also its last words are on the screen.
+// operatorProcess is a running operator. It is done only after all of its output has been written to the screen.
 type operatorProcess struct {
-	*guard.Process
+	*reaper.Process
 	done  chan struct{}
 	crash crashDetector
 }
 
-// refused reports whether an operator has ended because it does not accept its command line.
+// refused reports whether an operator has exited because it rejects its command line.
 func refused(process supervise.Process) bool {
 	p, ok := process.(*operatorProcess)
 	return ok && p.ExitCode() == exitUsage && !p.crash.seen.Load()
 }
 
-// crashDetector finds the stack trace of a Go program among the lines that it writes.
+// crashDetector detects a stack trace in the output of a Go program.
 type crashDetector struct {
 	line []byte
 	seen atomic.Bool
 }
 
-// Write looks for a line that begins a stack trace. It is called by one goroutine only.
+// Write looks for a line that begins a stack trace. It is not safe for concurrent use.
 func (d *crashDetector) Write(p []byte) (int, error) {
 	begin := []byte("goroutine ")
 	for _, c := range p {
@@ -123,12 +123,12 @@ func (d *crashDetector) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Done is closed when the operator has ended.
+// Done returns a channel that is closed when the operator has exited.
 func (p *operatorProcess) Done() <-chan struct{} { return p.done }
 
-// Stop stops the operator and reports whether it ended by itself.
+// Stop stops the operator and reports whether it exited within the grace period.
 func (p *operatorProcess) Stop(grace time.Duration) bool {
-	byItself := p.Process.Stop(grace)
+	inTime := p.Process.Stop(grace)
 	<-p.done
-	return byItself
+	return inTime
 }

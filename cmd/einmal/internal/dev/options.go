@@ -1,5 +1,5 @@
-// Package dev is "einmal dev": a cluster, an operator in it that is rebuilt and restarted when its sources change,
-// and one screen for all of it.
+// Package dev implements "einmal dev": it opens a cluster, runs an operator in it, rebuilds and restarts the operator
+// when its sources change, and merges all output on one screen.
 package dev
 
 import (
@@ -10,56 +10,57 @@ import (
 	"time"
 )
 
-// DefaultData is the name of a devcluster's directory, in the directory that it is started in.
+// DefaultData is the default data directory of a devcluster, relative to the current directory.
 const DefaultData = ".devcluster"
 
-// ownName is the name of the directory in a data or cache directory that holds the files of einmal.
+// ownName is the name of einmal's subdirectory in a data or cache directory.
 const ownName = "einmal"
 
 const (
-	operatorGrace  = 30 * time.Second // how long an operator may take to end
+	operatorGrace  = 30 * time.Second // how long an operator may take to stop
 	crdsTimeout    = 30 * time.Second // how long "operator crds" may take
-	crdsNotice     = 3 * time.Second  // how often einmal reports that "operator crds" has not ended
-	cleanUpTimeout = 60 * time.Second // how long the removal of objects may take
+	crdsNotice     = 3 * time.Second  // how often einmal reports that "operator crds" is still running
+	cleanUpTimeout = 60 * time.Second // how long deleting objects may take
 )
 
-// Options say what to do.
+// Options configure a run.
 type Options struct {
-	// OperatorDir is the directory of the operator's main package; OperatorArgs go to "operator run".
+	// OperatorDir is the directory of the operator's main package. OperatorArgs are passed to "operator run".
 	OperatorDir  string
 	OperatorArgs []string
-	// Apply lists the files, directories or "-" to apply once, as a user would.
+	// Apply lists files, directories or "-" (Stdin) to apply once after the operator has started.
 	Apply []string
-	// Fresh asks for an empty devcluster.
+	// Fresh starts the devcluster without the data of earlier runs.
 	Fresh bool
-	// Kubeconfig and Context name an existing cluster; with neither, a devcluster is used.
+	// Kubeconfig and Context name an existing cluster. If both are empty, a devcluster is used.
 	Kubeconfig, Context string
-	// Data is the directory of the devcluster; empty means DefaultData.
+	// Data is the data directory of the devcluster. The default is DefaultData.
 	Data string
-	// Devcluster is the path of the devcluster program, if it is not to be looked for.
+	// Devcluster is the path of the devcluster program. If it is empty, the program is searched for.
 	Devcluster string
-	// ServiceAccount ("namespace/name") chooses what to run the operator as, where its manifests do not.
+	// ServiceAccount ("namespace/name") is the account to run the operator as. It is required if the operator's manifests
+	// do not contain exactly one.
 	ServiceAccount string
-	// YesApplyTo names the existing cluster that may be changed; empty means to ask on the terminal.
+	// YesApplyTo names the existing cluster that may be changed. If it is empty, the user is asked on the terminal.
 	YesApplyTo string
-	// CleanUp asks to remove at the end what this run created in the cluster.
+	// CleanUp deletes the objects that this run created when it ends.
 	CleanUp bool
-	// Self is the command line name of this program, for what is said about it.
+	// Self is the name that the user called this program by. It is used in printed commands.
 	Self string
-	// Stdin is read for "-" and for answers; Terminal reports whether a person can answer there.
+	// Stdin is read for "-" and for answers. Terminal reports whether a person can answer on it.
 	Stdin    io.Reader
 	Terminal bool
-	// Stdout takes results, lines to copy. Screen takes everything else; Coloured reports whether it can show colours.
+	// Stdout receives the lines to copy, Screen everything else. Coloured enables colours on Screen.
 	Stdout, Screen io.Writer
 	Coloured       bool
-	// Again is closed when everything is to end at once.
-	Again <-chan struct{}
+	// ForceStop is closed to stop immediately, without clean-up.
+	ForceStop <-chan struct{}
 }
 
-// existing reports whether the user asked for a cluster that is there already.
+// existing reports whether the user named an existing cluster.
 func (o Options) existing() bool { return o.Kubeconfig != "" || o.Context != "" }
 
-// data returns the absolute path of the devcluster's directory.
+// data returns the absolute path of the devcluster's data directory.
 func (o Options) data() (string, error) {
 	data := o.Data
 	if data == "" {
@@ -72,11 +73,12 @@ func (o Options) data() (string, error) {
 	return absolute, nil
 }
 
-// directories returns the directory for the files of runs, and the one for the locks that keep two runs apart.
+// directories returns the directory for the files of runs, and the directory for the locks that prevent two runs of the
+// same operator in the same cluster.
 //
-// The files are below the data directory of the devcluster. With an existing cluster they are in the user's cache, so
-// that no directory looks like that of a devcluster. The locks are in the user's cache if possible: there they are found
-// however the cluster was named.
+// The files are below the data directory of the devcluster. For an existing cluster they are in the user's cache
+// directory, because a data directory would look like that of a devcluster. The locks are in the user's cache directory
+// if possible, so that two runs find the same lock even if they name the cluster differently.
 func (o Options) directories() (files, locks string, err error) {
 	data, err := o.data()
 	if err != nil {
@@ -90,7 +92,7 @@ func (o Options) directories() (files, locks string, err error) {
 	}
 	if o.existing() && o.Data == "" {
 		if err != nil {
-			return "", "", fmt.Errorf("find a directory for the operator's program (--data names one): %w", err)
+			return "", "", fmt.Errorf("find the user's cache directory: %w; set a directory with --data", err)
 		}
 		return filepath.Join(cache, ownName), locks, nil
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 )
 
-// rollOut makes the operator of the newest sources run. After a failure the operator from before stays; rollOut returns
-// only an error that ends the run.
+// rollOut builds and installs the operator and replaces the running version. If that fails, the previous version stays.
+// It returns only errors that end the run.
 func (s *session) rollOut(ctx context.Context) error {
 	built, err := s.build(ctx)
 	if err == nil && built {
@@ -38,13 +38,13 @@ func (s *session) rollOut(ctx context.Context) error {
 	case endsRun(err):
 		return err
 	case err != nil:
-		s.dev.Sayf("%v", err)
+		s.dev.Printf("%v", err)
 	}
-	s.dev.Sayf("%s; waiting for a change of the sources", s.operatorState())
+	s.dev.Printf("%s; waiting for source changes", s.operatorState())
 	return nil
 }
 
-// endsRun reports whether a failure is about the cluster, so that no change of the sources can help.
+// endsRun reports whether an error is about the cluster, so that source changes cannot fix it.
 func endsRun(err error) bool {
 	var moved *cluster.MovedError
 	var missing *consent.MissingError
@@ -52,32 +52,32 @@ func endsRun(err error) bool {
 	return errors.As(err, &moved) || errors.As(err, &missing) || errors.As(err, &declined)
 }
 
-// operatorState says what runs while the newest sources cannot.
+// operatorState returns a message about the state of the previous version after a failed rollout.
 func (s *session) operatorState() string {
 	switch {
 	case s.tokens == nil:
 		return "no operator is running"
 	case s.running.Load():
-		return "the operator from before keeps running"
+		return "the previous version keeps running"
 	default:
-		return "the operator from before is not running now; a version that fails does not replace it"
+		return "the previous version is not running now; the failed version does not replace it"
 	}
 }
 
-// build builds the program, and meanwhile looks at what it is made of now.
+// build builds the program and concurrently updates the set of watched source files.
 func (s *session) build(ctx context.Context) (bool, error) {
-	s.dev.Sayf("building %s …", s.options.OperatorDir)
+	s.dev.Printf("building %s …", s.options.OperatorDir)
 	inspected := make(chan struct{})
 	go func() {
 		defer close(inspected)
-		if tree, err := source.Inspect(ctx, s.starter, s.dir); err == nil {
+		if tree, err := source.Inspect(ctx, s.spawner, s.dir); err == nil {
 			s.tree = tree
 			s.watchTree()
 		}
 	}()
 	begin := time.Now()
 	compiler := s.screen.Stream("dev", console.Blue)
-	ok, err := source.Build(ctx, s.starter, s.dir, s.place.Next, compiler)
+	ok, err := source.Build(ctx, s.spawner, s.dir, s.runDir.Next, compiler)
 	_ = compiler.Close()
 	took := time.Since(begin).Round(100 * time.Millisecond)
 	<-inspected
@@ -86,14 +86,14 @@ func (s *session) build(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	case !ok:
-		s.dev.Sayf("the build failed after %s", took)
+		s.dev.Printf("the build failed after %s", took)
 	default:
-		s.dev.Sayf("built in %s", took)
+		s.dev.Printf("built in %s", took)
 	}
 	return ok, nil
 }
 
-// install prepares the cluster for the program that was built, and then lets it replace the one that runs.
+// install applies the CRDs and RBAC manifests of the built program and then makes it replace the running one.
 func (s *session) install(ctx context.Context) error {
 	crds, err := s.printedCRDs(ctx)
 	if err != nil {
@@ -121,35 +121,35 @@ func (s *session) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.place.Swap(); err != nil {
-		return fmt.Errorf("put the built operator in place: %w", err)
+	if err := s.runDir.Swap(); err != nil {
+		return fmt.Errorf("replace the operator's executable: %w", err)
 	}
-	if s.tokens == nil { // later, supervise reads them concurrently
+	if s.tokens == nil { // after the first rollout, supervise reads them concurrently
 		s.tokens, s.account = tokens, account
 	}
 	select {
 	case s.replace <- struct{}{}:
-	default: // a replacement is on its way already
+	default: // a replacement is already pending
 	}
 	return nil
 }
 
-// printedCRDs asks the program that was built for its definitions.
+// printedCRDs returns the CRDs that the built program prints.
 func (s *session) printedCRDs(ctx context.Context) ([]manifest.Object, error) {
-	command := filepath.Base(s.place.Next) + " crds"
-	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("it did not end within %s", crdsTimeout))
+	command := filepath.Base(s.runDir.Next) + " crds"
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("timed out after %s", crdsTimeout))
 	defer cancel()
 	defer s.reportWaiting(command)()
-	output, err := s.starter.Output(ctx, guard.Command{Args: []string{s.place.Next, "crds"}, Env: s.environment()})
+	output, err := s.spawner.Output(ctx, reaper.Command{Args: []string{s.runDir.Next, "crds"}, Env: s.environment()})
 	if err != nil {
-		return nil, fmt.Errorf("ask the operator for its CRDs: %w\n"+
-			"remedy: \"%s\" must print them and end; a main that ends in op.Main() has that verb.\n"+
-			"        Code before op.Main() runs for that verb too, and must not wait for anything", err, command)
+		return nil, fmt.Errorf("get the operator's CRDs: %w\n"+
+			"remedy: \"%s\" must print them and exit; a main function that calls op.Main() provides this verb.\n"+
+			"        Code before op.Main() also runs for this verb, so it must not block", err, command)
 	}
 	return manifest.Parse("the output of "+command, output)
 }
 
-// reportWaiting says again and again that a command has not ended, until the returned function is called.
+// reportWaiting prints at regular intervals that a command is still running, until stop is called.
 func (s *session) reportWaiting(command string) (stop func()) {
 	done := make(chan struct{})
 	var reporting sync.WaitGroup
@@ -161,7 +161,7 @@ func (s *session) reportWaiting(command string) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				s.dev.Sayf("waiting for \"%s\" to print the operator's CRDs: it has run for %s and may take %s",
+				s.dev.Printf("waiting for \"%s\" to print the operator's CRDs: running for %s, timeout %s",
 					command, time.Since(begin).Round(time.Second), crdsTimeout)
 			}
 		}
@@ -172,7 +172,7 @@ func (s *session) reportWaiting(command string) (stop func()) {
 	}
 }
 
-// applyAll applies objects and says so in one message.
+// applyAll applies objects and prints their names in one message.
 func (s *session) applyAll(ctx context.Context, what string, objects []manifest.Object) error {
 	var names []string
 	err := s.apply.Apply(ctx, objects, func(one apply.Applied) {
@@ -183,7 +183,7 @@ func (s *session) applyAll(ctx context.Context, what string, objects []manifest.
 		return fmt.Errorf("apply %s:\n%w", what, err)
 	}
 	if len(names) > 0 {
-		s.dev.Sayf("applied %s: %s", what, strings.Join(names, ", "))
+		s.dev.Printf("applied %s: %s", what, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -192,30 +192,30 @@ func (s *session) loadRBAC() ([]manifest.Object, error) {
 	dir := filepath.Join(s.dir, "config", "rbac")
 	objects, err := manifest.Load(dir, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the operator has no directory %s, so its ServiceAccount is unknown: %w\n"+
-			"remedy: put its ServiceAccount there, with the roles that it has in a real cluster and what binds them;\n"+
-			"        it runs with these rights and no others", dir, err)
+		return nil, fmt.Errorf("find the operator's ServiceAccount: no directory %s: %w\n"+
+			"remedy: create the directory with the operator's ServiceAccount, roles and role bindings;\n"+
+			"        the operator runs with these permissions only", dir, err)
 	}
 	return objects, err
 }
 
-// renewIdentity gives the operator a new token, and a kubeconfig for the server that this run began with.
+// renewIdentity writes a new token for the operator, and a kubeconfig for the server that this run started with.
 func (s *session) renewIdentity(ctx context.Context, account identity.Account) (*identity.Tokens, error) {
 	if s.tokens != nil && account != s.account {
-		return nil, fmt.Errorf("the operator's ServiceAccount was %s and is %s now\nremedy: start einmal dev again", s.account, account)
+		return nil, fmt.Errorf("the operator's ServiceAccount changed from %s to %s\nremedy: restart einmal dev", s.account, account)
 	}
 	tokens := s.tokens
 	if tokens == nil {
 		client, err := corev1.NewForConfig(s.target.Config)
 		if err != nil {
-			return nil, fmt.Errorf("make a client for tokens: %w", err)
+			return nil, fmt.Errorf("create token client: %w", err)
 		}
-		tokens = identity.NewTokens(client, account, s.place.Token, s.dev.Sayf)
+		tokens = identity.NewTokens(client, account, s.runDir.Token, s.dev.Printf)
 	}
 	if err := tokens.Renew(ctx); err != nil {
 		return nil, err
 	}
-	if err := identity.WriteKubeconfig(s.place.Kubeconfig, s.target.Raw, account, s.place.Token); err != nil {
+	if err := identity.WriteKubeconfig(s.runDir.Kubeconfig, s.target.Raw, account, s.runDir.Token); err != nil {
 		return nil, err
 	}
 	return tokens, nil

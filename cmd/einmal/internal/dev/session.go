@@ -13,64 +13,64 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/apply"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/rundir"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/watch"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/workplace"
 )
 
-// session is one run of "einmal dev".
+// session is a single run of "einmal dev".
 type session struct {
 	options Options
-	starter *guard.Starter
+	spawner *reaper.Spawner
 	begin   time.Time
 
 	screen *console.Console
 	dev    *console.Stream
 
-	dir    string            // of the operator's sources, absolute and without symbolic links
-	tree   *source.Tree      // what the operator is made of
-	extras []manifest.Object // what --apply names
-	place  *workplace.Place
+	dir    string            // directory of the operator's sources, absolute and without symbolic links
+	tree   *source.Tree      // source files of the operator
+	extras []manifest.Object // objects of --apply
+	runDir *rundir.Dir
 	target *cluster.Target
 	apply  *apply.Applier
 
-	admitted   bool        // the user has agreed to changes of a foreign cluster
-	trace      apply.Trace // what was applied for the operator
-	extraTrace apply.Trace // what was applied for --apply
+	admitted   bool        // the user has agreed to changes to a foreign cluster
+	trace      apply.Trace // objects applied for the operator
+	extraTrace apply.Trace // objects applied for --apply
 
 	watcher *watch.Watcher
 	broken  atomic.Bool // the last build failed
-	running atomic.Bool // the operator runs now
+	running atomic.Bool // the operator is running
 
 	tokens   *identity.Tokens // nil until the operator has an identity
 	account  identity.Account
-	kinds    []string // what to call the operator's kinds on a command line
+	kinds    []string // names of the operator's kinds for kubectl
 	replace  chan struct{}
-	started  chan struct{} // closed when the operator has been started for the first time
+	started  chan struct{} // closed after the first start of the operator
 	starting sync.Once
 	tasks    sync.WaitGroup
 }
 
-// Run works until ctx ends, and then stops in order what it has started.
-func Run(ctx context.Context, starter *guard.Starter, o Options) error {
+// Run runs the operator until ctx is done and then stops everything that it started.
+func Run(ctx context.Context, spawner *reaper.Spawner, o Options) error {
 	s := &session{
-		options: o, starter: starter, begin: time.Now(),
+		options: o, spawner: spawner, begin: time.Now(),
 		screen:  console.New(o.Screen, o.Stdout, o.Coloured, "operator", "dev", "cluster"),
 		replace: make(chan struct{}, 1), started: make(chan struct{}),
 	}
 	s.dev = s.screen.Stream("dev", console.Blue)
-	err := unlessAsked(ctx, s.run(ctx))
+	err := ignoreCancellation(ctx, s.run(ctx))
 	if err == nil {
-		s.dev.Sayf("stopped")
+		s.dev.Printf("stopped")
 	}
 	return err
 }
 
-// unlessAsked drops an error that only says that ctx has ended.
-func unlessAsked(ctx context.Context, err error) error {
+// ignoreCancellation returns nil for an error that is only caused by the end of ctx.
+func ignoreCancellation(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
 	}
@@ -85,15 +85,15 @@ func (s *session) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = unlessAsked(ctx, s.work(ctx, devcluster))
+	err = ignoreCancellation(ctx, s.work(ctx, devcluster))
 	if devcluster != nil && devcluster.Started() {
-		s.dev.Sayf("stopping the cluster …")
+		s.dev.Printf("stopping the cluster …")
 		err = errors.Join(err, devcluster.Stop())
 	}
 	return err
 }
 
-// checkFiles finds the mistakes that can be found without a cluster.
+// checkFiles reads the operator's sources and manifests and reports errors that can be found without a cluster.
 func (s *session) checkFiles(ctx context.Context) error {
 	dir, err := filepath.Abs(s.options.OperatorDir)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *session) checkFiles(ctx context.Context) error {
 		dir = resolved
 	}
 	s.dir = dir
-	if s.tree, err = source.Inspect(ctx, s.starter, dir); err != nil {
+	if s.tree, err = source.Inspect(ctx, s.spawner, dir); err != nil {
 		return err
 	}
 	rbac, err := s.loadRBAC()
@@ -116,24 +116,24 @@ func (s *session) checkFiles(ctx context.Context) error {
 	for _, file := range s.options.Apply {
 		objects, err := manifest.Load(file, s.options.Stdin)
 		if err != nil {
-			return fmt.Errorf("--apply %s: %w", file, err)
+			return fmt.Errorf("flag --apply %s: %w", file, err)
 		}
 		s.extras = append(s.extras, objects...)
 	}
 	return nil
 }
 
-// work runs the operator in a cluster that is ready, until ctx or the cluster ends. Then it stops the operator and leaves
-// the cluster as the user wants it.
+// work runs the operator in a cluster that is ready, until ctx is done or the cluster exits. Then it stops the operator
+// and cleans up the cluster if requested.
 func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err error) {
 	if s.apply, err = apply.New(s.target.Config, s.target.Namespace); err != nil {
 		return err
 	}
-	if err := s.openPlace(); err != nil {
+	if err := s.openRunDir(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.place.Close()) }()
-	// The operator runs on for a moment after ctx has ended: it may have to handle deletions.
+	defer func() { err = errors.Join(err, s.runDir.Close()) }()
+	// The operator outlives ctx for a moment because it may have to handle deletions.
 	operation, stopOperator := context.WithCancel(context.WithoutCancel(ctx))
 	defer s.tasks.Wait()
 	defer stopOperator()
@@ -143,7 +143,7 @@ func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err
 	if clusterEnded {
 		return err
 	}
-	err = unlessAsked(ctx, err)
+	err = ignoreCancellation(ctx, err)
 	end := cleanup{session: s}
 	end.removeExtras(ctx)
 	stopOperator()
@@ -151,34 +151,36 @@ func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err
 	return errors.Join(err, end.leave(ctx))
 }
 
-// openPlace makes the directory for the files of this run.
-func (s *session) openPlace() error {
+// openRunDir creates the directory for the files of this run.
+func (s *session) openRunDir() error {
 	files, locks, err := s.options.directories()
 	if err != nil {
 		return err
 	}
-	s.place, err = workplace.Open(files, locks, workplace.Key{Operator: s.dir, Cluster: s.target.ID()})
+	s.runDir, err = rundir.Open(files, locks, rundir.Key{Operator: s.dir, Cluster: s.target.ID()})
 	return err
 }
 
-// untilEnd rolls the operator out whenever its sources change, until ctx or the cluster ends.
+// untilEnd rolls out the operator whenever its sources change, until ctx is done or the cluster exits.
 func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) (clusterEnded bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel(nil)
 	var gone atomic.Bool
-	if devcluster != nil {
+	if devcluster == nil {
+		watching.Go(func() { s.watchCluster(ctx, cancel) })
+	} else {
 		watching.Go(func() {
 			select {
 			case <-devcluster.Done(ctx):
 				gone.Store(ctx.Err() == nil)
-				cancel(fmt.Errorf("the devcluster ended by itself %s", devcluster.End()))
+				cancel(fmt.Errorf("the devcluster exited unexpectedly %s", devcluster.End()))
 			case <-ctx.Done():
 			}
 		})
 	}
-	if s.watcher, err = watch.New(s.dev.Sayf); err != nil {
+	if s.watcher, err = watch.New(s.dev.Printf); err != nil {
 		return false, err
 	}
 	s.watchTree()
@@ -188,7 +190,7 @@ func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) 
 	return gone.Load(), err
 }
 
-// loop rolls the operator out, again after each change of its sources.
+// loop rolls out the operator at the start and after each source change.
 func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster bool) error {
 	if err := s.rollOut(ctx); err != nil {
 		return err
@@ -201,9 +203,9 @@ func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster 
 		case <-started:
 			started = nil
 			s.applyExtras(ctx)
-			s.sayHowToLook(ownCluster)
+			s.printNextSteps(ownCluster)
 		case files := <-changed:
-			s.dev.Sayf("changed: %s", s.shorten(files))
+			s.dev.Printf("changed: %s", s.shorten(files))
 			if err := s.rollOut(ctx); err != nil {
 				return err
 			}
@@ -211,21 +213,21 @@ func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster 
 	}
 }
 
-// watchTree watches what the operator is made of.
+// watchTree watches the operator's source files.
 func (s *session) watchTree() {
 	tree := s.tree
-	counts := func(file string) bool {
+	relevant := func(file string) bool {
 		if s.broken.Load() {
-			return tree.MayMend(file)
+			return tree.MayFixBuild(file)
 		}
-		return tree.Counts(file)
+		return tree.Contains(file)
 	}
-	if err := s.watcher.Watch(tree.Dirs(), counts); err != nil {
-		s.dev.Sayf("%v\nchanges there are not seen", err)
+	if err := s.watcher.Watch(tree.Dirs(), relevant); err != nil {
+		s.dev.Printf("%v\nsource changes may not be detected", err)
 	}
 }
 
-// shorten names a few files as seen from the operator's directory.
+// shorten lists the first few files, relative to the operator's directory.
 func (s *session) shorten(files []string) string {
 	const few = 3
 	var names []string

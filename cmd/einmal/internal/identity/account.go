@@ -1,32 +1,33 @@
-// Package identity gives an operator the rights that it will have in a real cluster, and no others: it picks its
-// ServiceAccount, keeps a token of it fresh, and writes the kubeconfig that uses the token.
+// Package identity runs an operator under its own ServiceAccount, so that it has the same permissions as in a real
+// cluster: it chooses the account, renews a token for it and writes a kubeconfig that uses the token.
 package identity
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
 
-// Account is a ServiceAccount.
+// Account identifies a ServiceAccount.
 type Account struct {
 	Namespace, Name string
 }
 
-// String writes the account as the flag --service-account takes it.
+// String returns the account in the form of the flag --service-account.
 func (a Account) String() string { return a.Namespace + "/" + a.Name }
 
-// User is the name under which the API server knows the account.
+// User returns the user name of the account in the API server.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
-// Choose returns the account to run an operator as: the wanted one ("namespace/name") if one is wanted, else the only
-// one among the objects. Accounts that name no namespace are in defaultNamespace.
+// Choose returns the account to run an operator as: wanted ("namespace/name") if it is not empty, else the only
+// ServiceAccount among the objects. defaultNamespace is used for an account that names no namespace.
 func Choose(objects []manifest.Object, wanted, defaultNamespace string) (Account, error) {
 	if wanted != "" {
 		namespace, name, ok := strings.Cut(wanted, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return Account{}, fmt.Errorf("--service-account %q is not of the form namespace/name", wanted)
+			return Account{}, fmt.Errorf("flag --service-account: must have the form NAMESPACE/NAME, got %q", wanted)
 		}
 		return Account{Namespace: namespace, Name: name}, nil
 	}
@@ -39,13 +40,13 @@ func Choose(objects []manifest.Object, wanted, defaultNamespace string) (Account
 		}
 		return account, nil
 	case 0:
-		return Account{}, fmt.Errorf("no ServiceAccount found in the operator's RBAC manifests, so it is not known what " +
-			"to run it as\nremedy: add one there, or name one that exists with --service-account namespace/name")
+		return Account{}, errors.New("choose the operator's ServiceAccount: none found in its RBAC manifests\n" +
+			"remedy: add one there, or name an existing one with --service-account NAMESPACE/NAME")
 	}
 	var found strings.Builder
 	for _, account := range accounts {
 		fmt.Fprintf(&found, "\n  %s in %s", account.Name(), account.Origin)
 	}
-	return Account{}, fmt.Errorf("%d ServiceAccounts found in the operator's RBAC manifests, so it is not known which "+
-		"to run it as:%s\nremedy: name one with --service-account namespace/name", len(accounts), found.String())
+	return Account{}, fmt.Errorf("choose the operator's ServiceAccount: %d found in its RBAC manifests:%s\n"+
+		"remedy: name one with --service-account NAMESPACE/NAME", len(accounts), found.String())
 }

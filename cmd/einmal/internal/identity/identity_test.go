@@ -55,27 +55,27 @@ func TestTheOnlyServiceAccountIsChosen(t *testing.T) {
 	}
 }
 
-func TestAnUnclearChoiceListsWhatWasFound(t *testing.T) {
+func TestAmbiguousChoiceListsTheAccounts(t *testing.T) {
 	for _, c := range []struct {
 		objects []manifest.Object
 		wanted  string
-		says    []string
+		want    []string
 	}{
-		{accounts(t), "", []string{"no ServiceAccount found", "--service-account"}},
-		{accounts(t, "a/x", "b/y"), "", []string{"2 ServiceAccounts", "a/x in rbac.yaml, document 2", "b/y", "--service-account"}},
-		{accounts(t, "a/x"), "x", []string{"namespace/name"}},
-		{accounts(t, "a/x"), "a/b/c", []string{"namespace/name"}},
+		{accounts(t), "", []string{"none found", "--service-account"}},
+		{accounts(t, "a/x", "b/y"), "", []string{"2 found", "a/x in rbac.yaml, document 2", "b/y", "--service-account"}},
+		{accounts(t, "a/x"), "x", []string{"NAMESPACE/NAME", `"x"`}},
+		{accounts(t, "a/x"), "a/b/c", []string{"NAMESPACE/NAME", `"a/b/c"`}},
 	} {
 		_, err := Choose(c.objects, c.wanted, "default")
-		for _, part := range c.says {
+		for _, part := range c.want {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("error %v does not say %q", err, part)
+				t.Errorf("error %v does not contain %q", err, part)
 			}
 		}
 	}
 }
 
-// tokenServer answers requests for tokens of system/operator, each time with a new one.
+// tokenServer returns a client of a server that issues a new token for system/operator at each request.
 func tokenServer(t *testing.T, lifetime time.Duration) corev1.ServiceAccountsGetter {
 	t.Helper()
 	var count atomic.Int64
@@ -104,7 +104,7 @@ func tokenServer(t *testing.T, lifetime time.Duration) corev1.ServiceAccountsGet
 	return client
 }
 
-func TestARenewedTokenReplacesTheOldOneAndOnlyItsOwnerReadsIt(t *testing.T) {
+func TestRenewReplacesTheTokenFileWithMode0600(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "operator"}, file, t.Logf)
 	for i := 1; i <= 2; i++ {
@@ -127,33 +127,33 @@ func TestARenewedTokenReplacesTheOldOneAndOnlyItsOwnerReadsIt(t *testing.T) {
 		t.Errorf("mode %v, want 0600", info.Mode())
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(file)); len(entries) != 1 {
-		t.Errorf("%d files left, want the token alone", len(entries))
+		t.Errorf("%d files left, want only the token", len(entries))
 	}
 }
 
-func TestATokenIsDueWhenAFifthOfItsLifeIsLeft(t *testing.T) {
+func TestTokenIsRenewedAfterFourFifthsOfItsLifetime(t *testing.T) {
 	now := time.Now()
 	if got := renewAt(now, now.Add(time.Hour)); !got.Equal(now.Add(48 * time.Minute)) {
-		t.Errorf("due at %s after %s", got, now)
+		t.Errorf("renewed after %s, want 48m", got.Sub(now))
 	}
 	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "operator"}, filepath.Join(t.TempDir(), "t"), t.Logf)
 	if err := tokens.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if tokens.isDue(time.Now().Add(47*time.Minute)) || !tokens.isDue(time.Now().Add(49*time.Minute)) {
-		t.Error("a token of an hour is not due after 48 minutes")
+		t.Error("a token with a lifetime of one hour is not due after 48 minutes")
 	}
 }
 
-func TestATokenOfAMissingAccountSaysWhatToDo(t *testing.T) {
-	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "nobody"}, filepath.Join(t.TempDir(), "t"), t.Logf)
+func TestRenewNamesAMissingAccount(t *testing.T) {
+	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "missing"}, filepath.Join(t.TempDir(), "t"), t.Logf)
 	err := tokens.Renew(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no ServiceAccount system/nobody") || !apierrors.IsNotFound(errors.Unwrap(err)) {
-		t.Errorf("error %v does not name the account and its cause", err)
+	if err == nil || !strings.Contains(err.Error(), "no ServiceAccount system/missing") || !apierrors.IsNotFound(errors.Unwrap(err)) {
+		t.Errorf("error %v does not name the account or does not wrap the cause", err)
 	}
 }
 
-func TestTheOperatorsKubeconfigKnowsTheAccountAndNoOtherUser(t *testing.T) {
+func TestOperatorKubeconfigHasNoOtherUser(t *testing.T) {
 	raw := clientcmdapi.Config{
 		CurrentContext: "admin@dev",
 		Contexts:       map[string]*clientcmdapi.Context{"admin@dev": {Cluster: "dev", AuthInfo: "admin"}},
@@ -190,6 +190,6 @@ func TestTheOperatorsKubeconfigKnowsTheAccountAndNoOtherUser(t *testing.T) {
 	}
 	text, _ := os.ReadFile(file)
 	if strings.Contains(string(text), "admin") {
-		t.Errorf("the kubeconfig speaks of the admin:\n%s", text)
+		t.Errorf("the kubeconfig mentions the admin:\n%s", text)
 	}
 }

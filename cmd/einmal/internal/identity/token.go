@@ -17,57 +17,58 @@ import (
 )
 
 const (
-	// tokenLifetime is what is asked for; the API server may give less or more.
+	// tokenLifetime is the requested lifetime. The API server may issue tokens with another one.
 	tokenLifetime = time.Hour
-	// checkEvery is how often it is looked whether a token is due, by the clock on the wall: a laptop may have slept.
+	// checkEvery is how often to check whether the token must be renewed. The check compares wall-clock times, because a
+	// timer does not advance while a laptop sleeps.
 	checkEvery = 20 * time.Second
 )
 
-// Tokens keeps a file with a valid token of an account.
+// Tokens keeps a valid token of an account in a file.
 type Tokens struct {
 	client  corev1.ServiceAccountsGetter
 	account Account
 	file    string
-	say     func(format string, args ...any)
+	logf    func(format string, args ...any)
 
 	mu  sync.Mutex
 	due time.Time
 }
 
-// NewTokens returns the keeper of a token file. What goes wrong while it keeps the file is told to say.
-func NewTokens(client corev1.ServiceAccountsGetter, account Account, file string, say func(string, ...any)) *Tokens {
-	return &Tokens{client: client, account: account, file: file, say: say}
+// NewTokens returns a Tokens that writes to file and reports failures of Keep to logf.
+func NewTokens(client corev1.ServiceAccountsGetter, account Account, file string, logf func(string, ...any)) *Tokens {
+	return &Tokens{client: client, account: account, file: file, logf: logf}
 }
 
-// Renew asks for a new token and writes it to the file.
+// Renew requests a new token and writes it to the file.
 func (t *Tokens) Renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	seconds := int64(tokenLifetime / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	asked := time.Now()
-	answer, err := t.client.ServiceAccounts(t.account.Namespace).
+	requested := time.Now()
+	response, err := t.client.ServiceAccounts(t.account.Namespace).
 		CreateToken(ctx, t.account.Name, request, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask for a token: there is no ServiceAccount %s in the cluster\n"+
-			"remedy: add it to the operator's RBAC manifests: %w", t.account, err)
+		return fmt.Errorf("request a token: no ServiceAccount %s in the cluster: %w\n"+
+			"remedy: add it to the operator's RBAC manifests", t.account, err)
 	}
 	if err != nil {
-		return fmt.Errorf("ask for a token of ServiceAccount %s: %w", t.account, err)
+		return fmt.Errorf("request a token for ServiceAccount %s: %w", t.account, err)
 	}
-	if err := writePrivate(t.file, []byte(answer.Status.Token)); err != nil {
+	if err := writePrivate(t.file, []byte(response.Status.Token)); err != nil {
 		return err
 	}
-	t.due = renewAt(asked, answer.Status.ExpirationTimestamp.Time)
+	t.due = renewAt(requested, response.Status.ExpirationTimestamp.Time)
 	return nil
 }
 
-// renewAt leaves a fifth of a token's life for getting the next one.
+// renewAt returns the time to renew a token: when a fifth of its lifetime is left.
 func renewAt(now, expires time.Time) time.Time {
 	return now.Add(expires.Sub(now) * 4 / 5).Round(0)
 }
 
-// Keep renews the token whenever that is due, until ctx ends.
+// Keep renews the token before it expires, until ctx is done.
 func (t *Tokens) Keep(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -83,9 +84,9 @@ func (t *Tokens) Keep(ctx context.Context) {
 			err := t.Renew(ctx)
 			switch {
 			case err != nil && ctx.Err() == nil && !failing:
-				t.say("%v\ntrying again every %s", err, checkEvery)
+				t.logf("%v\nretrying every %s", err, checkEvery)
 			case err == nil && failing:
-				t.say("the operator's token is renewed again")
+				t.logf("the operator's token was renewed after earlier failures")
 			}
 			failing = err != nil
 		}
@@ -98,8 +99,8 @@ func (t *Tokens) isDue(now time.Time) bool {
 	return !now.Round(0).Before(t.due)
 }
 
-// Kubeconfig returns a kubeconfig for the cluster of raw (one context, its files read in) that knows no other user
-// than the account, by the token in tokenFile.
+// Kubeconfig returns a kubeconfig for the current cluster of raw, whose files must be inlined. Its only user
+// authenticates as the account, with the token in tokenFile.
 func Kubeconfig(raw clientcmdapi.Config, account Account, tokenFile string) ([]byte, error) {
 	current, ok := raw.Contexts[raw.CurrentContext]
 	if !ok {
@@ -123,7 +124,7 @@ func Kubeconfig(raw clientcmdapi.Config, account Account, tokenFile string) ([]b
 	return data, nil
 }
 
-// WriteKubeconfig writes the kubeconfig of Kubeconfig to a file that only its owner can read.
+// WriteKubeconfig writes the result of Kubeconfig to a file with mode 0600.
 func WriteKubeconfig(file string, raw clientcmdapi.Config, account Account, tokenFile string) error {
 	data, err := Kubeconfig(raw, account, tokenFile)
 	if err != nil {
@@ -132,7 +133,7 @@ func WriteKubeconfig(file string, raw clientcmdapi.Config, account Account, toke
 	return writePrivate(file, data)
 }
 
-// writePrivate replaces a file in one step, so that whoever reads it sees the old content or the new one.
+// writePrivate replaces a file atomically and gives it mode 0600.
 func writePrivate(file string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // mode 0600
 	if err != nil {

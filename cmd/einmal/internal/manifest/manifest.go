@@ -1,5 +1,5 @@
-// Package manifest reads Kubernetes objects from YAML and JSON files, and remembers where each was written, so that
-// whatever is said about an object later can name its place.
+// Package manifest reads Kubernetes objects from YAML and JSON files. It records the origin of each object, so that
+// messages about the object can name it.
 package manifest
 
 import (
@@ -16,31 +16,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Stdin is what the place of an object is called that was read from standard input.
+// Stdin is the Origin.File of objects that were read from standard input.
 const Stdin = "standard input"
 
-// Object is one object of a manifest.
+// Object is an object of a manifest.
 type Object struct {
 	*unstructured.Unstructured
 	Origin Origin
 }
 
-// Origin is the place that an object was read from.
+// Origin is the location that an object was read from.
 type Origin struct {
-	// File is the file's name, or what stands for it ("standard input", the command that printed it).
+	// File is the name of the file, or a description such as Stdin.
 	File string
-	// Document counts the documents of the file that hold something, from 1.
+	// Document is the number of the document in the file, from 1. Empty documents are not counted.
 	Document int
-	// Line is the line that the document begins at, from 1.
+	// Line is the first line of the document, from 1.
 	Line int
 }
 
-// String names the place as a person would look it up.
+// String returns the file, document and line.
 func (o Origin) String() string {
 	return fmt.Sprintf("%s, document %d (line %d)", o.File, o.Document, o.Line)
 }
 
-// Name names the object by kind, namespace and name.
+// Name returns the kind, namespace and name of the object.
 func (o Object) Name() string {
 	name := o.GetName()
 	if o.GetNamespace() != "" {
@@ -49,8 +49,8 @@ func (o Object) Name() string {
 	return o.GetKind() + " " + name
 }
 
-// Load reads the objects of a file, of the YAML and JSON files of a directory in the order of their names, or of
-// stdin when path is "-". Nothing to read is an error.
+// Load reads the objects of a file, of the YAML and JSON files in a directory, sorted by name, or of stdin if path is
+// "-". It returns an error if there are no objects.
 func Load(path string, stdin io.Reader) ([]Object, error) {
 	if path == "-" {
 		data, err := io.ReadAll(stdin)
@@ -95,12 +95,12 @@ func loadDirectory(dir string) ([]Object, error) {
 		objects = append(objects, some...)
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("directory %s holds no Kubernetes objects (looked at its .yaml, .yml and .json files)", dir)
+		return nil, fmt.Errorf("directory %s contains no Kubernetes objects (searched its .yaml, .yml and .json files)", dir)
 	}
 	return objects, nil
 }
 
-// isManifest tells whether a directory entry is meant for the API server; a kustomization is not.
+// isManifest reports whether a directory entry is a file with Kubernetes objects. A kustomization is not.
 func isManifest(entry fs.DirEntry) bool {
 	name := entry.Name()
 	extension := filepath.Ext(name)
@@ -112,13 +112,13 @@ func isManifest(entry fs.DirEntry) bool {
 func parseSome(name string, data []byte) ([]Object, error) {
 	objects, err := Parse(name, data)
 	if err == nil && len(objects) == 0 {
-		return nil, fmt.Errorf("%s holds no Kubernetes objects", name)
+		return nil, fmt.Errorf("%s contains no Kubernetes objects", name)
 	}
 	return objects, err
 }
 
-// Parse reads the objects of a stream of YAML or JSON documents. Lists are taken apart. The name is what errors call
-// the stream.
+// Parse reads the objects of a stream of YAML or JSON documents. It replaces lists by their items. Errors refer to the
+// stream by name.
 func Parse(name string, data []byte) ([]Object, error) {
 	var objects []Object
 	for _, document := range split(data) {
@@ -135,19 +135,19 @@ func Parse(name string, data []byte) ([]Object, error) {
 func decode(origin Origin, text []byte) ([]Object, error) {
 	var content map[string]any
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
-		return nil, fmt.Errorf("not a Kubernetes object in YAML: %w", err)
+		return nil, fmt.Errorf("parse as YAML: %w", err)
 	}
 	if len(content) == 0 {
 		return nil, nil
 	}
-	// Once more through JSON: unstructured content knows only the types that JSON has there.
+	// Convert to JSON because unstructured content may contain only the types that UnmarshalJSON produces.
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("not a Kubernetes object in YAML: %w", err)
+		return nil, fmt.Errorf("convert to JSON: %w", err)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(asJSON); err != nil {
-		return nil, fmt.Errorf("not a Kubernetes object (apiVersion and kind are needed): %w", err)
+		return nil, fmt.Errorf("not a Kubernetes object, apiVersion and kind are required: %w", err)
 	}
 	if strings.HasPrefix(object.GetAPIVersion(), "kustomize.config.k8s.io/") {
 		return nil, nil
@@ -156,15 +156,15 @@ func decode(origin Origin, text []byte) ([]Object, error) {
 	if object.IsList() {
 		list, err := object.ToList()
 		if err != nil {
-			return nil, fmt.Errorf("take the list apart: %w", err)
+			return nil, fmt.Errorf("read the items of the list: %w", err)
 		}
 		items = list.Items
 	}
-	return complete(origin, items)
+	return validate(origin, items)
 }
 
-// complete makes sure that the objects can be applied.
-func complete(origin Origin, items []unstructured.Unstructured) ([]Object, error) {
+// validate returns an error if an object lacks a field that server-side apply requires.
+func validate(origin Origin, items []unstructured.Unstructured) ([]Object, error) {
 	var objects []Object
 	for i := range items {
 		item := &items[i]
@@ -172,7 +172,7 @@ func complete(origin Origin, items []unstructured.Unstructured) ([]Object, error
 			return nil, fmt.Errorf("%s %s has no apiVersion", item.GetKind(), item.GetName())
 		}
 		if item.GetName() == "" {
-			return nil, fmt.Errorf("%s has no metadata.name that is a string (a generateName cannot be applied)", item.GetKind())
+			return nil, fmt.Errorf("%s has no metadata.name of type string (server-side apply does not support generateName)", item.GetKind())
 		}
 		objects = append(objects, Object{Unstructured: item, Origin: origin})
 	}
@@ -184,7 +184,7 @@ type document struct {
 	number, line int
 }
 
-// split cuts a stream at its document markers: lines of "---" alone or with something after a blank.
+// split splits a stream at its document markers: lines that consist of "---", alone or followed by white space.
 func split(data []byte) []document {
 	var documents []document
 	var current []byte
@@ -205,7 +205,7 @@ func split(data []byte) []document {
 				begin = line + 1
 				continue
 			}
-			text = append([]byte("   "), rest...) // content that begins on the marker's own line
+			text = append([]byte("   "), rest...) // content on the line of the marker
 		}
 		current = append(current, text...)
 	}
@@ -213,7 +213,7 @@ func split(data []byte) []document {
 	return documents
 }
 
-// blank tells whether a document holds nothing but empty lines and comments.
+// blank reports whether a document contains only empty lines and comments.
 func blank(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -224,8 +224,8 @@ func blank(text []byte) bool {
 	return true
 }
 
-// Sort brings objects into the order in which each finds what it needs: namespaces first, then definitions of kinds,
-// accounts, roles, what binds them, then all others. Objects of one rank keep their order.
+// Sort sorts objects by their dependencies: namespaces first, then CustomResourceDefinitions, ServiceAccounts, roles and
+// role bindings, then all others. The sort is stable.
 func Sort(objects []Object) {
 	order := []string{
 		"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",

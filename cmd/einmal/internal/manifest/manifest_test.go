@@ -24,7 +24,7 @@ func describe(objects []manifest.Object) []string {
 	return lines
 }
 
-func TestDocumentsAreToldApart(t *testing.T) {
+func TestParseSplitsDocuments(t *testing.T) {
 	text := "# a licence\n---\n" + object("A", "one") +
 		"--- # the second\n" + object("B", "two") +
 		"---\n\n---\r\n" + object("C", "three") +
@@ -51,26 +51,26 @@ func TestDocumentsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestMistakesNameFileDocumentAndReason(t *testing.T) {
+func TestParseErrorsNameFileDocumentAndCause(t *testing.T) {
 	good := object("A", "one") + "---\n"
 	for text, want := range map[string][]string{
 		"kind: B\nmetadata: {name: x}\n":     {"x.yaml, document 2 (line 5)", "B x has no apiVersion"},
 		"apiVersion: v1\nkind: B\n":          {"x.yaml, document 2", "B has no metadata.name"},
-		"apiVersion: v1\n":                   {"document 2", "apiVersion and kind are needed"},
-		"just words\n":                       {"document 2", "not a Kubernetes object in YAML"},
+		"apiVersion: v1\n":                   {"document 2", "apiVersion and kind are required"},
+		"just words\n":                       {"document 2", "parse as YAML"},
 		"kind: B\nkind: C\napiVersion: v1\n": {"document 2", `key "kind" already set`},
-		"a: [\n":                             {"document 2", "not a Kubernetes object in YAML"},
+		"a: [\n":                             {"document 2", "parse as YAML"},
 	} {
 		_, err := manifest.Parse("x.yaml", []byte(good+text))
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%q: error %v does not say %q", text, err, part)
+				t.Errorf("%q: error %v does not contain %q", text, err, part)
 			}
 		}
 	}
 }
 
-func TestLoadTakesAFileADirectoryAndStandardInput(t *testing.T) {
+func TestLoadReadsAFileADirectoryAndStandardInput(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"b.yml": object("B", "b"), "a.yaml": object("A", "a"), "c.json": `{"apiVersion":"v1","kind":"C","metadata":{"name":"c"}}`,
@@ -99,19 +99,19 @@ func TestLoadTakesAFileADirectoryAndStandardInput(t *testing.T) {
 	}
 }
 
-func TestNothingToLoadIsAnError(t *testing.T) {
+func TestLoadRequiresObjects(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		dir: "holds no Kubernetes objects", dir + "/none": "no such file",
-		"-": "standard input holds no",
+		dir: "contains no Kubernetes objects", dir + "/none": "no such file",
+		"-": "standard input contains no",
 	} {
 		if _, err := manifest.Load(path, strings.NewReader("# nothing\n")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v does not say %q", path, err, want)
+			t.Errorf("%s: error %v does not contain %q", path, err, want)
 		}
 	}
 }
 
-func TestSortBringsWhatIsNeededFirst(t *testing.T) {
+func TestSortPutsDependenciesFirst(t *testing.T) {
 	var text strings.Builder
 	for _, kind := range []string{
 		"Pod", "RoleBinding", "Role", "ClusterRoleBinding", "Zebra", "ServiceAccount",

@@ -1,4 +1,4 @@
-// Package source knows the Go sources of an operator: which files its program is made of, and how to build it.
+// Package source finds the source files of an operator's program and builds it.
 package source
 
 import (
@@ -12,16 +12,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
-// Runner runs a program to its end, in full or for its output.
+// Runner runs a program until it exits. Run returns the exit code, Output the standard output.
 type Runner interface {
-	Run(ctx context.Context, c guard.Command) (int, error)
-	Output(ctx context.Context, c guard.Command) ([]byte, error)
+	Run(ctx context.Context, c reaper.Command) (int, error)
+	Output(ctx context.Context, c reaper.Command) ([]byte, error)
 }
 
-// goPackage is what "go list" says about a package.
+// goPackage is the output of "go list -json" for a package.
 type goPackage struct {
 	Dir            string
 	Name           string
@@ -41,8 +41,8 @@ type goModule struct {
 	Replace *struct{ Version string }
 }
 
-// Inspect finds out what the program in dir (an absolute path) is made of. The sources need not compile, but there
-// must be some, and they must be those of a program.
+// Inspect returns the source files of the program in dir, an absolute path. The sources need not compile, but dir must
+// contain Go files of a main package.
 func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 	const remedy = "remedy: name the directory of the operator's main package"
 	if info, err := os.Stat(dir); err != nil {
@@ -51,7 +51,7 @@ func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 		return nil, fmt.Errorf("find the operator's sources: %s is not a directory\n%s", dir, remedy)
 	}
 	const fields = "Dir,Name,Standard,DepOnly,Module,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Error"
-	output, err := runner.Output(ctx, guard.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
+	output, err := runner.Output(ctx, reaper.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
 	if err != nil {
 		return nil, fmt.Errorf("find the Go package in %s: %w", dir, err)
 	}
@@ -62,7 +62,7 @@ func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 	if err := check(dir, packages); err != nil {
 		return nil, err
 	}
-	workspace, err := runner.Output(ctx, guard.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
+	workspace, err := runner.Output(ctx, reaper.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
 	if err != nil {
 		return nil, fmt.Errorf("find the Go workspace of %s: %w", dir, err)
 	}
@@ -79,33 +79,36 @@ func decode(output []byte) ([]goPackage, error) {
 			return packages, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the answer of go list: %w", err)
+			return nil, fmt.Errorf("parse the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}
 }
 
-// check makes sure that the package that was asked for is that of a program.
+// check returns an error unless the listed package in dir is a main package.
 func check(dir string, packages []goPackage) error {
 	i := slices.IndexFunc(packages, func(p goPackage) bool { return !p.DepOnly })
 	if i < 0 || len(packages[i].GoFiles)+len(packages[i].CgoFiles)+len(packages[i].IgnoredGoFiles) == 0 {
-		why := "no Go files"
+		reason, remedy := "no Go files", "name the directory of the operator's main package"
 		if i >= 0 && packages[i].Error != nil {
-			why = packages[i].Error.Err
+			reason = packages[i].Error.Err
 		}
-		return fmt.Errorf("there is no Go package in %s: %s\nremedy: name the directory of the operator's main package", dir, why)
+		if strings.HasPrefix(reason, "malformed import path") {
+			remedy = "rename the directory; below the directory of go.mod, Go allows only ASCII letters, digits and -._~ in names"
+		}
+		return fmt.Errorf("find the Go package in %s: %s\nremedy: %s", dir, reason, remedy)
 	}
 	if name := packages[i].Name; name != "" && name != "main" {
-		return fmt.Errorf("the Go package in %s is %q, a library and not a program\n"+
+		return fmt.Errorf("the Go package in %s must be main, got %q\n"+
 			"remedy: name the directory of the operator's main package", dir, name)
 	}
 	return nil
 }
 
-// Build builds the program in dir and writes it to binary. What the compiler prints goes to screen; ok reports whether
+// Build builds the program in dir and writes it to binary. The output of the compiler goes to screen. ok reports whether
 // the program compiled.
 func Build(ctx context.Context, runner Runner, dir, binary string, screen io.Writer) (ok bool, err error) {
-	code, err := runner.Run(ctx, guard.Command{
+	code, err := runner.Run(ctx, reaper.Command{
 		Args: []string{"go", "build", "-o", binary, "."}, Dir: dir, Stdout: screen, Stderr: screen,
 	})
 	if err != nil {

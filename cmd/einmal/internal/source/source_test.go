@@ -8,29 +8,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/guard"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 )
 
-// TestMain lets the test binary play the guard.
+// TestMain lets the test binary act as the reaper.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "guard" {
-		os.Exit(guard.Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "reaper" {
+		os.Exit(reaper.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
-func newStarter(t *testing.T) *guard.Starter {
+func newSpawner(t *testing.T) *reaper.Spawner {
 	t.Helper()
-	lifeline, err := guard.NewLifeline()
+	parentPipe, err := reaper.NewParentPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = lifeline.Close() })
-	return guard.NewStarter(lifeline, os.Args[0], "guard")
+	t.Cleanup(func() { _ = parentPipe.Close() })
+	return reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
 }
 
-// workspace writes two modules, one replaced by a directory of the other's workspace, and returns their root.
+// workspace writes two modules, one of which the other replaces by its directory, and returns their root.
 func workspace(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -66,10 +66,10 @@ func write(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-func TestWhatAnOperatorIsMadeOf(t *testing.T) {
+func TestInspectFindsTheSourceFiles(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	root := workspace(t)
-	tree, err := source.Inspect(t.Context(), newStarter(t), root+"/op/cmd/operator")
+	tree, err := source.Inspect(t.Context(), newSpawner(t), root+"/op/cmd/operator")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestWhatAnOperatorIsMadeOf(t *testing.T) {
 	if err := os.Mkdir(root+"/op/internal/missing", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string][2]bool{ // counts, may mend
+	for file, want := range map[string][2]bool{ // Contains, MayFixBuild
 		"op/cmd/operator/main.go":              {true, true},
 		"op/cmd/operator/new.go":               {true, true},
 		"op/cmd/operator/main_test.go":         {false, false},
@@ -105,14 +105,14 @@ func TestWhatAnOperatorIsMadeOf(t *testing.T) {
 		"lib/go.mod":                           {true, true},
 		"lib/deep/word/word.go":                {true, true},
 	} {
-		got := [2]bool{tree.Counts(root + "/" + file), tree.MayMend(root + "/" + file)}
+		got := [2]bool{tree.Contains(root + "/" + file), tree.MayFixBuild(root + "/" + file)}
 		if got != want {
-			t.Errorf("%s counts %v, want %v (counts, may mend)", file, got, want)
+			t.Errorf("%s: Contains and MayFixBuild are %v, want %v", file, got, want)
 		}
 	}
 }
 
-func TestSourcesThatDoNotCompileAreStillFound(t *testing.T) {
+func TestInspectAcceptsSourcesThatDoNotCompile(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	root := workspace(t)
 	for name, text := range map[string]string{
@@ -121,56 +121,56 @@ func TestSourcesThatDoNotCompileAreStillFound(t *testing.T) {
 		"no clause":       "pckage main\n",
 	} {
 		write(t, root, map[string]string{"op/cmd/operator/main.go": text})
-		tree, err := source.Inspect(t.Context(), newStarter(t), root+"/op/cmd/operator")
+		tree, err := source.Inspect(t.Context(), newSpawner(t), root+"/op/cmd/operator")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if !tree.Counts(root + "/op/cmd/operator/main.go") {
-			t.Errorf("%s: the broken file does not count", name)
+		if !tree.Contains(root + "/op/cmd/operator/main.go") {
+			t.Errorf("%s: the broken file is not contained", name)
 		}
 	}
 }
 
-func TestADirectoryWithoutAProgramIsSaid(t *testing.T) {
+func TestInspectRejectsDirectoriesWithoutAProgram(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	root := workspace(t)
 	write(t, root, map[string]string{"op/tests/x_test.go": "package tests\n", "outside/main.go": "package main\n"})
 	for dir, want := range map[string]string{
 		"op":               "no Go files in",
-		"op/tests":         "there is no Go package in",
-		"op/internal/part": `"part", a library and not a program`,
+		"op/tests":         "find the Go package in",
+		"op/internal/part": `must be main, got "part"`,
 		"op/none":          "no such file or directory",
 		"op/go.mod":        "is not a directory",
 		"outside":          "go.mod",
 	} {
-		_, err := source.Inspect(t.Context(), newStarter(t), filepath.Join(root, dir))
+		_, err := source.Inspect(t.Context(), newSpawner(t), filepath.Join(root, dir))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v does not say %q", dir, err, want)
+			t.Errorf("%s: error %v does not contain %q", dir, err, want)
 		}
 	}
 }
 
-func TestABrokenBuildIsShownAndLeavesTheOldProgram(t *testing.T) {
+func TestFailedBuildPrintsErrorsAndKeepsTheOldProgram(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	root := workspace(t)
 	dir, binary := root+"/op/cmd/operator", root+"/operator"
 	var screen strings.Builder
-	if ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen); err != nil || !ok {
+	if ok, err := source.Build(t.Context(), newSpawner(t), dir, binary, &screen); err != nil || !ok {
 		t.Fatalf("built %v, error %v:\n%s", ok, err, screen.String())
 	}
 	before, err := os.Stat(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen); err != nil || !ok {
+	if ok, err := source.Build(t.Context(), newSpawner(t), dir, binary, &screen); err != nil || !ok {
 		t.Fatalf("built %v without a change, error %v:\n%s", ok, err, screen.String())
 	}
 	if again, err := os.Stat(binary); err != nil || !os.SameFile(before, again) {
 		t.Errorf("the program was linked again without a change (error %v)", err)
 	}
 	write(t, root, map[string]string{"op/internal/part/part.go": "package part\n\nconst Part = nonsense\n"})
-	ok, err := source.Build(t.Context(), newStarter(t), dir, binary, &screen)
+	ok, err := source.Build(t.Context(), newSpawner(t), dir, binary, &screen)
 	if err != nil || ok || !strings.Contains(screen.String(), "undefined: nonsense") {
 		t.Errorf("built %v, error %v, screen %q", ok, err, screen.String())
 	}
@@ -179,9 +179,9 @@ func TestABrokenBuildIsShownAndLeavesTheOldProgram(t *testing.T) {
 		t.Errorf("the old program was replaced (error %v)", err)
 	}
 	write(t, root, map[string]string{"op/internal/part/part.go": "package part\n\nconst Part = \"other\"\n"})
-	ok, err = source.Build(t.Context(), newStarter(t), dir, binary, &screen)
+	ok, err = source.Build(t.Context(), newSpawner(t), dir, binary, &screen)
 	changed, _ := os.Stat(binary)
 	if err != nil || !ok || os.SameFile(before, changed) {
-		t.Errorf("a changed program was not put in place: built %v, error %v", ok, err)
+		t.Errorf("the changed program did not replace the old one: built %v, error %v", ok, err)
 	}
 }

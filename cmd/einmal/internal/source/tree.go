@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// configDir is where an operator keeps its manifests, beneath the directory of its sources.
+// configDir is the directory of an operator's manifests, relative to the directory of its sources.
 const configDir = "config"
 
-// Tree is the set of files that an operator is made of.
+// Tree is the set of source files of an operator.
 type Tree struct {
 	dir      string
-	packages map[string]bool // directories of local packages: their source files count
-	files    map[string]bool // files that count wherever they are
-	embedded map[string]bool // directories of embedded files that are no packages: all files in them count
+	packages map[string]bool // directories of local packages; their source files belong to the tree
+	files    map[string]bool // single files that belong to the tree
+	embedded map[string]bool // directories of embedded files outside of packages; all their files belong to the tree
 	modules  map[string]bool // directories of local modules
 }
 
@@ -53,8 +53,8 @@ func newTree(dir string, packages []goPackage, workspace string) *Tree {
 	return t
 }
 
-// local tells whether a package's sources are the author's own, to be changed: those of the main module, of the
-// workspace, or of a directory that replaces a module; not what was downloaded.
+// local reports whether the author may edit the package's sources: those of the main module, of the workspace, or of a
+// directory that replaces a module, but not those of downloaded modules.
 func (p goPackage) local() bool {
 	if p.Standard || p.Dir == "" {
 		return false
@@ -62,8 +62,8 @@ func (p goPackage) local() bool {
 	return p.Module == nil || p.Module.Main || (p.Module.Replace != nil && p.Module.Replace.Version == "")
 }
 
-// Dirs returns the directories to watch: those of the files that count, those between a package and its module
-// (where a package that is missing may appear), and the operator's configuration with all beneath it.
+// Dirs returns the directories to watch: those of the files in the tree, those between a package and the root of its
+// module, where a missing package may appear, and the configuration directory with its subdirectories.
 func (t *Tree) Dirs() []string {
 	dirs := maps.Clone(t.packages)
 	maps.Copy(dirs, t.embedded)
@@ -84,13 +84,13 @@ func (t *Tree) Dirs() []string {
 		if err == nil && entry.IsDir() {
 			dirs[path] = true
 		}
-		return nil // what cannot be read cannot be watched either
+		return nil // an unreadable directory cannot be watched
 	})
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// Counts tells whether a change of the file makes another operator of it.
-func (t *Tree) Counts(file string) bool {
+// Contains reports whether the file belongs to the operator, so that a change of it requires a rollout.
+func (t *Tree) Contains(file string) bool {
 	dir, name := filepath.Dir(file), filepath.Base(file)
 	if t.files[file] {
 		return true
@@ -104,29 +104,29 @@ func (t *Tree) Counts(file string) bool {
 	return t.packages[dir] && compiled(name)
 }
 
-// MayMend tells whether a change of the file can make sources whole that do not compile: besides those that count,
-// also a new directory, or a source file in one, may be what is missing.
-func (t *Tree) MayMend(file string) bool {
+// MayFixBuild reports whether a change of the file may fix a failed build. Besides the files in the tree, these are
+// directories and source files outside of known packages, which may be a missing package.
+func (t *Tree) MayFixBuild(file string) bool {
 	name := filepath.Base(file)
-	if t.Counts(file) || temporary(name) {
-		return t.Counts(file)
+	if t.Contains(file) || temporary(name) {
+		return t.Contains(file)
 	}
 	info, err := os.Stat(file)
 	return compiled(name) || (err == nil && info.IsDir())
 }
 
-// within tells whether path is dir or beneath it.
+// within reports whether path is dir or below it.
 func within(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// temporary tells whether a name is one that editors give to files that they keep for a moment.
+// temporary reports whether a name looks like that of an editor's temporary file.
 func temporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
-		strings.HasSuffix(name, ".tmp") || name == "4913" // vim tries out whether it may create a file
+		strings.HasSuffix(name, ".tmp") || name == "4913" // vim creates this file to test whether a directory is writable
 }
 
-// compiled tells whether a file of that name is read by "go build".
+// compiled reports whether "go build" reads a file of that name.
 func compiled(name string) bool {
 	if strings.HasPrefix(name, "_") || strings.HasSuffix(name, "_test.go") {
 		return false

@@ -1,5 +1,5 @@
-// Package supervise keeps one program running: it starts it again when it ends by itself, later each time, and
-// replaces it on request.
+// Package supervise keeps a program running: it restarts the program with backoff when it exits, and replaces it on
+// request.
 package supervise
 
 import (
@@ -10,17 +10,17 @@ import (
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// stableAfter is how long a program must have run for its next end to count as the first one.
+	// stableAfter is how long a program must run to reset the backoff.
 	stableAfter = time.Minute
 )
 
-// Backoff says how long to wait before a program that ended is started again.
+// Backoff computes how long to wait before a restart.
 type Backoff struct {
 	next time.Duration
 }
 
-// Next returns the pause after a program that ran for the given time: one second at first, twice as long each time,
-// thirty seconds at most, and one second again after it ran for a minute.
+// Next returns the pause before the next restart of a program that ran for the given time. The pause is one second at
+// first, doubles each time up to thirty seconds, and starts at one second again after the program ran for a minute.
 func (b *Backoff) Next(ran time.Duration) time.Duration {
 	if ran >= stableAfter {
 		b.Reset()
@@ -33,42 +33,43 @@ func (b *Backoff) Next(ran time.Duration) time.Duration {
 // Reset makes the next pause the shortest one.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Process is a program that runs.
+// Process is a running program.
 type Process interface {
-	// Done is closed when it has ended.
+	// Done returns a channel that is closed when the process has exited.
 	Done() <-chan struct{}
-	// ExitCode is how it has ended.
+	// ExitCode returns the exit code of an exited process.
 	ExitCode() int
-	// Stop asks it to end and waits; after grace it is killed. It tells whether it ended by itself.
+	// Stop asks the process to exit, waits, and kills it after the grace period. It reports whether the process exited
+	// within the grace period.
 	Stop(grace time.Duration) bool
 }
 
-// Program is what is kept running.
+// Program describes the program to keep running.
 type Program struct {
-	// Name is what messages call it.
+	// Name is the name of the program in messages.
 	Name string
-	// Start starts it.
+	// Start starts the program.
 	Start func(ctx context.Context) (Process, error)
-	// Refused reports whether a process that has ended has rejected its command line. Such a program is not started
-	// again until it is replaced: it would end in the same way. Nil means that no process has.
+	// Refused reports whether an exited process rejected its command line. The program is then not restarted until it is
+	// replaced, because it would fail in the same way. If Refused is nil, the program is always restarted.
 	Refused func(p Process) bool
-	// Describe says in words what an exit code means.
+	// Describe returns a description of an exit code.
 	Describe func(code int) string
-	// Grace is how long it has to finish when it is stopped.
+	// Grace is how long the program may take to stop before it is killed.
 	Grace time.Duration
-	// Say takes messages.
-	Say func(format string, args ...any)
+	// Logf receives messages for the user.
+	Logf func(format string, args ...any)
 }
 
-// Run starts the program and keeps it running until ctx ends; then it stops it and returns. A value from replace
-// stops it and starts it again at once. started is called after each start.
+// Run keeps the program running until ctx is done, then stops it and returns. A value from replace restarts the program
+// immediately. started is called after each start.
 func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()) {
 	var backoff Backoff
 	for ctx.Err() == nil {
 		begin := time.Now()
 		process, err := p.Start(ctx)
 		if err != nil {
-			p.Say("%s could not be started: %v", p.Name, err)
+			p.Logf("failed to start %s: %v", p.Name, err)
 		} else {
 			started()
 			select {
@@ -80,7 +81,7 @@ func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()
 				backoff.Reset()
 				continue
 			case <-process.Done():
-				p.Say("%s ended by itself (%s)", p.Name, p.Describe(process.ExitCode()))
+				p.Logf("%s exited unexpectedly (%s)", p.Name, p.Describe(process.ExitCode()))
 				if p.Refused != nil && p.Refused(process) {
 					p.awaitReplacement(ctx, replace)
 					backoff.Reset()
@@ -94,22 +95,22 @@ func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()
 	}
 }
 
-// awaitReplacement waits until the program is replaced or ctx ends.
+// awaitReplacement waits until the program is replaced or ctx is done.
 func (p Program) awaitReplacement(ctx context.Context, replace <-chan struct{}) {
-	p.Say("%s does not accept its command line, so it is not started again until its sources change\n"+
-		"remedy: see its lines above; stop einmal dev with Ctrl-C and correct what comes after --", p.Name)
+	p.Logf("%s rejected its command line; it will be restarted only after source changes\n"+
+		"remedy: read its output above, stop einmal dev with Ctrl-C and correct the arguments after --", p.Name)
 	select {
 	case <-ctx.Done():
 	case <-replace:
 	}
 }
 
-// pause waits, and tells whether it waited to the end.
+// pause waits and reports whether it waited to the end, and not for a replacement.
 func (p Program) pause(ctx context.Context, length time.Duration, replace <-chan struct{}) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	p.Say("it is started again in %s, or at once when its sources change", length)
+	p.Logf("restarting %s in %s, or immediately after source changes", p.Name, length)
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
@@ -123,11 +124,11 @@ func (p Program) pause(ctx context.Context, length time.Duration, replace <-chan
 }
 
 func (p Program) stop(process Process) {
-	p.Say("stopping %s …", p.Name)
+	p.Logf("stopping %s …", p.Name)
 	begin := time.Now()
 	if process.Stop(p.Grace) {
-		p.Say("%s stopped after %s (%s)", p.Name, time.Since(begin).Round(time.Millisecond), p.Describe(process.ExitCode()))
+		p.Logf("%s stopped after %s (%s)", p.Name, time.Since(begin).Round(time.Millisecond), p.Describe(process.ExitCode()))
 		return
 	}
-	p.Say("%s did not finish within %s and was killed", p.Name, p.Grace)
+	p.Logf("killed %s: it did not stop within %s", p.Name, p.Grace)
 }

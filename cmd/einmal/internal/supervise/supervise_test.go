@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/supervise"
 )
 
-func TestPausesDoubleUpToALimitAndBeginAnewAfterALongRun(t *testing.T) {
+func TestBackoffDoublesUpToALimitAndResetsAfterALongRun(t *testing.T) {
 	var backoff supervise.Backoff
 	var pauses []int
 	for range 7 {
@@ -26,10 +26,10 @@ func TestPausesDoubleUpToALimitAndBeginAnewAfterALongRun(t *testing.T) {
 	}
 }
 
-// fake is a program that runs for a while, or until it is stopped; the deaf one is not stopped before it is killed.
+// fake is a program that runs for a while or until it is stopped. If it ignores the stop, it must be killed.
 type fake struct {
-	done chan struct{}
-	deaf bool
+	done        chan struct{}
+	ignoresStop bool
 }
 
 func newFake(runs time.Duration) *fake {
@@ -43,26 +43,26 @@ func newFake(runs time.Duration) *fake {
 func (f *fake) Done() <-chan struct{} { return f.done }
 func (f *fake) ExitCode() int         { return 2 }
 func (f *fake) Stop(grace time.Duration) bool {
-	if f.deaf {
+	if f.ignoresStop {
 		<-time.After(grace)
 	}
 	close(f.done)
-	return !f.deaf
+	return !f.ignoresStop
 }
 
-// supervised runs a program in virtual time; script returns what each start gives. It returns what was said, each
-// line with the second that it was said in.
+// supervised runs a program in virtual time. script returns the result of the n-th start. supervised returns the messages,
+// each prefixed with the time in seconds.
 func supervised(t *testing.T, script func(n int) (*fake, error), during func(replace chan<- struct{})) []string {
 	t.Helper()
-	var said []string
+	var messages []string
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		say := func(format string, args ...any) {
-			said = append(said, fmt.Sprintf("%.0fs ", time.Since(begin).Seconds())+fmt.Sprintf(format, args...))
+			messages = append(messages, fmt.Sprintf("%.0fs ", time.Since(begin).Seconds())+fmt.Sprintf(format, args...))
 		}
 		starts := 0
 		program := supervise.Program{
-			Name: "op", Grace: 30 * time.Second, Say: say,
+			Name: "op", Grace: 30 * time.Second, Logf: say,
 			Describe: func(code int) string { return fmt.Sprintf("exit code %d", code) },
 			Start: func(context.Context) (supervise.Process, error) {
 				starts++
@@ -80,11 +80,11 @@ func supervised(t *testing.T, script func(n int) (*fake, error), during func(rep
 		cancel()
 		<-done
 	})
-	return said
+	return messages
 }
 
-func TestACrashedProgramIsStartedAgainLaterEachTime(t *testing.T) {
-	said := supervised(t, func(n int) (*fake, error) {
+func TestCrashedProgramIsRestartedWithBackoff(t *testing.T) {
+	messages := supervised(t, func(n int) (*fake, error) {
 		switch n {
 		case 1:
 			return newFake(5 * time.Second), nil
@@ -94,19 +94,19 @@ func TestACrashedProgramIsStartedAgainLaterEachTime(t *testing.T) {
 		return newFake(0), nil
 	}, func(chan<- struct{}) { <-time.After(20 * time.Second) })
 	want := []string{
-		"0s started", "5s op ended by itself (exit code 2)",
-		"5s it is started again in 1s, or at once when its sources change",
-		"6s op could not be started: no such file",
-		"6s it is started again in 2s, or at once when its sources change",
+		"0s started", "5s op exited unexpectedly (exit code 2)",
+		"5s restarting op in 1s, or immediately after source changes",
+		"6s failed to start op: no such file",
+		"6s restarting op in 2s, or immediately after source changes",
 		"8s started", "20s stopping op …", "20s op stopped after 0s (exit code 2)",
 	}
-	if diff := cmp.Diff(want, said); diff != "" {
-		t.Errorf("said (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
 
-func TestAReplacementDoesNotWait(t *testing.T) {
-	said := supervised(t, func(n int) (*fake, error) {
+func TestReplacementSkipsTheBackoff(t *testing.T) {
+	messages := supervised(t, func(n int) (*fake, error) {
 		if n == 1 {
 			return newFake(time.Second), nil
 		}
@@ -119,33 +119,33 @@ func TestAReplacementDoesNotWait(t *testing.T) {
 		<-time.After(10 * time.Second)
 	})
 	var starts []string
-	for _, line := range said {
+	for _, line := range messages {
 		if strings.HasSuffix(line, "started") {
 			starts = append(starts, line)
 		}
 	}
 	if diff := cmp.Diff([]string{"0s started", "2s started", "12s started"}, starts); diff != "" {
-		t.Errorf("starts (-want +got):\n%s\nsaid %q", diff, said)
+		t.Errorf("starts (-want +got):\n%s\nmessages %q", diff, messages)
 	}
 }
 
-func TestAProgramThatDoesNotFinishIsKilledAndThatIsSaid(t *testing.T) {
-	said := supervised(t, func(int) (*fake, error) {
+func TestProgramThatDoesNotStopIsKilled(t *testing.T) {
+	messages := supervised(t, func(int) (*fake, error) {
 		f := newFake(0)
-		f.deaf = true
+		f.ignoresStop = true
 		return f, nil
 	}, func(chan<- struct{}) { <-time.After(time.Second) })
-	want := []string{"0s started", "1s stopping op …", "31s op did not finish within 30s and was killed"}
-	if diff := cmp.Diff(want, said); diff != "" {
-		t.Errorf("said (-want +got):\n%s", diff)
+	want := []string{"0s started", "1s stopping op …", "31s killed op: it did not stop within 30s"}
+	if diff := cmp.Diff(want, messages); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
 
-func TestAProgramThatRefusesItsCommandLineWaitsForItsReplacement(t *testing.T) {
+func TestProgramThatRejectsItsCommandLineIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts := make(chan int, 10)
 		program := supervise.Program{
-			Name: "op", Say: t.Logf, Describe: func(int) string { return "" },
+			Name: "op", Logf: t.Logf, Describe: func(int) string { return "" },
 			Refused: func(p supervise.Process) bool { return p.ExitCode() == 2 },
 			Start: func(context.Context) (supervise.Process, error) {
 				starts <- 1
@@ -165,7 +165,7 @@ func TestAProgramThatRefusesItsCommandLineWaitsForItsReplacement(t *testing.T) {
 		replace <- struct{}{}
 		<-time.After(time.Hour)
 		if len(starts) != 2 {
-			t.Errorf("started %d times, want once more after the replacement", len(starts))
+			t.Errorf("started %d times, want twice after the replacement", len(starts))
 		}
 		cancel()
 		<-done

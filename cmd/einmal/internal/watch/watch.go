@@ -1,4 +1,4 @@
-// Package watch tells that files have changed: once, after the changes have settled.
+// Package watch reports changed files, once after the changes have settled.
 package watch
 
 import (
@@ -15,56 +15,56 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Quiet is how long nothing must have changed for changes to have settled.
+// Quiet is how long no file must change before the changes count as settled.
 const Quiet = 300 * time.Millisecond
 
-// Watcher watches the files of some directories.
+// Watcher watches the files in a set of directories.
 type Watcher struct {
 	notify *fsnotify.Watcher
-	say    func(format string, args ...any)
+	logf   func(format string, args ...any)
 
-	mu     sync.Mutex
-	wanted map[string]bool
-	made   map[string]bool // directories that were made in those, and are watched for as long as they are there
-	counts func(file string) bool
+	mu       sync.Mutex
+	wanted   map[string]bool
+	created  map[string]bool // directories created below wanted; they are watched until they are removed
+	relevant func(file string) bool
 }
 
-// New returns a watcher that watches nothing yet. What goes wrong later is told to say.
-func New(say func(format string, args ...any)) (*Watcher, error) {
+// New returns a watcher that watches no files yet. It reports failures of Run to logf.
+func New(logf func(format string, args ...any)) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("start to watch files: %w", err)
+		return nil, fmt.Errorf("create file watcher: %w", err)
 	}
 	return &Watcher{
-		notify: notify, say: say, wanted: map[string]bool{}, made: map[string]bool{},
-		counts: func(string) bool { return false },
+		notify: notify, logf: logf, wanted: map[string]bool{}, created: map[string]bool{},
+		relevant: func(string) bool { return false },
 	}, nil
 }
 
-// Watch watches these directories from now on, and no others but those that are made in them. Only files that count
-// are reported.
-func (w *Watcher) Watch(dirs []string, counts func(file string) bool) error {
+// Watch replaces the set of watched directories. Directories that are created in them are watched as well. Only relevant
+// files are reported.
+func (w *Watcher) Watch(dirs []string, relevant func(file string) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wanted := map[string]bool{}
 	for _, dir := range dirs {
 		wanted[dir] = true
-		// Added again also when it was watched before: it may have been removed and made anew in the meantime.
+		// Add it even if it is already watched: it may have been removed and re-created in the meantime.
 		if err := w.notify.Add(dir); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}
 	for dir := range w.wanted {
-		if !wanted[dir] && !w.made[dir] {
-			_ = w.notify.Remove(dir) // it may be gone
+		if !wanted[dir] && !w.created[dir] {
+			_ = w.notify.Remove(dir) // fails if the directory is gone
 		}
 	}
-	w.wanted, w.counts = wanted, counts
+	w.wanted, w.relevant = wanted, relevant
 	return nil
 }
 
-// Run reports the files that have changed, sorted, to changed until ctx ends. Changes that come while nobody takes
-// the report are added to it.
+// Run sends the names of changed files, sorted, to changed until ctx is done. While the receiver is busy, further changes
+// are added to the pending report.
 func (w *Watcher) Run(ctx context.Context, changed chan<- []string) {
 	files := make(chan string)
 	done := make(chan struct{})
@@ -82,12 +82,12 @@ func (w *Watcher) Run(ctx context.Context, changed chan<- []string) {
 			if !ok {
 				return
 			}
-			w.say("watching files: %v", err)
+			w.logf("watch files: %v", err)
 		case event, ok := <-w.notify.Events:
 			if !ok {
 				return
 			}
-			if !w.relevant(event) {
+			if !w.accept(event) {
 				continue
 			}
 			select {
@@ -99,13 +99,14 @@ func (w *Watcher) Run(ctx context.Context, changed chan<- []string) {
 	}
 }
 
-func (w *Watcher) relevant(event fsnotify.Event) bool {
+// accept reports whether an event is a change of a relevant file. It starts to watch new directories.
+func (w *Watcher) accept(event fsnotify.Event) bool {
 	if event.Op == fsnotify.Chmod {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.counts(event.Name) {
+	if !w.relevant(event.Name) {
 		return false
 	}
 	if event.Has(fsnotify.Create) {
@@ -114,17 +115,17 @@ func (w *Watcher) relevant(event fsnotify.Event) bool {
 	return true
 }
 
-// follow watches a directory that was made, and all in it: what was made in it in the meantime was not reported.
-func (w *Watcher) follow(made string) {
-	_ = filepath.WalkDir(made, func(path string, entry fs.DirEntry, err error) error {
+// follow watches a new directory and all directories below it, for which there may have been no events.
+func (w *Watcher) follow(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && w.notify.Add(path) == nil {
-			w.made[path] = true
+			w.created[path] = true
 		}
-		return nil // it may be gone again
+		return nil // ignore directories that are already gone
 	})
 }
 
-// Settle gathers the names that come in and passes them on, each once, when none has come for the time of quiet.
+// Settle collects names from in and sends them to out, without duplicates, when no name has arrived for the quiet period.
 func Settle(ctx context.Context, quiet time.Duration, in <-chan string, out chan<- []string) {
 	pending := map[string]bool{}
 	timer := time.NewTimer(quiet)

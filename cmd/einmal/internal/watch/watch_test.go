@@ -20,7 +20,7 @@ func TestChangesAreReportedOnceWhenTheyHaveSettled(t *testing.T) {
 		in, out := make(chan string), make(chan []string)
 		go watch.Settle(ctx, 300*time.Millisecond, in, out)
 		begin := time.Now()
-		for range 5 { // 4 × 200 ms: never quiet for long enough in between
+		for range 5 { // every 200 ms, so the quiet period does not pass in between
 			in <- "b.go"
 			in <- "a.go"
 			<-time.After(200 * time.Millisecond)
@@ -42,13 +42,13 @@ func TestChangesAreReportedOnceWhenTheyHaveSettled(t *testing.T) {
 	})
 }
 
-func TestChangesDuringABusyTimeAreAddedUp(t *testing.T) {
+func TestChangesAccumulateWhileTheReceiverIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, out := make(chan string), make(chan []string)
 		go watch.Settle(ctx, 300*time.Millisecond, in, out)
 		in <- "a.go"
-		<-time.After(time.Minute) // nobody takes the report
+		<-time.After(time.Minute) // the report is not received
 		in <- "b.go"
 		if diff := cmp.Diff([]string{"a.go", "b.go"}, <-out); diff != "" {
 			t.Errorf("report (-want +got):\n%s", diff)
@@ -64,8 +64,8 @@ func TestRealFilesAreWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := func(file string) bool { return !strings.HasSuffix(file, ".txt") }
-	if err := watcher.Watch([]string{root, root + "/not/there"}, counts); err != nil {
+	relevant := func(file string) bool { return !strings.HasSuffix(file, ".txt") }
+	if err := watcher.Watch([]string{root, root + "/not/there"}, relevant); err != nil {
 		t.Fatal(err)
 	}
 	changed := make(chan []string)
@@ -96,7 +96,7 @@ func TestRealFilesAreWatched(t *testing.T) {
 	put("notes.txt")
 	put("main.go")
 	expect("main.go")
-	// An editor that writes a new file and puts it in the place of the old one.
+	// Editors may write a new file and rename it to the old name.
 	put("new")
 	must(t, os.Rename(root+"/new", root+"/main.go"))
 	expect("main.go", "new")
@@ -104,8 +104,8 @@ func TestRealFilesAreWatched(t *testing.T) {
 	expect("part")
 	must(t, os.MkdirAll(root+"/part/of/the/whole", 0o755))
 	<-changed
-	// What was made is watched on, also when others are to be watched.
-	must(t, watcher.Watch([]string{root}, counts))
+	// Created directories are still watched after the set of directories has changed.
+	must(t, watcher.Watch([]string{root}, relevant))
 	put("part/of/the/whole/part.go")
 	expect("part/of/the/whole/part.go")
 	cancel()

@@ -1,5 +1,5 @@
-// Command operator is a small operator for the tests of einmal, made with client-go alone. It greets each Greeting on
-// its standard output.
+// Command operator is a small operator for the tests of einmal that uses only client-go. It prints a line for each new
+// Greeting.
 package main
 
 import (
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file")
 	crash := flags.String("crash-once", "", "crash unless this file exists, and create it")
-	linger := flags.Duration("linger", 0, "how long to take for the end")
+	linger := flags.Duration("linger", 0, "how long to wait before exiting")
 	_ = flags.String("health-probe-bind-address", "", "unused")
 	_ = flags.String("metrics-bind-address", "", "unused")
 	if err := flags.Parse(args); err != nil {
@@ -111,7 +111,7 @@ func greet(ctx context.Context, config *rest.Config) error {
 			return nil
 		case event, ok := <-events.ResultChan():
 			if !ok {
-				return fmt.Errorf("the watch has ended")
+				return fmt.Errorf("watch greetings: the server closed the watch")
 			}
 			if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type == watch.Added {
 				fmt.Printf("%s, %s\n", word.Word(), object.GetName())

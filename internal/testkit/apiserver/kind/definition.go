@@ -104,7 +104,7 @@ func internalOf(definition *apiextensionsv1.CustomResourceDefinition) (*apiexten
 	return internal, err
 }
 
-// digest tells whether two definitions make the same kinds.
+// digest is the same for two definitions that make the same kinds.
 func digest(definition *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	text, err := json.Marshal(definition.Spec)
 	return definition.Name + " " + string(text), err

@@ -93,7 +93,7 @@ func (k *Kind) Serves(subresource string) bool {
 	return subresource == Status && k.HasStatus || subresource == Scale && k.HasScale
 }
 
-// Custom tells whether the kind comes from a CustomResourceDefinition.
+// Custom reports whether the kind comes from a CustomResourceDefinition.
 func (k *Kind) Custom() bool { return k.Example == nil }
 
 // Manager keeps the managed fields of the kind, or of its subresource.
@@ -150,7 +150,7 @@ func (k *Kind) Fields(object *unstructured.Unstructured) fields.Set {
 	return set
 }
 
-// Selects tells whether a field selector may name the field.
+// Selects reports whether a field selector may name the field.
 func (k *Kind) Selects(label string) bool {
 	_, found := k.Fields(k.New())[label]
 	return found

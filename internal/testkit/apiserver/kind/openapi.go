@@ -88,7 +88,7 @@ func kindOf(kind schema.GroupVersionKind) []any {
 	return []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}}
 }
 
-// Published tells whether the server publishes the schema of the kind. The real one does so for all; clients know those of the
+// Published reports whether the server publishes the schema of the kind. The real one does so for all; clients know those of the
 // built-in kinds, but for definitions, which another library has.
 func (k *Kind) Published() bool { return k.Custom() || k.Group == apiextensionsv1.GroupName }
 

@@ -2,7 +2,7 @@ package store
 
 import "sync"
 
-// Watcher is a queue of changes without a limit: whoever writes never waits for whoever reads.
+// Watcher is a queue of changes without a limit: writers never wait for readers.
 type Watcher struct {
 	store    *Store
 	resource string
@@ -53,7 +53,7 @@ func (w *Watcher) signal() {
 	}
 }
 
-// Waiting tells whether there is something to take.
+// Waiting reports whether there is something to take.
 func (w *Watcher) Waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TenantBackend tells where tenants are: the database server, the cache and the store of credentials that they share.
+// TenantBackend describes the systems that tenants share: the database server, the cache and the credential store.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,34 +18,34 @@ type TenantBackend struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec tells where things are.
+	// spec describes the systems.
 	Spec TenantBackendSpec `json:"spec"`
-	// status tells whether they can be reached.
+	// status shows whether the systems can be used.
 	// +optional
 	Status TenantBackendStatus `json:"status,omitempty"`
 }
 
-// TenantBackendSpec tells where tenants are.
+// TenantBackendSpec describes the systems that tenants share.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.clusterId) == has(oldSelf.clusterId)",fieldPath=".clusterId",message="cannot be changed: the marks on all that there is would be those of another; make another TenantBackend"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterId) == has(oldSelf.clusterId)",fieldPath=".clusterId",message="immutable: existing databases, users and credentials are marked with it; create another TenantBackend"
 type TenantBackendSpec struct {
-	// clusterId is part of the mark on all that the operator makes, so that operators of several clusters can share a database server and none
-	// touches what another has made. The default is the uid of the namespace kube-system. Give that of the old cluster when tenants move to a
-	// new one.
+	// clusterId is part of the ownership mark on everything that the operator creates. Operators of several clusters can therefore share a
+	// database server: none of them changes what another one created. The default is the UID of the namespace kube-system. When tenants
+	// move to a new cluster, set it to the value of the old cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="must be letters, digits and any of . _ -"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: the marks on all that there is would be those of another; make another TenantBackend"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]*$')",message="must consist of letters, digits and . _ -"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: existing databases, users and credentials are marked with it; create another TenantBackend"
 	ClusterID string `json:"clusterId,omitempty"`
-	// postgres is the database server. Without it no app has a database.
+	// postgres is the database server. Without it, no app gets a database.
 	// +optional
 	Postgres *Postgres `json:"postgres,omitempty"`
-	// cache is the cache. Without it no app has a user of one.
+	// cache is the cache. Without it, no app gets a cache user.
 	// +optional
 	Cache *CacheBackend `json:"cache,omitempty"`
-	// store is where credentials are kept.
+	// store is where credentials are stored.
 	Store StoreBackend `json:"store"`
-	// plans are the limits of the plans.
+	// plans sets the limits of each plan.
 	// +optional
 	// +kubebuilder:default={}
 	Plans Plans `json:"plans,omitzero"`
@@ -53,9 +53,10 @@ type TenantBackendSpec struct {
 
 // Postgres is a PostgreSQL server.
 type Postgres struct {
-	// dsnSecretRef is the Secret with the connection string of an admin, who must be CREATEROLE and CREATEDB, and need not be a superuser.
+	// dsnSecretRef names the Secret with the connection string of an administrator. The administrator needs CREATEROLE and CREATEDB, and
+	// does not need to be a superuser.
 	DSNSecretRef SecretKeyRef `json:"dsnSecretRef"`
-	// poolSize is the most connections that the admin has.
+	// poolSize is the maximum number of connections of the administrator.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
@@ -70,134 +71,138 @@ type CacheKind string
 const (
 	// CacheRedis is Redis or Valkey, with users in the ACL of each node.
 	CacheRedis CacheKind = "Redis"
-	// CacheElastiCache is ElastiCache, with users in user groups.
+	// CacheElastiCache is Amazon ElastiCache, with users in user groups.
 	CacheElastiCache CacheKind = "ElastiCache"
 )
 
 // CacheBackend is a cache.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind == 'Redis' ? has(self.redis) && !has(self.elastiCache) : has(self.elastiCache) && !has(self.redis)",message="give redis if kind is Redis, and elastiCache if it is ElastiCache"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Redis' ? has(self.redis) && !has(self.elastiCache) : has(self.elastiCache) && !has(self.redis)",message="kind Redis requires the field redis, kind ElastiCache requires the field elastiCache, and the other field must not be set"
 type CacheBackend struct {
-	// kind says what it is.
+	// kind is the kind of the cache.
 	// +kubebuilder:validation:Enum=Redis;ElastiCache
 	Kind CacheKind `json:"kind"`
-	// redis is a Redis or Valkey.
+	// redis describes a Redis or Valkey. It is required for the kind Redis.
 	// +optional
 	Redis *Redis `json:"redis,omitempty"`
-	// elastiCache is an ElastiCache.
+	// elastiCache describes an Amazon ElastiCache. It is required for the kind ElastiCache.
 	// +optional
 	ElastiCache *ElastiCache `json:"elastiCache,omitempty"`
 }
 
-// Redis is a Redis or Valkey.
+// Redis describes a Redis or Valkey.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.caBundle) || has(self.tls) && self.tls",fieldPath=".caBundle",message="needs tls: true"
+// +kubebuilder:validation:XValidation:rule="!has(self.caBundle) || has(self.tls) && self.tls",fieldPath=".caBundle",message="requires tls: true"
 type Redis struct {
-	// nodes are all nodes, as host:port: each has an ACL of its own.
+	// nodes lists all nodes, including replicas, as host:port. Each node has its own ACL.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
 	Nodes []string `json:"nodes"`
-	// adminSecretRef names the Secret with the username and the password of an admin, who may use the command ACL.
+	// adminSecretRef names the Secret with the keys username and password of an administrator who may run the ACL commands.
 	AdminSecretRef SecretRef `json:"adminSecretRef"`
-	// tls encrypts connections, and checks the certificate against caBundle, or the system's authorities.
+	// tls encrypts connections and verifies the certificates of the nodes against caBundle, or against the system's certificate
+	// authorities.
 	// +optional
 	TLS bool `json:"tls,omitempty"`
-	// caBundle has the certificates of the authorities that may have signed those of the nodes, in PEM, in place of the system's.
+	// caBundle contains the certificates, in PEM, of the authorities that sign the certificates of the nodes. It replaces the system's
+	// authorities.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CABundle string `json:"caBundle,omitempty"`
 }
 
-// ElastiCache is an ElastiCache with role-based access control.
+// ElastiCache describes an Amazon ElastiCache with role-based access control.
 type ElastiCache struct {
 	// region is the AWS region.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Region string `json:"region"`
-	// engine is the engine of the users.
+	// engine is the engine of the users: redis or valkey.
 	// +optional
 	// +kubebuilder:default=redis
 	// +kubebuilder:validation:Enum=redis;valkey
 	Engine string `json:"engine,omitempty"`
-	// endpoint is the cache's, as host:port, where passwords are tried.
+	// endpoint is the address of the cache, as host:port. The operator tests passwords there.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=260
 	Endpoint string `json:"endpoint"`
-	// userGroupIds is the user group that is attached to the cache: users are put into it. AWS attaches one group to a cache, so name one.
+	// userGroupIds lists the user groups to which users are added. AWS attaches one user group to a cache, so set one.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
 	UserGroupIDs []string `json:"userGroupIds"`
-	// insecure connects to the endpoint without encryption. ElastiCache has users only where connections are encrypted, so this is for an
+	// insecure connects to the endpoint without encryption. ElastiCache supports users only with encryption, so set this only for an
 	// emulator.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
-	// apiEndpoint is the URL of the ElastiCache API in place of the region's, such as that of a VPC endpoint or an emulator.
+	// apiEndpoint is the URL of the ElastiCache API if it is not the URL of the region, for example a VPC endpoint or an emulator.
 	// +optional
 	// +kubebuilder:validation:MaxLength=260
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 }
 
-// Plans are the limits of the plans.
+// Plans sets the limits of each plan.
 type Plans struct {
-	// standard are those of the plan standard.
+	// standard sets the limits of the plan standard.
 	// +optional
 	// +kubebuilder:default={}
 	Standard Limits `json:"standard,omitzero"`
-	// premium are those of the plan premium.
+	// premium sets the limits of the plan premium.
 	// +optional
 	// +kubebuilder:default={connectionLimit: 50, statementTimeout: "5m", idleInTransactionTimeout: "5m"}
 	Premium Limits `json:"premium,omitzero"`
 }
 
-// Limits are what each app of a tenant may use at a time.
+// Limits are the limits of each app of a tenant.
 type Limits struct {
-	// connectionLimit is how many connections to the database; -1 for any number.
+	// connectionLimit is the maximum number of database connections. -1 means unlimited.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=10000
-	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for any number: with 0 nobody could connect"
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for unlimited: 0 would prevent every connection"
 	ConnectionLimit int32 `json:"connectionLimit,omitempty"`
-	// statementTimeout is how long a statement may take, up to 576h; 0s for any time.
+	// statementTimeout is the maximum duration of a statement, up to 576h. 0s means unlimited.
 	// +optional
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a time from 0s to 576h, for example 30s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a duration from 0s to 576h, for example 30s"
 	StatementTimeout *metav1.Duration `json:"statementTimeout,omitempty"`
-	// idleInTransactionTimeout is how long a transaction may wait for its next statement, up to 576h; 0s for any time.
+	// idleInTransactionTimeout is how long a transaction may be idle, up to 576h. 0s means unlimited.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a time from 0s to 576h, for example 1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) <= duration('576h')",message="must be a duration from 0s to 576h, for example 1m"
 	IdleInTransactionTimeout *metav1.Duration `json:"idleInTransactionTimeout,omitempty"`
 }
 
-// ConditionConnectionSecure is a condition of a backend: TLS verifies each server that is not on the operator's own machine.
+// ConditionConnectionSecure is the condition of a TenantBackend that is True if TLS verifies every server that is not on the operator's own
+// machine.
 const ConditionConnectionSecure = "ConnectionSecure"
 
-// ConditionUsersSaved is the condition of a TenantBackend that each node of a Redis keeps its users when it restarts.
+// ConditionUsersSaved is the condition of a TenantBackend that is True if every Redis node keeps its users across restarts.
 const ConditionUsersSaved = "UsersSaved"
 
-// TenantBackendStatus tells whether a backend can be reached.
+// TenantBackendStatus shows whether the systems of a backend can be used.
 type TenantBackendStatus struct {
-	// observedGeneration is the generation of the spec that this is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions has Ready: whether everything can be reached with the rights that are needed; ConnectionSecure: whether TLS verifies each
-	// server that is not on the operator's own machine; and of a Redis UsersSaved: whether each node saves its users.
+	// conditions are Ready, ConnectionSecure and, for a Redis, UsersSaved. Ready is True if PostgreSQL and the cache answer and grant the
+	// rights that can be tested without a write; the credential store is not checked. ConnectionSecure is True if TLS verifies every server
+	// that is not on the operator's own machine. UsersSaved is True if every node keeps its users across restarts.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// TenantBackendList is a list of backends.
+// TenantBackendList is a list of TenantBackends.
 //
 // +kubebuilder:object:root=true
 type TenantBackendList struct {
@@ -205,4 +210,14 @@ type TenantBackendList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 
 	Items []TenantBackend `json:"items"`
+}
+
+// TenantList is a list of Tenants.
+//
+// +kubebuilder:object:root=true
+type TenantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Tenant `json:"items"`
 }

@@ -1,4 +1,4 @@
-// Package v1 is the API of the tenant operator: the kinds Tenant, and TenantBackend, which tells where tenants are.
+// Package v1 is the API of the tenant operator: the kinds Tenant and TenantBackend.
 //
 // +kubebuilder:object:generate=true
 // +groupName=tenant.einmal.dev

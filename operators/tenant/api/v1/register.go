@@ -9,7 +9,7 @@ import (
 // GroupVersion is the group and version of this API.
 var GroupVersion = schema.GroupVersion{Group: "tenant.einmal.dev", Version: "v1"}
 
-// AddToScheme makes the kinds of this package known to a scheme.
+// AddToScheme registers the kinds of this package in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Tenant{}, &TenantList{}, &TenantBackend{}, &TenantBackendList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

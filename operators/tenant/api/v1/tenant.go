@@ -6,8 +6,8 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// Tenant asks for what the apps of a tenant need in systems that tenants share: a database with logins, users of a cache, and credentials, each
-// of which is generated once.
+// Tenant describes a tenant whose apps use shared systems. The operator gives each app a login to the tenant's database, a cache user, and
+// credentials, each of which is generated once.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,78 +18,79 @@ import (
 // +kubebuilder:printcolumn:name=Redis,type=boolean,JSONPath=`.status.redisReady`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be up to 63 lower-case letters, digits and hyphens: roles, users and keys are named after it"
-// +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="say at least which backend the tenant is on, in spec.backendRef.name, and which apps it has, in spec.apps"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lowercase letters, digits and hyphens: roles, users and keys are named after it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="required: set at least spec.backendRef.name and spec.apps"
 type Tenant struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the tenant asks for.
+	// spec is the desired state of the tenant.
 	// +optional
 	Spec TenantSpec `json:"spec,omitempty"`
-	// status is what became of it.
+	// status is the observed state of the tenant.
 	// +optional
 	Status TenantStatus `json:"status,omitempty"`
 }
 
-// TenantSpec is what a tenant asks for.
+// TenantSpec is the desired state of a tenant.
 type TenantSpec struct {
-	// plan says how much the tenant may use at a time: the limits are in the TenantBackend. It can be changed at any time, which touches no
-	// credential.
+	// plan selects the limits of the tenant; the limits are set in the TenantBackend. It can change at any time, and a change does not
+	// affect credentials.
 	// +optional
 	// +kubebuilder:default=standard
 	// +kubebuilder:validation:Enum=standard;premium
 	Plan Plan `json:"plan,omitempty"`
 
-	// backendRef says where the tenant is. It cannot be changed.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: what the tenant has would stay behind; make another Tenant"
+	// backendRef names the TenantBackend of the tenant. It is immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: databases, users and credentials are not moved; create another Tenant"
 	BackendRef BackendRef `json:"backendRef"`
 
-	// apps are the tenant's apps. Each has a credential of its own. What becomes of one that is taken out is said by deletionPolicy.
+	// apps lists the apps of the tenant. Each app has its own credentials. If an app is removed from the list, deletionPolicy applies to
+	// what it has.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Apps []App `json:"apps,omitempty"`
 
-	// credentials says how credentials are rotated and tried.
+	// credentials sets how credentials are rotated and verified.
 	// +optional
 	// +kubebuilder:default={}
 	Credentials Credentials `json:"credentials,omitempty"`
 
-	// driftPolicy says what to do if a database or a cache does not accept the stored password: Enforce gives it the stored one, Report tells it
-	// in the condition InSync and leaves it.
+	// driftPolicy sets what happens if the database or the cache does not accept the stored password. Enforce sets the stored password
+	// again. Report only reports the difference in the condition InSync.
 	// +optional
 	// +kubebuilder:default=Enforce
 	// +kubebuilder:validation:Enum=Enforce;Report
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
-	// missingCredentialPolicy says what to do if a user is there and its credential is not: Fail waits for a person, Rotate generates another.
-	// With Rotate, who has the lost password can go on as long as the overlap of a rotation lasts, but for users of ElastiCache.
+	// missingCredentialPolicy sets what happens if a user exists but its credential is lost. Fail waits for a person. Rotate generates a
+	// new credential; PostgreSQL and Redis then accept the lost password for another overlap, ElastiCache rejects it at once.
 	// +optional
 	// +kubebuilder:default=Fail
 	// +kubebuilder:validation:Enum=Fail;Rotate
 	MissingCredentialPolicy MissingCredentialPolicy `json:"missingCredentialPolicy,omitempty"`
 
-	// adoptionPolicy says what to do if a role or a user of the right name is there without a mark: Refuse leaves it, Adopt takes it over. What
-	// carries the mark of another owner is never taken over.
+	// adoptionPolicy sets what happens if a role or user with the expected name exists without an ownership mark. Refuse does not change
+	// it. Adopt takes it over. A role or user with the mark of another owner is never taken over.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Adopt
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 
-	// deletionPolicy says what to do with what the tenant has when the Tenant is deleted: Retain keeps all of it, so that a Tenant of the same
-	// name finds it again; Delete removes users and credentials, and fails where that would lose data.
+	// deletionPolicy sets what happens to the tenant's resources when the Tenant is deleted. Retain keeps all of them, and a Tenant of the
+	// same name uses them again. Delete removes users and credentials, and fails if that would lose data.
 	// +optional
 	// +kubebuilder:default=Retain
 	// +kubebuilder:validation:Enum=Retain;Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// dropOwned lets deletionPolicy Delete remove the database with all that is in it.
+	// dropOwned allows deletionPolicy Delete to drop the database with all its contents.
 	// +optional
 	DropOwned bool `json:"dropOwned,omitempty"`
 
-	// suspend lets everything stay as it is: nothing is looked at or changed, but for the deletion.
+	// suspend stops the operator from checking or changing anything of this tenant. Deletion still works.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -105,7 +106,7 @@ const (
 
 // BackendRef names a TenantBackend.
 type BackendRef struct {
-	// name is the TenantBackend's.
+	// name is the name of the TenantBackend.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -113,40 +114,40 @@ type BackendRef struct {
 
 // App is an app of a tenant.
 type App struct {
-	// name is made part of the names of roles and users.
+	// name becomes part of the names of roles and users.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, such as web"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must consist of lowercase letters, digits and hyphens, and start and end with a letter or digit, for example web"
 	Name string `json:"name"`
-	// database says what the app has in the tenant's database.
+	// database sets the access of the app to the tenant's database.
 	// +optional
 	// +kubebuilder:default={}
 	Database Database `json:"database,omitempty"`
-	// cache says what the app has in the cache.
+	// cache sets the access of the app to the cache.
 	// +optional
 	// +kubebuilder:default={}
 	Cache Cache `json:"cache,omitempty"`
 }
 
-// Database is what an app has in the tenant's database.
+// Database is the access of an app to the tenant's database.
 type Database struct {
-	// enabled says whether the app has a login.
+	// enabled sets whether the app has a login.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
-	// access says what the login may do: owner makes and changes tables, readWrite and readOnly use those that there are.
+	// access sets the rights of the login. owner creates and changes tables; readWrite and readOnly use existing tables.
 	// +optional
 	// +kubebuilder:default=owner
 	// +kubebuilder:validation:Enum=owner;readWrite;readOnly
 	Access Access `json:"access,omitempty"`
-	// connectionLimit is how many connections the app may have, in place of what the plan says; -1 for any number.
+	// connectionLimit is the maximum number of connections of the app. It overrides the plan. -1 means unlimited.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=10000
-	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for any number: with 0 nobody could connect"
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="must be at least 1, or -1 for unlimited: 0 would prevent every connection"
 	ConnectionLimit *int32 `json:"connectionLimit,omitempty"`
 }
 
-// Access is what a login may do.
+// Access is the set of rights of a login or a cache user.
 type Access string
 
 // What a login may do.
@@ -156,63 +157,63 @@ const (
 	AccessReadOnly  Access = "readOnly"
 )
 
-// Cache is what an app has in the cache.
+// Cache is the access of an app to the cache.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.scripting) || self.scripting != 'Allowed' || !has(self.profile) || self.profile != 'readOnly'",fieldPath=".scripting",message="must not be Allowed with the profile readOnly, which has no scripts"
+// +kubebuilder:validation:XValidation:rule="!has(self.scripting) || self.scripting != 'Allowed' || !has(self.profile) || self.profile != 'readOnly'",fieldPath=".scripting",message="must not be Allowed with the profile readOnly, which cannot run scripts"
 type Cache struct {
-	// enabled says whether the app has a user.
+	// enabled sets whether the app has a cache user.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
-	// keyPrefix is what the app's keys begin with, behind the tenant's name and a colon. Without it the app has all keys of the tenant.
+	// keyPrefix is the prefix of the app's keys, after the tenant's name and a colon. Without it, the app can use all keys of the tenant.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:._/-]*$')",message="must be letters, digits and any of : . _ / -, since a pattern would open keys of others"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:._/-]*$')",message="must consist of letters, digits and : . _ / - (a pattern would give access to keys of others)"
 	KeyPrefix string `json:"keyPrefix,omitempty"`
-	// profile says what the user may do with its keys.
+	// profile sets the rights of the user on its keys.
 	// +optional
 	// +kubebuilder:default=readWrite
 	// +kubebuilder:validation:Enum=readWrite;readOnly
 	Profile Access `json:"profile,omitempty"`
-	// scripting says whether the user may run scripts and functions. A script without an end stops the cache for all tenants. Without this field
-	// a user that has the right keeps it, and a user that is made now does not get it.
+	// scripting sets whether the user may run scripts and functions. A script that does not end blocks the cache for all tenants. Without
+	// this field, an existing user that has the right keeps it, and a new user does not get it.
 	// +optional
 	// +kubebuilder:validation:Enum=Allowed;Denied
 	Scripting Scripting `json:"scripting,omitempty"`
 }
 
-// Scripting says whether a user of the cache may run scripts and functions.
+// Scripting sets whether a cache user may run scripts and functions.
 type Scripting string
 
-// Whether a user of the cache may run scripts and functions.
+// The values of Scripting.
 const (
 	ScriptingAllowed Scripting = "Allowed"
 	ScriptingDenied  Scripting = "Denied"
 )
 
-// Credentials says how credentials are rotated and tried.
+// Credentials sets how credentials are rotated and verified.
 type Credentials struct {
-	// rotation asks for another credential for each app.
+	// rotation requests a new credential for each app.
 	// +optional
 	// +kubebuilder:default={}
 	Rotation Rotation `json:"rotation,omitempty"`
-	// probeInterval is how often it is tried whether the credentials are accepted, from 10s to 24h.
+	// probeInterval is how often the operator checks that the credentials are accepted, from 10s to 24h.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="must be a time from 10s to 24h, for example 10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) >= duration('10s') && duration(self) <= duration('24h')",message="must be a duration from 10s to 24h, for example 10m"
 	ProbeInterval *metav1.Duration `json:"probeInterval,omitempty"`
 }
 
-// Rotation asks for another credential.
+// Rotation requests a new credential.
 type Rotation struct {
-	// requestId is any text that was not there before, such as a date: each new one rotates once. It is not secret.
+	// requestId is any text that was not used before, for example a date. Each new value triggers one rotation. It is not secret.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	RequestID string `json:"requestId,omitempty"`
-	// strategy says what becomes of the old credential: with Overlap it is accepted until the overlap has ended, with InPlace it is refused at
+	// strategy sets what happens to the old credential. With Overlap it is accepted until the overlap ends. With InPlace it is rejected at
 	// once.
 	// +optional
 	// +kubebuilder:default=Overlap
@@ -224,15 +225,15 @@ type Rotation struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="must be a time from 10s to 8760h, for example 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="must be a duration from 10s to 8760h, for example 24h"
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
-	// terminateSessions ends what is logged in when the old credential is taken out of use. Else that goes on: rotated is not revoked. It does
-	// nothing to ElastiCache, which has no means for it.
+	// terminateSessions ends existing sessions when the old credential is retired. Otherwise they continue, because rotation alone does not
+	// revoke access. It has no effect on ElastiCache, which cannot end sessions.
 	// +optional
 	TerminateSessions bool `json:"terminateSessions,omitempty"`
 }
 
-// Strategy says what becomes of the old credential in a rotation.
+// Strategy sets what happens to the old credential in a rotation.
 type Strategy string
 
 // The strategies.
@@ -241,16 +242,16 @@ const (
 	InPlace Strategy = "InPlace"
 )
 
-// DriftPolicy says what to do with a password that is not the stored one.
+// DriftPolicy sets what happens if a password differs from the stored one.
 type DriftPolicy string
 
-// MissingCredentialPolicy says what to do with a user whose credential is lost.
+// MissingCredentialPolicy sets what happens if the credential of a user is lost.
 type MissingCredentialPolicy string
 
-// AdoptionPolicy says what to do with a user that carries no mark.
+// AdoptionPolicy sets what happens to a user without an ownership mark.
 type AdoptionPolicy string
 
-// DeletionPolicy says what to do with what a tenant has, when it is deleted.
+// DeletionPolicy sets what happens to the resources of a tenant that is deleted.
 type DeletionPolicy string
 
 // The policies.
@@ -265,24 +266,24 @@ const (
 	DeletionDelete DeletionPolicy          = "Delete"
 )
 
-// Phase tells in one word how far a tenant is.
+// Phase summarizes the state of a tenant in one word.
 type Phase string
 
 // The phases of a tenant.
 const (
-	// Pending: nothing was done yet.
+	// Pending: the operator has not processed the tenant yet.
 	Pending Phase = "Pending"
-	// Provisioning: some of what the tenant asks for is not there yet.
+	// Provisioning: some resources of the tenant do not exist yet.
 	Provisioning Phase = "Provisioning"
-	// Ready: all that the tenant asks for is there.
+	// Ready: all resources of the tenant are ready.
 	Ready Phase = "Ready"
-	// Rotating: all is there, and an old credential is still accepted.
+	// Rotating: all resources are ready, and an old credential is still accepted.
 	Rotating Phase = "Rotating"
-	// Degraded: something that was there cannot be reached now, or is not as it should be.
+	// Degraded: a resource that was ready cannot be reached, or is not in the desired state.
 	Degraded Phase = "Degraded"
-	// Blocked: a person has to look.
+	// Blocked: a person has to act.
 	Blocked Phase = "Blocked"
-	// Suspended: nothing is looked at.
+	// Suspended: the operator does not check or change anything.
 	Suspended Phase = "Suspended"
 	// Deleting: the tenant is being deleted.
 	Deleting Phase = "Deleting"
@@ -290,110 +291,101 @@ const (
 
 // The conditions of a tenant.
 const (
-	// ConditionReady: all that the tenant asks for is there.
+	// ConditionReady: all resources of the tenant are ready.
 	ConditionReady = "Ready"
-	// ConditionDatabaseReady: the database is there, and each app's login is accepted.
+	// ConditionDatabaseReady: the database exists and accepts the login of each app.
 	ConditionDatabaseReady = "DatabaseReady"
-	// ConditionCacheReady: each app's user of the cache is accepted.
+	// ConditionCacheReady: the cache accepts the user of each app.
 	ConditionCacheReady = "CacheReady"
-	// ConditionCredentialsReady: each app's credentials are stored, and readers get them.
+	// ConditionCredentialsReady: the credentials of each app are stored and published to readers.
 	ConditionCredentialsReady = "CredentialsReady"
-	// ConditionInSync: the limits of the plan hold, and no password differs from the stored one.
+	// ConditionInSync: limits, access and passwords are in the desired state.
 	ConditionInSync = "InSync"
 	// ConditionRotationInProgress: an old credential is still accepted.
 	ConditionRotationInProgress = "RotationInProgress"
 )
 
-// TenantStatus is what became of a tenant. It holds no secret.
+// TenantStatus is the observed state of a tenant. It contains no secrets.
 type TenantStatus struct {
-	// The memory of the operators that handle the tenant, so that nothing is done twice.
+	// Records are the records of the operators that handle the tenant. They prevent that a handler runs twice for one change.
 	einmal.Records `json:",inline"`
 
-	// observedGeneration is the generation of the spec that this is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// phase tells in one word how far the tenant is.
+	// phase summarizes the state of the tenant in one word.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// dbReady is whether the condition DatabaseReady is true.
+	// dbReady is true if the condition DatabaseReady is True.
 	// +optional
 	DBReady bool `json:"dbReady"`
-	// redisReady is whether the condition CacheReady is true.
+	// redisReady is true if the condition CacheReady is True.
 	// +optional
 	RedisReady bool `json:"redisReady"`
-	// plan is the plan whose limits hold.
+	// plan is the plan whose limits are in effect.
 	// +optional
 	Plan Plan `json:"plan,omitempty"`
-	// apps tells of each app.
+	// apps is the observed state of each app.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Apps []AppStatus `json:"apps,omitempty"`
-	// conditions tell how far the tenant is.
+	// conditions are Ready, DatabaseReady, CacheReady, CredentialsReady, InSync and RotationInProgress.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AppStatus is what became of an app.
+// AppStatus is the observed state of an app.
 type AppStatus struct {
-	// name is the app's.
+	// name is the name of the app.
 	Name string `json:"name"`
-	// database is its login.
+	// database is the login of the app.
 	// +optional
 	Database *Principal `json:"database,omitempty"`
-	// cache is its user of the cache.
+	// cache is the cache user of the app.
 	// +optional
 	Cache *Principal `json:"cache,omitempty"`
 }
 
-// Principal is a login or a user of an app, with its credential.
+// Principal is a login or a cache user of an app, with its credential.
 type Principal struct {
-	// user is who the app logs in as.
+	// user is the username of the app.
 	// +optional
 	User string `json:"user,omitempty"`
-	// database is the database, of a login.
+	// database is the name of the database; it is empty for a cache user.
 	// +optional
 	Database string `json:"database,omitempty"`
-	// record is where the credential is: the name of a Secret, or of a parameter.
+	// record is the name of the Secret or parameter that contains the credential.
 	// +optional
 	Record string `json:"record,omitempty"`
-	// generation is the credential's, which counts from 1: each rotation makes one more.
+	// generation is the generation of the credential. The first is 1, and each rotation increments it.
 	// +optional
 	Generation int32 `json:"generation,omitempty"`
-	// requestId is the rotation that the credential is the answer to.
+	// requestId is the rotation request that the credential was generated for.
 	// +optional
 	RequestID string `json:"requestId,omitempty"`
 	// verifiedAt is when the credential was accepted for the first time.
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
-	// retireAfter is when the credential before this one is taken out of use, during a rotation.
+	// retireAfter is when the previous credential is retired. It is set during a rotation.
 	// +optional
 	RetireAfter *metav1.Time `json:"retireAfter,omitempty"`
-	// waitsFor is a rotation that was asked for and begins when the one before has ended.
+	// waitsFor is the rotation request that starts when the current rotation ends.
 	// +optional
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// scripting says whether a user of the cache may run scripts and functions.
+	// scripting shows whether the cache user may run scripts and functions.
 	// +optional
 	Scripting Scripting `json:"scripting,omitempty"`
-	// missingSince is when the credential was not found for the first time, as long as it is not found.
+	// missingSince is when the credential was first not found. It is removed when the credential is found again.
 	// +optional
 	MissingSince *metav1.Time `json:"missingSince,omitempty"`
-	// missingLooks is how often it was not found since then; it stops at 3, which is enough to count as missing after a minute.
+	// missingLooks counts the checks since then that did not find the credential. It stops at 3: three checks over at least a minute mean
+	// that the credential is missing.
 	// +optional
 	MissingLooks int32 `json:"missingLooks,omitempty"`
-	// problem is what is wrong; "" for nothing.
+	// problem describes what is wrong. It is empty if nothing is wrong.
 	// +optional
 	Problem string `json:"problem,omitempty"`
-}
-
-// TenantList is a list of tenants.
-//
-// +kubebuilder:object:root=true
-type TenantList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Tenant `json:"items"`
 }

@@ -1,6 +1,6 @@
-// Package article is the tenant operator that this one is not: the handlers of the two articles that the project began with, as they
-// stand there, for a PostgreSQL, a Redis and a store of parameters. Tests show that a witness of traffic fails against them, so
-// that it means something when it does not fail.
+// Package article contains the naive handlers of two published articles about tenant provisioning, for PostgreSQL, Redis and a parameter
+// store. It is the negative control of the tests: they show that the login witness fails against these handlers, so its success against the
+// real operator means something.
 package article
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Parameters is a store of values by name, where putting overwrites.
+// Parameters is an in-memory store of values by name. Put overwrites.
 type Parameters struct {
 	mu     sync.Mutex
 	values map[string]credential.Password
 }
 
-// Get returns a value: the zero one if there is none.
+// Get returns a value, or the zero value.
 func (p *Parameters) Get(name string) credential.Password {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,17 +45,17 @@ func (p *Parameters) Delete(name string) {
 	delete(p.values, name)
 }
 
-// Operator has the handlers, and the connections of an administrator.
+// Operator contains the handlers and the connections of an administrator.
 type Operator struct {
 	Postgres   *pgx.Conn
 	Redis      *goredis.Client
 	Parameters *Parameters
 }
 
-// Database and Cache are the names of a tenant's parameters.
+// Database returns the name of the parameter with the password of the tenant's database.
 func Database(tenant string) string { return "/" + tenant + "/db" }
 
-// Cache is the name of the parameter with the password of the tenant's user of the cache.
+// Cache returns the name of the parameter with the password of the tenant's cache user.
 func Cache(tenant string) string { return "/" + tenant + "/cache" }
 
 // OnCreate is the handler of the first article: "if the user already exists, its password is rotated".
@@ -80,7 +80,8 @@ func (o Operator) OnCreate(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// OnCreateChecked is the handler of the second article: it does nothing if all three layers have what they should, and else all of it.
+// OnCreateChecked is the handler of the second article. It does nothing if all three systems have what they should, and otherwise
+// everything.
 func (o Operator) OnCreateChecked(ctx context.Context, tenant string) error {
 	role, err := o.hasRole(ctx, tenant)
 	if err != nil {
@@ -101,7 +102,7 @@ func (o Operator) hasRole(ctx context.Context, tenant string) (bool, error) {
 	var found bool
 	err := o.Postgres.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", tenant).Scan(&found)
 	if err != nil {
-		return false, fmt.Errorf("look for the role: %w", err)
+		return false, fmt.Errorf("read role: %w", err)
 	}
 	return found, nil
 }
@@ -112,12 +113,12 @@ func (o Operator) hasUser(ctx context.Context, tenant string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the user: %w", err)
+		return false, fmt.Errorf("read user: %w", err)
 	}
 	return true, nil
 }
 
-// setRole creates the role, or alters the one that there is.
+// setRole creates the role, or alters an existing one.
 func (o Operator) setRole(ctx context.Context, tenant string, password credential.Password) error {
 	found, err := o.hasRole(ctx, tenant)
 	if err != nil {
@@ -127,7 +128,7 @@ func (o Operator) setRole(ctx context.Context, tenant string, password credentia
 	if found {
 		verb = "ALTER"
 	}
-	// A generated password has letters and digits alone.
+	// A generated password contains only letters and digits, so it needs no quoting.
 	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD '%s'", verb, pgx.Identifier{tenant}.Sanitize(), password.Reveal())
 	if _, err := o.Postgres.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("set the role: %w", err)

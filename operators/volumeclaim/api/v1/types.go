@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// EphemeralVolumeClaim asks for a volume that lives as long as the claim does. With a podSelector the claim itself is
-// temporary: it is deleted when the pods that it is for do not need it any more.
+// EphemeralVolumeClaim requests a volume that exists as long as the claim. With a podSelector the claim itself is temporary: it is deleted
+// when the selected pods do not need it any more.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,20 +30,20 @@ type EphemeralVolumeClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the claim asks for.
+	// spec is the desired state of the claim.
 	// +optional
 	Spec EphemeralVolumeClaimSpec `json:"spec,omitempty"`
-	// status is what became of it.
+	// status is the observed state of the claim.
 	// +optional
 	Status EphemeralVolumeClaimStatus `json:"status,omitempty"`
 }
 
-// EphemeralVolumeClaimSpec is what a claim asks for.
+// EphemeralVolumeClaimSpec is the desired state of a claim.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: the class of a volume is chosen when the volume is created"
 // +kubebuilder:validation:XValidation:rule="has(self.podSelector) || !has(self.gracePeriod) && !has(self.expiryPeriod)",fieldPath=".podSelector",reason=FieldValueRequired,message="say for which pods the claim is, since gracePeriod and expiryPeriod depend on them; {} is all pods of the namespace"
 type EphemeralVolumeClaimSpec struct {
-	// size is how much space to ask for, from 1Mi to 64Ti. It must be given, and it can grow but not shrink.
+	// size is the requested space, from 1Mi to 64Ti. It is required. It can grow but not shrink.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -53,12 +53,12 @@ type EphemeralVolumeClaimSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + string(oldSelf)",message="can grow but not shrink: a volume does not give back space"
 	Size resource.Quantity `json:"size,omitempty"`
 
-	// storageClassName is the class of the volume; the cluster's default class if it is not given. It cannot be changed.
+	// storageClassName is the storage class of the volume. The default is the default class of the cluster. It is immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// accessModes tells how nodes may mount the volume. It cannot be changed.
+	// accessModes sets how nodes may mount the volume. It is immutable.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={ReadWriteOnce}
@@ -68,14 +68,14 @@ type EphemeralVolumeClaimSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: how a volume may be mounted is chosen when the volume is created"
 	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 
-	// podSelector says for which pods of the namespace the claim is: those that have these labels, and mount the volume. {} is
-	// all pods. Without it the claim lives until somebody deletes it.
+	// podSelector selects the pods of the namespace that the claim is for, among those that mount the volume. {} selects all pods. Without
+	// it, the claim stays until a person deletes it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="each of matchExpressions has the operator In or NotIn and values, or the operator Exists or DoesNotExist and no values"
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// gracePeriod is how long the claim is kept after the last of the selected pods is gone, from 1s to 8760h, such as 30m. A
-	// pod that comes meanwhile stops the clock. Without it a claim that was used is not deleted.
+	// gracePeriod is how long the claim is kept after the last selected pod is gone, from 1s to 8760h, for example 30m. A new selected pod
+	// stops the clock. Without it, a claim that was used is not deleted.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
@@ -84,8 +84,8 @@ type EphemeralVolumeClaimSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') || duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be from 1s to 8760h, which is a year"
 	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
 
-	// expiryPeriod is how long after its creation the claim is deleted if no selected pod has used it, from 1s to 8760h, such as
-	// 24h. Without it a claim that was never used is not deleted.
+	// expiryPeriod is how long after its creation the claim is deleted if no selected pod has used it, from 1s to 8760h, for example 24h.
+	// Without it, a claim that was never used is not deleted.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
@@ -95,49 +95,49 @@ type EphemeralVolumeClaimSpec struct {
 	ExpiryPeriod *metav1.Duration `json:"expiryPeriod,omitempty"`
 }
 
-// Phase tells in one word how far a claim is.
+// Phase summarizes the state of a claim in one word.
 type Phase string
 
 // The phases of a claim.
 const (
-	// Pending: the volume is asked for and not there yet.
+	// Pending: the volume was requested and does not exist yet.
 	Pending Phase = "Pending"
-	// Bound: there is a volume of the size that was asked for.
+	// Bound: a volume of the requested size exists.
 	Bound Phase = "Bound"
-	// Resizing: there is a volume, and it is growing.
+	// Resizing: the volume exists and is growing.
 	Resizing Phase = "Resizing"
 )
 
-// ConditionReady is true while there is a volume of the size that was asked for.
+// ConditionReady is True while a volume of the requested size exists.
 const ConditionReady = "Ready"
 
-// ConditionUsed is true while a selected pod uses the volume. Claims without a podSelector do not have it.
+// ConditionUsed is True while a selected pod uses the volume. Claims without a podSelector do not have it.
 const ConditionUsed = "Used"
 
-// EphemeralVolumeClaimStatus is what became of a claim.
+// EphemeralVolumeClaimStatus is the observed state of a claim.
 type EphemeralVolumeClaimStatus struct {
-	// The memory of the operators that handle the claim, so that nothing is done twice.
+	// Records are the records of the operators that handle the claim. They prevent that a handler runs twice for one change.
 	einmal.Records `json:",inline"`
 
 	// pvcName is the PersistentVolumeClaim that was created for the claim.
 	// +optional
 	PVCName string `json:"pvcName,omitempty"`
-	// phase tells in one word how far the claim is.
+	// phase summarizes the state of the claim in one word.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// capacity is the space that the volume has now.
+	// capacity is the current size of the volume.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// firstUsed is when a selected pod was first seen to use the volume.
 	// +optional
 	FirstUsed *metav1.Time `json:"firstUsed,omitempty"`
-	// unusedSince is when it was first seen that no selected pod uses the volume any more.
+	// unusedSince is when the operator first saw that no selected pod uses the volume any more.
 	// +optional
 	UnusedSince *metav1.Time `json:"unusedSince,omitempty"`
 	// expires is when the claim is deleted, unless a pod uses it.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
-	// conditions tell how far the claim is, and why.
+	// conditions are Ready and, with a podSelector, Used.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -17,8 +17,8 @@ func main() {
 		einmal.Applies(&corev1.PersistentVolumeClaim{}))
 	claims := einmal.For[v1.EphemeralVolumeClaim](op)
 	claims.OnCreate("create-pvc", applyVolume)
-	claims.OnUpdate("resize-pvc", applyVolume, einmal.Field("spec.size"))
-	claims.OnUpdate("relabel-pvc", applyVolume, einmal.Field("metadata.labels"))
+	claims.OnUpdate("resize-pvc", applyVolume, einmal.Fields("spec.size"))
+	claims.OnUpdate("relabel-pvc", applyVolume, einmal.Fields("metadata.labels"))
 	op.Main()
 }
 

@@ -1,4 +1,4 @@
-// Package word holds the word that greets.
+// Package word provides the greeting of the test operator.
 package word
 
 import (
@@ -9,5 +9,5 @@ import (
 //go:embed word.txt
 var text string
 
-// Word returns the word.
+// Word returns the greeting.
 func Word() string { return "Well " + strings.TrimSpace(text) }

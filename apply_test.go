@@ -1,0 +1,223 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// deploymentOf is a child with a pod template, which has a label of its own.
+func deploymentOf(name string) *appsv1.Deployment {
+	own := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: own},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(own)},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/app"}}},
+			},
+		},
+	}
+}
+
+// With NestedLabels the pods of a child get the labels of its owner, where the template has none of the same name. Labels that the owner loses
+// are removed there too.
+func TestNestedLabelsReachThePodTemplate(t *testing.T) {
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("deploy", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			plain := deploymentOf("plain")
+			return errors.Join(c.Apply(ctx, deploymentOf("nested"), einmal.NestedLabels("spec.template")), c.Apply(ctx, plain))
+		}, einmal.Fields("metadata.labels"), einmal.Applies(&appsv1.Deployment{}))
+	}, func(t *testing.T, w *virtualWorld) {
+		one := widgetOf("one")
+		one.Labels = map[string]string{"team": "a", "app": "widget"}
+		must(t, w.User.Create(t.Context(), one))
+		expect := func(name string, labels, template map[string]string) {
+			t.Helper()
+			w.Pass(time.Minute)
+			found := &appsv1.Deployment{}
+			must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(deploymentOf(name)), found))
+			if diff := cmp.Diff([]map[string]string{labels, template}, []map[string]string{found.Labels, found.Spec.Template.Labels}); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+		owner := map[string]string{"team": "a", "app": "widget"}
+		expect("nested", owner, map[string]string{"team": "a", "app": "nested"})
+		expect("plain", owner, map[string]string{"app": "plain"})
+		editWidget(t, w, `{"metadata":{"labels":{"team":null,"tier":"gold"}}}`)
+		expect("nested", map[string]string{"tier": "gold", "app": "widget"}, map[string]string{"tier": "gold", "app": "nested"})
+	})
+}
+
+// A path that names no object with metadata is an error that names the option and the remedy. It is a programming error.
+func TestNestedLabelsWithoutSuchAField(t *testing.T) {
+	for want, paths := range map[string][]string{
+		"option NestedLabels: must have at least one path, such as spec.template, got none":                                      {},
+		`option NestedLabels: field path "spec..template"`:                                                                       {"spec..template"},
+		"option NestedLabels: paths must be below the spec or another field of the child's own, got metadata.labels":             {"metadata.labels"},
+		"option NestedLabels: paths must be below the spec or another field of the child's own, got status.template":             {"status.template"},
+		"option NestedLabels: Deployment has no object at spec.templates; name a field that has metadata, such as spec.template": {"spec.template", "spec.templates"},
+		"option NestedLabels: Deployment has no object at spec.template.spec.containers;":                                        {"spec.template.spec.containers"},
+	} {
+		log := testLog(t)
+		virtually(t, log, func(op *einmal.Operator) {
+			einmal.For[Widget](op).Reconcile("deploy", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				return c.Apply(ctx, deploymentOf("one"), einmal.NestedLabels(paths...))
+			}, einmal.Applies(&appsv1.Deployment{}))
+		}, func(t *testing.T, w *virtualWorld) {
+			must(t, w.User.Create(t.Context(), widgetOf("one")))
+			w.Pass(time.Minute)
+		})
+		tells(t, log, programmingError, "error~"+want)
+	}
+}
+
+// ownersOf lists the owners of a ConfigMap, each with what it is.
+func ownersOf(t *testing.T, w *virtualWorld, name string) []string {
+	t.Helper()
+	found := &corev1.ConfigMap{}
+	must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(configOf(name, 1)), found))
+	var owners []string
+	for _, owner := range found.OwnerReferences {
+		kind := "owner"
+		if owner.Controller != nil && *owner.Controller {
+			kind = "controller"
+		}
+		owners = append(owners, owner.Name+": "+kind)
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Objects that apply a child with NotController share it: it stays as long as one of them is there, and it can have a controller besides.
+func TestOwnersThatAreNotTheControllerShareAChild(t *testing.T) {
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("share", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			return errors.Join(
+				c.Apply(ctx, configOf("shared", 1), einmal.NotController(), einmal.Adopt()),
+				c.Apply(ctx, configOf("controlled", 1), einmal.NotController(), einmal.Adopt()))
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		boss := configOf("boss", 1)
+		must(t, w.User.Create(t.Context(), boss))
+		controlled := configOf("controlled", 1)
+		isController := true
+		controlled.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: boss.UID, Controller: &isController}}
+		must(t, w.User.Create(t.Context(), controlled))
+		for _, name := range []string{"one", "two"} {
+			must(t, w.User.Create(t.Context(), widgetOf(name)))
+		}
+		w.Pass(time.Minute)
+		for range 2 {
+			if diff := cmp.Diff([]string{"one: owner", "two: owner"}, ownersOf(t, w, "shared")); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff([]string{"boss: controller", "one: owner", "two: owner"}, ownersOf(t, w, "controlled")); diff != "" {
+				t.Error(diff)
+			}
+			editWidget(t, w, `{"spec":{"size":2}}`)
+			w.Pass(time.Minute)
+		}
+		must(t, w.User.Delete(t.Context(), widgetOf("one")))
+		w.Pass(time.Minute)
+		if diff := cmp.Diff([]string{"two: owner"}, ownersOf(t, w, "shared")); diff != "" {
+			t.Error(diff)
+		}
+		must(t, w.User.Delete(t.Context(), widgetOf("two")))
+		w.Pass(time.Minute)
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(configOf("shared", 1)), &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the child without owners is there: %v", err)
+		}
+	})
+}
+
+// An owner that the operator adds to a shared child between the read and the write of another Apply is kept.
+func TestAnOwnerThatComesMeanwhileIsKept(t *testing.T) {
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("share", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			return c.Apply(ctx, configOf("shared", 1), einmal.NotController(), einmal.Adopt())
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		boss := configOf("boss", 1)
+		must(t, w.User.Create(t.Context(), boss), w.User.Create(t.Context(), configOf("shared", 1)))
+		owned := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		owned.SetNamespace("default")
+		owned.SetName("shared")
+		owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: boss.UID}})
+		came := false
+		w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/shared") && !came {
+				came = true
+				if err := w.User.Apply(r.Context(), client.ApplyConfigurationFromUnstructured(owned), client.FieldOwner(testIdentity+"/apply")); err != nil {
+					t.Error(err)
+				}
+			}
+			next.ServeHTTP(answer, r)
+		})
+		must(t, w.User.Create(t.Context(), widgetOf("one")))
+		w.Pass(time.Minute)
+		if diff := cmp.Diff([]string{"boss: owner", "one: owner"}, ownersOf(t, w, "shared")); diff != "" || !came {
+			t.Errorf("owners (-want +got), another came: %t\n%s", came, diff)
+		}
+	})
+}
+
+// A release that adds NotController changes the reference of its children. Without the option it changes back.
+func TestAnOwnerStopsToBeTheController(t *testing.T) {
+	var options []einmal.ApplyOption
+	virtually(t, testLog(t), func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			return c.Apply(ctx, configOf("child", 1), options...)
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		must(t, w.User.Create(t.Context(), widgetOf("one")))
+		for _, step := range []struct {
+			options []einmal.ApplyOption
+			want    string
+		}{{nil, "one: controller"}, {[]einmal.ApplyOption{einmal.NotController()}, "one: owner"}, {nil, "one: controller"}} {
+			w.restart(func() { options = step.options })
+			w.Pass(time.Minute)
+			if diff := cmp.Diff([]string{step.want}, ownersOf(t, w, "child")); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
+// A child can be applied again after Apply has read it back, with the reference to its owner.
+func TestAChildThatWasReadBackIsAppliedAgain(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		ofWidgets(w, func(widgets *einmal.Kind[Widget]) {
+			widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				child := configOf("child", 1)
+				if err := c.Apply(ctx, child); err != nil {
+					return err
+				}
+				child.Data["size"] = "2"
+				return c.Apply(ctx, child)
+			}, einmal.Applies(&corev1.ConfigMap{}))
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		child := configOf("child", 1)
+		if w.Get(child); child.Data["size"] != "2" || len(child.OwnerReferences) != 1 {
+			w.Errorf("the child is %+v", child)
+		}
+	})
+}

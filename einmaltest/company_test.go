@@ -1,0 +1,135 @@
+package einmaltest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// sizeNotedLate sets the size that it was called for, and notes the size that the object has afterwards.
+func sizeNotedLate(w *einmaltest.World) {
+	size, noted := "", ""
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := einmal.New("broken.example.com", einmal.Permissions(&corev1.ConfigMap{}, "get"))
+		configs := einmal.For[corev1.ConfigMap](op)
+		set := func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+			if noted == c.Object.Data["size"] {
+				return nil
+			}
+			if err := p.IdempotentEffect("resize "+c.Object.Name, func() (any, error) { size = c.Object.Data["size"]; return size, nil }); err != nil {
+				return err
+			}
+			live := &corev1.ConfigMap{}
+			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), live); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			noted = live.Data["size"]
+			return nil
+		}
+		configs.OnCreate("set", set)
+		configs.OnUpdate("change", set)
+		return op
+	})
+	one := configNamed("one")
+	one.Data = map[string]string{"size": "1"}
+	w.Create(one)
+	w.Advance(10 * time.Minute)
+	w.Patch(one, `{"data":{"size":"2"}}`)
+	w.Advance(10 * time.Minute)
+	w.Outcome("size", size)
+}
+
+// checkedChild makes a Service for a ConfigMap, and handles it when the ConfigMap changes.
+func checkedChild(check func(ctx context.Context, p *einmaltest.Process, api client.Client, child *corev1.Service) error) einmaltest.Scenario {
+	child := func() *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+	}
+	return func(w *einmaltest.World) {
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New("broken.example.com", einmal.Permissions(&corev1.Service{}, "create", "get", "update"))
+			configs := einmal.For[corev1.ConfigMap](op)
+			configs.OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				return client.IgnoreAlreadyExists(c.Client.Create(ctx, child()))
+			})
+			configs.OnUpdate("check", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				return check(ctx, p, c.Client, child())
+			})
+			return op
+		})
+		one := configNamed("one")
+		w.Create(one)
+		w.Advance(10 * time.Minute)
+		w.Patch(one, `{"data":{"data":"second"}}`)
+		w.Advance(10 * time.Minute)
+	}
+}
+
+// Users change what handlers look at, and other writers change children before handlers read and write them.
+func TestWhatOthersDoIsFound(t *testing.T) {
+	dropped := func(ctx context.Context, p *einmaltest.Process, api client.Client, child *corev1.Service) error {
+		err := api.Get(ctx, client.ObjectKeyFromObject(child), child)
+		if apierrors.IsNotFound(err) {
+			return p.Effect("drop the database", func() (any, error) { return nil, nil })
+		}
+		return err
+	}
+	relabelled := func(ctx context.Context, _ *einmaltest.Process, api client.Client, child *corev1.Service) error {
+		if err := api.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+			return err
+		}
+		child.Labels = map[string]string{"app": "one"}
+		return api.Update(ctx, child)
+	}
+	for _, test := range []struct {
+		name     string
+		by       einmaltest.Dimension
+		scenario einmaltest.Scenario
+		says     []string
+	}{
+		{"an edit of what a handler has read before", einmaltest.Users, sizeNotedLate, []string{"user edits the object during: ", "size: the outcome differs"}},
+		{
+			"a deletion before a read", einmaltest.Children, checkedChild(dropped),
+			[]string{"child deleted by another writer before: get services default/child by check", "effect drop the database: it happened once, and never"},
+		},
+		{
+			"labels that are written as a whole", einmaltest.Children, checkedChild(relabelled),
+			[]string{"child edited by another writer before: update services", "another writer has set the label example.com/edited"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			finding := einmaltest.Search(t, test.scenario, einmaltest.Without(dimensionsBut(test.by)...))
+			for _, part := range test.says {
+				if finding == nil || !strings.Contains(finding.String(), part) {
+					t.Errorf("the finding is %v, want %q", finding, part)
+				}
+			}
+		})
+	}
+}
+
+// A handler that keeps labels of others, and leaves a child alone that is gone, is correct.
+func TestACorrectHandlerOfChildrenPasses(t *testing.T) {
+	kept := func(ctx context.Context, _ *einmaltest.Process, api client.Client, child *corev1.Service) error {
+		if err := api.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		metav1.SetMetaDataLabel(&child.ObjectMeta, "app", "one")
+		return client.IgnoreNotFound(api.Update(ctx, child))
+	}
+	finding := einmaltest.Search(t, checkedChild(kept), einmaltest.Without(dimensionsBut(einmaltest.Users, einmaltest.Children)...))
+	if finding != nil {
+		t.Errorf("the finding is %v", finding)
+	}
+}

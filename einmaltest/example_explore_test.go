@@ -1,0 +1,109 @@
+package einmaltest_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// only returns an option that leaves all dimensions out but some. While you look for the reason of a finding, one dimension answers in seconds what
+// all of them answer in minutes.
+func only(wanted ...einmaltest.Dimension) einmaltest.Option {
+	ofTheProcess := []einmaltest.Dimension{
+		einmaltest.Crashes, einmaltest.Updates, einmaltest.Replicas, einmaltest.Standby, einmaltest.SlowCalls, einmaltest.Recovery,
+	}
+	ofTheAPIServer := []einmaltest.Dimension{
+		einmaltest.Answers, einmaltest.Refusals, einmaltest.Hangs, einmaltest.Outages, einmaltest.Events, einmaltest.StaleCache, einmaltest.Clocks,
+		einmaltest.Restores,
+	}
+	ofOthers := []einmaltest.Dimension{
+		einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes,
+	}
+	return einmaltest.Without(slices.DeleteFunc(slices.Concat(ofTheProcess, ofTheAPIServer, ofOthers), func(one einmaltest.Dimension) bool {
+		return slices.Contains(wanted, one)
+	})...)
+}
+
+// Does the authority issue one certificate, wherever the process crashes, and where it crashes again while it recovers?
+func TestWhateverGoesWrongACertificateIsIssuedOnce(t *testing.T) {
+	einmaltest.Explore(t, issued, only(einmaltest.Crashes, einmaltest.Recovery))
+}
+
+// byDayOrNight returns options for one test that is short while you work, and thorough at night: then it plays each fault at each point, and after
+// that pairs of faults, other pairs each night. The seed need not be kept, because the report of a finding has the schedule itself.
+func byDayOrNight(t *testing.T) []einmaltest.Option {
+	t.Helper()
+	if os.Getenv("NIGHTLY") == "" {
+		return []einmaltest.Option{einmaltest.Without(
+			einmaltest.Refusals, einmaltest.Hangs, einmaltest.Outages, einmaltest.Restores, einmaltest.Clocks, einmaltest.Recovery,
+		)}
+	}
+	t.Setenv(einmaltest.AllVariable, "1")
+	return []einmaltest.Option{einmaltest.Schedules(5000), einmaltest.Seed(uint64(time.Now().YearDay()))}
+}
+
+// An operator never runs twice, and no other program writes its objects. Which dimensions does its test leave out? The report names them, so that a
+// reader sees what the test does not show.
+func TestWhateverGoesWrongAnOperatorAloneIssuesOnce(t *testing.T) {
+	oneProcess := einmaltest.Without(einmaltest.Replicas, einmaltest.Standby, einmaltest.Updates)
+	ownCluster := einmaltest.Without(einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes)
+	einmaltest.Explore(t, issued, append(byDayOrNight(t), oneProcess, ownCluster)...)
+}
+
+// Most times in a status say when something happened, so they may differ after a fault. How does a test check those that matter? It gives a rule for
+// each: the expiry is decided once, and the last check comes at most one interval of the timer later.
+func TestWhateverGoesWrongTheExpiryIsDecidedOnce(t *testing.T) {
+	rules := map[string]einmaltest.TimeRule{
+		"status.expires": einmaltest.SetOnce(),
+		"status.checked": einmaltest.Within(time.Hour),
+	}
+	options := []einmaltest.Option{only(einmaltest.Crashes)}
+	for field, rule := range rules {
+		options = append(options, einmaltest.CompareTime("Certificate", field, rule))
+	}
+	einmaltest.Explore(t, issued, options...)
+}
+
+// contacts is a fake system that stores an address for each certificate. It refuses what is older than what it has: generations grow.
+type contacts struct {
+	address    string
+	generation int64
+}
+
+// set stores an address, if it is not older than the present one.
+func (s *contacts) set(address string, generation int64) {
+	if generation >= s.generation {
+		s.address, s.generation = address, generation
+	}
+}
+
+// A request can arrive minutes after the operator has given it up, and after a newer one. Does the old address replace the new one? Only the other
+// system can prevent that, so Explore tries it on request: see Late.
+func TestWhateverGoesWrongALateRequestChangesNothing(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		var stored contacts
+		w.Start(func(p *einmaltest.Process) *einmal.Operator {
+			op := einmal.New("contacts.example.com")
+			kind := einmal.For[certificate](op, einmal.GVK("example.com", "v1", "Certificate"))
+			kind.Reconcile("set", func(_ context.Context, c *einmal.Change[certificate]) error {
+				address, generation := "admin@"+c.Object.Spec.Domain, c.Object.Generation
+				return p.IdempotentEffect("set "+address, func() (any, error) {
+					stored.set(address, generation)
+					return nil, nil
+				})
+			})
+			return op
+		})
+		one := newCertificate()
+		w.Create(one)
+		w.Advance(90 * time.Second)
+		w.Patch(one, `{"spec":{"domain":"two.example.com"}}`)
+		w.Advance(10 * time.Minute)
+		w.Outcome("address", stored.address)
+	}, only(einmaltest.Late), einmaltest.With(einmaltest.Late))
+}

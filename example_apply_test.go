@@ -1,0 +1,41 @@
+package einmal_test
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// deploySite makes a Deployment whose pods get the labels of their Website, and a ConfigMap that all Websites of the namespace own together:
+// the garbage collector deletes it with the last one.
+func deploySite(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+	site := map[string]string{"site": c.Object.Name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: site},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: site},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "example.com/web"}}},
+			},
+		},
+	}
+	if err := c.Apply(ctx, deployment, einmal.NestedLabels("spec.template")); err != nil {
+		return err
+	}
+	defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "site-defaults"}, Data: map[string]string{"theme": "light"}}
+	return c.Apply(ctx, defaults, einmal.NotController(), einmal.Adopt())
+}
+
+// Options of Apply copy labels into a pod template, and let several objects own one child.
+func ExampleNestedLabels() {
+	op := einmal.New("sites.example.com", einmal.Applies(&appsv1.Deployment{}, &corev1.ConfigMap{}))
+	einmal.For[corev1.ConfigMap](op).Reconcile("deploy", deploySite, einmal.Labels("kind", einmal.Equals("site")))
+	fmt.Println("deployed at each change of the object")
+	// Output: deployed at each change of the object
+}

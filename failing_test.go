@@ -1,0 +1,87 @@
+package einmal_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// A handler that fails again and again is visible before it fails for good: by an event after the third attempt, which names the remedy for a
+// missing permission, as the log does.
+func TestAHandlerThatKeepsFailingIsVisible(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			return c.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+		var found corev1.EventList
+		if err := w.User.List(t.Context(), &found); err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		for _, event := range found.Items {
+			notes = append(notes, event.Type+" "+event.Reason+": "+event.Message)
+		}
+		const want = "Warning HandlerFailing: handler make has failed 3 times and will be retried: "
+		if all := strings.Join(notes, "\n"); !strings.Contains(all, want) || !strings.Contains(all, "einmal.Permissions") {
+			t.Errorf("events:\n%s", all)
+		}
+	})
+	if log.lines("remedy~name the permission with einmal.Permissions") == 0 {
+		t.Error("the log does not name the remedy")
+	}
+}
+
+// An attempt that goes on after its timeout is logged.
+func TestAHandlerThatIgnoresItsContextIsLogged(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error {
+			<-time.After(time.Minute) // It ignores its context.
+			return nil
+		}, einmal.AttemptTimeout(10*time.Second))
+		einmal.For[corev1.ConfigMap](op).OnCreate("obeys", func(ctx context.Context, _ *einmal.Change[corev1.ConfigMap]) error {
+			<-ctx.Done()
+			return einmal.Permanent(ctx.Err())
+		}, einmal.AttemptTimeout(10*time.Second))
+	}, func(t *testing.T, w *virtualWorld) {
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
+		if err := errors.Join(w.User.Create(t.Context(), widgetOf("one")), w.User.Create(t.Context(), config)); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(2 * time.Minute)
+	})
+	const said = "msg=handler still runs after its timeout"
+	tells(t, log, said)
+	tells(t, log, said, "timeout=10s", "ran=15s")
+}
+
+// The line about a panic begins with its cause, and ends with the stack.
+func TestTheCauseOfAPanicComesBeforeItsStack(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(context.Context, *einmal.Change[Widget]) error { panic("out of paper") }, einmal.MaxAttempts(1))
+	}, func(t *testing.T, w *virtualWorld) {
+		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Minute)
+	})
+	cause, stack := strings.Index(log.String(), "out of paper"), strings.Index(log.String(), "stack=")
+	if cause < 0 || stack < 0 || cause > stack {
+		t.Errorf("the cause is at %d, the stack at %d", cause, stack)
+	}
+}

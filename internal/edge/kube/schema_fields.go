@@ -1,0 +1,51 @@
+package kube
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+)
+
+// lists returns the lists with keys that can be reached through fields, in the order of their names.
+func (p property) lists(at object.Path) patch.Lists {
+	var found patch.Lists
+	if p.ListType == "map" && len(p.ListKeys) > 0 {
+		found = append(found, patch.List{Path: at, Keys: p.ListKeys})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		found = append(found, p.Properties[name].lists(at.Child(name))...)
+	}
+	return found
+}
+
+// conventional adds the conditions: their key is the type, even if the schema does not say so.
+func conventional(known patch.Lists) patch.Lists {
+	conditions := patch.List{Path: object.Path{"status", "conditions"}, Keys: []string{"type"}}
+	for _, list := range known {
+		if slices.Equal(list.Path, conditions.Path) {
+			return known
+		}
+	}
+	return append(known, conditions)
+}
+
+// has reports whether the schema allows a field. It does not look into the items of lists.
+func (p property) has(path object.Path) bool {
+	if len(path) == 0 || p.Items != nil {
+		return true
+	}
+	if child, found := p.Properties[path[0]]; found {
+		return child.has(path[1:])
+	}
+	if p.Preserve {
+		return true
+	}
+	var others property
+	if err := json.Unmarshal(p.Additional, &others); err != nil {
+		return string(p.Additional) == "true"
+	}
+	return others.has(path[1:])
+}
