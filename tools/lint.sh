@@ -5,15 +5,7 @@ cd "$(dirname "$0")/.."
 source tools/steps.sh
 lint=$(realpath "$1")
 
-# lint_in MODULE runs the linters in a module. For devcluster it uses the compiler flags of build.sh: with other flags, all of
-# Kubernetes would be compiled again.
-lint_in() {
-	local flags=${GOFLAGS:-}
-	[[ $1 != devcluster ]] || flags+=" $(devcluster/build.sh --compiler-flags)"
-	GOFLAGS=$flags in_module "$1" "$lint" run ./...
-}
-
 for module in $(modules); do
-	step "lint of $module" lint_in "$module"
+	step "lint of $module" in_module "$module" "$lint" run ./...
 done
 finish

@@ -1,4 +1,4 @@
-# Sourced by test.sh and check.sh. Runs steps one after the other under a heading with the elapsed time, continues after a
+# Sourced by test.sh, check.sh and lint.sh. Runs steps one after the other under a heading with the elapsed time, continues after a
 # failure, and lists the failed steps at the end.
 
 failed=()
@@ -27,12 +27,14 @@ finish() {
 	printf '\nAll passed in %s.\n' "$(elapsed)"
 }
 
-# in_module DIR COMMAND… runs a command in the directory of a module. devcluster is not part of the workspace.
+# in_module DIR COMMAND… runs a command in the directory of a module. devcluster is not in the workspace. It gets the compiler flags of build.sh:
+# with other flags, go would compile all of Kubernetes again.
 in_module() {
-	local module=$1
+	local module=$1 flags=${GOFLAGS:-}
 	shift
 	if [[ $module == devcluster ]]; then
-		(cd "$module" && GOWORK=off "$@")
+		flags+=" $(devcluster/build.sh --compiler-flags)"
+		(cd "$module" && GOWORK=off GOFLAGS=$flags "$@")
 	else
 		(cd "$module" && "$@")
 	fi
