@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
@@ -22,11 +22,7 @@ func TestAKillAtTheWorstMomentOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.allowState(t)
-	program := filepath.Join(t.TempDir(), "killed")
-	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, "./testdata/killed")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the operator: %v\n%s", err, output)
-	}
+	program := einmaltest.Build(t, "./testdata/killed")
 	kubeconfig := cluster.KubeconfigOf(t, w.account)
 	for _, use := range carriers() {
 		run := func(t *testing.T, j *journal, env ...string) *process {

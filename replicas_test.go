@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
@@ -34,11 +34,7 @@ type replica struct {
 func TestReplicasOnARealControlPlane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := &replicas{world: w, program: filepath.Join(t.TempDir(), "replica")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", r.program, "./testdata/replica")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the operator: %v\n%s", err, output)
-	}
+	r := &replicas{world: w, program: einmaltest.Build(t, "./testdata/replica")}
 	r.kubeconfig = cluster.KubeconfigOf(t, w.Account(t, "replicas",
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,11 +16,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
 
-// Build builds the program in a folder, with the race detector, and returns its path.
+// Build builds the program in a folder and returns its path. The program has the race detector if the test has it.
 func Build(t *testing.T, folder string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "operator")
-	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", program, folder) //nolint:gosec // The test names it.
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, folder) //nolint:gosec // The test names it.
+	if raceDetector {
+		build.Args = slices.Insert(build.Args, 2, "-race")
+	}
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", folder, err, output)
 	}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package einmaltest
+
+// raceDetector reports whether this program has the race detector.
+const raceDetector = false
