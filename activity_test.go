@@ -17,7 +17,8 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// Scenario 100: a startup handler that fails ends Run with its error, before anything is asked of the API server.
+// Scenario 100: a startup handler that fails ends Run with its error, before Run sends any request. Of several replicas, the elected one runs the
+// startup handlers, so with leader election the requests for the Lease come first.
 func TestAFailedStartupSendsNoRequests(t *testing.T) {
 	var asked atomic.Int32
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

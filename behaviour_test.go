@@ -286,7 +286,7 @@ func (w *world) editWakes(t *testing.T) {
 			}
 			c.Object.Status.Phase = fmt.Sprintf("attempt %d", c.Attempt)
 			return nil
-		})
+		}, einmal.Backoff(time.Hour, time.Hour)) // Only the edit can trigger the second attempt.
 	})
 	w.widget(t, "small")
 	w.stored(t, "small", `"base"`) // What comes later is a change.

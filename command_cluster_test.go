@@ -211,13 +211,19 @@ func listeners(t *testing.T, pid int) (addresses []string) {
 	return addresses
 }
 
+// holdsLease waits until the operator holds its Lease in a namespace: without leader election, the operator works before it does.
+func (h *helloTools) holdsLease(t *testing.T, namespace string) {
+	t.Helper()
+	cluster.Until(t, "the Lease is held", func() bool {
+		return h.Kubectl(t, "", "get", "lease", "hello.example.com", "--namespace", namespace, "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}") != ""
+	})
+}
+
 func (h *helloTools) refusesUninstall(t *testing.T) {
 	for _, elect := range []string{"--leader-elect=true", "--leader-elect=false"} {
 		running := h.start(t, h.account, "--state-namespace", helloSystem, elect)
 		running.logs(t, "msg~watching, ")
-		cluster.Until(t, "the Lease is held", func() bool {
-			return h.Kubectl(t, "", "get", "lease", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}") != ""
-		})
+		h.holdsLease(t, helloSystem)
 		if code := h.golden.run(t, "the operator runs with "+elect, h.Kubeconfig, "uninstall", "--state-namespace", helloSystem); code != 3 {
 			t.Errorf("%s: exit code %d, want 3", elect, code)
 		}
@@ -255,6 +261,7 @@ func (h *helloTools) findsLeaseInDefault(t *testing.T) {
 	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found")
 	running := h.start(t, h.Kubeconfig, "--leader-elect=false")
 	running.logs(t, "msg~watching, ")
+	h.holdsLease(t, "default")
 	if code := h.golden.run(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}

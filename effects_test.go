@@ -334,7 +334,7 @@ func TestMistakesWithEffectsNameTheRemedy(t *testing.T) {
 		make func(context.Context, *einmal.Change[Widget]) error
 		want []string
 	}{
-		"no recovery":        {effectOf("a", einmal.Recovery[Account]{}), []string{`effect "a"`, "recovery is missing"}},
+		"no recovery":        {effectOf("a", einmal.Recovery[Account]{}), []string{`effect "a"`, "recovery is missing", "use RecoverByKey, RecoverByName"}},
 		"no function":        {effectOf("a", einmal.RecoverByKey[Account](nil)), []string{"nil function"}},
 		"no lookup":          {effectOf("a", einmal.RecoverByLookup(nil, ran)), []string{"nil function"}},
 		"no name":            {effectOf("a", einmal.RecoverByName("", ran)), []string{"1 to 1024 bytes"}},
@@ -345,7 +345,7 @@ func TestMistakesWithEffectsNameTheRemedy(t *testing.T) {
 		},
 		"a result that is no struct": {
 			effectOf("a", einmal.RecoverByKey(func(context.Context, string) (string, error) { panic("it ran") })),
-			[]string{"string", "is not a named struct"},
+			[]string{"string", "is not a named struct", "declare one"},
 		},
 		"an id twice": {func(ctx context.Context, c *einmal.Change[Widget]) error {
 			none := func(context.Context) error { return nil }

@@ -238,7 +238,7 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedule) []string {
 	t.Helper()
 	if e.clean.upgrades && schedule.Count(simulation.Kind.Replaces) > 0 && len(found.missed(schedule)) > 0 {
-		return endedByItself(found) // The previous version has run to the end.
+		return append(endedByItself(found), found.missingRights()...) // The previous version has run to the end.
 	}
 	later := schedule.Later()
 	if later == nil {

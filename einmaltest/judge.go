@@ -33,7 +33,7 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
 	if deletedBeforeRead(clean, found, schedule) {
-		return repeatedEffects(clean, found, schedule)
+		return slices.Concat(endedByItself(found), found.missingRights(), repeatedEffects(clean, found, schedule))
 	}
 	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
