@@ -20,6 +20,8 @@ type commandFlags interface {
 	declare(set *flag.FlagSet)
 	// validate returns an error, a flagError if it is about one flag, if a value is invalid.
 	validate() error
+	// own reports whether the author of the operator declares a flag.
+	own(name string) bool
 	// help describes the command.
 	help() string
 }
@@ -29,6 +31,7 @@ type noFlags string
 
 func (noFlags) declare(*flag.FlagSet) {}
 func (noFlags) validate() error       { return nil }
+func (noFlags) own(string) bool       { return false }
 func (n noFlags) help() string        { return string(n) }
 
 // flagError says what is wrong with the value of one flag.
@@ -58,7 +61,7 @@ func parse(command string, flags commandFlags, args []string, out, failures io.W
 	set := flag.NewFlagSet(command, flag.ContinueOnError)
 	set.SetOutput(io.Discard) // The errors are printed below, once.
 	flags.declare(set)
-	err := readFlags(set, command, args)
+	err := readFlags(set, command, flags, args)
 	if errors.Is(err, flag.ErrHelp) {
 		printHelp(command, flags, set, out)
 		return exitOK, false
@@ -82,7 +85,7 @@ func parse(command string, flags commandFlags, args []string, out, failures io.W
 
 // readFlags reads the arguments of a command, which are flags only. A flag of ours that is given an empty value, as by an unset variable of a
 // shell, is an error: it would silently mean the default.
-func readFlags(set *flag.FlagSet, command string, args []string) error {
+func readFlags(set *flag.FlagSet, command string, flags commandFlags, args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err //nolint:wrapcheck // It names the flag.
 	}
@@ -91,7 +94,7 @@ func readFlags(set *flag.FlagSet, command string, args []string) error {
 	}
 	var empty error
 	set.Visit(func(one *flag.Flag) {
-		if one.Value.String() == "" && !foreign(one) {
+		if one.Value.String() == "" && !flags.own(one.Name) {
 			empty = errors.Join(empty, &flagError{name: one.Name, reason: "must not be empty; leave the flag out for its default"})
 		}
 	})
@@ -136,26 +139,11 @@ func checkNamespace(flagName, value string) error {
 	return nil
 }
 
-// foreignValue is the value of a flag that the author of the operator declares.
-type foreignValue struct{ flag.Value }
-
-// IsBoolFlag reports whether the flag can be given without a value.
-func (v foreignValue) IsBoolFlag() bool {
-	boolean, ok := v.Value.(interface{ IsBoolFlag() bool })
-	return ok && boolean.IsBoolFlag()
-}
-
-// foreign reports whether the author of the operator declares a flag.
-func foreign(one *flag.Flag) bool {
-	_, ok := one.Value.(foreignValue)
-	return ok
-}
-
 // declareOwn adds the flags that the author of the operator declares to those of the command run.
 func (op *Operator) declareOwn(set *flag.FlagSet) {
 	op.eachOwnFlag(func(one *flag.Flag) {
 		if set.Lookup(one.Name) == nil {
-			set.Var(foreignValue{one.Value}, one.Name, one.Usage)
+			set.Var(one.Value, one.Name, one.Usage)
 			set.Lookup(one.Name).DefValue = one.DefValue
 		}
 	})

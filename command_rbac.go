@@ -42,6 +42,8 @@ func (f *rbacFlags) declare(set *flag.FlagSet) {
 	set.BoolVar(&f.rolesOnly, "roles-only", false, "print the roles and their bindings only")
 }
 
+func (*rbacFlags) own(string) bool { return false }
+
 func (f *rbacFlags) validate() error {
 	if f.name != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(f.name) {

@@ -49,6 +49,8 @@ func (f *connectionFlags) declareServer(set *flag.FlagSet) {
 	set.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
 }
 
+func (*connectionFlags) own(string) bool { return false }
+
 func (f *connectionFlags) validate() error {
 	if f.stateNamespace != "" {
 		return checkNamespace("state-namespace", f.stateNamespace)
@@ -93,6 +95,10 @@ func defaultAddress(port string) string {
 		return ":" + port
 	}
 	return "127.0.0.1:" + port
+}
+
+func (f *runFlags) own(name string) bool {
+	return f.op != nil && f.op.ownFlags != nil && f.op.ownFlags.Lookup(name) != nil
 }
 
 func (f *runFlags) validate() error {
@@ -215,7 +221,7 @@ func (f *runFlags) logHandler(out io.Writer) slog.Handler {
 }
 
 // config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
-// It also returns the namespace of the kubeconfig's context.
+// It also returns the namespace that the kubeconfig's context names, or "".
 func (f *connectionFlags) config() (*rest.Config, string, error) {
 	if f.kubeconfig == "" && f.context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
@@ -232,12 +238,13 @@ func (f *connectionFlags) config() (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig", err)
 	}
-	namespace, _, err := loading.Namespace()
+	raw, err := loading.RawConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the kubeconfig's namespace: %w", err)
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	if namespace == metav1.NamespaceDefault {
-		namespace = "" // clientcmd also returns it if the context names none, so it was not chosen.
+	namespace := ""
+	if used, ok := raw.Contexts[cmp.Or(f.context, raw.CurrentContext)]; ok {
+		namespace = used.Namespace
 	}
 	return config, namespace, nil
 }

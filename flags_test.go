@@ -47,9 +47,20 @@ func TestAnOperatorHasFlagsOfItsOwn(t *testing.T) {
 		})
 	}
 	var out, failures strings.Builder
-	op := withFlags(func(set *flag.FlagSet) { set.Bool("dry", false, "change nothing outside of the cluster") })
-	if code := op.command(t.Context(), []string{"run", "--help"}, &out, &failures); code != exitOK || !strings.Contains(out.String(), "change nothing outside") {
-		t.Errorf("exit code %d, help:\n%s", code, &out)
+	op := withFlags(func(set *flag.FlagSet) {
+		set.Bool("dry", false, "change nothing outside of the cluster")
+		set.Int("batch", 7, "how many at a time")
+	})
+	if code := op.command(t.Context(), []string{"run", "--help"}, &out, &failures); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"  -dry\n    \tchange nothing outside of the cluster\n", "  -batch int\n    \thow many at a time (default 7)\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("help does not contain %q:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "panic") {
+		t.Errorf("help:\n%s", &out)
 	}
 }
 
