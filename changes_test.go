@@ -3,6 +3,8 @@ package einmal_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +83,40 @@ func TestAnEventIsAboutAnotherObject(t *testing.T) {
 		}
 		if len(found.Items) != 1 || found.Items[0].InvolvedObject.Name != "parent" || found.Items[0].Message != "The child is one." {
 			w.Errorf("events: %+v", found.Items)
+		}
+	})
+}
+
+// Objects without a uid have separate limits. No event is about an event, and a handler of events sends none: each would trigger it again.
+func TestEventsAboutOtherObjectsHaveTheirOwnLimits(t *testing.T) {
+	const parents, burst = 30, 25
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+				event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: "event"}}
+				errs := []error{c.EventAbout(event, einmal.EventNormal, "ChildMade", "made")}
+				for i := range parents {
+					parent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: fmt.Sprintf("parent-%d", i)}}
+					errs = append(errs, c.EventAbout(parent, einmal.EventNormal, "ChildMade", "made"))
+				}
+				return errors.Join(errs...)
+			})
+			einmal.For[corev1.Event](op).OnEvent("watch", func(_ context.Context, c *einmal.Change[corev1.Event]) error {
+				return c.EventAbout(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}}, einmal.EventNormal, "Seen", "%s", c.Object.Name)
+			})
+			return op
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(1e9 * 60)
+		sent := map[string]int{}
+		for _, line := range eventsOf(w) {
+			kind, name := strings.Fields(line)[2], strings.Fields(line)[3]
+			sent[kind]++
+			sent[name]++
+		}
+		if sent["ConfigMap"] != parents || sent["Event"] != 0 || sent["default/echo"] != 0 {
+			w.Errorf("events: %v, want one about each of %d ConfigMaps, more than the burst of %d for one object, and none about or of events", sent, parents, burst)
 		}
 	})
 }

@@ -31,7 +31,7 @@ const (
 //     by einmal_events_dropped_total.
 //   - Any other type counts as EventWarning. A reason of several words is joined to one word.
 //   - Of a message over 1024 bytes, the middle is left out. Recognised secrets are redacted.
-//   - No events are sent about objects of kind Event.
+//   - No events are sent about objects of kind Event, nor by handlers of that kind.
 //
 // The operator needs the permission to create and patch events of events.k8s.io in the object's namespace, or in
 // default for a cluster-scoped object. The command rbac prints it.
@@ -44,7 +44,8 @@ func (c *Change[T]) Event(eventType EventType, reason, message string, args ...a
 
 // EventAbout sends an event about another object, such as a child or a parent, as kubectl describe of that object shows
 // it. The object needs a name, and its kind, either from its Go type or from its apiVersion and kind. Set its uid, so
-// that the event is not shown for another object that gets the same name later. All else is as with Event.
+// that the event is not shown for another object that gets the same name later. All else is as with Event. The error says what
+// the object lacks.
 func (c *Change[T]) EventAbout(about client.Object, eventType EventType, reason, message string, args ...any) error {
 	if !c.driven {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
@@ -41,7 +42,7 @@ type voice struct {
 
 	mu      sync.Mutex
 	last    int64
-	objects *lru.Cache // *talk by uid
+	objects *lru.Cache // *talk by identityOf
 }
 
 // talk is what was said of one object lately.
@@ -60,7 +61,7 @@ func newVoice(recorder events.EventRecorder) *voice {
 
 // say sends an event about an object. It is false when the object has had too many.
 func (v *voice) say(about *corev1.ObjectReference, what notice.Notice) bool {
-	t := v.talkOf(about.UID)
+	t := v.talkOf(identityOf(about))
 	t.mu.Lock()
 	allowed := t.limit.Allow()
 	belongs := t.series(what, about.ResourceVersion)
@@ -78,14 +79,22 @@ func (v *voice) send(about *corev1.ObjectReference, what notice.Notice) {
 	v.recorder.Eventf(about, nil, what.Type, what.Reason, what.Action, "%s", what.Note)
 }
 
-func (v *voice) talkOf(uid types.UID) *talk {
+// identityOf returns what tells an object from others. An object that a handler names need not have a uid.
+func identityOf(about *corev1.ObjectReference) corev1.ObjectReference {
+	if about.UID != "" {
+		return corev1.ObjectReference{UID: about.UID}
+	}
+	return corev1.ObjectReference{APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}
+}
+
+func (v *voice) talkOf(identity corev1.ObjectReference) *talk {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if known, found := v.objects.Get(uid); found {
+	if known, found := v.objects.Get(identity); found {
 		return known.(*talk) // Nothing else is in it.
 	}
 	made := &talk{limit: rate.NewLimiter(rate.Every(eventEvery), eventBurst), known: map[notice.Notice]series{}}
-	v.objects.Add(uid, made)
+	v.objects.Add(identity, made)
 	return made
 }
 
@@ -140,15 +149,18 @@ func (k *keeper) reference(body object.Body) *corev1.ObjectReference {
 	}
 }
 
-// speechless reports whether no events are sent about objects of the kind: about events there are none.
-func (k Kind) speechless() bool {
-	return k.GVK.Kind == "Event" && (k.GVK.Group == "" || k.GVK.Group == "events.k8s.io")
+// speechless reports whether no events are sent about objects of the kind, and none by its handlers: an event about an event, or a handler of
+// events that sends one, could go on without end.
+func (k Kind) speechless() bool { return isEvent(k.GVK) }
+
+func isEvent(gvk schema.GroupVersionKind) bool {
+	return gvk.Kind == "Event" && (gvk.Group == "" || gvk.Group == "events.k8s.io")
 }
 
 // sayer is what a handler sends events with about the object that it was given.
 func (k *keeper) sayer(handlerID string, given object.Body) func(about *corev1.ObjectReference, kind, reason, text string) {
 	return func(about *corev1.ObjectReference, kind, reason, text string) {
-		if about == nil && k.kind.speechless() {
+		if k.kind.speechless() || about != nil && isEvent(about.GroupVersionKind()) {
 			return
 		}
 		if about == nil {
