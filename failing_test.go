@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal"
@@ -19,8 +21,12 @@ import (
 func TestAHandlerThatKeepsFailingIsVisible(t *testing.T) {
 	log := testLog(t)
 	virtually(t, log, func(op *einmal.Operator) {
-		einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
+		widgets := einmal.For[Widget](op)
+		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			return c.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "default"}, &corev1.ServiceAccount{})
+		})
+		widgets.OnCreate("full", func(context.Context, *einmal.Change[Widget]) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "one", errors.New("exceeded quota: pods=3"))
 		})
 	}, func(t *testing.T, w *virtualWorld) {
 		if err := w.User.Create(t.Context(), widgetOf("one")); err != nil {
@@ -31,18 +37,29 @@ func TestAHandlerThatKeepsFailingIsVisible(t *testing.T) {
 		if err := w.User.List(t.Context(), &found); err != nil {
 			t.Fatal(err)
 		}
-		var notes []string
-		for _, event := range found.Items {
-			notes = append(notes, event.Type+" "+event.Reason+": "+event.Message)
-		}
+		missing, quota := notesOf(found.Items, "handler make "), notesOf(found.Items, "handler full ")
 		const want = "Warning HandlerFailing: handler make has failed 3 times and will be retried: "
-		if all := strings.Join(notes, "\n"); !strings.Contains(all, want) || !strings.Contains(all, "einmal.Permissions") {
-			t.Errorf("events:\n%s", all)
+		if !strings.Contains(missing, want) || !strings.Contains(missing, "einmal.Permissions") || quota == "" || strings.Contains(quota, "einmal.Permissions") {
+			t.Errorf("events:\n%s%s", missing, quota)
 		}
 	})
 	if log.lines("remedy~name the permission with einmal.Permissions") == 0 {
 		t.Error("the log does not name the remedy")
 	}
+	if log.lines("handler=full", "msg~handler failed") == 0 || log.lines("handler=full", "remedy~einmal.Permissions") != 0 {
+		t.Error("the log calls a quota a missing permission")
+	}
+}
+
+// notesOf returns the events whose message begins with a text, one on each line.
+func notesOf(events []corev1.Event, begins string) string {
+	var notes strings.Builder
+	for _, event := range events {
+		if strings.HasPrefix(event.Message, begins) {
+			notes.WriteString(event.Type + " " + event.Reason + ": " + event.Message + "\n")
+		}
+	}
+	return notes.String()
 }
 
 // An attempt that goes on after its timeout is logged.

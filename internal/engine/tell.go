@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // tellCause logs why the object is looked at; loudly only when that is news.
@@ -125,7 +125,7 @@ func (p *pass) tellBroken(run handler.Run, log *slog.Logger, err error) {
 // failureAttributes are the attributes that describe a failure: the error first, then what to do about it, and the stack of a panic last.
 func failureAttributes(err error) []any {
 	attributes := []any{"error", err}
-	if apierrors.IsForbidden(err) {
+	if kube.LacksPermission(err) {
 		attributes = append(attributes, "remedy", permissionRemedy)
 	}
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
@@ -134,7 +134,7 @@ func failureAttributes(err error) []any {
 	return attributes
 }
 
-// permissionRemedy says what to do about a request that is forbidden.
+// permissionRemedy says what to do about a request for which the operator lacks permission.
 const permissionRemedy = "name the permission with einmal.Permissions or einmal.Applies, and apply what the command rbac prints"
 
 // failingAttempt is the attempt whose failure is the first that an event tells of: a fault that passes by itself is over by then.
@@ -146,7 +146,7 @@ func (p *pass) warnFailing(run handler.Run, err error) {
 		return
 	}
 	remedy := ""
-	if apierrors.IsForbidden(err) {
+	if kube.LacksPermission(err) {
 		remedy = "; " + permissionRemedy
 	}
 	p.warn(failingReason, run.ID, "handler %s has failed %d times and will be retried: %v%s", run.ID, run.Attempt, err, remedy)

@@ -53,6 +53,11 @@ func ProblemOf(err error) (problem Problem, ok bool) {
 // forbiddenText matches the refusals of the Kubernetes authorizer.
 const forbiddenText = `User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (in the namespace "[^"]*"|at the cluster scope)`
 
+// LacksPermission reports whether the API server's authorizer refused the request. Quotas, admission webhooks and policies answer 403 Forbidden too.
+func LacksPermission(err error) bool {
+	return apierrors.IsForbidden(err) && regexp.MustCompile(forbiddenText).MatchString(err.Error())
+}
+
 func forbidden(err error) Problem {
 	found := Problem{
 		Message: "forbidden: the account lacks permissions that the operator needs, will retry",

@@ -67,14 +67,18 @@ func refusedAs(r *http.Request, asked Request, code int32, reason metav1.StatusR
 	})
 }
 
-// forbidden is the answer of an API server to a client without the right.
+// forbidden is the answer of an API server to a client without the permission. It begins as that of the Kubernetes authorizer.
 func forbidden(r *http.Request, asked Request) *http.Response {
 	resource, group, _ := strings.Cut(asked.Resource, ".")
+	scope := "at the cluster scope"
+	if namespace, _, namespaced := strings.Cut(asked.Object, "/"); namespaced {
+		scope = fmt.Sprintf("in the namespace %q", namespace)
+	}
 	return failure(r, metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Group: group, Kind: resource},
-		Message: fmt.Sprintf("%s is forbidden: the operator has no right to %s it; declare what handlers do beside handling with einmal.Permissions or einmal.Applies",
-			asked.Resource, strings.Join(verbsOf(asked), " and ")),
+		Message: fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q %s; declare what handlers do beside handling with "+
+			"einmal.Permissions or einmal.Applies", asked.Resource, "operator", strings.Join(verbsOf(asked), "-and-"), resource, group, scope),
 	})
 }
 

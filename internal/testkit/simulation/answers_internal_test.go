@@ -25,7 +25,7 @@ func TestFaultsAnswerAsARealAPIServerDoes(t *testing.T) {
 		{DeniedByWebhook, http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "policy.example.com" denied the request`, ""},
 		{OverQuota, http.StatusForbidden, metav1.StatusReasonForbidden, `services "default/one" is forbidden: exceeded quota`, ""},
 		{Conflict, http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified", ""},
-		{Forbidden, http.StatusForbidden, metav1.StatusReasonForbidden, "no right to update it", ""},
+		{Forbidden, http.StatusForbidden, metav1.StatusReasonForbidden, `User "operator" cannot update resource "services" in API group "" in the namespace "default"`, ""},
 		{NotServed, http.StatusNotFound, metav1.StatusReasonNotFound, "could not find the requested resource", ""},
 	} {
 		t.Run(string(test.with), func(t *testing.T) {
