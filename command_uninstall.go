@@ -23,8 +23,8 @@ handlers did stays. Objects that are being deleted and wait for the operator go 
 listed. CustomResourceDefinitions and what the command rbac prints stay: remove them with kubectl delete -f -
 
 Stop the operator first: uninstall refuses while a replica holds the Lease. If a replica was killed, it waits until the Lease
-expires, up to 15 seconds. An operator in a manager of your own, or one that runs where no state namespace is known, holds no such
-Lease: if there is none, uninstall looks after two seconds whether marks have come back.
+expires, by default up to 15 seconds. An operator in a manager of your own holds no such Lease: if there is none, uninstall looks
+after two seconds whether marks have come back.
 
 The account needs, in all namespaces that are served: get, list and patch of the operator's kinds, patch of their status; and
 in the state namespace: get and delete of the Lease and the ConfigMap and, if the operator handles Secrets, of the Secret, which

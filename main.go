@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Main is the main function of an operator's program. It has these verbs:
+// Main is the main function of an operator's program. It has these commands:
 //
 //	run       handle objects until SIGINT or SIGTERM. Running handlers then finish. A second signal ends the process at once.
 //	crds      print the operator's CustomResourceDefinitions, for kubectl apply -f -

@@ -250,7 +250,7 @@ type RunOptions struct {
 	// SingleReplica switches leader election off: only one replica may run then. By default one of several replicas acts at a time: the one that
 	// holds the Lease named after the operator's identity, in the namespace of the option StateNamespace, which Run needs then. The others
 	// wait with full caches. A replica that stops hands over when its handlers have returned; after a replica that has crashed or hangs
-	// another one takes over within 20 seconds. A replica that loses the Lease changes nothing any more, and Run returns an error: end
+	// another one takes over, by default within 20 seconds. A replica that loses the Lease changes nothing any more, and Run returns an error: end
 	// the process then.
 	SingleReplica bool
 }

@@ -43,8 +43,9 @@ func Flags(declare func(*flag.FlagSet)) OperatorOption {
 	}}
 }
 
-// Runnables adds runnables to the manager of Run, such as servers and background work. They start and stop with it. One that
-// needs leader election implements manager.LeaderElectionRunnable. With a manager of your own, add them there instead.
+// Runnables adds runnables to the manager of Run, such as servers and background work. They start and stop with it. Of several replicas, only the
+// elected one runs them. To run one on every replica, implement manager.LeaderElectionRunnable with a NeedLeaderElection that returns false.
+// With a manager of your own, add them there instead.
 func Runnables(runnables ...manager.Runnable) OperatorOption {
 	return option{name: "Runnables", operator: func(op *Operator) error {
 		for i, one := range runnables {

@@ -18,7 +18,7 @@ import (
 type cleanup struct {
 	*session
 
-	uninstalls bool // run the operator's uninstall verb, which removes its finalizers and records
+	uninstalls bool // run the operator's uninstall command, which removes its finalizers and records
 }
 
 // limit returns a context for clean-up: ctx without its cancellation, with a timeout, canceled by a forced stop.
@@ -75,7 +75,7 @@ func (s *cleanup) leave(ctx context.Context) error {
 	return nil
 }
 
-// removeAll runs the operator's uninstall verb if it applies, then deletes the objects that this run created.
+// removeAll runs the operator's uninstall command if it applies, then deletes the objects that this run created.
 func (s *cleanup) removeAll(ctx context.Context) error {
 	if err := s.target.Verify(ctx); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (s *cleanup) printChanged() {
 	}
 }
 
-// canUninstall reports whether to run the operator's uninstall verb. The verb removes the finalizers and records from
-// every object, so this run must have created the CRDs. Operators of other frameworks do not have the verb.
+// canUninstall reports whether to run the operator's uninstall command. The command removes the finalizers and records from
+// every object, so this run must have created the CRDs. Operators of other frameworks do not have the command.
 func (s *cleanup) canUninstall(ctx context.Context) bool {
 	if len(s.kinds) == 0 || apply.HasDefinition(s.trace.Changed()) || !apply.HasDefinition(s.trace.Created()) {
 		return false
@@ -123,17 +123,17 @@ func (s *cleanup) canUninstall(ctx context.Context) bool {
 	return err == nil && code == 0
 }
 
-// uninstall runs the operator's uninstall verb with the permissions of the user, in the cluster that this run started in.
+// uninstall runs the operator's uninstall command with the permissions of the user, in the cluster that this run started in.
 func (s *cleanup) uninstall(ctx context.Context) error {
 	if err := clientcmd.WriteToFile(s.target.Raw, s.runDir.Admin); err != nil {
-		return fmt.Errorf("write a kubeconfig for the operator's uninstall verb: %w", err)
+		return fmt.Errorf("write a kubeconfig for the operator's uninstall command: %w", err)
 	}
 	screen := s.screen.Stream("operator", operatorColour)
 	defer func() { _ = screen.Close() }()
 	args := []string{s.runDir.Binary, "uninstall", "--kubeconfig", s.runDir.Admin, "--state-namespace", s.account.Namespace}
 	code, err := s.spawner.Run(ctx, reaper.Command{Args: args, Env: s.environment(), Stdout: screen, Stderr: screen})
 	if err == nil && code != 0 {
-		err = fmt.Errorf("run the operator's uninstall verb: %s; see its output above", reaper.Describe(code))
+		err = fmt.Errorf("run the operator's uninstall command: %s; see its output above", reaper.Describe(code))
 	}
 	return err
 }

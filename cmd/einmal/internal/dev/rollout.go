@@ -143,8 +143,8 @@ func (s *session) printedCRDs(ctx context.Context) ([]manifest.Object, error) {
 	output, err := s.spawner.Output(ctx, reaper.Command{Args: []string{s.runDir.Next, "crds"}, Env: s.environment()})
 	if err != nil {
 		return nil, fmt.Errorf("get the operator's CRDs: %w\n"+
-			"remedy: \"%s\" must print them and exit; a main function that calls op.Main() provides this verb.\n"+
-			"        Code before op.Main() also runs for this verb, so it must not block", err, command)
+			"remedy: \"%s\" must print them and exit; a main function that calls op.Main() provides this command.\n"+
+			"        Code before op.Main() also runs for this command, so it must not block", err, command)
 	}
 	return manifest.Parse("the output of "+command, output)
 }

@@ -201,23 +201,3 @@ type TenantBackendStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
-
-// TenantBackendList is a list of TenantBackends.
-//
-// +kubebuilder:object:root=true
-type TenantBackendList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []TenantBackend `json:"items"`
-}
-
-// TenantList is a list of Tenants.
-//
-// +kubebuilder:object:root=true
-type TenantList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Tenant `json:"items"`
-}
