@@ -33,7 +33,7 @@ test-all: build ## run all tests of all modules, with the race detector where po
 mutate: ## run all mutation tests: inject each known bug and check that a test catches it
 	go test -timeout 60m -v -run '^TestMutantsAreKilled$$' . -mutate
 
-check: ## check format, module files, generated files and documentation
+check: ## check format, module files, go vet, generated files and documentation
 	@tools/check.sh
 
 lint: $(GOLANGCI_LINT) ## run the linters on all modules; the first run builds golangci-lint

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all checks except the tests and the linters: format, module files, generated files, documentation, and the list of long tests.
+# Runs all checks except the tests and the linters: format, module files, go vet, generated files, documentation, and the
+# list of long tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/steps.sh
@@ -39,6 +40,9 @@ long_tests_exist() {
 step "format" formatted
 for module in $(modules); do
 	step "module file of $module is tidy" env GOWORK=off go -C "$module" mod tidy -diff
+done
+for module in $(modules); do
+	step "vet of $module" in_module "$module" go vet ./...
 done
 step "generated files are up to date" generated
 step "documentation: links, quotations and language" go run ./tools/docs .

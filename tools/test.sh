@@ -41,7 +41,7 @@ packages_with() {
 	git ls-files -z '*_test.go' | xargs -0 grep -lE "^func $1" | xargs dirname | sort -u | sed 's|^[^.]|./&|'
 }
 
-# Without vet, in all steps: with go test it would analyze all dependencies too. "make lint" runs it on our packages.
+# Without vet, in all steps: "make check" runs it.
 quick() {
 	local skip
 	skip=$(long_tests)
