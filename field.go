@@ -112,7 +112,7 @@ func fits(from, into reflect.Type) bool {
 	if from == into || custom(from) || custom(into) || from.Kind() == reflect.Interface || into.Kind() == reflect.Interface {
 		return true
 	}
-	return shape(from.Kind()) == shape(into.Kind())
+	return shape(from) == shape(into)
 }
 
 // custom reports whether a type marshals or unmarshals itself as JSON or text.
@@ -122,16 +122,24 @@ func custom(in reflect.Type) bool {
 		pointer.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// shape returns the JSON type that values of a Go kind are written as.
-func shape(kind reflect.Kind) string {
-	switch kind {
+// shape returns the JSON type that values of a Go type are written as.
+func shape(of reflect.Type) string {
+	switch of.Kind() {
 	case reflect.Bool:
 		return "boolean"
 	case reflect.String:
+		if of == reflect.TypeFor[stdjson.Number]() {
+			return "number"
+		}
 		return "string"
 	case reflect.Struct, reflect.Map:
 		return "object"
-	case reflect.Slice, reflect.Array:
+	case reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return "string" // In base64.
+		}
+		return "array"
+	case reflect.Array:
 		return "array"
 	default:
 		return "number"
