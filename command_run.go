@@ -109,7 +109,8 @@ func (f *runFlags) validate() error {
 		return &flagError{name: "log-level", value: f.logLevel, reason: "must be debug, info, warn or error"}
 	}
 	if f.op != nil && f.op.ownLogger && (f.logFormat != "" || f.logLevel != "" || f.verbose) {
-		return errors.New("flags -log-format, -log-level and -v: this operator has a logger of its own (option Logger)")
+		return errors.New("flags -log-format, -log-level and -v: this operator has a logger of its own (option Logger); leave out these flags, and do not set " +
+			"EINMAL_LOG_FORMAT, EINMAL_LOG_LEVEL and EINMAL_V")
 	}
 	return f.connectionFlags.validate()
 }
