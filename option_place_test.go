@@ -37,6 +37,7 @@ func runRefuses() map[string][]string {
 	return map[string][]string{
 		"AttemptTimeout": {"Daemon"},
 		"FieldMatches":   {"Delete", "Event"},
+		"SaveFirst":      {"Daemon"},
 	}
 }
 
