@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,9 @@ import (
 // it. The child gets the handled object as its controller (see NotController), its namespace if it names none, and its
 // labels where it has none of the same name (see NestedLabels). What an earlier Apply set and this one does not is
 // removed; fields of others stay.
+//
+// Apply creates a child only after it has read the handled object from the API server. If that object is gone, Apply creates nothing, and returns an
+// error that counts as RequeueAfter: the operator learns of the deletion a moment later, and does not call the handler again.
 //
 // It is refused, with an error that names the remedy, when an object of that name exists without our owner reference
 // (unless Adopt is given), and when the garbage collector would take the owner for missing: a child in another
@@ -50,9 +54,14 @@ func (c *Change[T]) ownApplier() (applier, error) {
 	return applier{client: c.Client, manager: "einmaltest/apply", kind: gvk, owner: body}, err
 }
 
+// goneDelay is when a handler is called again whose object is gone, if the operator has not learned of the deletion until then.
+const goneDelay = time.Second
+
 // applier applies children of one object.
 type applier struct {
-	client  client.Client
+	client client.Client
+	// verify is true if the owner is an object of the API server.
+	verify  bool
 	manager string
 	kind    schema.GroupVersionKind
 	owner   object.Body
@@ -77,8 +86,11 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	}
 	applied, err := kube.Children{
 		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Nested: settings.nested,
-		Adopt: settings.adopt, Shared: settings.shared,
+		Adopt: settings.adopt, Shared: settings.shared, VerifyOwner: a.verify,
 	}.Apply(ctx, desired)
+	if errors.Is(err, kube.ErrGone) {
+		return fmt.Errorf("apply %s %s: the %s %s is gone: %w", gvk.Kind, child.GetName(), a.kind.Kind, object.Text(a.owner, "metadata", "name"), RequeueAfter(goneDelay))
+	}
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,4 +221,33 @@ func TestAChildThatWasReadBackIsAppliedAgain(t *testing.T) {
 			w.Errorf("the child is %+v", child)
 		}
 	})
+}
+
+// A handler whose object was deleted meanwhile creates no child: the cache of the operator still shows the object. That is no failure.
+func TestAnObjectThatIsGoneGetsNoChild(t *testing.T) {
+	log := testLog(t)
+	var applied error
+	calls := 0
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			calls++
+			if err := c.Client.Delete(ctx, c.Object); err != nil {
+				return err
+			}
+			applied = c.Apply(ctx, deploymentOf("child"))
+			return applied
+		}, einmal.Applies(&appsv1.Deployment{}), einmal.Permissions(&Widget{}, "delete"))
+	}, func(t *testing.T, w *virtualWorld) {
+		must(t, w.User.Create(t.Context(), widgetOf("one")))
+		w.Pass(time.Minute)
+		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(deploymentOf("child")), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the child exists: %v", err)
+		}
+	})
+	if calls != 1 || applied == nil || !strings.Contains(applied.Error(), "apply Deployment child: the Widget one is gone") {
+		t.Errorf("%d calls, Apply returned %v", calls, applied)
+	}
+	if log.lines("level=ERROR") > 0 || log.lines("msg~handler waits") != 1 {
+		t.Error("the log calls it a failure")
+	}
 }

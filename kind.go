@@ -179,7 +179,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		TriggeredBy: relatedObjects(call.TriggeredBy),
 		was:         call.Old,
 		is:          call.Given,
-		apply:       applier{client: kube.Live(k.op.client), manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
+		apply:       applier{client: kube.Live(k.op.client), verify: true, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
 	}
 	change.left = func() (object.Body, error) { return k.left(change.Object) }
 	k.keepUp(change, call)

@@ -26,26 +26,30 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("read the volume: %w", err)
 	case err != nil:
+		volume = volumeFor(c.Object)
+		if err := c.Apply(ctx, volume); err != nil {
+			return err
+		}
 		c.Event(einmal.EventWarning, "VolumeReplaced", "the PersistentVolumeClaim %s was deleted; a new one without its data replaces it", c.Object.Name)
-		return applyAgain(ctx, c)
+		return awaitVolume(c, volume)
 	case volume.DeletionTimestamp != nil:
 		return nil
 	case !labelled(volume, c.Object):
-		return applyAgain(ctx, c)
+		volume = volumeFor(c.Object)
+		if err := c.Apply(ctx, volume); err != nil {
+			return err
+		}
+		return awaitVolume(c, volume)
 	}
 	ready := meta.FindStatusCondition(c.Object.Status.Conditions, v1.ConditionReady)
-	if ready == nil || ready.Reason != waitingForVolume || reportProgress(c.Object, volume) {
+	if ready == nil || ready.Reason != waitingForVolume {
 		return nil
 	}
-	return einmal.RequeueAfter(patience(c.Object, time.Now()))
+	return awaitVolume(c, volume)
 }
 
-// applyAgain requests the volume again. A failure is retried; it does not change the status, which the other handlers write.
-func applyAgain(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	volume := volumeFor(c.Object)
-	if err := c.Apply(ctx, volume); err != nil {
-		return err
-	}
+// awaitVolume reports the progress of a volume that was applied again, and waits until it is bound.
+func awaitVolume(c *einmal.Change[v1.EphemeralVolumeClaim], volume *corev1.PersistentVolumeClaim) error {
 	if reportProgress(c.Object, volume) {
 		return nil
 	}

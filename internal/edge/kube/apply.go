@@ -37,13 +37,16 @@ type Children struct {
 	Adopt bool
 	// Shared keeps the references of an existing object to other owners.
 	Shared bool
+	// VerifyOwner makes Apply create a child only after a live read of the owner. Without it, an owner that the cache still shows gets a child
+	// after its deletion.
+	VerifyOwner bool
 	// Nested are the paths of objects within the child that get the owner's labels too.
 	Nested []object.Path
 }
 
 // Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
 // owner's namespace if the child has none, and those of the owner's labels that the child does not have. It returns ErrForeign if an
-// object of that name exists without the owner's reference.
+// object of that name exists without the owner's reference, and ErrGone if the child does not exist and VerifyOwner finds no owner.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
 	child := &unstructured.Unstructured{Object: object.Without(withoutNulls(desired), object.Path{"status"})}
 	for _, owned := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
@@ -95,6 +98,9 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 			child.SetResourceVersion(existing.GetResourceVersion()) // mutant: shared-owner-lost
 		}
 	} else {
+		if err := c.verifyOwner(ctx); err != nil {
+			return nil, false, err
+		}
 		child.SetResourceVersion(absent) // mutant: apply-takes-over
 	}
 	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...)
@@ -166,6 +172,24 @@ func (c Children) existing(ctx context.Context, child *unstructured.Unstructured
 			ErrForeign, c.Owner.Reference.Kind, c.Owner.Reference.Name)
 	}
 	return found, nil
+}
+
+// verifyOwner returns ErrGone if the API server does not have the owner any more.
+func (c Children) verifyOwner(ctx context.Context) error {
+	if !c.VerifyOwner {
+		return nil
+	}
+	owner := &unstructured.Unstructured{}
+	owner.SetAPIVersion(c.Owner.Reference.APIVersion)
+	owner.SetKind(c.Owner.Reference.Kind)
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: c.Owner.Namespace, Name: c.Owner.Reference.Name}, owner)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && owner.GetUID() != c.Owner.Reference.UID:
+		return ErrGone
+	case err != nil:
+		return fmt.Errorf("read the owner %s %s: %w", c.Owner.Reference.Kind, c.Owner.Reference.Name, err)
+	}
+	return nil
 }
 
 // label adds those of the owner's labels that the child does not have, to the child and to the objects within it.
