@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
@@ -70,11 +71,11 @@ func lifeOfTemporaryClaims(w *einmaltest.World) {
 	checkUse(w, map[string]string{})
 }
 
-// inPhase plays the kubelet.
+// inPhase plays the kubelet, which patches the status. An update would be a conflict after a restored cluster, where resource versions are lower.
 func inPhase(w *einmaltest.World, phase corev1.PodPhase, pods ...*corev1.Pod) {
 	for _, pod := range pods {
-		pod.Status.Phase = phase
-		if err := w.Client().Status().Update(w.Context(), pod); err != nil {
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase))
+		if err := w.Client().Status().Patch(w.Context(), pod, patch); err != nil {
 			w.Fatalf("the pod %s is to be %s: %v", pod.Name, phase, err)
 		}
 	}
