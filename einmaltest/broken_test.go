@@ -55,8 +55,8 @@ func configNamed(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-// TestWhateverGoesWrongABrokenOperatorIsFound shows that Explore finds each bug, and that its report names the reason.
-func TestWhateverGoesWrongABrokenOperatorIsFound(t *testing.T) {
+// TestABrokenOperatorIsFound shows that Explore finds each bug, and that its report names the reason.
+func TestABrokenOperatorIsFound(t *testing.T) {
 	for _, test := range slices.Concat(brokenByThemselves(), brokenRights(), brokenEffects(), brokenObjects(), brokenByOthers()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,40 +1,131 @@
 package einmaltest
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// AllVariable is the environment variable that lifts the budget of Explore: with any value it plays every fault of every dimension at
-// every point, and every recovery. That takes some five times as long.
+// AllVariable is the environment variable that lifts the budget of Explore: with any value, Explore plays every fault of every dimension at every
+// point, and every recovery. This takes about five times as long.
 const AllVariable = "EINMALTEST_ALL"
 
-// What Explore plays beside the faults that it tries everywhere: at least so many, and at most this part of them.
+// Environment variables that Explore documents.
+const (
+	quickVariable = "EINMALTEST_QUICK"
+	seedVariable  = "EINMALTEST_SEED"
+)
+
+// budget is how much Explore plays.
+type budget int
+
+const (
+	usual budget = iota
+	quick
+	whole
+)
+
+// Sample sizes. In the usual budget they are at least so many, and at most this part of the schedules that are always played.
 const (
 	leastSampled    = 60
 	leastRecoveries = 20
 	partSampled     = 4 // a quarter
 	partRecoveries  = 10
+	quickSampled    = 12
+	quickRecoveries = 4
 )
 
-// sample chooses schedules of each kind, as many of one as of another, spread evenly over their points, up to a budget.
-func sample(kinds [][]simulation.Schedule, budget int) []simulation.Schedule {
-	if unlimited() {
-		budget = len(kinds) * longest(kinds)
+// readEnvironment sets the budget and the seed from environment variables.
+func (s *settings) readEnvironment() {
+	all, few := os.Getenv(AllVariable) != "", os.Getenv(quickVariable) != ""
+	switch {
+	case all && few:
+		s.mistakes = append(s.mistakes, fmt.Sprintf("the environment variables %s and %s are both set: unset one", AllVariable, quickVariable))
+	case all:
+		s.budget = whole
+	case few:
+		s.budget = quick
+	}
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		s.mistakes = append(s.mistakes, fmt.Sprintf("the environment variable %s must be a decimal number, got %q", seedVariable, text))
+	}
+	s.seed = seed
+}
+
+// plan is what Explore plays first. Faults during recovery and pairs of faults follow.
+type plan struct {
+	// always are the schedules that the budget does not limit.
+	always []simulation.Schedule
+	// sampled are chosen from the other schedules, whose number is others.
+	sampled []simulation.Schedule
+	others  int
+}
+
+// plan chooses schedules, given a run without faults.
+func (s settings) plan(clean result) plan {
+	always, others := s.singles(clean), s.sampled(clean)
+	budget := max(leastSampled, len(always)/partSampled)
+	if s.budget == quick {
+		rest := slices.DeleteFunc(slices.Clone(always), crashesAtWrite)
+		always = slices.DeleteFunc(always, func(one simulation.Schedule) bool { return !crashesAtWrite(one) })
+		others = [][]simulation.Schedule{slices.Concat(rest, slices.Concat(others...))}
+		budget = quickSampled
+	}
+	return plan{always: always, sampled: s.sample(others, budget), others: total(others)}
+}
+
+// crashesAtWrite reports whether a schedule is a single crash just before or just after a write or an effect.
+func crashesAtWrite(one simulation.Schedule) bool {
+	if len(one) != 1 || one[0].Kind != simulation.CrashBefore && one[0].Kind != simulation.CrashAfter {
+		return false
+	}
+	verb, _, _ := strings.Cut(one[0].At.What, " ")
+	return verb != "get" && verb != "list"
+}
+
+// recoveries is how many faults during recovery are played after so many schedules that are always played.
+func (s settings) recoveries(always int) int {
+	if s.budget == quick {
+		return quickRecoveries
+	}
+	return max(leastRecoveries, always/partRecoveries)
+}
+
+// sample chooses the same number of schedules of each kind, up to a budget. They are evenly spread over the points; the seed says at which point
+// each kind begins.
+func (s settings) sample(kinds [][]simulation.Schedule, budget int) []simulation.Schedule {
+	if s.budget == whole {
+		return slices.Concat(kinds...)
 	}
 	share := fairShare(kinds, budget)
+	random := s.random()
 	var chosen []simulation.Schedule
 	for _, all := range kinds {
 		n := min(share, len(all))
+		if n == 0 {
+			continue
+		}
+		begin := random.IntN(len(all))
 		for i := range n {
-			chosen = append(chosen, all[i*len(all)/n])
+			chosen = append(chosen, all[(i*len(all)+begin)/n])
 		}
 	}
 	return chosen
 }
 
-func unlimited() bool { return os.Getenv(AllVariable) != "" }
+func (s settings) random() *rand.Rand {
+	return rand.New(rand.NewPCG(s.seed, s.seed)) //nolint:gosec // The same choice each time, not secrets.
+}
 
 // fairShare is how many of each kind fit into the budget.
 func fairShare(kinds [][]simulation.Schedule, budget int) int {
@@ -56,4 +147,13 @@ func longest(kinds [][]simulation.Schedule) int {
 		most = max(most, len(all))
 	}
 	return most
+}
+
+// total counts schedules.
+func total(kinds [][]simulation.Schedule) int {
+	n := 0
+	for _, all := range kinds {
+		n += len(all)
+	}
+	return n
 }

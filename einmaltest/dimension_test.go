@@ -20,8 +20,8 @@ type found struct {
 	says     string
 }
 
-// TestWhateverGoesWrongEachDimensionFindsIt leaves all dimensions out but one.
-func TestWhateverGoesWrongEachDimensionFindsIt(t *testing.T) {
+// TestEachDimensionFindsItsBug leaves all dimensions out but one.
+func TestEachDimensionFindsItsBug(t *testing.T) {
 	for _, test := range eachDimension() {
 		t.Run(string(test.by), func(t *testing.T) {
 			t.Parallel()

@@ -48,8 +48,14 @@ func (f *Finding) replayable() bool {
 // points, since they do not fail: StaleCache lets them be old.
 //
 // Of the faults that newer dimensions add, and of the second faults of Recovery, Explore plays a budget that depends on the size of the
-// scenario, spread evenly over the points. The environment variable EINMALTEST_ALL lifts the budget. With the option Schedules it goes on
-// with pairs. It fails the test when
+// scenario, spread evenly over the points. With the option Schedules it goes on with pairs. Environment variables change how much it plays:
+//
+//   - EINMALTEST_ALL: every fault at every point (see AllVariable).
+//   - EINMALTEST_QUICK: only a crash before and after each write and each effect, and a few other schedules; no pairs. Then it does not check
+//     NoSpareRights. This takes about a tenth of the time. It must not be set together with EINMALTEST_ALL.
+//   - EINMALTEST_SEED: the seed, a decimal number, that chooses the schedules of the budget. It takes precedence over the option Seed.
+//
+// Explore fails the test when
 //
 //   - the run without faults is not clean: a handler does not succeed, a right is missing, something is unfinished at the end (see
 //     World.AllowUnfinished, AllowForbidden and AllowDeleting), or a second such run ends otherwise;

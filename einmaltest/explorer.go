@@ -59,27 +59,26 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 	if faulty := e.playPrevious(t); faulty != nil {
 		return faulty, "", nil
 	}
-	everywhere := e.settings.singles(e.clean)
-	sampled := e.settings.sampled(e.clean)
-	singles := slices.Concat(everywhere, sample(sampled, max(leastSampled, len(everywhere)/partSampled)))
-	t.Logf("playing %d schedules: %d, and a sample of %d out of %d (%s=1 plays all); then faults during recovery",
-		len(singles), len(everywhere), len(singles)-len(everywhere), total(sampled), AllVariable)
+	first := e.settings.plan(e.clean)
+	singles := slices.Concat(first.always, first.sampled)
+	t.Logf("playing %d schedules: %d, and a sample of %d out of %d (%s=1 plays all; seed %d); then faults during recovery",
+		len(singles), len(first.always), len(first.sampled), first.others, AllVariable, e.settings.seed)
 	e.playAll(t, "one fault", singles)
 	if e.found == nil && 2*len(e.unmet) > len(singles) {
 		e.found = failIfFaulty([]string{fmt.Sprintf("only %d of %d schedules met their points again: a scenario does the same each time, and names nothing at random; not met: %s",
 			len(singles)-len(e.unmet), len(singles), some(e.unmet))})
 	}
 	if e.found == nil && e.settings.wants(Recovery) {
-		e.playAll(t, "recovery", e.disturbedRecoveries(len(everywhere)))
+		e.playAll(t, "recovery", e.disturbedRecoveries(e.settings.recoveries(len(first.always))))
 	}
 	if e.found == nil {
-		e.playAll(t, "two faults", e.settings.pairs(everywhere))
+		e.playAll(t, "two faults", e.settings.pairs(first.always))
 	}
 	if e.found == nil && e.unplayed > 0 {
 		e.found = &Finding{Schedule: "the deadline of the test", Broken: []string{fmt.Sprintf("%d schedules were played and broke nothing, "+
 			"%d were not played for lack of time: raise -timeout, or leave dimensions out with einmaltest.Without", e.played, e.unplayed)}}
 	}
-	if e.found == nil && e.settings.noSpareRights {
+	if e.found == nil && e.settings.noSpareRights && e.settings.budget != quick {
 		e.found = e.spareRights()
 	}
 	if e.found != nil {
@@ -121,15 +120,6 @@ func some(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:first], ", "), len(names)-first)
-}
-
-// total counts schedules.
-func total(kinds [][]simulation.Schedule) int {
-	n := 0
-	for _, all := range kinds {
-		n += len(all)
-	}
-	return n
 }
 
 // playClean plays the scenario twice without faults, and returns what is wrong then.
@@ -357,8 +347,8 @@ func likeness(s simulation.Schedule) int {
 	return 0
 }
 
-// disturbedRecoveries chooses second faults for the points that exist only after a first one.
-func (e *explorer) disturbedRecoveries(singles int) []simulation.Schedule {
+// disturbedRecoveries chooses second faults for the points that exist only after a first one, up to a budget.
+func (e *explorer) disturbedRecoveries(budget int) []simulation.Schedule {
 	kinds := make([][]simulation.Schedule, 0, len(e.recoveries))
 	for _, name := range slices.Sorted(maps.Keys(e.recoveries)) {
 		all := e.recoveries[name]
@@ -367,12 +357,11 @@ func (e *explorer) disturbedRecoveries(singles int) []simulation.Schedule {
 		})
 		kinds = append(kinds, all)
 	}
-	budget := max(leastRecoveries, singles/partRecoveries)
-	if len(kinds) > budget && !unlimited() {
+	if len(kinds) > budget && e.settings.budget != whole {
 		kinds = slices.DeleteFunc(kinds, func() func([]simulation.Schedule) bool {
 			i, total := -1, len(kinds)
 			return func([]simulation.Schedule) bool { i++; return i*budget/total == (i+1)*budget/total }
 		}())
 	}
-	return sample(kinds, budget)
+	return e.settings.sample(kinds, budget)
 }

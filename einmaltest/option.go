@@ -9,8 +9,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// settings are what the options of Explore say.
+// settings are what the options of Explore and the environment variables say.
 type settings struct {
+	budget    budget
 	schedules int
 	seed      uint64
 	without   []Dimension
@@ -28,7 +29,7 @@ type Option func(*settings)
 // beside those of Recovery and Standby.
 func Schedules(n int) Option { return func(s *settings) { s.schedules = n } }
 
-// Seed chooses other pairs. The default is 1.
+// Seed chooses another sample and other pairs. The default is 1. The environment variable EINMALTEST_SEED takes precedence.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
 // Without leaves dimensions out that the operator is not made for, such as Replicas when it never runs twice. The report names them.
@@ -76,6 +77,7 @@ func newSettings(options []Option) settings {
 	for _, option := range options {
 		option(&s)
 	}
+	s.readEnvironment()
 	return s
 }
 

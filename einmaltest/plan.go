@@ -2,7 +2,6 @@ package einmaltest
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -254,12 +253,12 @@ func (r result) delivered() []simulation.Point {
 
 // pairs draws pairs of single things until there are as many schedules as were asked for.
 func (s settings) pairs(singles []simulation.Schedule) []simulation.Schedule {
-	if s.schedules == 0 {
+	if s.schedules == 0 || s.budget == quick {
 		return nil
 	}
 	drawn := map[string]bool{}
 	var pairs []simulation.Schedule
-	chance := rand.New(rand.NewPCG(s.seed, s.seed)) //nolint:gosec // The same pairs each time, not secrets.
+	chance := s.random()
 	played := len(singles)
 	singles = withoutStandby(singles)
 	all := len(singles) * (len(singles) - 1) / 2

@@ -287,7 +287,7 @@ func (s forgetful) Create(ctx context.Context, name string, owner credential.Own
 
 // The negative control: with a store that is not create-only, in an operator that generates what is missing, the first crash has a credential
 // generated twice.
-func TestWhateverGoesWrongIsFoundWithAStoreThatOverwrites(t *testing.T) {
+func TestAStoreThatOverwritesIsFound(t *testing.T) {
 	t.Parallel()
 	finding := einmaltest.Search(t, func(w *einmaltest.World) {
 		l := begin(w, func(store credential.Store) credential.Store { return forgetful{store} })

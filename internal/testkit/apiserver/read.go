@@ -1,9 +1,11 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,6 +114,30 @@ func (s *Server) get(w http.ResponseWriter, q *request) error {
 	}
 	respond(w, http.StatusOK, q.form.apply(found))
 	return nil
+}
+
+// Objects returns a copy of each object that is stored, without a request: by API version and kind, in the order of their names. An object with
+// several served versions has the last one, in alphabetical order.
+func (s *Server) Objects() []unstructured.Unstructured {
+	kinds := slices.Clone(s.kinds.all())
+	slices.SortStableFunc(kinds, func(a, b *kind.Kind) int { return cmp.Compare(a.GroupVersion().String(), b.GroupVersion().String()) })
+	last := map[string]*kind.Kind{}
+	for _, k := range kinds {
+		last[k.Resource()] = k
+	}
+	var found []unstructured.Unstructured
+	_ = s.store.Do(func(tx *store.Tx) error { // It does not fail.
+		for _, k := range kinds {
+			if last[k.Resource()] != k {
+				continue
+			}
+			for _, stored := range tx.List(k.Resource(), "") {
+				found = append(found, *view(k, stored).DeepCopy())
+			}
+		}
+		return nil
+	})
+	return found
 }
 
 // view shows a stored object in the version of the kind.

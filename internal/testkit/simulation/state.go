@@ -13,10 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -63,10 +61,7 @@ func (w *World) ObjectsAfterLoss() (map[string]string, error) {
 }
 
 func (w *World) objects(told telling) (map[string]string, error) {
-	found, err := w.everything()
-	if err != nil {
-		return nil, err
-	}
+	found := w.everything()
 	known := strings.NewReplacer(aliases(found)...)
 	shared := map[string]string{}
 	objects := map[string]string{}
@@ -126,32 +121,11 @@ func (w *World) LeftOut() []string {
 	}
 }
 
-// everything lists the objects of every kind but Events.
-func (w *World) everything() ([]unstructured.Unstructured, error) {
-	_, groups, err := discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()).ServerGroupsAndResources()
-	if err != nil {
-		return nil, fmt.Errorf("find out what there is: %w", err)
-	}
-	slices.SortFunc(groups, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
-	var found []unstructured.Unstructured // Of several versions the last one counts.
-	for _, group := range groups {
-		for _, resource := range group.APIResources {
-			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, verbList) {
-				continue
-			}
-			kind := schema.FromAPIVersionAndKind(group.GroupVersion, resource.Kind)
-			if isEvent(kind.GroupKind()) {
-				continue
-			}
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind)
-			if err := w.User.List(context.Background(), list); err != nil {
-				return nil, fmt.Errorf("list %s: %w", resource.Kind, err)
-			}
-			found = append(found, list.Items...)
-		}
-	}
-	return found, nil
+// everything returns the objects of every kind but Events.
+func (w *World) everything() []unstructured.Unstructured {
+	return slices.DeleteFunc(w.Server.Objects(), func(one unstructured.Unstructured) bool {
+		return isEvent(one.GroupVersionKind().GroupKind())
+	})
 }
 
 // isEvent reports whether the objects of the kind are Events, which only say something about others.

@@ -40,12 +40,8 @@ func (w *World) noteTimes(answer []byte) {
 
 // Field returns what a field holds now, by object and field.
 func (w *World) Field(field TimeField) map[string]string {
-	found, err := w.everything()
-	if err != nil {
-		w.setup.Failed(err)
-	}
 	texts := map[string]string{}
-	for _, one := range found {
+	for _, one := range w.everything() {
 		if text := object.Text(one.Object, field.Path...); one.GetKind() == field.Kind && text != "" {
 			texts[fieldOf(one, field)] = text
 		}
@@ -59,12 +55,8 @@ func fieldOf(one unstructured.Unstructured, field TimeField) string {
 
 // Deleting lists the objects that are being deleted, and what holds them.
 func (w *World) Deleting() []string {
-	found, err := w.everything()
-	if err != nil {
-		w.setup.Failed(err)
-	}
 	var names []string
-	for _, one := range found {
+	for _, one := range w.everything() {
 		if one.GetDeletionTimestamp() != nil {
 			names = append(names, fmt.Sprintf("%s (finalizers %v)", nameOf(one), one.GetFinalizers()))
 		}

@@ -173,10 +173,7 @@ func New(setup Setup, operator Operator) (*World, error) {
 		w.End()
 		return nil, err
 	}
-	if err := w.noteBeginning(); err != nil {
-		w.End()
-		return nil, err
-	}
+	w.noteBeginning()
 	if w.mapper, err = newMapper(discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config())); err != nil {
 		w.End()
 		return nil, err

@@ -1,0 +1,83 @@
+package einmaltest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
+)
+
+// wrote is a run without faults: a handler reads an object, writes it and calls an external system.
+func wrote() result {
+	return result{points: []simulation.Point{
+		{What: "get configmaps default/one", N: 1},
+		{What: "patch configmaps default/one by make", N: 1},
+		{What: "effect send the mail", N: 1},
+	}}
+}
+
+func planWith(t *testing.T, variables map[string]string) plan {
+	t.Helper()
+	for name, value := range variables {
+		t.Setenv(name, value)
+	}
+	s := newSettings(nil)
+	if len(s.mistakes) > 0 {
+		t.Fatal(s.mistakes)
+	}
+	return s.plan(wrote())
+}
+
+func TestAQuickExplorationCrashesAtEachWriteAndEffect(t *testing.T) {
+	found := planWith(t, map[string]string{quickVariable: "1"})
+	var names []string
+	for _, one := range found.always {
+		names = append(names, one.String())
+	}
+	want := []string{
+		"crash before: patch configmaps default/one by make #1", "crash before: effect send the mail #1",
+		"crash after, its answer lost: patch configmaps default/one by make #1", "crash after, its answer lost: effect send the mail #1",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("it always plays\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
+	}
+	if len(found.sampled) != quickSampled || found.others <= quickSampled {
+		t.Errorf("it plays %d of %d other schedules, want %d", len(found.sampled), found.others, quickSampled)
+	}
+}
+
+func TestNothingIsSampledWithoutABudget(t *testing.T) {
+	if found := planWith(t, map[string]string{AllVariable: "1"}); len(found.sampled) != found.others {
+		t.Errorf("it plays %d of %d schedules", len(found.sampled), found.others)
+	}
+}
+
+func TestTheSeedChoosesTheSample(t *testing.T) {
+	sampledWith := func(seed string) string {
+		return fmt.Sprint(planWith(t, map[string]string{quickVariable: "1", seedVariable: seed}).sampled)
+	}
+	if one, same, other := sampledWith("1"), sampledWith("1"), sampledWith("2"); one != same || one == other {
+		t.Errorf("seed 1 chooses\n%s\nand\n%s\nand seed 2\n%s", one, same, other)
+	}
+}
+
+func TestMistakesInVariablesOfExploreNameTheRemedy(t *testing.T) {
+	for name, test := range map[string]struct {
+		variables map[string]string
+		want      string
+	}{
+		"both budgets":      {map[string]string{quickVariable: "1", AllVariable: "1"}, "EINMALTEST_ALL and EINMALTEST_QUICK are both set: unset one"},
+		"seed is no number": {map[string]string{seedVariable: "many"}, `EINMALTEST_SEED must be a decimal number, got "many"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for variable, value := range test.variables {
+				t.Setenv(variable, value)
+			}
+			if got := fmt.Sprint(newSettings(nil).mistakes); !strings.Contains(got, test.want) {
+				t.Errorf("got %s, want %q", got, test.want)
+			}
+		})
+	}
+}
