@@ -7,16 +7,24 @@ OPERATOR ?= volumeclaim
 
 # The linker sets the version, so that a new commit alone does not recompile any package.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# Without -trimpath, Go would compile the packages of this repository again for each clone.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-.PHONY: help build run test test-all mutate check lint generate einmal
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
+
+# The parts of the tests: see tools/test.sh --help.
+SHORT := fast race-quick real explore-quick
+LONG := race explore mutate soak terraform
+
+.PHONY: help build run test test-all check lint generate einmal $(SHORT) $(LONG)
 
 help: ## list the targets
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)]"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and bin/einmal (the command-line tool)
 	@echo "Built bin/devcluster and bin/einmal. Next: make run"
@@ -24,14 +32,26 @@ build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and 
 run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; Ctrl-C stops everything
 	@tools/run.sh $(OPERATOR)
 
-test: build ## run the tests of all modules, except long ones (tools/long-tests.txt)
-	@tools/test.sh
+test: build ## run the tests that every change must pass: fast, race-quick, real and explore-quick
+	@tools/test.sh $(SHORT)
 
-test-all: build ## run all tests of all modules, with the race detector where possible
-	@tools/test.sh --all
+test-all: build $(GOTESTSUM) ## run all other tests: race, explore, mutate, soak and terraform; then lint
+	@GOTESTSUM=$(GOTESTSUM) tools/test.sh $(LONG)
+	@$(MAKE) lint
 
-mutate: ## run all mutation tests: inject each known bug and check that a test catches it
-	go test -timeout 60m -v -run '^TestMutantsAreKilled$$' . -mutate
+fast: ## run the tests of all modules that need no control plane
+race-quick: ## run some tests with the race detector
+real: build ## run tests on real control planes
+explore-quick: ## run explorations with few faults
+race: build ## run all tests but those of the next four targets, with the race detector
+explore: build ## run all explorations, with a random sample of faults
+mutate: ## inject each known bug and check that a test catches it
+soak: build ## run tests with large numbers, 200 kills, outages and hostile tenants, and explorations with all faults
+terraform: build ## run the test with terraform
+$(SHORT):
+	@tools/test.sh $@
+$(LONG): $(GOTESTSUM)
+	@GOTESTSUM=$(GOTESTSUM) tools/test.sh $@
 
 check: ## check format, module files, go vet, generated files and documentation
 	@tools/check.sh
@@ -57,3 +77,7 @@ $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION); takes about two minutes, only the first time"
 	@GOBIN=$(CURDIR)/bin GOWORK=off go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv bin/golangci-lint $@
+
+$(GOTESTSUM):
+	@GOBIN=$(CURDIR)/bin GOWORK=off go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	@mv bin/gotestsum $@

@@ -15,7 +15,6 @@ const updateFlag = "update"
 // TestMain adds flags and silences the libraries' own logs; operators log through their own logger.
 func TestMain(m *testing.M) {
 	flag.Bool(updateFlag, false, "rewrite what scenario scripts expect, where it is not so")
-	flag.Bool(mutateFlag, false, "run all mutants in TestMutantsAreKilled, the slow ones too")
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	m.Run()

@@ -2,7 +2,6 @@ package einmal_test
 
 import (
 	"encoding/json"
-	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,15 +13,8 @@ import (
 	"time"
 )
 
-const (
-	// mutantVariable names the mutant that is switched on in a build with mutants.
-	mutantVariable = "EINMAL_MUTANT"
-	// mutateFlag runs all mutants; without it those that are marked slow are left out.
-	mutateFlag = "mutate"
-)
-
-// everyMutant reports whether all mutants are to be run.
-func everyMutant() bool { return flag.Lookup(mutateFlag).Value.String() == "true" }
+// mutantVariable names the mutant that is switched on in a build with mutants.
+const mutantVariable = "EINMAL_MUTANT"
 
 func killMutant(t *testing.T, program string, bug mutant) {
 	t.Helper()
@@ -67,7 +59,7 @@ func buildMutants(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	for _, bug := range mutants() {
-		if programs[bug.in] != "" || bug.slow && !everyMutant() {
+		if programs[bug.in] != "" {
 			continue
 		}
 		program := filepath.Join(folder, "tests"+strconv.Itoa(len(programs)))

@@ -16,8 +16,6 @@ type mutant struct {
 	in, test string
 	// says is part of what the test prints when it fails.
 	says string
-	// slow marks a mutant that only "make mutate" runs.
-	slow bool
 }
 
 // mutants returns every mutant. Each part of the library has a table of its own.
@@ -84,26 +82,10 @@ func promiseMutants() []mutant {
 }
 
 // Each promise has a test that fails when a change breaks it. The mutants are compiled into one build of the tests, each behind a
-// switch, and are switched on one at a time. "make mutate" runs all of them, and each test without a mutant too.
+// switch, and are switched on one at a time. The same tests run without a mutant in other parts of the tests.
 func TestMutantsAreKilled(t *testing.T) {
-	all := everyMutant()
 	programs := buildMutants(t)
-	tested := map[mutant]bool{}
 	for _, bug := range mutants() {
-		if bug.slow && !all {
-			continue
-		}
-		tested[mutant{in: bug.in, test: bug.test}] = true
 		t.Run(bug.name, func(t *testing.T) { killMutant(t, programs[bug.in], bug) })
-	}
-	if !all { // The same tests run without a mutant in the rest of the suite.
-		return
-	}
-	for test := range tested {
-		t.Run("without a mutant "+test.test+" passes", func(t *testing.T) {
-			if printed, err := runMutant(t, programs[test.in], test); err != nil {
-				t.Errorf("%s fails without a mutant:\n%s", test.test, printed)
-			}
-		})
 	}
 }

@@ -5,7 +5,9 @@
 # commands that use the same flags reuse its compiled packages.
 #
 # It does nothing if OUTPUT is newer than every source. The first build compiles
-# all of Kubernetes, which takes minutes, and shows its progress.
+# all of Kubernetes, which takes minutes, and shows its progress. The result is
+# kept in ${XDG_CACHE_HOME:-~/.cache}/einmal, so that other clones of the
+# repository with the same sources copy it.
 set -eu
 
 if [ $# -ne 1 ]; then
@@ -13,8 +15,8 @@ if [ $# -ne 1 ]; then
 	exit 2
 fi
 # The binary has no debugging information (-s -w), so the compiler need not generate it. The standard library is compiled
-# with the default flags, because other builds on this machine share it.
-compiler_flags="-gcflags=all=-dwarf=false -gcflags=std="
+# with the default flags, because other builds on this machine share it. With -trimpath, other clones share the rest.
+compiler_flags="-trimpath -gcflags=all=-dwarf=false -gcflags=std="
 case $1 in
 --compiler-flags)
 	echo "$compiler_flags"
@@ -26,16 +28,34 @@ esac
 cd "$(dirname "$0")"
 export GOWORK=off
 
-newer() { # is any source newer than the output?
-	[ -n "$(find . -name .devcluster -prune -o \
-		\( -name '*.go' ! -name '*_test.go' -o -name go.mod -o -name go.sum -o -name build.sh \) \
-		-newer "$output" -print | head -n 1)" ]
+sources() { # finds the sources; arguments are further conditions of find
+	find . -name .devcluster -prune -o \
+		\( -name '*.go' ! -name '*_test.go' -o -name go.mod -o -name go.sum -o -name build.sh \) "$@" -print
 }
-if [ -x "$output" ] && ! newer; then
+if [ -x "$output" ] && [ -z "$(sources -newer "$output" | head -n 1)" ]; then
+	exit 0
+fi
+mkdir -p "$(dirname "$output")"
+
+# The cache has one file for each combination of sources, flags and Go version.
+hash() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+contents() {
+	go version
+	go env GOFLAGS CGO_ENABLED GOOS GOARCH
+	sources | LC_ALL=C sort | while read -r file; do
+		echo "$file"
+		cat "$file"
+	done
+}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/einmal
+cached=$cache/devcluster-$(contents | hash | cut -c 1-16)
+if [ -x "$cached" ]; then
+	cp "$cached" "$output.new.$$"
+	mv "$output.new.$$" "$output"
+	echo "built $1 from the cache" >&2
 	exit 0
 fi
 
-mkdir -p "$(dirname "$output")"
 work=$(mktemp -d "${TMPDIR:-/tmp}/devcluster-build.XXXXXX")
 new=$output.new.$$
 # The temporary files of an interrupted compiler are removed too.
@@ -149,6 +169,13 @@ if ! follow compiling; then
 	grep -vxF -f "$work/packages" "$work/build" >&2 || cat "$work/build" >&2
 	echo "build devcluster: compiling failed; see the output above" >&2
 	exit 1
+fi
+# Keep this and the previous program in the cache. Without a writable cache, the build succeeds too.
+if mkdir -p "$cache" 2>/dev/null && cp "$new" "$cached.$$" 2>/dev/null; then
+	mv "$cached.$$" "$cached"
+	find "$cache" -maxdepth 1 -name 'devcluster-*' | xargs ls -t | tail -n +3 | xargs rm -f
+else
+	rm -f "$cached.$$"
 fi
 mv "$new" "$output"
 echo "built $1 in $(elapsed)" >&2

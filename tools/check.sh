@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all checks except the tests and the linters: format, module files, go vet, generated files, documentation, and the
-# list of long tests.
+# list of test parts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/steps.sh
@@ -26,14 +26,14 @@ generated() {
 	return $result
 }
 
-# Without this check, a long test that is renamed would run in "make test".
-long_tests_exist() {
-	local pattern result=0
-	while read -r pattern; do
+# Without this check, a test that is renamed would run in another part.
+listed_tests_exist() {
+	local part pattern result=0
+	while read -r part pattern; do
 		git grep -qE "^func $pattern\(" -- '*_test.go' && continue
-		echo "tools/long-tests.txt: no test matches $pattern; remove the line or correct the name"
+		echo "tools/test-parts.txt: no test matches $pattern; remove the line or correct the name"
 		result=1
-	done < <(grep -v '^#' tools/long-tests.txt)
+	done < <(grep '^[^#]' tools/test-parts.txt)
 	return $result
 }
 
@@ -46,5 +46,5 @@ for module in $(modules); do
 done
 step "generated files are up to date" generated
 step "documentation: links, quotations and language" go run ./tools/docs .
-step "tests in tools/long-tests.txt exist" long_tests_exist
+step "tests in tools/test-parts.txt exist" listed_tests_exist
 finish

@@ -1,77 +1,148 @@
 #!/usr/bin/env bash
-# Runs the tests of all modules. It requires bin/devcluster and bin/einmal; "make test" and "make test-all" build them first.
+# Runs parts of the tests. The targets of the Makefile build bin/devcluster first where a part needs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/steps.sh
+source tools/control-plane.sh
+
+readonly parts_file=tools/test-parts.txt
+# With -trimpath, tests do not know where this repository is.
+export EINMAL_DEVCLUSTER=${EINMAL_DEVCLUSTER:-$PWD/bin/devcluster}
 
 usage() {
 	cat <<END
-Usage: tools/test.sh [--all]
+Usage: tools/test.sh PART...
 
-Runs the tests of all modules, except those that tools/long-tests.txt lists.
+Runs parts of the tests. $parts_file says which test belongs to which part.
 
-With --all, it runs all tests. It uses the race detector and a random order, but not for explorations and large tests: the race detector makes
-those much slower.
+Parts of "make test":
+  fast           all modules, without a control plane; most tests run in virtual time
+  race-quick     with the race detector: the packages with the most concurrency, and some tests of the root package
+  real           on real control planes
+  explore-quick  explorations: a crash before and after each write and effect, and a sample of the other faults
+
+Parts of "make test-all":
+  race           all tests except those of the parts below, with the race detector and in random order
+  explore        explorations, with another sample of faults each time; EINMALTEST_SEED=N repeats a sample
+  mutate         injects each known bug and checks that a test catches it
+  soak           large numbers, 200 kills, outages, hostile tenants, and explorations of all schedules
+  terraform      "terraform apply" of a Tenant; prints a notice if terraform is not available
+
+With the environment variable GOTESTSUM, the path of gotestsum, it ends with the seconds of each package and the slowest tests.
 END
 }
 
-# The module uses the versions of the workspace ("go work sync"), so this compiles only packages that the tests need anyway.
-library_alone() {
-	GOWORK=off go build ./...
+# tests_of PART... prints one regular expression for the tests of parts.
+tests_of() {
+	local part
+	for part; do awk -v part="$part" '$1 == part { print $2 }' "$parts_file"; done | paste -sd '|' | sed 's/.*/^(&)$/'
 }
 
-# Terraform is optional. Without it, terraform.sh prints a clear notice about what is not tested.
-optional_terraform() {
-	tools/terraform.sh || (($? == 3))
+# packages_of PART... prints the packages in the workspace that have a test of parts. Go would link the tests of the others too.
+packages_of() {
+	git ls-files -z '*_test.go' ':!devcluster' | xargs -0 grep -lE "^func $(tests_of "$@" | tr -d '^$')\(" |
+		xargs -n1 dirname | sort -u | sed 's|^[^.]|./&|'
 }
 
-# long_tests prints one regular expression for the tests in long-tests.txt.
-long_tests() {
-	printf '^(%s)$' "$(grep -v '^#' tools/long-tests.txt | paste -sd '|')"
-}
-
-# in_workspace prints the packages of all modules but devcluster, the slowest packages first.
+# in_workspace prints the packages of all modules but devcluster, the slowest first: Go starts them in this order, as many at a time as there
+# are processors.
 in_workspace() {
-	echo . ./cmd/einmal ./operators/tenant/...
-	modules | grep -vx devcluster | sed 's|.*|./&/...|'
+	echo . ./cmd/einmal/... ./internal/... ./credential/... ./einmaltest/... ./examples/... ./operators/tenant/...
+	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
-# packages_with PATTERN prints the packages that have tests with such a name: go test would link the tests of all others too.
-packages_with() {
-	git ls-files -z '*_test.go' | xargs -0 grep -lE "^func $1" | xargs dirname | sort -u | sed 's|^[^.]|./&|'
+# run_tests TITLE MODULE FLAG... runs tests in the folder of a module. "make check" runs vet.
+run_tests() {
+	local title=$1 module=$2
+	shift 2
+	step "$title" in_module "$module" "${go_test[@]}" -vet=off -count=1 "$@"
 }
 
-# Without vet, in all steps: "make check" runs it.
-quick() {
-	local skip
-	skip=$(long_tests)
-	# go test starts the packages in this order, as many at a time as there are processors.
-	step "tests of the modules in the workspace" go test -vet=off -count=1 -timeout 20m -skip "$skip" $workspace
-	step "tests of devcluster" in_module devcluster go test -vet=off -count=1 -timeout 20m -skip "$skip" ./...
+# Packages that start PostgreSQL and Redis, but no control plane.
+readonly servers=(./operators/tenant/{postgres,redis,servers,witness})
+
+fast() {
+	local without
+	without=$(go list "${servers[@]}")
+	# A test that starts a control plane fails, and prints this text.
+	EINMAL_DEVCLUSTER="no control plane in this part: list the test in $parts_file" \
+		run_tests "fast: the workspace" . -timeout 10m -skip "$elsewhere" $(go list $(in_workspace) | grep -vxF "$without")
+	run_tests "fast: devcluster" devcluster -timeout 10m -skip "$elsewhere" ./...
 }
 
-all() {
-	local large='(TestWhateverGoesWrong|TestTenThousand)' with_large
-	with_large=$(packages_with "$large")
-	step "terraform for a test of operators/tenant" optional_terraform
-	step "tests of the modules in the workspace" go test -vet=off -race -shuffle=on -timeout 55m -skip '^TestWhateverGoesWrong' $workspace
-	step "tests of devcluster" in_module devcluster go test -vet=off -race -shuffle=on -timeout 55m ./...
-	# An exploration runs a scenario hundreds of times, so only one uses the race detector.
-	step "one exploration with the race detector" \
-		go test -vet=off -count=1 -race -timeout 40m -run '^TestWhateverGoesWrongTheEndIsTheSame$/^record_in_the_status$' .
-	step "explorations and large tests without the race detector" \
-		go test -vet=off -count=1 -timeout 40m -run "^$large" -skip '^TestWhateverGoesWrongTheEndIsTheSame$/^record_in_the_status$' $with_large
+race_quick() {
+	step "race-quick: PostgreSQL and Redis" tools/servers.sh
+	run_tests "race-quick: packages" . -race -timeout 10m -skip "$elsewhere" ./internal/engine ./internal/edge/kube ./credential "${servers[@]}"
+	EINMALTEST_QUICK=1 run_tests "race-quick: tests of the root package" . -race -timeout 10m -run "$(tests_of race-quick)" .
 }
 
-case ${1:-} in
--h | --help) usage && exit ;;
-'') tests=quick ;;
---all) tests=all ;;
-*) printf 'test.sh: unknown argument %s; see tools/test.sh --help\n' "$1" >&2 && exit 2 ;;
-esac
-# Assigned before the steps, so that a failure to list the packages ends the script.
-workspace=$(in_workspace)
-step "build of the library without the workspace" library_alone
-step "servers for the tests of operators/tenant" tools/servers.sh
-$tests
+real() {
+	step "real: PostgreSQL and Redis" tools/servers.sh
+	step "real: the control plane that tests share" share_control_plane
+	run_tests "real: the workspace" . -timeout 15m -run "$(tests_of real)" $(packages_of real)
+	run_tests "real: devcluster" devcluster -timeout 10m -run "$(tests_of real)" ./internal/acceptance
+}
+
+explore_quick() {
+	EINMALTEST_QUICK=1 EINMALTEST_SEED=1 run_tests "explore-quick: with seed 1" . -timeout 15m -run "$(tests_of explore-quick)" $(packages_of explore-quick)
+}
+
+race() {
+	step "race: PostgreSQL and Redis" tools/servers.sh
+	local long
+	long=$(tests_of explore-quick explore mutate soak terraform)
+	run_tests "race: the workspace" . -race -shuffle=on -timeout 25m -skip "$long" $(in_workspace)
+	run_tests "race: devcluster" devcluster -race -shuffle=on -timeout 10m -skip "$long" ./...
+}
+
+explore() {
+	local seed=${EINMALTEST_SEED:-$RANDOM}
+	step "explore: PostgreSQL and Redis" tools/servers.sh
+	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 25m -run "$(tests_of explore-quick explore)" $(packages_of explore-quick explore)
+}
+
+mutate() {
+	run_tests "mutate" . -timeout 25m -run "$(tests_of mutate)" $(packages_of mutate)
+}
+
+soak() {
+	step "soak: PostgreSQL and Redis" tools/servers.sh
+	run_tests "soak: large numbers, outages and hostile tenants" . -timeout 25m -run "$(tests_of soak)" $(packages_of soak)
+	EINMAL_KILLS=200 run_tests "soak: 200 kills" . -timeout 25m -run '^TestAKilledOperatorEndsTheSame$' ./operators/tenant
+	EINMALTEST_ALL=1 run_tests "soak: all schedules" . -timeout 25m -run "$(tests_of explore-quick)" $(packages_of explore-quick)
+}
+
+terraform() {
+	# Without terraform, the script prints a notice and exits with 3.
+	step "terraform: terraform and its provider" eval 'tools/terraform.sh || (($? == 3))'
+	step "terraform: PostgreSQL and Redis" tools/servers.sh
+	run_tests "terraform" . -timeout 25m -run "$(tests_of terraform)" $(packages_of terraform)
+}
+
+# report_time prints the seconds of each package and the slowest tests.
+report_time() {
+	printf '\n== Seconds of each package\n'
+	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)","Elapsed":([0-9.]+).*/\3\t\2/p' "$events" | sort -rn | awk '$1 >= 1'
+	printf '\n== The slowest tests\n'
+	"$GOTESTSUM" tool slowest --num 30 --jsonfile "$events"
+}
+
+parts=()
+for argument; do
+	case $argument in
+	-h | --help) usage && exit ;;
+	fast | race-quick | real | explore-quick | race | explore | mutate | soak | terraform) parts+=("${argument//-/_}") ;;
+	*) printf 'test.sh: unknown part %s; see tools/test.sh --help\n' "$argument" >&2 && exit 2 ;;
+	esac
+done
+((${#parts[@]})) || { usage >&2 && exit 2; }
+elsewhere=$(tests_of real race explore-quick explore mutate soak terraform)
+go_test=(go test)
+if [[ -n ${GOTESTSUM:-} ]]; then
+	GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp)
+	go_test=("$GOTESTSUM" --format-hide-empty-pkg --jsonfile /dev/fd/3 --)
+	exec 3>>"$events"
+fi
+for part in "${parts[@]}"; do $part; done
+if [[ -n ${GOTESTSUM:-} ]]; then report_time; fi
 finish

@@ -23,28 +23,40 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
-// kills is how often the operator is killed, longestLife how long it lives at most from when it begins to look at tenants.
+// longestLife is how long the operator lives at most before it is killed, from when it begins to look at tenants.
+const longestLife = 400 * time.Millisecond
+
+// Environment variables of TestAKilledOperatorEndsTheSame: how often the operator is killed (default 10), and the seed that chooses the
+// moments (default 1).
 const (
-	kills       = 200
-	longestLife = 400 * time.Millisecond
+	killsVariable = "EINMAL_KILLS"
+	seedVariable  = "EINMAL_KILL_SEED"
 )
 
-// seedVariable chooses other moments.
-const seedVariable = "EINMAL_KILL_SEED"
+// numberFrom reads an environment variable.
+func numberFrom(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		t.Fatalf("the environment variable %s must be a positive number, got %q", variable, text)
+	}
+	return number
+}
 
-// TestWhateverGoesWrongAKilledOperatorEndsTheSame kills the operator's process two hundred times, at moments that a seed chooses, while tenants are
+// TestAKilledOperatorEndsTheSame kills the operator's process again and again, at moments that a seed chooses, while tenants are
 // made, changed, replaced, deleted and made again. In the end each has its first credentials, both logins work, and nothing is there that was not
 // asked for.
-func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
+func TestAKilledOperatorEndsTheSame(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
 	s.program = quick(t)
-	seed := uint64(1)
-	if given, err := strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err == nil {
-		seed = given
-	}
+	kills, seed := numberFrom(t, killsVariable, 10), numberFrom(t, seedVariable, 1)
 	t.Logf("the seed is %d: set %s for another", seed, seedVariable)
-	chance := rand.New(rand.NewPCG(seed, seed))
+	chance := rand.New(rand.NewPCG(uint64(seed), uint64(seed)))
 	first := map[string]map[string]string{}
 	s.make(t, tenantOf(killed(0)))
 	running := s.start(t)
@@ -76,7 +88,7 @@ func TestWhateverGoesWrongAKilledOperatorEndsTheSame(t *testing.T) {
 		s.awaitPhase(t, name, v1.Ready)
 		s.works(t, name)
 	}
-	s.onlyWhatWasAskedFor(t)
+	s.onlyWhatWasAskedFor(t, kills/tenantEvery)
 	s.never(t, first)
 }
 
@@ -175,10 +187,10 @@ func (s *stage) never(t *testing.T, first map[string]map[string]string) {
 }
 
 // onlyWhatWasAskedFor shows that the systems have what the tenants ask for, and nothing else.
-func (s *stage) onlyWhatWasAskedFor(t *testing.T) {
+func (s *stage) onlyWhatWasAskedFor(t *testing.T, tenants int) {
 	t.Helper()
 	var roles, users, records []string
-	for i := range kills / tenantEvery {
+	for i := range tenants {
 		of := names.Tenant{Name: killed(i)}
 		app := of.App("web")
 		roles = append(roles, of.Owner(), of.ReadWrite(), of.ReadOnly(), app.Logins()[0])
