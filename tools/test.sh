@@ -8,7 +8,8 @@ usage() {
 	cat <<END
 Usage: tools/test.sh [--all]
 
-Runs the tests of all modules, except those that tools/long-tests.txt lists.
+Runs the tests of all modules, except those that tools/long-tests.txt lists. Most tests that need a control plane share one, which the script
+starts; if EINMAL_TEST_KUBECONFIG names the kubeconfig of a devcluster, they use that one.
 
 With --all, it runs all tests. It uses the race detector and a random order, but not for explorations and large tests: the race detector makes
 those much slower.
@@ -41,10 +42,37 @@ packages_with() {
 	git ls-files -z '*_test.go' | xargs -0 grep -lE "^func $1" | xargs dirname | sort -u | sed 's|^[^.]|./&|'
 }
 
+# shared_cluster starts the control plane that tests share, unless EINMAL_TEST_KUBECONFIG names one. The control plane ends with this script, also
+# when the script is killed: it exits when its standard input ends.
+shared_cluster() {
+	[[ -z ${EINMAL_TEST_KUBECONFIG:-} ]] || return 0
+	local line
+	cluster_folder=$(mktemp -d)
+	trap end_shared_cluster EXIT
+	coproc cluster { exec "${EINMAL_DEVCLUSTER:-bin/devcluster}" up --data "$cluster_folder/data" --exit-with-fd 0 2>"$cluster_folder/log"; }
+	cluster_pid=$! # Bash unsets its own variable when the process ends.
+	while read -r line <&"${cluster[0]}"; do
+		echo "$line"
+		[[ $line == 'export KUBECONFIG='* ]] || continue
+		export EINMAL_TEST_KUBECONFIG=$cluster_folder/data/kubeconfig
+		return 0
+	done
+	cat "$cluster_folder/log"
+	echo "the control plane ended before it was ready; each test starts its own"
+	return 1
+}
+
+end_shared_cluster() {
+	kill "$cluster_pid" 2>/dev/null || true
+	wait "$cluster_pid" || true
+	rm -rf "$cluster_folder"
+}
+
 # Without vet, in all steps: "make check" runs it.
 quick() {
 	local skip
 	skip=$(long_tests)
+	step "control plane that tests share" shared_cluster
 	# go test starts the packages in this order, as many at a time as there are processors.
 	step "tests of the modules in the workspace" go test -vet=off -count=1 -timeout 20m -skip "$skip" $workspace
 	step "tests of devcluster" in_module devcluster go test -vet=off -count=1 -timeout 20m -skip "$skip" ./...
