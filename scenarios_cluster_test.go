@@ -29,8 +29,8 @@ const lived = "lived"
 
 // Scenarios as they are in scripts, on a real API server.
 func TestScenariosOnARealControlPlane(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	t.Parallel() // TestSecretsOnARealControlPlane, which uses the same kinds, is not parallel, so it has ended.
+	w := sharedWorld(t)
 	for title, life := range map[string]livedOn{
 		"what no handler looks at (scenarios 6, 8 and 9)":                        quietLife(),
 		"labels and annotations (scenario 7)":                                    labelledLife(),

@@ -34,6 +34,8 @@ type vault struct {
 	// fails lets handlers fail so many times in a row, with the password in what they say.
 	fails    int
 	mistakes []string
+	// namespace is where the Secret is on a real control plane.
+	namespace string
 }
 
 func (v *vault) declare(op *einmal.Operator) {
@@ -309,14 +311,15 @@ func TestSecretsWaitForTheRightToTheKey(t *testing.T) {
 
 // On a real control plane, under an account of its own: the operator waits for the permission to create the key, and nothing is leaked.
 func TestSecretsOnARealControlPlane(t *testing.T) {
-	w := newWorld(t)
-	v := &vault{journal: &journal{}}
+	w := sharedWorld(t)
+	v := &vault{journal: &journal{}, namespace: w.Namespace(t, "secrets-")}
+	w.DeleteAllAtEnd(t, w.Client, &corev1.SecretList{}, client.InNamespace(v.namespace)) // The Secret has a finalizer.
 	account := w.Account(t, "vault",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}})
 	run := func() (stop func(), log *syncedText) {
 		log = testLog(t)
-		op := einmal.New(testIdentity, einmal.StateNamespace("default"), einmal.Namespaces("default"),
+		op := einmal.New(testIdentity, einmal.StateNamespace(v.namespace), einmal.Namespaces(v.namespace),
 			einmal.Logger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		v.declare(op)
 		return w.run(t, op, account), log
@@ -332,7 +335,7 @@ func TestSecretsOnARealControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: vaulted, Namespace: "default"}, StringData: map[string]string{"password": "first-password"},
+		ObjectMeta: metav1.ObjectMeta{Name: vaulted, Namespace: v.namespace}, StringData: map[string]string{"password": "first-password"},
 	}
 	if err := w.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -366,13 +369,15 @@ func (w *world) vaulted(t *testing.T, v *vault, want ...string) *corev1.Secret {
 		}
 		return nil
 	})
-	w.quiet(t, carrier{resource: "secrets"})
+	found := &corev1.Secret{}
+	unchanged(t, "versions of the Secret", func() string {
+		if err := w.Get(t.Context(), types.NamespacedName{Namespace: v.namespace, Name: vaulted}, found); err != nil {
+			t.Fatal(err)
+		}
+		return found.ResourceVersion
+	})
 	if got := v.journal.of(vaulted); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
-	}
-	found := &corev1.Secret{}
-	if err := w.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: vaulted}, found); err != nil {
-		t.Fatal(err)
 	}
 	return found
 }

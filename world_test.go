@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -106,13 +105,21 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: cluster.Start(t)}
-	manifest, err := os.ReadFile("testdata/crds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Kubectl(t, string(manifest), "apply", "-f", "-")
-	w.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	return worldOn(t, cluster.Start(t), string(testKinds(t)))
+}
+
+// sharedWorld is a control plane that other packages use too, with the kind Widget only. The tests that use it run one after the other.
+func sharedWorld(t *testing.T) *world {
+	t.Helper()
+	widgets, _, _ := strings.Cut(string(testKinds(t)), "\n---\n")
+	return worldOn(t, cluster.Shared(t), widgets)
+}
+
+func worldOn(t *testing.T, on *cluster.Cluster, definitions string) *world {
+	t.Helper()
+	w := &world{Cluster: on}
+	w.Kubectl(t, definitions, "apply", "-f", "-")
+	w.Kubectl(t, definitions, "wait", "--for=condition=Established", "-f", "-")
 	w.account = w.Account(t, "operator", kindRules()...)
 	return w
 }
@@ -208,9 +215,15 @@ func (w *world) called(t *testing.T, use carrier, j *journal, name string, want 
 // quiet waits until nothing was written to the carrier's kind for half a second.
 func (w *world) quiet(t *testing.T, use carrier) {
 	t.Helper()
-	last, since := -1, time.Now()
-	cluster.Until(t, "no more writes", func() bool {
-		if now := w.Writes(t, use.resource); now != last {
+	unchanged(t, "writes of "+use.resource, func() int { return w.Writes(t, use.resource) })
+}
+
+// unchanged waits until a value stays the same for half a second.
+func unchanged[T comparable](t *testing.T, what string, read func() T) {
+	t.Helper()
+	last, since := read(), time.Now()
+	cluster.Until(t, what+" stay the same", func() bool {
+		if now := read(); now != last {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) > 500*time.Millisecond

@@ -66,7 +66,8 @@ func TestWhateverGoesWrongThePasswordIsTheFirst(t *testing.T) {
 // The same on a real control plane: the status is wiped, the app is replaced, deleted and created again, and the operator restarts.
 // The Secret that was made first is never touched, outlives the app, and cannot be changed. One that was planted is not used.
 func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
-	real := cluster.Start(t)
+	real := cluster.Shared(t)
+	namespace := real.Namespace(t, "credential-")
 	known, log := &credentialtest.Users{}, &syncedLog{}
 	operator := func() *einmal.Operator {
 		op := einmal.New("apps.example.com", einmal.Permissions(&corev1.Secret{}, "get", "create", "update"),
@@ -79,17 +80,18 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"apps", "apps/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update"}})
 	planted := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "planted-db"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "planted-db"},
 		StringData: map[string]string{"username": "planted", "password": "planted-password"},
 	}
 	if err := real.Create(t.Context(), planted); err != nil {
 		t.Fatal(err)
 	}
-	const manifest = "{apiVersion: example.com/v1, kind: App, metadata: {name: one, namespace: default}}"
-	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one-db.g1"}}
+	manifest := "{apiVersion: example.com/v1, kind: App, metadata: {name: one, namespace: " + namespace + "}}"
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one-db.g1"}}
+	object := "object=" + namespace + "/one"
 	handled := func(n int) {
 		t.Helper()
-		cluster.Until(t, "the app is handled", func() bool { return log.lines("object=default/one", "handler=user", "handler succeeded") >= n })
+		cluster.Until(t, "the app is handled", func() bool { return log.lines(object, "handler=user", "handler succeeded") >= n })
 	}
 	stop := runOperator(t, operator(), account)
 	real.Kubectl(t, manifest, "apply", "-f", "-")
@@ -101,12 +103,12 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	}
 	uid, version := stored.UID, stored.ResourceVersion
 	for range 3 {
-		real.Kubectl(t, `{"status": null}`, "patch", "app", "one", "--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
+		real.Kubectl(t, `{"status": null}`, "patch", "app", "one", "-n", namespace, "--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
 		real.Kubectl(t, manifest, "replace", "-f", "-")
 		stop()
-		real.Kubectl(t, "", "delete", "app", "one")
+		real.Kubectl(t, "", "delete", "app", "one", "-n", namespace)
 		stop = runOperator(t, operator(), account)
-		said := log.lines("object=default/one", "handler=user", "handler succeeded")
+		said := log.lines(object, "handler=user", "handler succeeded")
 		real.Kubectl(t, manifest, "apply", "-f", "-")
 		handled(said + 1)
 	}
@@ -127,8 +129,8 @@ func TestAPasswordIsMadeOnceOnARealControlPlane(t *testing.T) {
 	if err := real.Update(t.Context(), stored); err == nil {
 		t.Error("the Secret can be changed")
 	}
-	owner := credential.Owner{Operator: "apps.example.com", Namespace: "default", Name: "one"}
-	if err := (credential.Secrets{Client: real, Namespace: "default"}).Delete(t.Context(), "one-db", owner); err != nil {
+	owner := credential.Owner{Operator: "apps.example.com", Namespace: namespace, Name: "one"}
+	if err := (credential.Secrets{Client: real, Namespace: namespace}).Delete(t.Context(), "one-db", owner); err != nil {
 		t.Error(err)
 	}
 }
@@ -138,8 +140,8 @@ func installed(t *testing.T, real *cluster.Cluster, op *einmal.Operator) {
 	t.Helper()
 	for _, definition := range hook.Of().Observe(op, nil, slog.New(slog.DiscardHandler)).CRDs {
 		real.Kubectl(t, string(definition), "apply", "-f", "-")
+		real.Kubectl(t, string(definition), "wait", "--for=condition=Established", "-f", "-")
 	}
-	real.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
 }
 
 // syncedLog collects a log.

@@ -1,24 +1,27 @@
 # Sourced by test.sh.
 
-# share_control_plane starts bin/devcluster and sets the variables with which tests find it. It stops with the script, also if that is killed.
+# share_control_plane starts devcluster and sets the variable with which tests find it, unless the variable is set already. devcluster stops with
+# the script, even if the script is killed, because it exits at the end of its standard input.
 share_control_plane() {
-	local line folder
+	local line
 	[[ -z ${EINMAL_TEST_KUBECONFIG:-} ]] || return 0
-	folder=$(mktemp -d)
-	coproc control_plane { exec bin/devcluster up --data "$folder" --exit-with-fd 0 2>"$folder/log"; }
-	trap 'stop_control_plane '"$folder" EXIT
+	control_plane_folder=$(mktemp -d)
+	trap stop_control_plane EXIT
+	coproc control_plane { exec "$EINMAL_DEVCLUSTER" up --data "$control_plane_folder/data" --exit-with-fd 0 2>"$control_plane_folder/log"; }
+	control_plane_process=$! # Bash unsets its own variable when the process ends.
 	while read -r line <&"${control_plane[0]}"; do
-		if [[ $line == "export KUBECONFIG="* ]]; then
-			eval "${line/KUBECONFIG/EINMAL_TEST_KUBECONFIG}"
-			return
+		if [[ $line == 'export KUBECONFIG='* ]]; then
+			export EINMAL_TEST_KUBECONFIG=$control_plane_folder/data/kubeconfig
+			return 0
 		fi
 	done
-	cat "$folder/log"
+	cat "$control_plane_folder/log"
+	echo "the control plane ended before it was ready; each test starts its own"
 	return 1
 }
 
 stop_control_plane() {
-	exec {control_plane[1]}>&- || true
-	wait "$control_plane_PID" || true
-	rm -rf "$1"
+	kill "$control_plane_process" 2>/dev/null || true
+	wait "$control_plane_process" || true
+	rm -rf "$control_plane_folder"
 }

@@ -28,6 +28,9 @@ Parts of "make test-all":
   soak           large numbers, 200 kills, outages, hostile tenants, and explorations of all schedules
   terraform      "terraform apply" of a Tenant; prints a notice if terraform is not available
 
+Tests of "real" share a control plane, which the script starts. If the environment variable EINMAL_TEST_KUBECONFIG names the kubeconfig of a
+devcluster, they use that one.
+
 With the environment variable GOTESTSUM, the path of gotestsum, it ends with the seconds of each package and the slowest tests.
 END
 }

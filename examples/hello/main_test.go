@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -33,14 +35,16 @@ func TestTheFirstOperatorIsShort(t *testing.T) {
 // name, and no more often than that.
 func TestTheOperatorRunsAsPrinted(t *testing.T) {
 	ctrllog.SetLogger(logr.Discard()) // Otherwise controller-runtime warns about a missing logger.
-	c := einmaltest.StartCluster(t)
+	c := einmaltest.SharedCluster(t)
 	program := einmaltest.Build(t, ".")
 	definitions, err := exec.CommandContext(t.Context(), program, "crds").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Kubectl(t, string(definitions), "apply", "-f", "-")
-	c.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	c.Kubectl(t, string(definitions), "wait", "--for=condition=Established", "-f", "-")
+	c.DeleteAllAtEnd(t, &corev1.ConfigMapList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": "world"})
+	c.DeleteAllAtEnd(t, hellos())
 	c.ApplyFolders(t, "config/rbac")
 	running := c.Run(t, program, c.ServiceAccount(t, "hello-system", "hello"), "--state-namespace", "hello-system")
 	c.ApplyFolders(t, "config/samples")
@@ -65,4 +69,12 @@ func TestTheOperatorRunsAsPrinted(t *testing.T) {
 	running.Stop(t)
 	again := c.Run(t, program, c.ServiceAccount(t, "hello-system", "hello"), "--state-namespace", "hello-system")
 	again.AwaitLog(t, "all objects are up to date")
+}
+
+// hellos is an empty list of the operator's kind.
+func hellos() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("example.com/v1")
+	list.SetKind("HelloList")
+	return list
 }

@@ -18,9 +18,10 @@ import (
 // The API server rejects a TenantBackend that the operator could not read: one TenantBackend that cannot be read would keep the operator from all of them, and
 // what moves the marks or the credentials of tenants would leave these behind.
 func TestWhatABackendCannotBeIsRefused(t *testing.T) {
-	t.Parallel()
-	cluster := einmaltest.StartCluster(t, v1.AddToScheme)
+	// The test is not parallel, so that no operator of another test checks its backends.
+	cluster := einmaltest.SharedCluster(t, v1.AddToScheme)
 	cluster.ApplyFolders(t, "config/crd")
+	cluster.DeleteAllAtEnd(t, &v1.TenantBackendList{})
 	write := func(name, more string) error {
 		var made unstructured.Unstructured
 		text := `{"apiVersion": "tenant.einmal.dev/v1", "kind": "TenantBackend", "metadata": {"name": "` + name + `"}, "spec": {` + more + `}}`

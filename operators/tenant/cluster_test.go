@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 )
 
 // stage is a real control plane with the operator's CRDs and RBAC, a real PostgreSQL and a real Redis: the tests are the users. The
-// operator acts as its own ServiceAccount.
+// operator acts as its own ServiceAccount. The servers belong to one test, since tests stop them and read their logs and users.
 type stage struct {
 	*einmaltest.Cluster
 
@@ -30,27 +32,57 @@ type stage struct {
 	// lab is the emulator of AWS, where the backend is on it.
 	lab        *awslab.Lab
 	parameters *awsssm.Client
-	backend    string
-	program    string
-	config     string
+	// prefix begins the names of the backend "local" and of its Secrets.
+	prefix  string
+	backend string
+	program string
+	config  string
 }
 
+// startStage starts a control plane for this test alone.
 func startStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{
-		Cluster: einmaltest.StartCluster(t, v1.AddToScheme), postgres: servers.StartPostgres(t), redis: servers.StartRedis(t),
-	}
+	return stageOn(t, einmaltest.StartCluster(t, v1.AddToScheme), "")
+}
+
+// sharedStage uses the shared control plane, with servers of its own, and a backend and Secrets whose names begin with the prefix. When the test
+// ends, it deletes the credentials of the tenants for which owns returns true. Of the tests that run at the same time, only one may create
+// Tenants and run operators.
+func sharedStage(t *testing.T, prefix string, owns func(tenant string) bool) *stage {
+	t.Helper()
+	s := stageOn(t, einmaltest.SharedCluster(t, v1.AddToScheme), prefix)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // The test's own context has ended.
+		defer cancel()
+		var all corev1.SecretList
+		err := s.List(ctx, &all, client.InNamespace(credentialsNamespace))
+		for i := range all.Items { // kubectl would wait for one Secret after the other.
+			if tenant, _, _ := strings.Cut(all.Items[i].Name, "."); owns(tenant) {
+				err = errors.Join(err, client.IgnoreNotFound(s.Delete(ctx, &all.Items[i])))
+			}
+		}
+		if err != nil {
+			t.Errorf("delete the credentials: %v", err)
+		}
+		s.Kubectl(t, "", "delete", "tenantbackends", prefix+"local")
+		s.Kubectl(t, "", "delete", "secrets", "-n", "tenant-system", prefix+"postgres-admin", prefix+"redis-admin")
+	})
+	return s
+}
+
+func stageOn(t *testing.T, on *einmaltest.Cluster, prefix string) *stage {
+	t.Helper()
+	s := &stage{Cluster: on, prefix: prefix, backend: prefix + "local", postgres: servers.StartPostgres(t), redis: servers.StartRedis(t)}
 	s.ApplyFolders(t, "config/crd", "config/rbac")
 	s.config = s.ServiceAccount(t, "tenant-system", "tenant")
 	s.make(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: "postgres-admin"}, StringData: map[string]string{"dsn": s.postgres.AdminDSN()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: prefix + "postgres-admin"}, StringData: map[string]string{"dsn": s.postgres.AdminDSN()},
 	})
 	s.make(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: "redis-admin"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-system", Name: prefix + "redis-admin"},
 		StringData: map[string]string{"username": servers.RedisAdmin, "password": s.redis.AdminPassword()},
 	})
 	s.make(t, s.local())
-	s.backend = "local"
 	return s
 }
 
@@ -64,11 +96,11 @@ func (s *stage) manifest(name, more string) string {
 func (s *stage) local() *v1.TenantBackend {
 	admin := func(name string) v1.SecretRef { return v1.SecretRef{Namespace: "tenant-system", Name: name} }
 	return &v1.TenantBackend{
-		ObjectMeta: metav1.ObjectMeta{Name: "local"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.prefix + "local"},
 		Spec: v1.TenantBackendSpec{
-			Postgres: &v1.Postgres{DSNSecretRef: v1.SecretKeyRef{SecretRef: admin("postgres-admin")}},
+			Postgres: &v1.Postgres{DSNSecretRef: v1.SecretKeyRef{SecretRef: admin(s.prefix + "postgres-admin")}},
 			Cache: &v1.CacheBackend{Kind: v1.CacheRedis, Redis: &v1.Redis{
-				Nodes: []string{s.redis.Address()}, AdminSecretRef: admin("redis-admin"),
+				Nodes: []string{s.redis.Address()}, AdminSecretRef: admin(s.prefix + "redis-admin"),
 			}},
 			Store: v1.StoreBackend{Kind: v1.StoreSecret, Secret: &v1.SecretStore{Namespace: credentialsNamespace}},
 		},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -51,9 +50,9 @@ func numberFrom(t *testing.T, variable string, otherwise int) int {
 // made, changed, replaced, deleted and made again. In the end each has its first credentials, both logins work, and nothing is there that was not
 // asked for.
 func TestAKilledOperatorEndsTheSame(t *testing.T) {
-	t.Parallel()
-	s := startStage(t)
+	s := sharedStage(t, "", func(tenant string) bool { return strings.HasPrefix(tenant, killedPrefix) })
 	s.program = quick(t)
+	s.DeleteAllAtEnd(t, &v1.TenantList{})
 	kills, seed := numberFrom(t, killsVariable, 10), numberFrom(t, seedVariable, 1)
 	t.Logf("the seed is %d: set %s for another", seed, seedVariable)
 	chance := rand.New(rand.NewPCG(uint64(seed), uint64(seed)))
@@ -83,12 +82,13 @@ func TestAKilledOperatorEndsTheSame(t *testing.T) {
 		t.Logf("the witness saw:\n%s", seen)
 	}
 	s.start(t)
-	for i := range kills / tenantEvery {
+	tenants := (kills + tenantEvery - 1) / tenantEvery
+	for i := range tenants {
 		name := killed(i)
 		s.awaitPhase(t, name, v1.Ready)
 		s.works(t, name)
 	}
-	s.onlyWhatWasAskedFor(t, kills/tenantEvery)
+	s.onlyWhatWasAskedFor(t, tenants)
 	s.never(t, first)
 }
 
@@ -105,7 +105,9 @@ func quick(t *testing.T) string {
 // tenantEvery is after how many kills another tenant is made.
 const tenantEvery = 4
 
-func killed(i int) string { return fmt.Sprintf("killed%d", i) }
+const killedPrefix = "killed"
+
+func killed(i int) string { return killedPrefix + strconv.Itoa(i) }
 
 // disturb does what users do, between two lives of the operator.
 func (s *stage) disturb(t *testing.T, n int, chance *rand.Rand) {

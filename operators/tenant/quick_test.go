@@ -143,15 +143,16 @@ func (m *meter) published(t *testing.T, tenant string) error {
 // The watch knows the versions of Secrets, and says when it does not.
 func TestTheWatchKnowsTheVersionsOfSecrets(t *testing.T) {
 	t.Parallel()
-	cluster := einmaltest.StartCluster(t)
+	cluster := einmaltest.SharedCluster(t)
+	namespace := cluster.Namespace(t, "watch-")
 	api, err := client.NewWithWatch(cluster.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	watches := &secretWatches{}
 	t.Cleanup(watches.stop)
-	watched := watches.in(t.Context(), api, "default")
-	if again := watches.in(t.Context(), api, "default"); again != watched {
+	watched := watches.in(t.Context(), api, namespace)
+	if again := watches.in(t.Context(), api, namespace); again != watched {
 		t.Error("a namespace is watched twice")
 	}
 	if elsewhere := watches.in(t.Context(), cluster.Client, "kube-system"); elsewhere != nil {
@@ -169,13 +170,13 @@ func TestTheWatchKnowsTheVersionsOfSecrets(t *testing.T) {
 	}
 	expect("nothing is there")
 	for _, name := range []string{"a.web.db", "a.web.db.g1", "a.web.db.g12", "a.web.cache", "b.web.db"} {
-		if err := cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}); err != nil {
+		if err := cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect("all Secrets of the record are there", "a.web.db", "a.web.db.g1", "a.web.db.g12")
 	before, _ := watched.versions([]string{"a.web.db"})
-	changed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a.web.db"}, StringData: map[string]string{"x": "y"}}
+	changed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.web.db"}, StringData: map[string]string{"x": "y"}}
 	if err := cluster.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestTheWatchKnowsTheVersionsOfSecrets(t *testing.T) {
 // Where Secrets may not be watched, no versions are known, so that each look is a full look.
 func TestARefusedWatchKnowsNothing(t *testing.T) {
 	t.Parallel()
-	cluster := einmaltest.StartCluster(t)
+	cluster := einmaltest.SharedCluster(t)
 	config := cluster.Config()
 	config.Impersonate.UserName = "user-without-rights"
 	api, err := client.NewWithWatch(config, client.Options{})

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,12 +20,13 @@ func refused(seen witness.Report) int {
 	return seen.Failures(witness.WrongPassword, witness.Denied, witness.Other)
 }
 
-// loses deletes every Secret with a credential, and brings them back as from a backup.
+// loses deletes every Secret with a credential of the tenant, and brings them back as from a backup.
 func (s *story) loses(t *testing.T) {
 	var backup corev1.SecretList
 	if err := s.List(t.Context(), &backup, client.InNamespace(credentialsNamespace)); err != nil {
 		t.Fatal(err)
 	}
+	backup.Items = slices.DeleteFunc(backup.Items, func(one corev1.Secret) bool { return !strings.HasPrefix(one.Name, storyTenant+".") })
 	for i := range backup.Items {
 		if err := s.Delete(t.Context(), backup.Items[i].DeepCopy()); err != nil {
 			t.Fatal(err)

@@ -175,7 +175,8 @@ func rows() []row {
 // said, who can log in; and that another pass writes nothing.
 func TestTheDecisionTable(t *testing.T) {
 	t.Parallel()
-	s := startStage(t)
+	// It creates no Tenants, so that the operator of TestNoClientIsLockedOut leaves its credentials alone.
+	s := sharedStage(t, "table-", func(tenant string) bool { return tenant != storyTenant })
 	for i, row := range rows() {
 		name := fmt.Sprintf("records %s %s, role %s, user %s", row.dbRecord, row.cacheRecord, row.role, row.user)
 		t.Run(name, func(t *testing.T) { s.decides(t, fmt.Sprintf("row%d", i), row) })
@@ -262,7 +263,7 @@ func (s *stage) checkLogins(t *testing.T, name string, row row, db, cache creden
 func (s *stage) look(t *testing.T, name string, counts *counted) *pass {
 	t.Helper()
 	api := s.Client
-	declared, err := read(t.Context(), api, "local")
+	declared, err := read(t.Context(), api, s.backend)
 	if err != nil {
 		t.Fatal(err)
 	}

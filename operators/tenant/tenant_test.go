@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +21,33 @@ import (
 // see package article. What the articles' own handlers do to such a witness is shown in package witness.
 func TestNoClientIsLockedOut(t *testing.T) {
 	t.Parallel()
+	program := einmaltest.Build(t, ".")
+	var stories sync.WaitGroup
+	defer stories.Wait()
 	for name, start := range map[string]func(*testing.T) *stage{
-		"with Redis, and credentials in Secrets":   startStage,
+		"with Redis, and credentials in Secrets":   startRedisStory,
 		"with ElastiCache, and credentials in SSM": func(t *testing.T) *stage { t.Helper(); return startLab(t, settling()) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			(&story{stage: start(t)}).tell(t)
+		// The stories mostly wait. In goroutines, they run at the same time even if no other test may run in parallel.
+		stories.Go(func() {
+			t.Run(name, func(t *testing.T) {
+				s := start(t)
+				s.program = program
+				(&story{stage: s}).tell(t)
+			})
 		})
 	}
 }
+
+func startRedisStory(t *testing.T) *stage {
+	t.Helper()
+	s := sharedStage(t, "", func(tenant string) bool { return tenant == storyTenant })
+	s.DeleteAllAtEnd(t, &v1.TenantList{})
+	return s
+}
+
+// storyTenant is the name of the tenant.
+const storyTenant = "acme"
 
 // story is a tenant through all that happens.
 type story struct {

@@ -23,10 +23,14 @@ func TestMain(m *testing.M) {
 // cluster is a real control plane with the operator's CRD and RBAC: the tests are the users.
 type cluster struct{ *einmaltest.Cluster }
 
-func startCluster(t *testing.T) *cluster {
+// sharedCluster has no claims and no volumes when the test begins and ends. The tests that use it run one after the other, since they use the
+// same CRD and the same namespace.
+func sharedCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{einmaltest.StartCluster(t, v1.AddToScheme)}
+	c := &cluster{einmaltest.SharedCluster(t, v1.AddToScheme)}
 	c.ApplyFolders(t, "config/crd", "config/rbac")
+	c.DeleteAllAtEnd(t, &corev1.PersistentVolumeClaimList{}, client.InNamespace("default"))
+	c.DeleteAllAtEnd(t, &v1.EphemeralVolumeClaimList{}, client.InNamespace("default")) // First, as cleanups run in reverse order.
 	return c
 }
 

@@ -13,8 +13,7 @@ import (
 // TestTheTutorialShowsWhatHappens walks through the steps of the tutorial and compares the operator's log with the lines that the
 // pages show.
 func TestTheTutorialShowsWhatHappens(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
+	c := sharedCluster(t)
 	kubeconfig := c.operatorKubeconfig(t)
 	var told strings.Builder
 	// step runs the operator of one page; after each thing that the user does, the log is to say a certain thing.

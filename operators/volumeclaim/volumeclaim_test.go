@@ -26,8 +26,7 @@ import (
 // TestOperator tells the life of claims on a real control plane, as the tutorial does. The operator runs as its own
 // ServiceAccount; the test is the user.
 func TestOperator(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
+	c := sharedCluster(t)
 	program, kubeconfig := einmaltest.Build(t, "."), c.operatorKubeconfig(t)
 	c.ApplyFolders(t, "config/samples") // The operator does not run yet.
 	c.create(t, "patient", "1Gi")
@@ -176,8 +175,7 @@ func (s *story) takeRight(t *testing.T, verb, from string) (restore func()) {
 
 // TestClaimsThatMakeNoSenseAreRefused needs no operator: the API server refuses them with a sentence that tells why.
 func TestClaimsThatMakeNoSenseAreRefused(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t)
+	c := sharedCluster(t)
 	creations := map[string]struct {
 		spec map[string]any
 		want string

@@ -18,7 +18,7 @@ import (
 const accountNamespace = "default"
 
 // Account makes a ServiceAccount with just these rights in the whole cluster, and returns a configuration that acts
-// as it.
+// as it. On a shared control plane, the account is deleted when the test ends.
 func (c *Cluster) Account(t *testing.T, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: name, Namespace: accountNamespace}
@@ -43,6 +43,9 @@ func (c *Cluster) Account(t *testing.T, name string, rules ...rbacv1.PolicyRule)
 		if err := make(t.Context()); err != nil {
 			t.Fatalf("make the %s %s: %v", what, name, err)
 		}
+	}
+	if c.shared {
+		c.deleteAtEnd(t, binding, role, account)
 	}
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token.Status.Token

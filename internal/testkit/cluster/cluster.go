@@ -1,4 +1,4 @@
-// Package cluster gives tests a real control plane: the program devcluster, started for the test and ended with it.
+// Package cluster gives tests a real control plane: the program devcluster, started for one test or shared by many.
 package cluster
 
 import (
@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,8 +30,14 @@ const (
 	Patience     = 2 * time.Minute
 )
 
+// pollInterval is how often a test looks again.
+const pollInterval = 20 * time.Millisecond
+
 // programVariable names the program devcluster where it is not in bin/ of the project.
 const programVariable = "EINMAL_DEVCLUSTER"
+
+// sharedVariable names the kubeconfig of a running control plane, which tests share.
+const sharedVariable = "EINMAL_TEST_KUBECONFIG"
 
 // Cluster is a control plane, seen by a user with all rights. Operators get an Account of their own.
 type Cluster struct {
@@ -37,8 +45,11 @@ type Cluster struct {
 	Config     *rest.Config
 	Kubeconfig string
 	program    string
-	data       string
-	// ended is closed when the program has ended.
+	// data is the folder of the control plane. On a shared control plane, it contains only the cache of kubectl.
+	data string
+	// shared reports whether other tests use the control plane too.
+	shared bool
+	// ended is closed when the program has ended. It is nil on a shared control plane.
 	ended <-chan struct{}
 }
 
@@ -47,6 +58,30 @@ func Start(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{program: program(t), data: t.TempDir()}
 	c.Kubeconfig = c.up(t)
+	c.connect(t)
+	return c
+}
+
+// Shared returns the control plane that EINMAL_TEST_KUBECONFIG names, with administrator rights. Other tests use it at the same time. If the
+// variable is not set, Shared starts a control plane for this test alone. Shared fails the test if the API server does not have a loopback
+// address, as devcluster has: tests delete objects that they did not create.
+func Shared(t *testing.T) *Cluster {
+	t.Helper()
+	kubeconfig := os.Getenv(sharedVariable)
+	if kubeconfig == "" {
+		return Start(t)
+	}
+	c := &Cluster{program: program(t), data: t.TempDir(), Kubeconfig: kubeconfig, shared: true}
+	c.connect(t)
+	if address, err := url.Parse(c.Config.Host); err != nil || !net.ParseIP(address.Hostname()).IsLoopback() {
+		t.Fatalf("%s must name a kubeconfig of devcluster, whose API server has a loopback address; got %s", sharedVariable, c.Config.Host)
+	}
+	return c
+}
+
+// connect makes the client.
+func (c *Cluster) connect(t *testing.T) {
+	t.Helper()
 	var err error
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
 		t.Fatal(err)
@@ -55,7 +90,6 @@ func Start(t *testing.T) *Cluster {
 	if c.Client, err = client.New(c.Config, client.Options{Scheme: clientscheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // program finds the program devcluster: what the variable names, else bin/devcluster of the project.
@@ -161,7 +195,7 @@ func Eventually(t *testing.T, what string, attempt func(context.Context) error) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	pause := time.NewTicker(20 * time.Millisecond)
+	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
 	for {
 		err := attempt(ctx)

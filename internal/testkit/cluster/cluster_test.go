@@ -12,7 +12,7 @@ import (
 func TestKubectlKnowsNothingOfOtherControlPlanes(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	cluster.Start(t).Kubectl(t, "", "get", "namespaces")
+	cluster.Shared(t).Kubectl(t, "", "get", "namespaces")
 	left, err := os.ReadDir(home)
 	if err != nil || len(left) > 0 {
 		t.Errorf("kubectl keeps in the home of who runs the tests: %v, %v", left, err)

@@ -16,6 +16,7 @@ const apiServer = "kube-apiserver"
 // SignalServer sends a signal to the process of the API server: SIGSTOP freezes it, SIGCONT lets it go on.
 func (c *Cluster) SignalServer(t *testing.T, signal syscall.Signal) {
 	t.Helper()
+	c.requireOwn(t)
 	text, err := exec.CommandContext(t.Context(), c.program, "status", "--data", c.data, "--output", "json").Output() //nolint:gosec // The developer names the program.
 	if err != nil {
 		t.Fatalf("find the API server's process: %v", err)
@@ -41,10 +42,19 @@ func (c *Cluster) SignalServer(t *testing.T, signal syscall.Signal) {
 	t.Fatalf("there is no API server in %s", text)
 }
 
+// requireOwn fails the test on a shared control plane.
+func (c *Cluster) requireOwn(t *testing.T) {
+	t.Helper()
+	if c.shared {
+		t.Fatal("signal the API server: the control plane is shared with other tests; use Start instead of Shared")
+	}
+}
+
 // KillServer kills the API server, and with it goes the rest of the control plane. Its port is kept until the returned
 // function starts it again, on the same data.
 func (c *Cluster) KillServer(t *testing.T) (restart func()) {
 	t.Helper()
+	c.requireOwn(t)
 	release := c.reserve(t)
 	c.SignalServer(t, syscall.SIGKILL)
 	select {

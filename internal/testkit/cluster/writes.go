@@ -17,7 +17,7 @@ import (
 const requestsMetric = "apiserver_request_total"
 
 // Writes counts the successful writes of a resource, subresources included, since the API server started. It is the
-// API server that counts.
+// API server that counts, for all clients and namespaces: on a shared control plane, no other test may write the resource meanwhile.
 func (c *Cluster) Writes(t *testing.T, resource string) int {
 	t.Helper()
 	return c.count(t, resource, http.MethodPost, http.MethodPut, http.MethodPatch, "APPLY", http.MethodDelete)
