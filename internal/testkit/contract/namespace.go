@@ -36,6 +36,9 @@ func spacesMore() []behaviour {
 			w.eventually("the object and the namespace are gone", func() bool {
 				return w.configMaps().gone("a") && spaces(w).gone(w.namespace)
 			})
+			w.eventually("the check of new objects has noticed it too", func() bool {
+				return w.configMaps().post(w.configMaps().new("b")).code != http.StatusForbidden
+			})
 			w.configMaps().post(w.configMaps().new("b")).refused(http.StatusNotFound, "NotFound", `namespaces "`+w.namespace+`" not found`)
 		}},
 		{"namespace: its status says what its deletion waits for", func(w *world) {
