@@ -41,10 +41,11 @@ tests_of() {
 	for part; do awk -v part="$part" '$1 == part { print $2 }' "$parts_file"; done | paste -sd '|' | sed 's/.*/^(&)$/'
 }
 
-# packages_of PART... prints the packages in the workspace that have a test of parts. Go would link the tests of the others too.
+# packages_of PART... prints the packages in the workspace that have a test of parts, those of operators first, which are the slowest. Go would
+# link the tests of the others too.
 packages_of() {
 	git ls-files -z '*_test.go' ':!devcluster' | xargs -0 grep -lE "^func $(tests_of "$@" | tr -d '^$')\(" |
-		xargs -n1 dirname | sort -u | sed 's|^[^.]|./&|'
+		xargs -n1 dirname | sort -ru | sed 's|^[^.]|./&|'
 }
 
 # in_workspace prints the packages of all modules but devcluster, the slowest first: Go starts them in this order, as many at a time as there
