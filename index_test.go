@@ -62,10 +62,10 @@ func (x *indexes) expect(tb testing.TB, want map[string][]string) {
 	}
 }
 
-// Scenarios 77 and 80: 1000 objects of one kind are there before the start; the first handler of another kind sees them all,
+// Scenarios 77 and 80: many objects of one kind are there before the start; the first handler of another kind sees them all,
 // and so does the first handler of the kind itself, with one worker for each.
 func TestAnIndexIsCompleteBeforeTheFirstHandler(t *testing.T) {
-	const there = 1000
+	const there = 200
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		makeOperator := func(*einmaltest.Process) *einmal.Operator {

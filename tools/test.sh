@@ -51,7 +51,7 @@ packages_of() {
 # in_workspace prints the packages of all modules but devcluster, the slowest first: Go starts them in this order, as many at a time as there
 # are processors.
 in_workspace() {
-	echo . ./cmd/einmal/... ./internal/... ./credential/... ./einmaltest/... ./examples/... ./operators/tenant/...
+	echo . ./operators/tenant/... ./cmd/einmal/... ./internal/... ./credential/... ./einmaltest/... ./examples/...
 	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
@@ -59,7 +59,9 @@ in_workspace() {
 run_tests() {
 	local title=$1 module=$2
 	shift 2
-	step "$title" in_module "$module" "${go_test[@]}" -vet=off -count=1 "$@"
+	local test=(go test)
+	if [[ -n ${GOTESTSUM:-} ]]; then test=("$GOTESTSUM" --format-hide-empty-pkg --jsonfile "$events/$((++runs))" --); fi
+	step "$title" in_module "$module" "${test[@]}" -vet=off -count=1 "$@"
 }
 
 # Packages that start PostgreSQL and Redis, but no control plane.
@@ -126,9 +128,10 @@ terraform() {
 # report_time prints the seconds of each package and the slowest tests.
 report_time() {
 	printf '\n== Seconds of each package\n'
-	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)","Elapsed":([0-9.]+).*/\3\t\2/p' "$events" | sort -rn | awk '$1 >= 1'
+	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)","Elapsed":([0-9.]+).*/\3\t\2/p' "$events"/* | sort -rn | awk '$1 >= 1'
 	printf '\n== The slowest tests\n'
-	"$GOTESTSUM" tool slowest --num 30 --jsonfile "$events"
+	cat "$events"/* | "$GOTESTSUM" tool slowest --num 30
+	rm -r "$events"
 }
 
 parts=()
@@ -141,12 +144,7 @@ for argument; do
 done
 ((${#parts[@]})) || { usage >&2 && exit 2; }
 elsewhere=$(tests_of real race explore-quick explore mutate soak terraform)
-go_test=(go test)
-if [[ -n ${GOTESTSUM:-} ]]; then
-	GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp)
-	go_test=("$GOTESTSUM" --format-hide-empty-pkg --jsonfile /dev/fd/3 --)
-	exec 3>>"$events"
-fi
+if [[ -n ${GOTESTSUM:-} ]]; then GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp -d) runs=0; fi
 for part in "${parts[@]}"; do $part; done
 if [[ -n ${GOTESTSUM:-} ]]; then report_time; fi
 finish
