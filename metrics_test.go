@@ -73,6 +73,7 @@ func TestHandlersAreCounted(t *testing.T) {
 			declareMetered(op)
 			return op
 		})
+		w.Advance(time.Second) // The first list is over.
 		made := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
 		w.Create(made, &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "two"}})
 		w.Advance(time.Minute)
@@ -82,7 +83,7 @@ func TestHandlersAreCounted(t *testing.T) {
 			`handler_runs_total{handler="stumble",outcome="done",reason="create"} 2`,
 			`handler_runs_total{handler="fail",outcome="failed",reason="create"} 2`,
 			`handler_runs_total{handler="wait",outcome="waiting",reason="create"} 2`,
-			`handler_runs_total{handler="watch",outcome="done",reason="listed"} 2`,
+			`handler_runs_total{handler="watch",outcome="done",reason="added"} 2`,
 			`handler_retries_total{handler="stumble"} 4`,
 			`handler_duration_seconds_count{handler="stumble"} 6`,
 			`objects_pending 2`,

@@ -40,8 +40,8 @@ const (
 	quickRecoveries = 4
 )
 
-// readEnvironment sets the budget and the seed from environment variables.
-func (s *settings) readEnvironment() {
+// fromEnvironment sets the budget and the seed from environment variables.
+func fromEnvironment(s settings) settings {
 	all, few := os.Getenv(AllVariable) != "", os.Getenv(quickVariable) != ""
 	switch {
 	case all && few:
@@ -53,13 +53,14 @@ func (s *settings) readEnvironment() {
 	}
 	text := os.Getenv(seedVariable)
 	if text == "" {
-		return
+		return s
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		s.mistakes = append(s.mistakes, fmt.Sprintf("the environment variable %s must be a decimal number, got %q", seedVariable, text))
 	}
 	s.seed = seed
+	return s
 }
 
 // plan is what Explore plays first. Faults during recovery and pairs of faults follow.

@@ -77,8 +77,7 @@ func newSettings(options []Option) settings {
 	for _, option := range options {
 		option(&s)
 	}
-	s.readEnvironment()
-	return s
+	return fromEnvironment(s)
 }
 
 func (s settings) wants(d Dimension) bool {

@@ -65,8 +65,10 @@ func serving() []behaviour {
 			name := definition.text("metadata.name")
 			w.definitions().delete(name).ok()
 			w.eventually("the definition is gone", func() bool { return w.definitions().gone(name) })
-			w.eventually("the kind is not served", func() bool { return things.gone("a") })
-			w.send(call{method: http.MethodGet, path: things.collection()}).is(http.StatusNotFound)
+			w.eventually("the kind is not served", func() bool {
+				return w.send(call{method: http.MethodGet, path: things.collection()}).code == http.StatusNotFound
+			})
+			things.read("a").is(http.StatusNotFound)
 		}},
 		{"serve: a definition waits for the finalizers of its objects", func(w *world) {
 			definition, things := w.temporary()

@@ -310,7 +310,7 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, a
 		case CrashThenWiped:
 			w.wipe() //nolint:contextcheck // The user who wipes is not the operator.
 		case CrashThenReset:
-			w.resetVersions() //nolint:contextcheck // See above.
+			w.resetVersions()
 		}
 	}
 }
