@@ -41,6 +41,8 @@ step "format" formatted
 for module in $(modules); do
 	step "module file of $module is tidy" env GOWORK=off go -C "$module" mod tidy -diff
 done
+# Its users have no workspace.
+step "build of the library without the workspace" env GOWORK=off go build ./...
 for module in $(modules); do
 	step "vet of $module" in_module "$module" go vet ./...
 done

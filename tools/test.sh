@@ -64,33 +64,42 @@ run_tests() {
 	step "$title" in_module "$module" "${test[@]}" -vet=off -count=1 "$@"
 }
 
+# The functions of the parts assign lists before the steps, so that a failure to make a list ends the script.
+
 # Packages that start PostgreSQL and Redis, but no control plane.
 readonly servers=(./operators/tenant/{postgres,redis,servers,witness})
 
 fast() {
-	local without
+	local without packages
 	without=$(go list "${servers[@]}")
+	packages=$(go list $(in_workspace) | grep -vxF "$without")
 	# A test that starts a control plane fails, and prints this text.
 	EINMAL_DEVCLUSTER="no control plane in this part: list the test in $parts_file" \
-		run_tests "fast: the workspace" . -timeout 10m -skip "$elsewhere" $(go list $(in_workspace) | grep -vxF "$without")
+		run_tests "fast: the workspace" . -timeout 10m -skip "$elsewhere" $packages
 	run_tests "fast: devcluster" devcluster -timeout 10m -skip "$elsewhere" ./...
 }
 
 race_quick() {
+	local tests
+	tests=$(tests_of race-quick)
 	step "race-quick: PostgreSQL and Redis" tools/servers.sh
 	run_tests "race-quick: packages" . -race -timeout 10m -skip "$elsewhere" ./internal/engine ./internal/edge/kube ./credential "${servers[@]}"
-	EINMALTEST_QUICK=1 run_tests "race-quick: tests of the root package" . -race -timeout 10m -run "$(tests_of race-quick)" .
+	EINMALTEST_QUICK=1 run_tests "race-quick: tests of the root package" . -race -timeout 10m -run "$tests" .
 }
 
 real() {
+	local tests packages
+	tests=$(tests_of real) packages=$(packages_of real)
 	step "real: PostgreSQL and Redis" tools/servers.sh
 	step "real: the control plane that tests share" share_control_plane
-	run_tests "real: the workspace" . -timeout 15m -run "$(tests_of real)" $(packages_of real)
-	run_tests "real: devcluster" devcluster -timeout 10m -run "$(tests_of real)" ./internal/acceptance
+	run_tests "real: the workspace" . -timeout 15m -run "$tests" $packages
+	run_tests "real: devcluster" devcluster -timeout 10m -run "$tests" ./internal/acceptance
 }
 
 explore_quick() {
-	EINMALTEST_QUICK=1 EINMALTEST_SEED=1 run_tests "explore-quick: with seed 1" . -timeout 15m -run "$(tests_of explore-quick)" $(packages_of explore-quick)
+	local tests packages
+	tests=$(tests_of explore-quick) packages=$(packages_of explore-quick)
+	EINMALTEST_QUICK=1 EINMALTEST_SEED=1 run_tests "explore-quick: with seed 1" . -timeout 15m -run "$tests" $packages
 }
 
 race() {
@@ -102,27 +111,35 @@ race() {
 }
 
 explore() {
-	local seed=${EINMALTEST_SEED:-$RANDOM}
+	local seed=${EINMALTEST_SEED:-$RANDOM} tests packages
+	tests=$(tests_of explore-quick explore) packages=$(packages_of explore-quick explore)
 	step "explore: PostgreSQL and Redis" tools/servers.sh
-	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 25m -run "$(tests_of explore-quick explore)" $(packages_of explore-quick explore)
+	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 25m -run "$tests" $packages
 }
 
 mutate() {
-	run_tests "mutate" . -timeout 25m -run "$(tests_of mutate)" $(packages_of mutate)
+	local tests packages
+	tests=$(tests_of mutate) packages=$(packages_of mutate)
+	run_tests "mutate" . -timeout 25m -run "$tests" $packages
 }
 
 soak() {
+	local tests packages explorations explored
+	tests=$(tests_of soak) packages=$(packages_of soak)
+	explorations=$(tests_of explore-quick) explored=$(packages_of explore-quick)
 	step "soak: PostgreSQL and Redis" tools/servers.sh
-	run_tests "soak: large numbers, outages and hostile tenants" . -timeout 25m -run "$(tests_of soak)" $(packages_of soak)
+	run_tests "soak: large numbers, outages and hostile tenants" . -timeout 25m -run "$tests" $packages
 	EINMAL_KILLS=200 run_tests "soak: 200 kills" . -timeout 25m -run '^TestAKilledOperatorEndsTheSame$' ./operators/tenant
-	EINMALTEST_ALL=1 run_tests "soak: all schedules" . -timeout 25m -run "$(tests_of explore-quick)" $(packages_of explore-quick)
+	EINMALTEST_ALL=1 run_tests "soak: all schedules" . -timeout 25m -run "$explorations" $explored
 }
 
 terraform() {
+	local tests packages
+	tests=$(tests_of terraform) packages=$(packages_of terraform)
 	# Without terraform, the script prints a notice and exits with 3.
 	step "terraform: terraform and its provider" eval 'tools/terraform.sh || (($? == 3))'
 	step "terraform: PostgreSQL and Redis" tools/servers.sh
-	run_tests "terraform" . -timeout 25m -run "$(tests_of terraform)" $(packages_of terraform)
+	run_tests "terraform" . -timeout 25m -run "$tests" $packages
 }
 
 # report_time prints the seconds of each package and the slowest tests.
