@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -15,9 +16,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
@@ -109,7 +112,8 @@ const killedPrefix = "killed"
 
 func killed(i int) string { return killedPrefix + strconv.Itoa(i) }
 
-// disturb does what users do, between two lives of the operator.
+// disturb does what users do, between two lives of the operator. The API server can still carry out a request of the operator that was killed, so
+// the writes depend on no resourceVersion.
 func (s *stage) disturb(t *testing.T, n int, chance *rand.Rand) {
 	t.Helper()
 	if n > 0 && n%tenantEvery == 0 {
@@ -123,18 +127,26 @@ func (s *stage) disturb(t *testing.T, n int, chance *rand.Rand) {
 	}
 	switch n % tenantEvery {
 	case 1: // A change of the plan.
+		before := tenant.DeepCopy()
 		tenant.Spec.Plan = map[v1.Plan]v1.Plan{v1.Standard: v1.Premium, v1.Premium: v1.Standard}[tenant.Spec.Plan]
-		if err := s.Update(t.Context(), tenant); err != nil {
+		if err := s.Patch(t.Context(), tenant, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
 	case 2: // The status is lost, and all else that was remembered in the object.
 		s.Kubectl(t, `{"status":null}`, "patch", "tenant", name, "--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
 		s.Kubectl(t, `{"metadata":{"annotations":null,"finalizers":null}}`, "patch", "tenant", name, "--type=merge", "--patch-file=/dev/stdin")
 	case 3: // It is deleted and made again; while no operator runs, its finalizer would keep it.
-		s.Kubectl(t, `{"metadata":{"finalizers":null}}`, "patch", "tenant", name, "--type=merge", "--patch-file=/dev/stdin")
 		if err := s.Delete(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
+		einmaltest.Eventually(t, name+" is gone", func(ctx context.Context) error {
+			release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			err := s.Patch(ctx, tenant, release)
+			if err == nil {
+				err = fmt.Errorf("%s was still there", name)
+			}
+			return client.IgnoreNotFound(err)
+		})
 		s.make(t, tenantOf(name))
 	}
 }
