@@ -73,6 +73,7 @@ fast() {
 	local without packages
 	without=$(go list "${servers[@]}")
 	packages=$(go list $(in_workspace) | grep -vxF "$without")
+	step "fast: PostgreSQL and Redis" tools/servers.sh # The tests of awslab and of ElastiCache users start Redis.
 	# A test that starts a control plane fails, and prints this text.
 	EINMAL_DEVCLUSTER="no control plane in this part: list the test in $parts_file" \
 		run_tests "fast: the workspace" . -timeout 10m -skip "$elsewhere" $packages
