@@ -39,7 +39,6 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"children are applied, foreign objects and owners refused":            w.children,
 		"a child that is deleted comes back, and an index is complete":        w.childComesBack,
 		"an outcome is saved while a long handler runs":                       w.flushed,
-		"SaveFirst and CountCrashes write before the attempt":                 w.savedFirst,
 		"a field handler does not take a creation for a change (scenario 38)": w.fieldAtCreation,
 		"what no handler is for is left alone (scenarios 48, 49)":             w.leftAlone,
 		"an edit wakes a back-off, and Old is typed (scenarios 34, 4)":        w.editWakes,

@@ -119,7 +119,7 @@ func TestTenThousandTicksAndAThousandDaemonsInADay(t *testing.T) {
 	}
 	declare := func(op *einmal.Operator) {
 		widgets := einmal.For[Widget](op)
-		widgets.Timer("tick", time.Hour, func(context.Context, *einmal.Change[Widget]) error { count(&ticks, 1); return nil }, einmal.FixedRate(), einmal.Jitter(10*time.Minute))
+		widgets.Timer("tick", time.Hour, func(context.Context, *einmal.Change[Widget]) error { count(&ticks, 1); return nil }, einmal.FixedRate())
 		widgets.Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			count(&running, 1)
 			defer count(&running, -1)

@@ -86,7 +86,6 @@ func TestRunReportsMistakesOfDaemons(t *testing.T) {
 	widgets.Daemon("never", nothing[Widget], einmal.AbandonAfter(0))
 	widgets.Daemon("below", nothing[Widget], einmal.StopGrace(-1))
 	widgets.Daemon("timeout", nothing[Widget], einmal.AttemptTimeout(time.Minute))
-	widgets.Daemon("first", nothing[Widget], einmal.SaveFirst())
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
 		t.Fatal("no error")
@@ -95,7 +94,6 @@ func TestRunReportsMistakesOfDaemons(t *testing.T) {
 		"handler never of Widget: option AbandonAfter: must be positive, got 0s",
 		"handler below of Widget: option StopGrace: must not be negative, got -1ns",
 		"handler timeout of Widget: option AttemptTimeout: not allowed for a daemon",
-		"handler first of Widget: option SaveFirst: not allowed for a daemon",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nbut:\n%v", want, err)

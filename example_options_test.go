@@ -59,7 +59,7 @@ func ExampleHandlerOption() {
 // Two create handlers need the same options, and one of them needs one more. The list has the type of the verb's options: Go passes a list with ...
 // only if the types are the same.
 func ExampleCreateOption() {
-	cautious := []einmal.CreateOption{einmal.CountCrashes(), einmal.SaveFirst(), einmal.MaxAttempts(5)}
+	cautious := []einmal.CreateOption{einmal.OnError(einmal.PolicyFail), einmal.MaxAttempts(5)}
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("order", nothing, cautious...)
@@ -125,13 +125,13 @@ func ExampleReconcileOption() {
 	// Output: <nil>
 }
 
-// Several timers ask the same system. How are their calls spread over time? All of them have the same options.
+// Several timers ask the same system. All of them have the same options.
 func ExampleTimerOption() {
-	spread := []einmal.TimerOption{einmal.Jitter(time.Minute), einmal.InitialDelay(30 * time.Second), einmal.MaxAttempts(3)}
+	patient := []einmal.TimerOption{einmal.InitialDelay(30 * time.Second), einmal.MaxAttempts(3)}
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.Timer("check-price", time.Hour, nothing, spread...)
-	widgets.Timer("check-stock", 10*time.Minute, nothing, spread...)
+	widgets.Timer("check-price", time.Hour, nothing, patient...)
+	widgets.Timer("check-stock", 10*time.Minute, nothing, patient...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }

@@ -49,6 +49,6 @@ func ExampleKind_Timer() {
 		return nil // Where the phase is the same as before, nothing is written.
 	}
 	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Permissions(&corev1.Pod{}, "list"))
-	einmal.For[Widget](op).Timer("count-pods", 5*time.Minute, countPods, einmal.Jitter(time.Minute), einmal.OwnsStatus("phase"))
+	einmal.For[Widget](op).Timer("count-pods", 5*time.Minute, countPods, einmal.OwnsStatus("phase"))
 	// Output:
 }

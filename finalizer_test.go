@@ -3,6 +3,7 @@ package einmal_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -68,6 +70,32 @@ type codeWriter struct {
 func (w *codeWriter) WriteHeader(code int) {
 	w.code = code
 	w.ResponseWriter.WriteHeader(code)
+}
+
+// The finalizer is in place before the first handler runs. So an object that is deleted meanwhile does not go without its delete handler.
+func TestTheFinalizerIsAddedBeforeAHandlerRuns(t *testing.T) {
+	for _, use := range carriers() {
+		t.Run("record in the "+use.name, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				one, during := use.object("one"), []string(nil)
+				w.Start(func(*einmaltest.Process) *einmal.Operator {
+					op := newTestOperator(w)
+					kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind))
+					kind.OnCreate("make", func(context.Context, *einmal.Change[unstructured.Unstructured]) error {
+						during = read(w, use.object("one")).GetFinalizers()
+						return nil
+					})
+					kind.OnDelete("unmake", nothing[unstructured.Unstructured])
+					return op
+				})
+				w.Create(one)
+				w.Advance(time.Minute)
+				if diff := cmp.Diff([]string{testIdentity + "/finalizer"}, during); diff != "" {
+					t.Errorf("finalizers while the handler runs (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // A deletion that arrives just before the request that adds the finalizer: the API server refuses that request, and it is not
@@ -175,7 +203,7 @@ func TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler(t *testing.T) {
 	}
 }
 
-// When a save between two handlers shows that the object is being deleted or no longer matches, the remaining handlers are cancelled.
+// When a save before the end of a reconciliation shows that the object is being deleted or no longer matches, the remaining handlers are cancelled.
 func TestRemainingHandlersDoNotRunForAnObjectThatHasChanged(t *testing.T) {
 	const overwritten = `{"status":{"records":null}}`
 	for name, change := range map[string]func(t *testing.T, w *virtualWorld, one *unstructured.Unstructured){
@@ -202,12 +230,14 @@ func TestRemainingHandlersDoNotRunForAnObjectThatHasChanged(t *testing.T) {
 			var meanwhile func()
 			virtually(t, testLog(t), func(op *einmal.Operator) {
 				widgets := einmal.For[Widget](op)
-				widgets.OnUpdate("first", func(context.Context, *einmal.Change[Widget]) error {
+				widgets.OnUpdate("first", func(ctx context.Context, c *einmal.Change[Widget]) error {
 					j.add("one", "first")
 					meanwhile()
-					return nil
+					// Einmal saves the result of the step while the handler still runs.
+					step := einmal.Step(ctx, c, "save", func(context.Context) error { return nil })
+					return errors.Join(step, pause(ctx, 2*time.Second))
 				}, einmal.Fields("spec.size"))
-				widgets.OnUpdate("second", done(j, "second"), einmal.SaveFirst(), einmal.Fields("spec.size"), einmal.Labels("team", einmal.Equals("a")))
+				widgets.OnUpdate("second", done(j, "second"), einmal.Fields("spec.size"), einmal.Labels("team", einmal.Equals("a")))
 			}, func(t *testing.T, w *virtualWorld) {
 				one := use.object("one")
 				one.SetLabels(map[string]string{"team": "a"})

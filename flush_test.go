@@ -58,33 +58,3 @@ func (w *world) flushed(t *testing.T) {
 	stop()
 	w.delete(t, typedCarrier(), "flushed")
 }
-
-func (w *world) savedFirst(t *testing.T) {
-	running, finish := make(chan bool, 1), make(chan bool)
-	stop, _ := w.widgets(t, testIdentity, func(widgets *einmal.Kind[Widget]) {
-		widgets.OnCreate("before", func(context.Context, *einmal.Change[Widget]) error { return nil })
-		widgets.OnCreate("risky", func(context.Context, *einmal.Change[Widget]) error {
-			running <- true
-			<-finish
-			return nil
-		}, einmal.CountCrashes())
-		widgets.OnCreate("after", func(context.Context, *einmal.Change[Widget]) error {
-			running <- true
-			<-finish
-			return nil
-		}, einmal.SaveFirst())
-	})
-	w.spend(t, typedCarrier(), "three handlers, saved in between", 3, func() {
-		w.create(t, typedCarrier(), "careful")
-		<-running
-		w.stored(t, "careful", `"before":{"cause":"create","outcome":"done"`,
-			`"risky":{"cause":"create","outcome":"retry"`, `"attempts":1`, "the attempt did not end")
-		finish <- true
-		<-running
-		w.stored(t, "careful", `"risky":{"cause":"create","outcome":"done"`, `"after":{"cause":"create","outcome":"pending"`)
-		finish <- true
-		w.stored(t, "careful", `"base"`)
-	})
-	stop()
-	w.delete(t, typedCarrier(), "careful")
-}

@@ -139,7 +139,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 		k.mistakeOf(id, err)
 	}
 	declared := engine.Handler{
-		Declaration: declaration, SaveFirst: settings.saveFirst, CountCrashes: settings.countCrashes, AttemptTimeout: settings.attemptTimeout,
+		Declaration: declaration, AttemptTimeout: settings.attemptTimeout,
 		Concurrency: settings.concurrency, StopGrace: settings.stopGrace, Abandon: settings.abandon,
 	}
 	settings.retries.into(&declared.Declaration)

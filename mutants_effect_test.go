@@ -5,14 +5,6 @@ func effectMutants() []mutant {
 	const core = "internal/core/handler"
 	return []mutant{
 		{
-			name: "counted-attempt-without-intents", changed: `Steps: map[bool]map[string]record.Step{false: run.Steps}[MUTATED],`,
-			in: ".", test: "TestACrashInACountedAttemptRepeatsNoCall", says: `ran ["send" "send"]`,
-		},
-		{
-			name: "unbegun-attempt-counted", changed: `Record: map[bool]*record.Record{true: p.record, false: p.memory.begun(p.record)}[MUTATED],`,
-			in: ".", test: "TestAnAttemptThatDoesNotBeginIsNotCounted", says: "it was called as []",
-		},
-		{
 			name: "saved-in-the-stop-margin", changed: `if MUTATED { return k.outlasting(parent, k.settings.Grace) }; LINE`,
 			in: ".", test: "TestAnOutcomeSoonAfterTheGracePeriodIsSaved", says: `ran ["make" "make"]`,
 		},

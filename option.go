@@ -160,22 +160,21 @@ func optionsOf[O any](given []O) ([]option, error) {
 type kindSettings struct{ gvk schema.GroupVersionKind }
 
 type handlerSettings struct {
-	context                 filterContext
-	fields                  []object.Path
-	changes                 []filter.Change
-	scope                   []filter.Filter
-	atCreation              bool
-	saveFirst, countCrashes bool
-	noFinalizer             bool
-	alsoDeleting            bool
-	concurrency             int
-	retries                 retrySettings
-	owns                    []object.Path
-	timing                  timing
-	related                 []relatedKind
-	stopGrace, abandon      time.Duration
-	attemptTimeout          time.Duration
-	permissions             permissions
+	context            filterContext
+	fields             []object.Path
+	changes            []filter.Change
+	scope              []filter.Filter
+	atCreation         bool
+	noFinalizer        bool
+	alsoDeleting       bool
+	concurrency        int
+	retries            retrySettings
+	owns               []object.Path
+	timing             timing
+	related            []relatedKind
+	stopGrace, abandon time.Duration
+	attemptTimeout     time.Duration
+	permissions        permissions
 }
 
 // take enters options, and returns what is wrong with them.
@@ -304,24 +303,6 @@ func Logger(log *slog.Logger) OperatorOption {
 func GVK(group, version, kind string) KindOption {
 	return option{name: "GVK", kind: func(settings *kindSettings) error {
 		settings.gvk = schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
-		return nil
-	}}
-}
-
-// SaveFirst makes Einmal save the outcome of earlier handlers of the same reconciliation before this handler starts. By default an outcome is
-// saved at the end of the reconciliation, or half a second after the handler returned, whichever comes first.
-func SaveFirst() HandlerOption {
-	return option{name: "SaveFirst", handler: func(settings *handlerSettings) error {
-		settings.saveFirst = true
-		return nil
-	}}
-}
-
-// CountCrashes records each attempt before it starts, so that an attempt which crashes the process counts, and the next one waits for the
-// backoff. If the write fails, the attempt does not start and does not count. It costs one write for each attempt.
-func CountCrashes() RecordedOption {
-	return option{name: "CountCrashes", handler: func(settings *handlerSettings) error {
-		settings.countCrashes = true
 		return nil
 	}}
 }

@@ -26,7 +26,7 @@ func AttemptTimeout(d time.Duration) HandlerOption {
 
 // HandlerDefaults sets options that every handler gets before its own ones. MaxAttempts, RetryFor and OnError do not apply to delete handlers,
 // whose final failure would block the deletion: give these options to a delete handler itself. Of the retry options none applies to
-// OnEvent, and AttemptTimeout and SaveFirst do not apply to daemons.
+// OnEvent, and AttemptTimeout does not apply to daemons.
 func HandlerDefaults(options ...HandlerOption) OperatorOption {
 	return option{name: "HandlerDefaults", operator: func(op *Operator) error {
 		known, err := optionsOf(options)
@@ -57,8 +57,8 @@ func (s *handlerSettings) defaulted(verb cause.Cause) {
 	case cause.Delete:
 		s.retries.limits.MaxAttempts, s.retries.limits.Timeout, s.retries.limits.OnError = 0, 0, handler.Retry
 	case cause.Daemon:
-		s.attemptTimeout, s.saveFirst = 0, false
+		s.attemptTimeout = 0
 	case engine.Event:
-		s.retries, s.saveFirst = retrySettings{}, false
+		s.retries = retrySettings{}
 	}
 }

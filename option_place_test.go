@@ -37,7 +37,6 @@ func runRefuses() map[string][]string {
 	return map[string][]string{
 		"AttemptTimeout": {"Daemon"},
 		"FieldMatches":   {"Delete", "Event"},
-		"SaveFirst":      {"Daemon"},
 	}
 }
 

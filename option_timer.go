@@ -39,9 +39,9 @@ const shortestInterval = time.Millisecond
 
 // timing holds the options of a timer.
 type timing struct {
-	interval, idle, jitter time.Duration
-	sharp                  bool
-	delay                  func(filterContext) (func(object.Body) time.Duration, error)
+	interval, idle time.Duration
+	sharp          bool
+	delay          func(filterContext) (func(object.Body) time.Duration, error)
 }
 
 // timerOption returns an option of a timer with a duration.
@@ -67,13 +67,6 @@ func FixedRate() TimerOption {
 // again. With FixedRate, the run is at the next fixed time after that. By default, a timer does not wait.
 func IdleFor(d time.Duration) TimerOption {
 	return timerOption("IdleFor", d, func(t *timing) { t.idle = d })
-}
-
-// Jitter delays each run by up to d, including the first one, so that objects that started together do not run
-// together. The delay of a run is the same each time, because it depends only on the object and the number of the run.
-// d must not exceed the interval. The default is 0.
-func Jitter(d time.Duration) TimerOption {
-	return timerOption("Jitter", d, func(t *timing) { t.jitter = d })
 }
 
 // InitialDelay sets how long after the process first sees the object, or the object starts to match, the first run is.
@@ -109,10 +102,7 @@ func InitialDelayOf[T any](delay func(*T) time.Duration) TimerOption {
 
 // of returns the timing for the engine.
 func (t timing) of(in filterContext) (handler.Timing, error) {
-	declared := handler.Timing{Interval: t.interval, Sharp: t.sharp, Idle: t.idle, Jitter: t.jitter}
-	if t.interval > 0 && t.jitter > t.interval {
-		return declared, fmt.Errorf("option Jitter: must not exceed the interval of %s, got %s", t.interval, t.jitter)
-	}
+	declared := handler.Timing{Interval: t.interval, Sharp: t.sharp, Idle: t.idle}
 	if t.delay == nil {
 		return declared, nil
 	}

@@ -1,8 +1,10 @@
 package einmal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -48,4 +50,18 @@ func TestAnOvertakenIntentCallsNothing(t *testing.T) {
 	if got := ran.all(); len(got) != 1 || got[0] != "open in attempt III" {
 		t.Errorf("called: %q, want one call, in the attempt after those of the other replica", got)
 	}
+}
+
+// writes reports whether a request is a patch with these words.
+func writes(t *testing.T, r *http.Request, words string) bool {
+	t.Helper()
+	if r.Method != http.MethodPatch {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(words))
 }

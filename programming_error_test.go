@@ -75,7 +75,7 @@ func TestAProgrammingErrorIsNotRetriedInTheSameProcess(t *testing.T) {
 				return nil
 			})
 		}, func(widgets *einmal.Kind[Widget], call einmal.HandlerFunc[Widget]) {
-			widgets.OnUpdate("wrong", call, einmal.AlsoAtCreation(), einmal.CountCrashes(), einmal.MaxAttempts(1))
+			widgets.OnUpdate("wrong", call, einmal.AlsoAtCreation(), einmal.MaxAttempts(1))
 		}, "handler changed metadata.ownerReferences on its copy: use Apply", 1},
 		"a field of another handler": {takesPhase, func(widgets *einmal.Kind[Widget], call einmal.HandlerFunc[Widget]) {
 			widgets.OnCreate("wrong", call, einmal.OnError(einmal.PolicyFail))

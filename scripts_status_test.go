@@ -42,7 +42,7 @@ func provisioned(tenants *einmal.Kind[Tenant], of sized[Tenant], s stage) {
 		if !slices.Contains(c.Object.Status.Endpoints, sql) {
 			c.Object.Status.Endpoints = append(c.Object.Status.Endpoints, sql)
 		}
-		return c.SetCondition(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Provisioned"})
+		return setCondition(c, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Provisioned"})
 	}, einmal.OwnsStatus("dbReady", "redisReady", "endpoints[sql/5432]", "conditions[Ready]"))
 	tenants.OnUpdate("follow", func(_ context.Context, c *einmal.Change[Tenant]) error {
 		if err := s.troubles.next("follow"); err != nil {
@@ -54,7 +54,7 @@ func provisioned(tenants *einmal.Kind[Tenant], of sized[Tenant], s stage) {
 		if c.Object.Spec.Limit == 0 {
 			status = metav1.ConditionFalse
 		}
-		return c.SetCondition(metav1.Condition{Type: "Limited", Status: status, Reason: "AsPlanned", Message: c.Object.Spec.Plan})
+		return setCondition(c, metav1.Condition{Type: "Limited", Status: status, Reason: "AsPlanned", Message: c.Object.Spec.Plan})
 	}, einmal.Fields("spec"), einmal.AlsoAtCreation(), einmal.OwnsStatus("plan", "conditions[Limited]"))
 }
 

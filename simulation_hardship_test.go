@@ -95,7 +95,7 @@ func countedAccount(w *einmaltest.World, one client.Object) {
 			}
 			of.setPhase(c.Object, "has an account")
 			return pause(ctx, 2*time.Second)
-		}, einmal.CountCrashes(), einmal.MaxAttempts(10))
+		}, einmal.MaxAttempts(10))
 		return op
 	})
 	w.Create(one)

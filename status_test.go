@@ -113,7 +113,7 @@ func two(op *einmal.Operator, other func() others) {
 		c.Object.Status.Phase = "Ready"
 		err := other().patchStatus(ctx, c.Object.Name, `{"status":{"note":"theirs","conditions":[
 			{"type":"Backup","status":"True","reason":"Done","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-		return errors.Join(err, c.SetCondition(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Provisioned"}))
+		return errors.Join(err, setCondition(c, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Provisioned"}))
 	}, einmal.OwnsStatus("dbReady", "redisReady", "conditions[Ready]"))
 	tenants.OnUpdate("follow", func(_ context.Context, c *einmal.Change[Tenant]) error {
 		if c.Object.Spec.Plan == "wrong" {

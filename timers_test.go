@@ -206,7 +206,6 @@ func TestRunReportsMistakesOfTimers(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.Timer("too-fast", 0, nothing[Widget])
-	widgets.Timer("jitter", time.Second, nothing[Widget], einmal.Jitter(time.Minute))
 	widgets.Timer("idle", time.Second, nothing[Widget], einmal.IdleFor(-time.Second))
 	widgets.Timer("other-type", time.Second, nothing[Widget], einmal.InitialDelayOf(func(*metav1.Status) time.Duration { return 0 }))
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
@@ -215,7 +214,6 @@ func TestRunReportsMistakesOfTimers(t *testing.T) {
 	}
 	for _, want := range []string{
 		"handler too-fast of Widget: interval: must be at least 1ms, got 0s",
-		"handler jitter of Widget: option Jitter: must not exceed the interval of 1s, got 1m0s",
 		"handler idle of Widget: option IdleFor: must not be negative, got -1s",
 		"handler other-type of Widget: option InitialDelayOf: must have a function that takes a *einmal_test.Widget",
 	} {

@@ -65,9 +65,6 @@ func (s *handlerSettings) misplacedAt(verb cause.Cause) []error {
 	if s.attemptTimeout > 0 && verb == cause.Daemon {
 		found = append(found, errors.New("option AttemptTimeout: not allowed for a daemon, which runs as long as its object exists: leave it out, or use Timer"))
 	}
-	if s.saveFirst && verb == cause.Daemon {
-		found = append(found, errors.New("option SaveFirst: not allowed for a daemon, which starts after outcomes are saved anyway: leave it out"))
-	}
 	return found
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,8 +20,8 @@ func declareRetries(teams *einmal.Kind[team]) {
 		einmal.MaxAttempts(10), einmal.RetryFor(time.Hour), einmal.Backoff(2*time.Second, time.Minute))
 	// What is nice to have counts as done when it fails.
 	teams.OnCreate("greet", greet, einmal.OnError(einmal.PolicyIgnore))
-	// What must not be done twice is not tried again, and a crash in the middle counts as an attempt.
-	teams.OnCreate("bill", bill, einmal.OnError(einmal.PolicyFail), einmal.SaveFirst(), einmal.CountCrashes())
+	// A failure is not retried.
+	teams.OnCreate("bill", bill, einmal.OnError(einmal.PolicyFail))
 	// The handler had another name in an earlier release. A team goes even if this fails for good.
 	teams.OnDelete("tidy", tidy, einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
 }
@@ -39,9 +40,8 @@ func awaitOffice(ctx context.Context, c *change) error {
 	if len(offices.Items) == 0 {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NoOffice", "No ConfigMap has the label example.com/office=open."
 	}
-	if err := c.SetCondition(ready); err != nil {
-		return err
-	}
+	ready.ObservedGeneration = c.Object.Generation
+	meta.SetStatusCondition(&c.Object.Status.Conditions, ready)
 	if len(offices.Items) == 0 {
 		return einmal.RequeueAfter(10 * time.Second)
 	}

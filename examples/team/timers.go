@@ -9,13 +9,12 @@ import (
 
 // declareTimers declares what is done because time goes by.
 func declareTimers(teams *einmal.Kind[team]) {
-	teams.Timer("audit", 5*time.Minute, audit, einmal.InitialDelay(30*time.Second), einmal.Jitter(10*time.Second))
+	teams.Timer("audit", 5*time.Minute, audit, einmal.InitialDelay(30*time.Second))
 	teams.Timer("sum-up", time.Minute, sumUp, einmal.FixedRate(), einmal.IdleFor(20*time.Second))
 	teams.Timer("visit", time.Hour, visit, einmal.InitialDelayOf(untilVisit))
 }
 
-// audit begins half a minute after the operator has seen a team. The next is five minutes after its end, and up to ten
-// seconds later, so that not all teams are audited at the same time.
+// audit begins half a minute after the operator has seen a team. The next run starts five minutes after the end of this one.
 func audit(_ context.Context, c *change) error {
 	if seats := c.Object.Status.Seats; len(c.Object.Spec.Members) > seats {
 		c.Log.Warn("more members than seats", "members", len(c.Object.Spec.Members), "seats", seats)

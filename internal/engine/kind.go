@@ -44,8 +44,6 @@ type Kind struct {
 type Handler struct {
 	handler.Declaration
 	Call func(ctx context.Context, call *Call) error
-	// SaveFirst: what came before is saved before an attempt. CountCrashes: so is the attempt itself.
-	SaveFirst, CountCrashes bool
 	// AttemptTimeout ends the context of an attempt; 0 is that of the operator.
 	AttemptTimeout time.Duration
 	// Concurrency is how many items of the handler run at the same time.

@@ -44,8 +44,6 @@ type memory struct {
 	clocks map[string]handler.Clock
 	// started are the daemons that this process has started once.
 	started map[string]bool
-	// unbegun are, by handler, attempts that were counted in the record, or were to be, and did not begin.
-	unbegun map[string]unbegun
 	// ours is the version that our last write has made. contest detects writes that go on and on; until quiet the object is
 	// left alone, unless something beside the conflict has changed since left and answers.
 	ours          string
@@ -87,7 +85,7 @@ func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory
 	}
 	found = &memory{
 		uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{},
-		clocks: map[string]handler.Clock{}, started: map[string]bool{}, broken: map[string]bool{}, unbegun: map[string]unbegun{},
+		clocks: map[string]handler.Clock{}, started: map[string]bool{}, broken: map[string]bool{},
 	}
 	if m.byKey == nil {
 		m.byKey = map[types.NamespacedName]*memory{}

@@ -263,7 +263,7 @@ func (p *pass) state() handler.State {
 		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid,
 		APIVersion: p.kind.GVK.GroupVersion().String(),
 		Essence:    p.essence(p.body),
-		Record:     p.memory.begun(p.record), // mutant: unbegun-attempt-counted
+		Record:     p.record,
 		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,

@@ -78,8 +78,8 @@ func (p *pass) beginWork(working object.Body) *work {
 	return w
 }
 
-// run makes the planned attempts, each on what the ones before it have left. An error says that something that had to
-// be saved first could not be; the pass has no memory left when the object has gone meanwhile.
+// run makes the planned attempts. Each one gets what the ones before it have left. It returns an error if another replica has stored a record meanwhile.
+// The pass has no memory left if the object is gone.
 func (p *pass) run(ctx context.Context) (*work, error) {
 	working := record.Cut(p.body)
 	w := p.beginWork(working)
@@ -90,30 +90,12 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 		if p.canceled(w, run) {
 			continue
 		}
-		if err := p.saveFirst(ctx, w, run); err != nil || p.memory == nil { // mutant: record-before-handler
-			return w, err
-		}
-		if p.canceled(w, run) {
-			continue
-		}
-		working = p.attempt(ctx, w, run, working)
+		working = p.attempt(ctx, w, run, working) // mutant: record-before-handler
 		if p.memory == nil || w.overtaken != nil {
 			return w, w.overtaken
 		}
 	}
 	return w, nil
-}
-
-// saveFirst saves what a handler wants saved before it starts.
-func (p *pass) saveFirst(ctx context.Context, w *work, run handler.Run) error {
-	declared := p.kind.handler(run.ID)
-	if declared.CountCrashes {
-		return p.countFirst(ctx, w, run)
-	}
-	if !declared.SaveFirst || len(w.outcomes) == 0 {
-		return nil
-	}
-	return p.flush(ctx, w)
 }
 
 // flush saves the outcomes so far, in the middle of a pass.
@@ -137,7 +119,6 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
-	delete(p.memory.unbegun, run.ID)
 	p.tellInvoked(run, call.TriggeredBy)
 	p.witness(run, "")
 	begun := time.Now()

@@ -31,9 +31,7 @@ func check(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 	} else {
 		condition.Message = short(err)
 	}
-	if err := c.SetCondition(condition); err != nil {
-		return err
-	}
+	setCondition(c, condition)
 	if how == unknown {
 		return err
 	}
@@ -55,9 +53,7 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 			c.Log.Warn("Secrets are not watched, every tenant check is a full check", "error", err)
 		}
 	}
-	if err := c.SetCondition(connectionSecure(backend.unverified)); err != nil {
-		return err
-	}
+	setCondition(c, connectionSecure(backend.unverified))
 	if backend.databases != nil {
 		if err := backend.databases.check(ctx); err != nil {
 			return fmt.Errorf("spec.postgres: %w", err)
@@ -89,5 +85,12 @@ func usersSaved(ctx context.Context, of cache, c *einmal.Change[v1.TenantBackend
 		condition.Message = fmt.Sprintf("no aclfile is set on %s: after a restart, tenants cannot log in to such a node until the operator has created the users again",
 			strings.Join(forgetful, ", "))
 	}
-	return c.SetCondition(condition)
+	setCondition(c, condition)
+	return nil
+}
+
+// setCondition sets a condition of a TenantBackend.
+func setCondition(c *einmal.Change[v1.TenantBackend], condition metav1.Condition) {
+	condition.ObservedGeneration = c.Object.Generation
+	meta.SetStatusCondition(&c.Object.Status.Conditions, condition)
 }

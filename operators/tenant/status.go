@@ -34,9 +34,8 @@ func tell(c *change, found report) error {
 		status.Apps = found.apps(c.Object, now)
 	}
 	for _, condition := range conditions {
-		if err := c.SetCondition(condition); err != nil {
-			return err
-		}
+		condition.ObservedGeneration = c.Object.Generation
+		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	status.DBReady = stands(status, v1.ConditionDatabaseReady, was.DBReady)
 	status.RedisReady = stands(status, v1.ConditionCacheReady, was.RedisReady)

@@ -20,7 +20,8 @@ func temporary(claim *v1.EphemeralVolumeClaim) bool { return claim.Spec.PodSelec
 
 // keep removes the usage from the status of a claim whose podSelector was removed.
 func keep(_ context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	return report(c, verdict{})
+	report(c, verdict{})
+	return nil
 }
 
 // deleteUnused deletes a claim that its pods do not need any more. Until then it writes the expiry into the status and waits. Changes of
@@ -35,9 +36,7 @@ func deleteUnused(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	if verdict.delete {
 		return deleteClaim(ctx, c, verdict)
 	}
-	if err := report(c, verdict); err != nil {
-		return err
-	}
+	report(c, verdict)
 	if verdict.expires == nil {
 		return nil
 	}
@@ -57,19 +56,19 @@ func deleteClaim(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim],
 }
 
 // report writes a verdict into the status, and records an event if it is new.
-func report(c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) error {
+func report(c *einmal.Change[v1.EphemeralVolumeClaim], verdict verdict) {
 	status := &c.Object.Status
 	status.FirstUsed, status.UnusedSince, status.Expires = verdict.firstUsed, verdict.unusedSince, verdict.expires
 	if verdict.reason == "" {
 		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionUsed)
-		return nil
+		return
 	}
 	before := meta.FindStatusCondition(status.Conditions, v1.ConditionUsed)
 	if before == nil || before.Reason != verdict.reason || before.Message != verdict.message {
 		c.Event(verdict.severity(), verdict.reason, verdict.message)
 	}
-	return c.SetCondition(metav1.Condition{
-		Type: v1.ConditionUsed, Status: verdict.used, Reason: verdict.reason, Message: verdict.message,
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1.ConditionUsed, Status: verdict.used, Reason: verdict.reason, Message: verdict.message, ObservedGeneration: c.Object.Generation,
 	})
 }
 

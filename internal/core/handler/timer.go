@@ -3,8 +3,6 @@ package handler
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -21,8 +19,6 @@ type Timing struct {
 	Sharp    bool
 	// Idle is how long the timer's view must have been unchanged before a run, or 0.
 	Idle time.Duration
-	// Jitter is the maximum random delay of a run.
-	Jitter time.Duration
 	// Delay returns how long to wait before the object's first run in this process; nil means not at all. It may panic.
 	Delay func(object.Body) time.Duration
 }
@@ -115,7 +111,7 @@ func (d *decision) planTimers() {
 		if !has || clock.Outcome == record.Failed {
 			continue
 		}
-		if due := clock.due(declared, d.state.UID); d.state.Now.Before(due) {
+		if due := clock.due(declared.Timing); d.state.Now.Before(due) {
 			d.wake(due)
 			continue
 		}
@@ -131,22 +127,8 @@ func (d *decision) planTimers() {
 	}
 }
 
-// due returns when the next run has to start.
-func (c Clock) due(declared Declaration, uid string) time.Time {
-	at := c.tick(declared.Timing)
-	if c.Retries() || declared.Timing.Jitter <= 0 {
-		return at
-	}
-	const shares = 1 << 16
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(uid + "/" + declared.ID + "/" + strconv.Itoa(c.Ticks)))
-	share := int64(hash.Sum32() >> 16)
-	whole, rest := int64(declared.Timing.Jitter)/shares, int64(declared.Timing.Jitter)%shares // Multiplying first could overflow.
-	return at.Add(time.Duration(whole*share + rest*share/shares))
-}
-
-// tick returns when the next run is due, without jitter: at its time, but not before the idle time has passed.
-func (c Clock) tick(t Timing) time.Time {
+// due returns when the next run has to start: at its time, but not before the idle time has passed.
+func (c Clock) due(t Timing) time.Time {
 	quiet := c.Quiet.Add(t.Idle)
 	if t.Idle <= 0 || !quiet.After(c.Next) {
 		return c.Next
@@ -177,7 +159,7 @@ type Ended struct {
 func (k Kind) FoldTimer(uid string, clock Clock, ended Ended) Clock {
 	run, result, now := ended.Run, ended.Result, ended.At
 	if clock.Origin.IsZero() {
-		clock.Origin = clock.tick(run.Timing)
+		clock.Origin = clock.due(run.Timing)
 	}
 	clock.Outcome, clock.Asked, clock.Attempts, clock.Started = result.Outcome, result.Asked, run.Attempt, run.Started
 	switch result.Outcome {

@@ -222,37 +222,6 @@ func TestAnEditWakesATimer(t *testing.T) {
 	}
 }
 
-// Jitter delays runs by no more than the given duration, and differs between objects. On a grid it does not accumulate.
-func TestJitterPutsRunsOff(t *testing.T) {
-	begins := func(uid string, sharp bool) []time.Duration {
-		c := newClockwork(t, handler.Declaration{Timing: handler.Timing{Interval: minute, Jitter: 10 * second, Sharp: sharp}})
-		c.state.UID = uid
-		var runs []time.Duration
-		for range 50 {
-			at, err := time.ParseDuration(c.next())
-			if err != nil {
-				t.Fatal(err)
-			}
-			runs = append(runs, at)
-		}
-		return runs
-	}
-	for n, at := range begins("one", true) {
-		if off := at - time.Duration(n)*minute; off < 0 || off >= 10*second {
-			t.Errorf("sharp run %d is delayed by %s", n, off)
-		}
-	}
-	plain := begins("one", false)
-	for n, at := range plain[1:] {
-		if apart := at - plain[n]; apart < minute || apart >= 70*second {
-			t.Errorf("run %d starts %s after the previous one", n+1, apart)
-		}
-	}
-	if other := begins("other", false); cmp.Equal(plain, other) || !cmp.Equal(plain, begins("one", false)) {
-		t.Error("the jitter is not determined by the object")
-	}
-}
-
 // A timer has no clock and does not run while the object does not match it or is being deleted. It starts from the beginning when the
 // object matches again.
 func TestATimerIsOnlyForSomeObjects(t *testing.T) {
