@@ -38,7 +38,7 @@ func runMutant(t *testing.T, program string, bug mutant) (printed string, err er
 	pattern := "^" + strings.ReplaceAll(bug.test, "/", "$/^") + "$"
 	run := exec.CommandContext(t.Context(), program, "-test.run", pattern, "-test.timeout", "10m")
 	run.Dir = bug.in
-	run.Env = append(os.Environ(), mutantVariable+"="+bug.name)
+	run.Env = append(os.Environ(), mutantVariable+"="+bug.name, "EINMALTEST_QUICK=1", "EINMALTEST_SEED=1") // As in "make explore-quick".
 	output, err := run.CombinedOutput()
 	if strings.Contains(string(output), "no tests to run") {
 		t.Fatalf("%s has no test %s", bug.in, bug.test)

@@ -1,7 +1,10 @@
 package einmal_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,7 +37,7 @@ func promiseMutants() []mutant {
 				p.plan = p.pure.Decide(p.asMarked())
 				defer p.markLate(ctx)
 			} else LINE`,
-			in: ".", test: explored, says: "registered: the outcome differs",
+			in: ".", test: "TestTheFinalizerIsAddedBeforeAHandlerRuns", says: "finalizers while the handler runs",
 		},
 		{
 			name:    "record-before-handler",
@@ -53,8 +56,8 @@ func promiseMutants() []mutant {
 		},
 		{
 			name:    "status-full-update",
-			changed: `if next.subresource == statusResource && MUTATED { answer = p.replaceStatus(ctx, answer, next.edits, text) }; LINE`,
-			in:      ".", test: explored, says: "what others write is to stay",
+			changed: `if next.subresource == statusResource && MUTATED { answer = p.replaceStatus(ctx, next.edits, text) }; LINE`,
+			in:      ".", test: "TestConcurrentConditionsOfOthersAreKept", says: "FAIL",
 		},
 		{
 			name: "patch-without-tests",
@@ -66,12 +69,12 @@ func promiseMutants() []mutant {
 		{
 			name:    "lost-by-finalizer",
 			changed: `Settled:    p.settled() || p.marked() && MUTATED,`,
-			in:      ".", test: explored, says: "differs",
+			in:      ".", test: "TestLostRecordsOfFilteredKinds", says: "FAIL",
 		},
 		{
 			name:    "effect-before-intent",
 			changed: `LINE; if MUTATED { return intent, nil }`,
-			in:      ".", test: askingEffects, says: "want one call more at most",
+			in:      ".", test: "TestAnIntentIsStoredBeforeTheCall", says: "the record is",
 		},
 		{
 			name:    "intent-forgotten",
@@ -82,10 +85,30 @@ func promiseMutants() []mutant {
 }
 
 // Each promise has a test that fails when a change breaks it. The mutants are compiled into one build of the tests, each behind a
-// switch, and are switched on one at a time. The same tests run without a mutant in other parts of the tests.
+// switch, and are switched on one at a time. Without a mutant, "make test" runs the same tests.
 func TestMutantsAreKilled(t *testing.T) {
 	programs := buildMutants(t)
 	for _, bug := range mutants() {
 		t.Run(bug.name, func(t *testing.T) { killMutant(t, programs[bug.in], bug) })
+	}
+}
+
+// "make test" catches each mutant: the tests that do so are not in a part of "make test-all".
+func TestEachMutantIsCaughtByMakeTest(t *testing.T) {
+	list, err := os.ReadFile("tools/test-parts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := regexp.MustCompile(`(?m)^(?:race|explore|mutate|soak|terraform) +(\S+)$`).FindAllStringSubmatch(string(list), -1)
+	if len(later) == 0 {
+		t.Fatal("no test is in a part of make test-all")
+	}
+	for _, bug := range mutants() {
+		test, _, _ := strings.Cut(bug.test, "/")
+		for _, line := range later {
+			if regexp.MustCompile("^" + line[1] + "$").MatchString(test) {
+				t.Errorf("mutant %s is caught by %s, which make test does not run", bug.name, test)
+			}
+		}
 	}
 }

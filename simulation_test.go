@@ -98,8 +98,7 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 func newTestOperator(tb testing.TB) *einmal.Operator {
 	tb.Helper()
 	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
-		einmal.Applies(&corev1.ConfigMap{}),
-		einmal.Permissions(&Widget{}, "update/status")) // Only a mutant does this: TestMutantsAreKilled.
+		einmal.Applies(&corev1.ConfigMap{}))
 }
 
 // declareWidgets declares the kind with records in the status.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
@@ -43,13 +41,12 @@ func uncounted(found *record.Record) *record.Record {
 	return found
 }
 
-// replaceStatus writes the whole status as this pass knows it, over the version that is stored.
-func (p *pass) replaceStatus(ctx context.Context, stored object.Body, edits []patch.Edit, text string) object.Body {
+// replaceStatus writes the whole status as this pass knows it.
+func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
 	edits = append(slices.Clone(edits), patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity), Value: text})
-	whole := &unstructured.Unstructured{Object: patch.Apply(p.base, edits)}
-	whole.SetResourceVersion(version(stored))
-	_ = p.objects.Client.SubResource(statusResource).Update(ctx, whole)
-	return whole.Object
+	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.base, edits)["status"]}
+	answer, _ := p.objects.Patch(ctx, p.key, statusResource, []patch.Operation{whole})
+	return answer
 }
 
 // withoutTests makes a patch unconditional, as a merge patch is.
