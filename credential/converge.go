@@ -217,8 +217,8 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := u.checkBehind(ctx, stored, seen); err != nil {
-		if errors.Is(err, ErrBehind) && u.Policy.ReplaceMissing {
+	if err := u.checkBehind(stored, seen.Latest); err != nil {
+		if u.Policy.ReplaceMissing {
 			return u.replace(ctx, stored)
 		}
 		return Outcome{}, err
@@ -231,10 +231,8 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 		return Outcome{}, err
 	}
 	outcome := Outcome{Record: latest, Verified: seen.state == Accepted}
-	if outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since); err != nil {
-		return outcome, err
-	}
-	return outcome, u.keep(ctx, latest, seen)
+	outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since)
+	return outcome, err
 }
 
 // seen is the state of the latest record's user in the system, and what the system has in addition.

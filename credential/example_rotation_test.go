@@ -53,23 +53,19 @@ func ExampleUser() {
 // A dashboard shows until when the previous password of an app is accepted. It reads the store, and asks no other system.
 func ExampleRecord() {
 	previousUntil := func(found credential.Found) time.Time {
-		switch overlap := found.Records[len(found.Records)-1].Overlap; overlap {
-		case credential.NoOverlap: // Rotated in place.
+		overlap := found.Records[len(found.Records)-1].Overlap
+		if overlap == credential.NoOverlap { // Rotated in place.
 			return found.Since
-		case 0: // An earlier release rotated it, and did not store the overlap.
-			return found.Since.Add(credential.DefaultOverlap)
-		default:
-			return found.Since.Add(overlap)
 		}
+		return found.Since.Add(overlap)
 	}
 	published := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // As Store.Read returns it.
-	for _, overlap := range []time.Duration{time.Hour, credential.NoOverlap, 0} {
+	for _, overlap := range []time.Duration{time.Hour, credential.NoOverlap} {
 		fmt.Println(previousUntil(credential.Found{Since: published, Records: []credential.Record{{Generation: 2, Overlap: overlap}}}).Format(time.DateTime))
 	}
 	// Output:
 	// 2026-03-01 13:00:00
 	// 2026-03-01 12:00:00
-	// 2026-03-02 12:00:00
 }
 
 // Which rotation does the password of an app come from, and how old is it? A person or a program that may read the Secret finds that beside the

@@ -152,20 +152,6 @@ func TestAnOlderStoreIsReplacedOnRequest(t *testing.T) {
 	})
 }
 
-// Users that earlier releases made keep no generation. The next look that proves the password lets the system keep it, once.
-func TestAUserOfAnEarlierReleaseIsTakenOverOnce(t *testing.T) {
-	t.Parallel()
-	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
-		first := converged(t, user).Record
-		system.ForgetGiven(first.Username)
-		writes := system.Writes()
-		if again := converged(t, user); again.Record != first || system.Writes() != writes+1 || len(system.Had(first.Username)) != 1 {
-			t.Errorf("%+v, %d writes, %d passwords", again, system.Writes()-writes, len(system.Had(first.Username)))
-		}
-		steady(t, system, user, first)
-	})
-}
-
 // A copy for readers that names a later generation than the store has shows that the store has lost that one.
 func TestACopyOfALaterGenerationShowsAnOlderStore(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ type Record struct {
 	// differ.
 	Created time.Time
 	// Overlap is how long the previous record is accepted after this record is published. NoOverlap means not at all. The value 0 means
-	// unknown, as in records of earlier releases.
+	// unknown, as in records that Once.Ensure generates.
 	Overlap time.Duration
 }
 

@@ -78,39 +78,15 @@ func (u User) beside(ctx context.Context, latest Record) (Beside, error) {
 	return beside, nil
 }
 
-// keep stores in the system which record it accepts, if the system does not have that yet, because an earlier release created its user or
-// because the user was adopted.
-func (u User) keep(ctx context.Context, latest Record, is seen) error {
-	system, ok := u.System.(Rotator)
-	if !ok || is.state != Accepted || is.Current.is(latest) {
-		return nil
-	}
-	if err := system.Keep(ctx, u.Owner, latest); err != nil {
-		return fmt.Errorf("record the generation of user %s: %w", latest.Username, err)
-	}
-	return nil
-}
-
 // checkBehind returns ErrBehind if the system got a later record than the store has. Then the store was restored from a backup, or has lost
 // records, and an older record must not replace the one in use.
-func (u User) checkBehind(ctx context.Context, stored stored, is seen) error {
-	latest := stored.latest()
-	if stored.lacks(is.Latest) {
-		return fmt.Errorf("credential %s: the user %s was given generation %d, generated at %s, and the store has generation %d at most: %w; "+
-			"restore the later one, or allow replacing it",
-			u.Name, is.Latest.Username, is.Latest.Generation, is.Latest.Created.Format(time.RFC3339), latest.Generation, ErrBehind)
-	}
-	// A crash never causes this state: the published user cannot log in, and another user of the owner can.
-	if !is.Accepted || !is.Latest.IsZero() || is.state != Retired && is.state != Absent || u.unfinished(stored, is) {
+func (u User) checkBehind(stored stored, latest Given) error {
+	if !stored.lacks(latest) {
 		return nil
 	}
-	if previous := stored.previous(); slices.Contains(u.others(latest), previous.Username) {
-		if state, err := u.observe(ctx, previous); err != nil || state == Accepted {
-			return err // The system is behind, not the store.
-		}
-	}
-	return fmt.Errorf("credential %s: readers get the user %s, which is %s, and another user of the owner can log in: %w; restore the later credential, "+
-		"or allow replacing it", u.Name, latest.Username, is.state, ErrBehind)
+	return fmt.Errorf("credential %s: the user %s was given generation %d, generated at %s, and the store has generation %d at most: %w; "+
+		"restore the later one, or allow replacing it",
+		u.Name, latest.Username, latest.Generation, latest.Created.Format(time.RFC3339), stored.latest().Generation, ErrBehind)
 }
 
 // lacks reports whether the store has neither the record nor a later one.

@@ -76,10 +76,9 @@ func (g Given) After(other Given) bool {
 type Beside struct {
 	// Accepted reports whether the system accepts any other credential of the owner.
 	Accepted bool
-	// Latest is the latest Given of those users of the owner that can log in. It is zero if the system stores none, for example for users that
-	// earlier releases created.
+	// Latest is the latest Given of those users of the owner that can log in. It is zero if none can.
 	Latest Given
-	// Current is the Given of the current credential's user, even if that user cannot log in. It is zero if the system stores none.
+	// Current is the Given of the current credential's user, even if that user cannot log in. It is zero if the user does not exist.
 	Current Given
 }
 
@@ -91,8 +90,6 @@ type Rotator interface {
 	System
 	// Superseded returns what the system has of the owner in addition to the current credential. It writes nothing.
 	Superseded(ctx context.Context, owner Owner, current Record, others []string) (Beside, error)
-	// Keep stores the Given of the current credential with its user, and changes nothing else. If the user does not exist, it does nothing.
-	Keep(ctx context.Context, owner Owner, current Record) error
 	// Retire makes the system reject all credentials of the owner except the current one. Open sessions may continue.
 	Retire(ctx context.Context, owner Owner, current Record, others []string) error
 }

@@ -59,7 +59,7 @@ func stranger() credential.Owner {
 	return credential.Owner{Operator: "contract.einmal.dev", Namespace: "team", Name: "other"}
 }
 
-// record returns a record of a generation, each with another kind of overlap. Records of earlier releases have none.
+// record returns a record of a generation, each with another kind of overlap.
 func record(generation int) credential.Record {
 	overlaps := []time.Duration{0, credential.NoOverlap, 90 * time.Minute}
 	return credential.Record{

@@ -80,16 +80,6 @@ func (s Session) Superseded(
 	return found, nil
 }
 
-// Keep implements credential.Rotator. It does not change users of other owners.
-func (s Session) Keep(_ context.Context, owner credential.Owner, current credential.Record) error {
-	return s.effect("keep the generation of", current.Username, current.Generation, func() error {
-		if known := s.accounts[current.Username]; known != nil && known.owner == owner {
-			known.given = credential.GivenOf(current)
-		}
-		return nil
-	})
-}
-
 // Retire implements credential.Rotator. If the current credential is not accepted, it changes nothing and returns credential.ErrUnproven.
 // It does not change users of other owners.
 func (s Session) Retire(_ context.Context, owner credential.Owner, current credential.Record, others []string) error {

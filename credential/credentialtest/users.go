@@ -38,7 +38,7 @@ type account struct {
 	passwords []credential.Password
 	grants    string
 	retired   bool
-	// given identifies the record that the user got last; zero if unknown, as for a planted user.
+	// given identifies the record that the user got last; zero for a planted user.
 	given credential.Given
 }
 
@@ -77,15 +77,6 @@ func (u *Users) Disable(username string) {
 	defer u.mu.Unlock()
 	if known := u.accounts[username]; known != nil {
 		known.retired = true
-	}
-}
-
-// ForgetGiven removes the Given of a user, as for users that earlier releases created. It does not count as a write.
-func (u *Users) ForgetGiven(username string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if known := u.accounts[username]; known != nil {
-		known.given = credential.Given{}
 	}
 }
 

@@ -3,7 +3,6 @@ package ssm_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,26 +21,12 @@ import (
 	"github.com/einmal-operators/einmal/credential/ssm"
 )
 
-// Issue: all of a credential is in one SecureString, with the key and the tags that were asked for.
-func TestAParameterHasAllOfACredential(t *testing.T) {
+// Parameters have the tags that were asked for.
+func TestAParameterHasTheTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *ssm.Options) { o.KeyID, o.Tags = "alias/tenants", map[string]string{"team": "a", "env": "lab"} })
-	asked := record(1)
-	asked.Request = "{{ssm:/lab/other}}" // SSM would take it for a reference.
-	w.none(w.store.Create(t.Context(), name, owner(), asked), w.store.Publish(t.Context(), name, owner(), asked))
+	w.none(w.store.Create(t.Context(), name, owner(), record(1)), w.store.Publish(t.Context(), name, owner(), record(1)))
 	for _, at := range []string{path, path + "/g1"} {
-		got := w.get(at)
-		var holds map[string]any
-		if err := json.Unmarshal([]byte(*got.Value), &holds); err != nil || got.Type != types.ParameterTypeSecureString {
-			t.Fatalf("%s is a %s of %s: %v", at, got.Type, *got.Value, err)
-		}
-		want := map[string]any{
-			"v": 1.0, "owner": "tenants.einmal.dev@lab//acme/shop", "username": "app", "password": secret, "generation": 1.0,
-			"request": "{{ssm:/lab/other}}", "created": "2026-01-02T03:04:05Z",
-		}
-		if diff := cmp.Diff(want, holds); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", at, diff)
-		}
 		tags, err := w.client.ListTagsForResource(t.Context(), &awsssm.ListTagsForResourceInput{ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: &at})
 		if err != nil || len(tags.TagList) != 2 {
 			t.Errorf("%s has the tags %v: %v", at, tags, err)

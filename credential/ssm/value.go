@@ -29,7 +29,7 @@ type value struct {
 	Generation int       `json:"generation"`
 	Request    string    `json:"request"`
 	Created    time.Time `json:"created"`
-	// Overlap is a duration as text. Records of earlier releases have none.
+	// Overlap is a duration as text. It is missing if the Record.Overlap is 0.
 	Overlap string `json:"overlap,omitempty"`
 }
 

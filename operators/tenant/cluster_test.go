@@ -243,3 +243,13 @@ func (s *stage) works(t *testing.T, tenant string) {
 		t.Errorf("%s cannot log in to the cache: %v", tenant, err)
 	}
 }
+
+// as sends a command to Redis as its administrator.
+func (s *stage) as(t *testing.T, command ...any) {
+	t.Helper()
+	admin := s.redis.Admin()
+	defer func() { _ = admin.Close() }()
+	if err := admin.Do(t.Context(), command...).Err(); err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+}

@@ -206,10 +206,6 @@ func (u outsideUsers) ConvergeAccess(ctx context.Context, owner credential.Owner
 	return u.Converge(ctx, owner, username)
 }
 
-func (outsideUsers) Scripting(context.Context, credential.Owner, string) (bool, error) {
-	return false, nil
-}
-
 func (u outsideUsers) Delete(ctx context.Context, owner credential.Owner, username string) error {
 	return u.Session.Delete(ctx, owner, username)
 }

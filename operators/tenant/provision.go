@@ -123,37 +123,11 @@ func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
 	user := p.user(of, found)
-	if app.Cache.Scripting, found.err = p.scripting(ctx, of, app, principal(p.tenant, found)); found.err != nil {
-		return found
-	}
-	found.scripting = app.Cache.Scripting
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
 	found.outcome, found.err = p.converge(ctx, found, user)
 	_, found.level = system.ConvergeAccess(ctx, user.Owner, username)
 	return found
-}
-
-// scripting decides whether the cache user of an app may run scripts. If the spec does not set it, the user keeps what it has: earlier
-// versions of the operator gave the right to every user that writes, and did not record it in the status. A new user does not get the
-// right.
-func (p *pass) scripting(ctx context.Context, of names.App, app v1.App, known v1.Principal) (v1.Scripting, error) {
-	switch {
-	case app.Cache.Profile == v1.AccessReadOnly:
-		return v1.ScriptingDenied, nil
-	case app.Cache.Scripting != "":
-		return app.Cache.Scripting, nil
-	case known.Scripting != "":
-		return known.Scripting, nil
-	case known.Generation > 0:
-		return v1.ScriptingAllowed, nil
-	}
-	system, username := p.cache.users(of, app, p.tenant.Spec)
-	has, err := system.Scripting(ctx, p.owner(of), username)
-	if err != nil || !has {
-		return v1.ScriptingDenied, err
-	}
-	return v1.ScriptingAllowed, nil
 }
 
 // limits returns the limits of the plan, with the overrides of the app.

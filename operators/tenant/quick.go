@@ -211,7 +211,6 @@ func (p *pass) settle(found report, versions map[string]string) *settled {
 			made.logins = append(made.logins, expectedLogin{app, p.limits(app), of.record, credential.GivenOf(outcome.Record)})
 			continue
 		}
-		app.Cache.Scripting = of.scripting
 		made.users = append(made.users, p.cache.(quickCache).expect(p.app(app), app, p.owner(p.app(app)), outcome.Record)) //nolint:forcetypeassert // Asserted above.
 	}
 	made.turn = rand.IntN(len(made.logins) + 1) //nolint:gosec // Not secret: jitter.

@@ -85,6 +85,27 @@ func (s *stage) forgetsNothing(t *testing.T) {
 	s.works(t, "leftover-two")
 }
 
+// listsAgain shows that an app that was taken out with the deletionPolicy Retain has the same credentials when it is listed again.
+func (s *stage) listsAgain(t *testing.T) {
+	var counts counted
+	look := s.look(t, "again", &counts)
+	apps, of := look.tenant.Spec.Apps, names.Tenant{Name: "again"}.App("web")
+	for _, listed := range [][]v1.App{apps, nil, apps} {
+		look.tenant.Spec.Apps = listed
+		found := look.run(t.Context())
+		if err := found.failure(); err != nil {
+			t.Fatal(err)
+		}
+		look.tenant.Status.Apps = found.apps(look.tenant, look.now)
+		if err := s.authenticate(t, s.stored(t, of.CacheSecret()), "again:x"); err != nil {
+			t.Errorf("with %d apps, the cache refuses the app: %v", len(listed), err)
+		}
+	}
+	if counts != (counted{2, 2, 1, 1}) {
+		t.Errorf("it has written %+v", counts)
+	}
+}
+
 // secretsOf are the names of the Secrets with credentials of a tenant.
 func (s *stage) secretsOf(t *testing.T, tenant string) []string {
 	t.Helper()

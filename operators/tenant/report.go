@@ -28,8 +28,6 @@ type finding struct {
 	// record is the name of the credential in the store, readers the full name that readers use, and database the name of the database.
 	record, readers, database string
 	outcome                   credential.Outcome
-	// scripting is whether the cache user may run scripts.
-	scripting v1.Scripting
 	// err is why the app has no working credential. level is why limits or access are not in the desired state.
 	err, level error
 	// unwanted is true if the app is not in the spec any more and could not be removed.
@@ -93,7 +91,7 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 		return next
 	}
 	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // Rotations never exceed int32.
-	next.WaitsFor, next.RetireAfter, next.Scripting = "", nil, f.scripting
+	next.WaitsFor, next.RetireAfter = "", nil
 	if f.outcome.Waits {
 		next.WaitsFor = request
 	}

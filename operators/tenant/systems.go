@@ -50,8 +50,6 @@ type cache interface {
 type cacheUsers interface {
 	credential.Rotator
 	ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error)
-	// Scripting reports whether a user of the owner may run scripts now.
-	Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error)
 	Delete(ctx context.Context, owner credential.Owner, username string) error
 }
 

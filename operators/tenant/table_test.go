@@ -183,7 +183,9 @@ func TestTheDecisionTable(t *testing.T) {
 	}
 	t.Run("the backend has a system no more", s.keepsWhatItCannotReach)
 	t.Run("an app that nothing lists any more", s.forgetsNothing)
-	t.Run("scripts of users of before", s.keepsScripting)
+	t.Run("scripts", s.allowsScripts)
+	t.Run("an app that is listed again", s.listsAgain)
+	t.Run("the forms of marks", s.keepsForms)
 }
 
 func (s *stage) decides(t *testing.T, name string, row row) {

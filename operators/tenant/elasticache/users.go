@@ -131,28 +131,6 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 	return credential.Beside{Accepted: !alone(is), Latest: given, Current: given}, nil
 }
 
-// Keep records in the access string of the user which credential it was given. It does not change the rest of the access string or the
-// passwords. AWS applies it asynchronously, like every change.
-func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
-	is, err := u.Cache.claim(ctx, owner, current.Username)
-	if err != nil || is == nil || givenTo(is, owner) == credential.GivenOf(current) {
-		return err
-	}
-	access := grantOf(u.Access, owner)
-	if !access.is(is) {
-		return nil // ConvergeAccess corrects it first.
-	}
-	access = access.keeps(givenPattern(owner, current))
-	if u.Cache.wasAsked(is, access) {
-		return nil // AWS does not report it; avoid repeating the request forever.
-	}
-	if err := u.Cache.modify(ctx, current.Username, &access); err != nil {
-		return err
-	}
-	u.Cache.ask(is, access)
-	return nil
-}
-
 // wasAsked reports whether an access of a user was already requested and AWS still reports the access from before the request.
 func (c *Cache) wasAsked(is *types.User, access granted) bool {
 	c.mu.Lock()
@@ -225,17 +203,6 @@ func (c *Cache) grant(ctx context.Context, is *types.User, access granted) (bool
 	}
 	c.ask(is, access)
 	return true, settling(username, "the access of ElastiCache user %s is changing", username)
-}
-
-// Scripting reports whether a user of the owner has this access including the right to run scripts. It is false if the user does not exist.
-func (u Users) Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error) {
-	is, err := u.Cache.user(ctx, username)
-	if err != nil || is == nil {
-		return false, err
-	}
-	with := u.Access
-	with.Scripting = true
-	return grantOf(with, owner).is(is), nil
 }
 
 // shown forgets the request for an access that AWS now reports.

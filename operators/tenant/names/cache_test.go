@@ -2,6 +2,7 @@ package names_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
@@ -16,5 +17,20 @@ func TestCacheMarksStay(t *testing.T) {
 		if got := names.CacheMark(owner); got != want {
 			t.Errorf("the mark of %q is %q, want %q", owner, got, want)
 		}
+	}
+}
+
+// The same is true of the pattern that names the generation of a credential. Two owners share none.
+func TestGivenPatternsStay(t *testing.T) {
+	const owner, want = "tenants.einmal.dev@one//acme/web", "~einmal.given:svn2iqhok2yz2pjz5qfz:2:1793606400"
+	created := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	if got := names.CacheGiven(owner, 2, created); got != want || !names.IsCacheGiven(got) {
+		t.Errorf("the pattern is %q, want %q", got, want)
+	}
+	if generation, at, ok := names.ParseCacheGiven(owner, want); generation != 2 || !at.Equal(created) || !ok {
+		t.Errorf("the pattern is read as generation %d of %s, %t", generation, at, ok)
+	}
+	if _, _, ok := names.ParseCacheGiven("another", want); ok {
+		t.Error("two owners share a pattern")
 	}
 }

@@ -19,5 +19,5 @@
 // letters, digits and hyphens and shortened, and a hash of the original parts, joined in a way that no other name uses. ElastiCache allows
 // only hyphens as separators, so its names always contain the hash.
 //
-// Names never change: a change of these rules requires another [Scheme].
+// Names never change: an operator with other rules would not find existing resources.
 package names

@@ -8,10 +8,6 @@ import (
 	"strings"
 )
 
-// Scheme is the version of the naming rules. Another version produces other names. To change a rule, increment Scheme and continue to find
-// the resources with names of the old version.
-const Scheme = 1
-
 // The maximum lengths of names, in bytes. All names are ASCII.
 const (
 	// maxRole is PostgreSQL's NAMEDATALEN-1 (documentation, "Identifiers and Key Words"). PostgreSQL truncates longer names without an

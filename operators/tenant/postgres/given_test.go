@@ -37,24 +37,15 @@ func (a app) rotated(t *testing.T, user credential.User) []credential.Record {
 }
 
 // A store that was restored from a backup has an older credential than the server. Nothing is written, and who has the newer credential can log in.
-// Where the comments name no generation, as those of earlier releases, the login that may log in shows it.
-func TestAStoreThatIsOlderThanTheServerChangesNothing(t *testing.T) { //nolint:gocognit // One story, told row by row.
+func TestAStoreThatIsOlderThanTheServerChangesNothing(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
-		behind  int
-		comment bool
-	}{"olderby1": {1, true}, "olderby2": {2, true}, "unmarked": {1, false}} {
+	for name, behind := range map[string]int{"olderby1": 1, "olderby2": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := newApp(t, name)
 			app.converge(t)
 			records := app.rotated(t, app.user(&memory{}))
-			if !row.comment {
-				for _, login := range app.names.Logins() {
-					super(t, "postgres", "COMMENT ON ROLE "+login+" IS '"+app.mark.String()+"'")
-				}
-			}
-			store := &memory{records: records[:3-row.behind], published: 3 - row.behind, since: time.Now().Add(-time.Hour)}
+			store := &memory{records: records[:3-behind], published: 3 - behind, since: time.Now().Add(-time.Hour)}
 			before := len(said(name))
 			for range 2 {
 				if _, err := app.user(store).Converge(t.Context()); !errors.Is(err, credential.ErrBehind) {
@@ -67,29 +58,4 @@ func TestAStoreThatIsOlderThanTheServerChangesNothing(t *testing.T) { //nolint:g
 			app.expect(t, "with the older store", map[credential.Record]credential.State{records[2]: credential.Accepted})
 		})
 	}
-}
-
-// Logins of earlier releases have the mark alone as their comment. They are taken over as they are: the comment gets the generation once, and
-// nothing is generated or set.
-func TestLoginsOfEarlierReleasesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	app := newApp(t, "earlier")
-	app.converge(t)
-	store := &memory{}
-	records := app.rotated(t, app.user(store))
-	for _, login := range app.names.Logins() {
-		super(t, "postgres", "COMMENT ON ROLE "+login+" IS '"+app.mark.String()+"'")
-	}
-	before := len(said("earlier"))
-	for want := range 2 {
-		outcome, err := app.user(store).Converge(t.Context())
-		if err != nil || outcome.Record != records[2] {
-			t.Errorf("it has generation %d, %v", outcome.Generation, err)
-		}
-		wrote := writes(said("earlier")[before:])
-		if len(wrote) != 1 || len(store.records) != 3 {
-			t.Errorf("look %d: %d records, it said %q", want, len(store.records), wrote)
-		}
-	}
-	app.expect(t, "taken over", map[credential.Record]credential.State{records[1]: credential.Retired, records[2]: credential.Accepted})
 }

@@ -146,24 +146,6 @@ func (n *node) catalog(ctx context.Context) (catalog, error) {
 	return known, nil
 }
 
-// Scripting reports whether a user of the owner may run scripts on any node. It is false if there is no such user.
-func (u Users) Scripting(ctx context.Context, owner credential.Owner, username string) (bool, error) {
-	found, err := u.accounts(ctx, username)
-	if err != nil {
-		return false, err
-	}
-	for n, is := range found {
-		if is.whose(owner) != credential.Present {
-			continue
-		}
-		known, err := n.catalog(ctx)
-		if err != nil || known.allowed(is.commands)["eval"] {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
 // catalog maps categories to their commands, including subcommands as "config|get".
 type catalog map[string][]string
 

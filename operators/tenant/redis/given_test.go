@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // A store that was restored from a backup has an older credential than the nodes. Nothing is written, and who has the newer credential can log in. A
@@ -46,36 +45,4 @@ func TestAStoreThatIsOlderThanTheNodesChangesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	f.lets(t, "after the drift", map[string]string{second: "yes yes", "by-hand": "no no"})
-}
-
-// Users of earlier releases have no pattern with a generation. They are taken over as they are: each node gets the pattern once, and nothing is
-// generated or set. A change of the access leaves it.
-func TestUsersOfEarlierReleasesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	for _, server := range f.servers {
-		f.plant(t, server, ours()+">first")
-	}
-	_, err := f.users.ConvergeAccess(t.Context(), owner(), user().Username)
-	must(t, err)
-	store := &memory{records: []credential.Record{user()}, published: 1}
-	converge := func() {
-		_, err := f.user(store, credential.Policy{}).Converge(t.Context())
-		must(t, err)
-		_, err = f.users.ConvergeAccess(t.Context(), owner(), user().Username)
-		must(t, err)
-	}
-	converge()
-	f.quiet(t, "the next look", converge)
-	f.users.Access.Prefix = "acme:web:"
-	converge()
-	f.quiet(t, "the look after another access", converge)
-	beside, err := f.users.Superseded(t.Context(), owner(), user(), nil)
-	if err != nil || beside.Accepted || beside.Current != credential.GivenOf(user()) || beside.Latest != beside.Current || len(store.records) != 1 {
-		t.Errorf("%+v, %v", beside, err)
-	}
-	f.lets(t, "taken over", map[string]string{"first": "yes yes"})
-	if names.CacheGiven(owner().String(), 1, time.Time{}) == names.CacheGiven("another", 1, time.Time{}) {
-		t.Error("two owners share a key")
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // maxPasswords is the maximum number of passwords of a user: the previous and the current one of a rotation.
@@ -272,24 +271,6 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 		beside.Accepted = beside.Accepted || !is.off && !is.alone(current.Password)
 	}
 	return beside, nil
-}
-
-// Keep records with the user, on each node that has it, which credential it was given. It does not change access or passwords.
-func (u Users) Keep(ctx context.Context, owner credential.Owner, current credential.Record) error {
-	found, err := u.claim(ctx, owner, current.Username)
-	if err != nil {
-		return err
-	}
-	wanted := []string{givenPattern(owner, current)}
-	return u.Nodes.each(func(n *node) error {
-		is := found[n]
-		if is == nil || sameWords(is.kept(), wanted) {
-			return nil
-		}
-		keys := slices.DeleteFunc(slices.Clone(is.keys), names.IsCacheGiven)
-		rules := slices.Concat([]string{"resetkeys"}, keys, wanted)
-		return n.change(ctx, "record the generation of user "+current.Username, setUser(current.Username, rules))
-	})
 }
 
 // alone reports whether a user can log in with this password and with nothing else.

@@ -175,9 +175,9 @@ type Cache struct {
 	// +kubebuilder:default=readWrite
 	// +kubebuilder:validation:Enum=readWrite;readOnly
 	Profile Access `json:"profile,omitempty"`
-	// scripting sets whether the user may run scripts and functions. A script that does not end blocks the cache for all tenants. Without
-	// this field, an existing user that has the right keeps it, and a new user does not get it.
+	// scripting sets whether the user may run scripts and functions. A script that does not end blocks the cache for all tenants.
 	// +optional
+	// +kubebuilder:default=Denied
 	// +kubebuilder:validation:Enum=Allowed;Denied
 	Scripting Scripting `json:"scripting,omitempty"`
 }
@@ -375,9 +375,6 @@ type Principal struct {
 	// waitsFor is the rotation request that starts when the current rotation ends.
 	// +optional
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// scripting shows whether the cache user may run scripts and functions.
-	// +optional
-	Scripting Scripting `json:"scripting,omitempty"`
 	// missingSince is when the credential was first not found. It is removed when the credential is found again.
 	// +optional
 	MissingSince *metav1.Time `json:"missingSince,omitempty"`
