@@ -133,10 +133,10 @@ type guardedClient struct {
 
 // Do sends a request. The SDK does not retry a request that the breaker rejected.
 func (g *guardedClient) Do(request *http.Request) (answer *http.Response, err error) {
-	found, _ := g.hosts.LoadOrStore(request.URL.Host, &breaker.Breaker{})
+	found, _ := g.hosts.LoadOrStore(request.URL.Host, breaker.New())
 	host, _ := found.(*breaker.Breaker)
 	unanswered := func(error) bool { return true }
-	err = host.Do(request.Context(), unanswered, func() error {
+	err = breaker.Do(request.Context(), host, unanswered, func() error {
 		answer, err = g.next.Do(request) //nolint:bodyclose // The caller closes it.
 		return err
 	})

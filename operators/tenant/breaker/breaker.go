@@ -1,12 +1,13 @@
-// Package breaker is a circuit breaker for servers that do not answer. After a call that timed out, further calls fail immediately for some
-// seconds. Then one call tests the server while the others still fail.
+// Package breaker makes calls to a server fail immediately for some seconds after a call that timed out. Then one call tests the server while the
+// others still fail. It tells gobreaker what a timeout is.
 package breaker
 
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 )
 
 const (
@@ -19,60 +20,35 @@ const (
 // ErrOpen is the error of a call that was not made because an earlier call got no answer.
 var ErrOpen = errors.New("the server did not answer a moment ago; will retry within seconds")
 
-// Breaker guards one server. Its zero value is closed. It is safe for concurrent use.
-type Breaker struct {
-	mu sync.Mutex
-	// until is the end of the cooldown. It is zero if the last call got an answer.
-	until time.Time
-	// trying is true while one call tests whether the server answers again.
-	trying bool
+// Breaker guards one server. It is safe for concurrent use.
+type Breaker = gobreaker.CircuitBreaker[struct{}]
+
+// New returns a closed Breaker.
+func New() *Breaker {
+	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:     Cooldown,
+		ReadyToTrip: func(gobreaker.Counts) bool { return true },
+		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
 }
 
 // Do calls the server, or returns ErrOpen immediately. unanswered reports whether an error means that the server gave no answer. Any
 // answer, even an error, closes the breaker. A call whose ctx was canceled does not change the breaker.
-func (b *Breaker) Do(ctx context.Context, unanswered func(error) bool, call func() error) error {
-	if !b.enter() {
+func Do(ctx context.Context, guard *Breaker, unanswered func(error) bool, call func() error) error {
+	var err error
+	_, counted := guard.Execute(func() (struct{}, error) {
+		began := time.Now()
+		err = call()
+		switch {
+		case err != nil && errors.Is(ctx.Err(), context.Canceled):
+			return struct{}{}, context.Canceled
+		case err == nil, !unanswered(err), time.Since(began) < slow:
+			return struct{}{}, nil
+		}
+		return struct{}{}, err
+	})
+	if errors.Is(counted, gobreaker.ErrOpenState) || errors.Is(counted, gobreaker.ErrTooManyRequests) {
 		return ErrOpen
 	}
-	began := time.Now()
-	err := call()
-	switch {
-	case errors.Is(err, ErrOpen), err != nil && errors.Is(ctx.Err(), context.Canceled):
-		b.leave(func() {})
-	case err == nil || !unanswered(err):
-		b.leave(func() { b.until = time.Time{} })
-	case time.Since(began) >= slow:
-		b.leave(func() { b.until = time.Now().Add(Cooldown) })
-	default:
-		b.leave(func() {})
-	}
 	return err
-}
-
-// Open reports whether the cooldown is in progress. A call that waited inside Do, for example for a connection, uses it to return ErrOpen.
-func (b *Breaker) Open() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return time.Now().Before(b.until)
-}
-
-// enter reports whether a call may be made. After the cooldown one call tests the server for all others.
-func (b *Breaker) enter() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.until.IsZero() {
-		return true
-	}
-	if b.trying || time.Now().Before(b.until) {
-		return false
-	}
-	b.trying = true
-	return true
-}
-
-func (b *Breaker) leave(update func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trying = false
-	update()
 }

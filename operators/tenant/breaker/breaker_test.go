@@ -35,27 +35,30 @@ func expect(t *testing.T, what string, got, want error) {
 func TestCallsFailAtOnceAfterOneThatGotNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var guard breaker.Breaker
-		expect(t, "the first call", guard.Do(t.Context(), silent, after(5*time.Second, errSilent)), errSilent)
+		guard := breaker.New()
+		expect(t, "the first call", breaker.Do(t.Context(), guard, silent, after(5*time.Second, errSilent)), errSilent)
 		began := time.Now()
-		expect(t, "the second call", guard.Do(t.Context(), silent, after(5*time.Second, errSilent)), breaker.ErrOpen)
-		if waited := time.Since(began); waited > 0 || !guard.Open() {
-			t.Errorf("it waited for %s, open %t", waited, guard.Open())
+		expect(t, "the second call", breaker.Do(t.Context(), guard, silent, after(5*time.Second, errSilent)), breaker.ErrOpen)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("it waited for %s", waited)
 		}
-		<-time.After(breaker.Cooldown)
+		<-time.After(breaker.Cooldown + time.Millisecond)
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		expect(t, "a call whose caller gives up", breaker.Do(canceled, guard, silent, after(5*time.Second, errSilent)), errSilent)
 		trying := make(chan error)
-		go func() { trying <- guard.Do(t.Context(), silent, after(5*time.Second, nil)) }()
+		go func() { trying <- breaker.Do(t.Context(), guard, silent, after(5*time.Second, nil)) }()
 		synctest.Wait()
-		expect(t, "a call while one tries", guard.Do(t.Context(), silent, after(0, nil)), breaker.ErrOpen)
+		expect(t, "a call while one tries", breaker.Do(t.Context(), guard, silent, after(0, nil)), breaker.ErrOpen)
 		expect(t, "the call that tries", <-trying, nil)
-		expect(t, "a call after an answer", guard.Do(t.Context(), silent, after(0, nil)), nil)
+		expect(t, "a call after an answer", breaker.Do(t.Context(), guard, silent, after(0, nil)), nil)
 	})
 }
 
 func TestAnAnswerKeepsTheBreakerClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var guard breaker.Breaker
+		guard := breaker.New()
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		for name, call := range map[string]struct {
@@ -67,10 +70,8 @@ func TestAnAnswerKeepsTheBreakerClosed(t *testing.T) {
 			"a connection refused at once": {t.Context(), 0, errSilent},
 			"a caller that gave up":        {canceled, time.Minute, errSilent},
 		} {
-			expect(t, name, guard.Do(call.ctx, silent, after(call.wait, call.err)), call.err)
-			if guard.Open() {
-				t.Errorf("%s opens it", name)
-			}
+			expect(t, name, breaker.Do(call.ctx, guard, silent, after(call.wait, call.err)), call.err)
+			expect(t, "the call after "+name, breaker.Do(t.Context(), guard, silent, after(0, nil)), nil)
 		}
 	})
 }

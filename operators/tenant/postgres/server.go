@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/breaker"
@@ -58,7 +59,7 @@ type Server struct {
 	unverified []string
 	verified   bool
 	// breaker opens when the administrator's own sessions get no answer. A tenant cannot cause that for others.
-	breaker breaker.Breaker
+	breaker *breaker.Breaker
 }
 
 // Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
@@ -109,6 +110,7 @@ func Open(config Config) (*Server, error) {
 	}
 	return &Server{
 		pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
+		breaker: breaker.New(),
 	}, nil
 }
 
@@ -175,7 +177,7 @@ func (s *Server) Check(ctx context.Context) error {
 // look calls a function with a pooled connection and a context with the timeout of a read, because a server that hangs does not close its
 // connections.
 func (s *Server) look(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
-	return explain(s.breaker.Do(ctx, unanswered, func() error { return s.lookNow(ctx, do) }))
+	return explain(breaker.Do(ctx, s.breaker, unanswered, func() error { return s.lookNow(ctx, do) }))
 }
 
 // unanswered reports whether an error means that the server gave no answer.
@@ -186,7 +188,7 @@ func (s *Server) lookNow(ctx context.Context, do func(context.Context, *pgxpool.
 	if err != nil {
 		return err
 	}
-	if s.breaker.Open() { // It opened while others had the connections.
+	if s.breaker.State() == gobreaker.StateOpen { // It opened while others had the connections.
 		connection.Release()
 		return breaker.ErrOpen
 	}

@@ -107,7 +107,7 @@ func newNode(address string, config Config) *node {
 	options := made.options(config.Username, config.Password)
 	options.PoolSize, options.MaxRetries, options.OnConnect = 2, 2, checkVersion
 	made.client = goredis.NewClient(options)
-	made.client.AddHook(guard{new(breaker.Breaker)})
+	made.client.AddHook(guard{breaker.New()})
 	return made
 }
 

@@ -18,7 +18,7 @@ func (guard) DialHook(next goredis.DialHook) goredis.DialHook { return next }
 // ProcessHook guards single commands.
 func (g guard) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, command goredis.Cmder) error {
-		err := g.breaker.Do(ctx, unanswered, func() error { return next(ctx, command) })
+		err := breaker.Do(ctx, g.breaker, unanswered, func() error { return next(ctx, command) })
 		if errors.Is(err, breaker.ErrOpen) {
 			command.SetErr(err)
 		}
@@ -29,7 +29,7 @@ func (g guard) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // ProcessPipelineHook guards pipelines and transactions.
 func (g guard) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []goredis.Cmder) error {
-		err := g.breaker.Do(ctx, unanswered, func() error { return next(ctx, commands) })
+		err := breaker.Do(ctx, g.breaker, unanswered, func() error { return next(ctx, commands) })
 		if errors.Is(err, breaker.ErrOpen) {
 			for _, command := range commands {
 				command.SetErr(err)
