@@ -15,39 +15,6 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// sizeNotedLate sets the size that it was called for, and notes the size that the object has afterwards.
-func sizeNotedLate(w *einmaltest.World) {
-	size, noted := "", ""
-	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := einmal.New("broken.example.com", einmal.Permissions(&corev1.ConfigMap{}, "get"))
-		configs := einmal.For[corev1.ConfigMap](op)
-		set := func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
-			if noted == c.Object.Data["size"] {
-				return nil
-			}
-			if err := p.IdempotentEffect("resize "+c.Object.Name, func() (any, error) { size = c.Object.Data["size"]; return size, nil }); err != nil {
-				return err
-			}
-			live := &corev1.ConfigMap{}
-			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), live); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			noted = live.Data["size"]
-			return nil
-		}
-		configs.OnCreate("set", set)
-		configs.OnUpdate("change", set)
-		return op
-	})
-	one := configNamed("one")
-	one.Data = map[string]string{"size": "1"}
-	w.Create(one)
-	w.Advance(10 * time.Minute)
-	w.Patch(one, `{"data":{"size":"2"}}`)
-	w.Advance(10 * time.Minute)
-	w.Outcome("size", size)
-}
-
 // checkedChild makes a Service for a ConfigMap, and handles it when the ConfigMap changes.
 func checkedChild(check func(ctx context.Context, p *einmaltest.Process, api client.Client, child *corev1.Service) error) einmaltest.Scenario {
 	child := func() *corev1.Service {
@@ -75,7 +42,7 @@ func checkedChild(check func(ctx context.Context, p *einmaltest.Process, api cli
 	}
 }
 
-// Users change what handlers look at, and other writers change children before handlers read and write them.
+// Other writers change children before handlers read and write them.
 func TestWhatOthersDoIsFound(t *testing.T) {
 	dropped := func(ctx context.Context, p *einmaltest.Process, api client.Client, child *corev1.Service) error {
 		err := api.Get(ctx, client.ObjectKeyFromObject(child), child)
@@ -97,7 +64,6 @@ func TestWhatOthersDoIsFound(t *testing.T) {
 		scenario einmaltest.Scenario
 		says     []string
 	}{
-		{"an edit of what a handler has read before", einmaltest.Users, sizeNotedLate, []string{"user edits the object during: ", "size: the outcome differs"}},
 		{
 			"a deletion before a read", einmaltest.Children, checkedChild(dropped),
 			[]string{"child deleted by another writer before: get services default/child by check", "effect drop the database: it happened once, and never"},

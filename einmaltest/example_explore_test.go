@@ -1,13 +1,11 @@
 package einmaltest_test
 
 import (
-	"context"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
@@ -67,43 +65,4 @@ func TestWhateverGoesWrongTheExpiryIsDecidedOnce(t *testing.T) {
 		options = append(options, einmaltest.CompareTime("Certificate", field, rule))
 	}
 	einmaltest.Explore(t, issued, options...)
-}
-
-// contacts is a fake system that stores an address for each certificate. It refuses what is older than what it has: generations grow.
-type contacts struct {
-	address    string
-	generation int64
-}
-
-// set stores an address, if it is not older than the present one.
-func (s *contacts) set(address string, generation int64) {
-	if generation >= s.generation {
-		s.address, s.generation = address, generation
-	}
-}
-
-// A request can arrive minutes after the operator has given it up, and after a newer one. Does the old address replace the new one? Only the other
-// system can prevent that, so Explore tries it on request: see Late.
-func TestWhateverGoesWrongALateRequestChangesNothing(t *testing.T) {
-	einmaltest.Explore(t, func(w *einmaltest.World) {
-		var stored contacts
-		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New("contacts.example.com")
-			kind := einmal.For[certificate](op, einmal.GVK("example.com", "v1", "Certificate"))
-			kind.Reconcile("set", func(_ context.Context, c *einmal.Change[certificate]) error {
-				address, generation := "admin@"+c.Object.Spec.Domain, c.Object.Generation
-				return p.IdempotentEffect("set "+address, func() (any, error) {
-					stored.set(address, generation)
-					return nil, nil
-				})
-			})
-			return op
-		})
-		one := newCertificate()
-		w.Create(one)
-		w.Advance(90 * time.Second)
-		w.Patch(one, `{"spec":{"domain":"two.example.com"}}`)
-		w.Advance(10 * time.Minute)
-		w.Outcome("address", stored.address)
-	}, only(einmaltest.Late), einmaltest.With(einmaltest.Late))
 }

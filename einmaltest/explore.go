@@ -126,7 +126,7 @@ func replay(t *testing.T, scenario Scenario, text string, options []Option) {
 	for _, at := range found.missed(schedule) {
 		t.Logf("this run did not come to %s", at)
 	}
-	broken := e.judge(t, found, schedule)
+	broken := e.judge(found, schedule)
 	if len(broken) == 0 {
 		t.Logf("it ends as when nothing goes wrong: %s", schedule)
 		return

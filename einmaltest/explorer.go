@@ -207,12 +207,12 @@ func (e *explorer) worthPlaying(t *testing.T, i int) bool {
 func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	t.Helper()
 	found := play(t, e.scenario, e.setup(schedule))
-	broken := e.judge(t, found, schedule)
+	broken := e.judge(found, schedule)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.use(found)
 	e.played++
-	if len(found.missed(schedule)) > 0 || schedule.Later() != nil && len(found.userActs) == 0 {
+	if len(found.missed(schedule)) > 0 {
 		e.unmet = append(e.unmet, schedule.String())
 	}
 	e.inert = append(e.inert, found.inert...)
@@ -224,33 +224,16 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	}
 }
 
-// judge returns what does not hold in a run. What users do in the middle of a handler is compared with a run in which they do it later.
-func (e *explorer) judge(t *testing.T, found result, schedule simulation.Schedule) []string {
-	t.Helper()
-	if e.clean.upgrades && schedule.Count(simulation.Kind.Replaces) > 0 && len(found.missed(schedule)) > 0 {
-		return append(endedByItself(found), found.missingRights()...) // The previous version has run to the end.
+// judge returns what does not hold in a run.
+func (e *explorer) judge(found result, schedule simulation.Schedule) []string {
+	switch {
+	case e.clean.upgrades && schedule.Count(simulation.Kind.Replaces) > 0 && len(found.missed(schedule)) > 0:
+		return append(slices.Clone(found.reported), found.missingRights()...) // The previous version has run to the end.
+	case schedule.Count(simulation.Kind.ByUser) > 0:
+		// What is left depends on what the user did, so neither the end nor the expectations of the scenario can be checked.
+		return slices.Concat(found.reported, found.missingRights(), repeatedEffects(e.clean, found, schedule))
 	}
-	later := schedule.Later()
-	if later == nil {
-		return judge(e.clean, found, schedule)
-	}
-	if len(found.userActs) == 0 {
-		return found.failures // No user did anything.
-	}
-	setup := e.setup(later)
-	setup.UserActs = found.userActs
-	for range referenceTries {
-		reference := play(t, e.scenario, setup)
-		if sameActs(reference.userActs, found.userActs) {
-			reference.steady = steadyIn(reference, e.clean.steady)
-			return judgeUsers(reference, found, schedule)
-		}
-	}
-	// How often a handler polls depends on the scheduler of Go, so that neither the ends nor what the scenario expects can be compared.
-	e.mu.Lock()
-	e.inert = append(e.inert, schedule.String()+" (no run to compare with)")
-	e.mu.Unlock()
-	return append(endedByItself(found), found.missingRights()...)
+	return judge(e.clean, found, schedule)
 }
 
 // playPrevious plays the scenario with the previous version alone, if there is one: the faults of Updates happen at its points.
@@ -261,8 +244,8 @@ func (e *explorer) playPrevious(t *testing.T) *Finding {
 	}
 	found := play(t, e.scenario, e.setup(neverUpdated()))
 	e.clean.ofPrevious = found.points
-	if broken := endedByItself(found); len(broken) > 0 {
-		return &Finding{Schedule: neverUpdated().String(), Broken: broken}
+	if len(found.reported) > 0 {
+		return &Finding{Schedule: neverUpdated().String(), Broken: found.reported}
 	}
 	return nil
 }
@@ -272,55 +255,9 @@ func neverUpdated() simulation.Schedule {
 	return simulation.Schedule{{Kind: simulation.RollingUpdate, At: simulation.Point{What: "no point", N: 1}}}
 }
 
-// endedByItself are the failures of a run in which the operator could not run.
-func endedByItself(found result) []string {
-	return slices.DeleteFunc(slices.Clone(found.failures), func(failure string) bool { return !strings.HasPrefix(failure, "the operator ended: ") })
-}
-
-// steadyIn returns what a run left of the values in Secrets that are the same in each run.
-func steadyIn(run result, steady map[string]string) map[string]string {
-	left := map[string]string{}
-	for name := range steady {
-		if value, there := run.secrets[name]; there {
-			left[name] = value
-		}
-	}
-	return left
-}
-
-// How often a run to compare with is played, and how far apart its handler may come to the same point.
-const (
-	referenceTries = 3
-	sameMoment     = time.Second
-)
-
-// sameActs reports whether users did the same to the same objects at the same points.
-func sameActs(some, others []simulation.UserAct) bool {
-	return slices.EqualFunc(some, others, func(one, other simulation.UserAct) bool {
-		return one.SameObject(other) && one.At.Sub(other.At).Abs() <= sameMoment
-	})
-}
-
-// judgeUsers compares a run in which users act in the middle of a handler with the one in which they do so after it. Where the scenario does not
-// expect what they do, it fails in both.
-func judgeUsers(later, found result, schedule simulation.Schedule) []string {
-	return append(newFailures(later, found), compareEnds(later, found, schedule)...)
-}
-
-// newFailures returns what fails in a run and not in the one that it is compared with, and its missing rights.
-func newFailures(reference, found result) []string {
-	var broken []string
-	for _, failure := range found.failures {
-		if !slices.Contains(reference.failures, failure) {
-			broken = append(broken, failure)
-		}
-	}
-	return append(broken, found.missingRights()...)
-}
-
 // noteRecoveries notes which second faults there can be at points that only exist after the first.
 func (e *explorer) noteRecoveries(found result, schedule simulation.Schedule) {
-	if schedule.Later() != nil || schedule.Has(simulation.TwoReplicas) {
+	if schedule.Count(simulation.Kind.ByUser) > 0 || schedule.Has(simulation.TwoReplicas) {
 		return
 	}
 	known := map[simulation.Point]bool{}

@@ -32,7 +32,7 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
 	if deletedBeforeRead(clean, found, schedule) {
-		return slices.Concat(endedByItself(found), found.missingRights(), repeatedEffects(clean, found, schedule))
+		return slices.Concat(found.reported, found.missingRights(), repeatedEffects(clean, found, schedule))
 	}
 	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
@@ -176,11 +176,10 @@ func lostEffects(clean, found result, schedule simulation.Schedule) []string {
 	return broken
 }
 
-// losesHandling reports whether an operator need not do all that it does without faults: a user has deleted the object, or its record was lost
-// while no process ran. Then create and update handlers are not called, because a second creation does harm.
+// losesHandling reports whether an operator need not do all that it does without faults, because a record was lost while no process ran. Then create and update handlers are not called, because a second creation does harm.
 func losesHandling(schedule simulation.Schedule) bool {
 	ends := schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() || kind.Replaces() })
-	return schedule.Has(simulation.UserDeletes) || schedule.Has(simulation.CrashThenWiped) || schedule.Count(simulation.Kind.Wipe) > 0 && ends > 0
+	return schedule.Has(simulation.CrashThenWiped) || schedule.Count(simulation.Kind.Wipe) > 0 && ends > 0
 }
 
 // fewerDone reports whether a handler was done less often than without faults. It need not be where several changes of an object are handled as one,

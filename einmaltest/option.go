@@ -15,7 +15,6 @@ type settings struct {
 	schedules int
 	seed      uint64
 	without   []Dimension
-	with      []Dimension
 	times     []simulation.TimeField
 	mistakes  []string
 
@@ -35,11 +34,6 @@ func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 // Without leaves dimensions out that the operator is not made for, such as Replicas when it never runs twice. The report names them.
 func Without(dimensions ...Dimension) Option {
 	return func(s *settings) { s.without = append(s.without, dimensions...) }
-}
-
-// With adds dimensions that Explore does not try by itself, such as Late.
-func With(dimensions ...Dimension) Option {
-	return func(s *settings) { s.with = append(s.with, dimensions...) }
 }
 
 // NoSpareRights makes Explore fail when a right that einmal.Permissions or einmal.Applies asks for was not used in any schedule. A missing right
@@ -81,5 +75,5 @@ func newSettings(options []Option) settings {
 }
 
 func (s settings) wants(d Dimension) bool {
-	return !slices.Contains(s.without, d) && (d != Late || slices.Contains(s.with, d))
+	return !slices.Contains(s.without, d)
 }

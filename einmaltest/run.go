@@ -29,6 +29,8 @@ const settling = 10 * time.Minute
 // result is how a run has ended.
 type result struct {
 	failures []string
+	// reported are those of the failures that the simulation found, and not the scenario.
+	reported []string
 	objects  map[string]string
 	// unmarked are the objects without what a lost record cannot tell.
 	unmarked map[string]string
@@ -55,10 +57,9 @@ type result struct {
 	handlers []string
 	called   map[string]bool
 	// leftOut is what is not compared.
-	leftOut  []string
-	points   []simulation.Point
-	events   map[string]int
-	userActs []simulation.UserAct
+	leftOut []string
+	points  []simulation.Point
+	events  map[string]int
 	// edits are the patches of the scenario, by object. inert are faults that had nothing to change.
 	edits map[string][]string
 	inert []string
@@ -74,7 +75,7 @@ func play(t *testing.T, scenario Scenario, setup simulation.Setup) (found result
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &World{TB: t, outcomes: map[string]string{}, stop: func() {}, setup: setup, quiet: !setup.Log.Enabled(t.Context(), slog.LevelError)}
-		w.setup.Failed = func(err error) { w.fail(err.Error()) }
+		w.setup.Failed = w.report
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -102,7 +103,7 @@ func (w *World) end() result {
 	}
 	if w.sim == nil {
 		w.fail("the scenario has not started an operator")
-		found.failures = w.failed()
+		found.failures, found.reported = w.failed()
 		return found
 	}
 	w.sim.Pass(settling)
@@ -128,14 +129,14 @@ func (w *World) end() result {
 		found.forbidden = w.sim.Refused()
 	}
 	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
-	found.userActs, found.edits, found.inert = w.sim.UserActs(), w.sim.Edits(), w.sim.Inert()
+	found.edits, found.inert = w.sim.Edits(), w.sim.Inert()
 	found.upgrades, found.handlers = w.previous != nil, w.sim.Handlers()
 	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
 	w.count(&found)
 	found.times = w.limitedTimes()
 	w.sim.End()
 	w.reacting.Wait()
-	found.failures = w.failed()
+	found.failures, found.reported = w.failed()
 	return found
 }
 

@@ -63,8 +63,17 @@ func (w *World) fail(text string) {
 	w.failures = append(w.failures, strings.TrimSpace(text))
 }
 
-func (w *World) failed() []string {
+// report notes a failure that the simulation found.
+func (w *World) report(err error) {
+	w.fail(err.Error())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.failures)
+	w.reported = append(w.reported, err.Error())
+}
+
+// failed returns all failures, and those of them that the simulation found.
+func (w *World) failed() (all, reported []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.failures), slices.Clone(w.reported)
 }

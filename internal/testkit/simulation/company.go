@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,59 +17,30 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// UserAct is an edit or a deletion by a user in the middle of a handler.
-type UserAct struct {
-	// On is the object: its kind, namespace and name.
-	On *unstructured.Unstructured
-	// At is when the handler came to the point. The act itself may be later.
-	At time.Time
-}
-
-// SameObject reports whether two acts are on the same object.
-func (a UserAct) SameObject(other UserAct) bool {
-	return a.On.GroupVersionKind() == other.On.GroupVersionKind() && client.ObjectKeyFromObject(a.On) == client.ObjectKeyFromObject(other.On)
-}
-
-// UserActs returns what users did in the middle of handlers.
-func (w *World) UserActs() []UserAct {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.userActs)
-}
-
-// actAsUser edits or deletes an object: now, or 3 seconds later for what that is compared with.
-func (w *World) actAsUser(kind Kind, on *unstructured.Unstructured) {
-	w.mu.Lock()
-	if done := len(w.userActs); done < len(w.setup.UserActs) {
-		on = w.setup.UserActs[done].On
-	}
+// actAsUser edits or deletes the object whose handler has come to the point of a fault.
+func (w *World) actAsUser(fault Fault, on *unstructured.Unstructured) {
 	if on == nil {
-		w.mu.Unlock()
+		w.noteInert(fault)
 		return
 	}
-	w.userActs = append(w.userActs, UserAct{On: on, At: time.Now()})
-	w.mu.Unlock()
-	act := func() {
-		if err := w.actOn(on, kind); client.IgnoreNotFound(err) != nil {
-			w.setup.Failed(fmt.Errorf("%s: %w", kind, err))
-		}
+	if err := w.actOn(on, fault.Kind); client.IgnoreNotFound(err) != nil {
+		w.setup.Failed(fmt.Errorf("%s: %w", fault.Kind, err))
 	}
-	if kind == UserEditsLater || kind == UserDeletesLater {
-		w.later(userLater, act)
-		return
-	}
-	act()
 }
 
 func (w *World) actOn(one *unstructured.Unstructured, kind Kind) error {
-	if kind == UserDeletes || kind == UserDeletesLater {
+	if kind == UserDeletes {
 		return w.User.Delete(context.Background(), one, client.PropagationPolicy("Background"))
 	}
 	text, err := w.nextEdit(one)
 	if err != nil {
 		return err
 	}
-	return w.User.Patch(context.Background(), one, client.RawPatch(types.MergePatchType, text))
+	if err := w.User.Patch(context.Background(), one, client.RawPatch(types.MergePatchType, text)); err != nil {
+		return err
+	}
+	w.history.expect(string(one.GetUID())+strings.Join(editedAnnotation(), "."), byAUser)
+	return nil
 }
 
 // note keeps in mind which attempts are running.

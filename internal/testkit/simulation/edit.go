@@ -29,6 +29,9 @@ const (
 // editedLabel is where another writer adds a label to a child.
 func editedLabel() object.Path { return object.Path{"metadata", "labels", editedKey} }
 
+// editedAnnotation is where a user adds an annotation.
+func editedAnnotation() object.Path { return object.Path{"metadata", "annotations", editedKey} }
+
 // NoteEdit notes that a user has made a merge patch. Edits returns those of a run, by object.
 func (w *World) NoteEdit(kind, namespace, name, merge string) {
 	w.mu.Lock()
@@ -75,7 +78,7 @@ func (w *World) nextEdit(one *unstructured.Unstructured) ([]byte, error) {
 		delete(merge, "status")
 		delete(merge, "metadata")
 	}
-	return json.Marshal(object.With(merge, object.Path{"metadata", "annotations", editedKey}, byAUser))
+	return json.Marshal(object.With(merge, editedAnnotation(), byAUser))
 }
 
 // editChild writes into the annotations and the labels of a child. It adds no label to an object that the operator handles: its handlers may
@@ -94,6 +97,15 @@ func (w *World) editChild(child *unstructured.Unstructured, n int) error {
 	}
 	w.history.expect(string(child.GetUID())+strings.Join(editedLabel(), "."), byAnother)
 	return nil
+}
+
+// keptAnnotation complains where the operator has removed the annotation that a user has added to an object.
+func (w *World) keptAnnotation(one unstructured.Unstructured) {
+	want, got := w.history.expected(string(one.GetUID())+strings.Join(editedAnnotation(), ".")), object.Text(one.Object, editedAnnotation()...)
+	if want != "" && got != want {
+		w.setup.Failed(fmt.Errorf("%s %s: a user has set the annotation %s, and now it is %q: what others write is to stay", //nolint:err113 // It is a report.
+			one.GetKind(), one.GetName(), editedKey, got))
+	}
 }
 
 // keptLabel complains where the operator has removed the label that another writer has added to a child.

@@ -30,7 +30,6 @@ const (
 	Conflict         Kind = "conflict"
 	Hung             Kind = "no answer, not carried out"
 	HungAfter        Kind = "no answer, carried out"
-	CarriedOutLate   Kind = "no answer, carried out 2m later"
 	Unreachable      Kind = "API server unreachable for 2m before"
 	AnotherWriter    Kind = "another writer before"
 	ChildEdited      Kind = "child edited by another writer before"
@@ -44,12 +43,6 @@ const (
 	RecordReplaced   Kind = "record replaced by other text before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
-)
-
-// What UserEdits and UserDeletes are compared with: the user does the same 3 seconds later, when the handler is done.
-const (
-	UserEditsLater   Kind = "user edits the object 3s after"
-	UserDeletesLater Kind = "user deletes the object 3s after"
 )
 
 // Faults of the nth watch event of a resource.
@@ -76,11 +69,9 @@ const (
 	unreachableFor = 2 * time.Minute
 	overloadedFor  = 20 * time.Second
 	throttledFor   = 2 * time.Second
-	lateBy         = 2 * time.Minute
 	staleBy        = time.Second
 	oldBy          = 30 * time.Second
 	slowBy         = time.Second
-	userLater      = 3 * time.Second
 	rolloutTakes   = time.Minute
 	clockSkew      = 3 * time.Minute
 	clockJump      = 5 * time.Minute
@@ -92,10 +83,10 @@ func Kinds() map[Kind]bool {
 	return map[Kind]bool{
 		CrashBefore: true, CrashAfter: true, CrashThenDown: true, CrashThenWiped: true, AnswerLost: true, Refused: true,
 		RefusedThrice: true, Forbidden: true, NotServed: true, RecordReplaced: true, Throttled: true, Overloaded: true,
-		DeniedByWebhook: true, OverQuota: true, Conflict: true, Hung: true, HungAfter: true, CarriedOutLate: true,
+		DeniedByWebhook: true, OverQuota: true, Conflict: true, Hung: true, HungAfter: true,
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
-		UserEditsLater: true, UserDeletesLater: true, RollingUpdate: true, RollBack: true, CrashThenReset: true,
+		RollingUpdate: true, RollBack: true, CrashThenReset: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,
 		SkewedClocks: false, TwoOperators: false,
@@ -115,15 +106,13 @@ func (k Kind) Wipe() bool { return k == CrashThenWiped || k == BookkeepingWiped 
 func (k Kind) Repeats() bool { return k.Crash() || k.Replaces() || k == DeniedByWebhook }
 
 // Hangs reports whether a point gets no answer until its deadline.
-func (k Kind) Hangs() bool { return k == Hung || k == HungAfter || k == CarriedOutLate }
+func (k Kind) Hangs() bool { return k == Hung || k == HungAfter }
 
 // Replaces reports whether another process of the operator takes over while the first one runs or after it was stopped in order.
 func (k Kind) Replaces() bool { return k == RollingUpdate || k == RollBack }
 
-// byUser reports whether a user acts.
-func (k Kind) byUser() bool {
-	return k == UserEdits || k == UserDeletes || k == UserEditsLater || k == UserDeletesLater
-}
+// ByUser reports whether a user acts.
+func (k Kind) ByUser() bool { return k == UserEdits || k == UserDeletes }
 
 // Fault is one thing that goes wrong, once: what, and where.
 type Fault struct {
@@ -185,22 +174,6 @@ func (s Schedule) Disturbs() bool {
 			return true
 		}
 	}) > 0
-}
-
-// Later returns the schedule that one with a fault of users is compared with: they do the same later. It is nil for other schedules.
-func (s Schedule) Later() Schedule {
-	var later Schedule
-	for i, fault := range s {
-		kind := map[Kind]Kind{UserEdits: UserEditsLater, UserDeletes: UserDeletesLater}[fault.Kind]
-		if kind == "" {
-			continue
-		}
-		if later == nil {
-			later = slices.Clone(s)
-		}
-		later[i].Kind = kind
-	}
-	return later
 }
 
 // staleBy returns how late watches deliver.

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,24 +110,6 @@ func ofHandler(what string) bool { return isEffect(what) || strings.Contains(wha
 
 // isEffect reports whether a point is an effect outside of the cluster.
 func isEffect(what string) bool { return strings.HasPrefix(what, effectVerb+" ") }
-
-// lateRequest returns what carries a request out after its caller has given up.
-func lateRequest(r *http.Request, next http.RoundTripper) func() {
-	late := r.Clone(context.Background())
-	return func() {
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return
-			}
-			late.Body = body
-		}
-		answer, err := next.RoundTrip(late)
-		if err == nil {
-			_ = answer.Body.Close()
-		}
-	}
-}
 
 // requestOf reads the meaning of a request; it is false for discovery and the like.
 func requestOf(r *http.Request) (Request, bool) {

@@ -184,7 +184,7 @@ func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response,
 		return p.sendDirectly(r, next)
 	}
 	var answer *http.Response
-	err := p.reach(request.String(), call{late: lateRequest(r, next), do: func() error { //nolint:contextcheck // A late request outlives its caller.
+	err := p.reach(request.String(), call{do: func() error {
 		if p.world.unreachable() {
 			return apiserver.ErrConnection
 		}
@@ -225,8 +225,6 @@ func (p *Process) sendDirectly(r *http.Request, next http.RoundTripper) (*http.R
 // call is what a process asks for at a point.
 type call struct {
 	do func() error
-	// late does the same after its caller has gone.
-	late func()
 	// timeout is closed when the caller waits no longer; nil waits for effectTimeout.
 	timeout <-chan struct{}
 }
@@ -283,15 +281,9 @@ func (p *Process) meet(fault Fault, asked call) error {
 	case Hung:
 		p.hang(asked)
 		return errTimedOut
-	case CarriedOutLate:
-		p.world.later(lateBy, asked.late)
-		p.hang(asked)
-		return errTimedOut
 	case UserEdits, UserDeletes:
-		p.world.actAsUser(fault.Kind, p.handles(fault.At.What))
+		p.world.actAsUser(fault, p.handles(fault.At.What))
 		p.wait(slowBy)
-	case UserEditsLater, UserDeletesLater:
-		p.world.actAsUser(fault.Kind, p.handles(fault.At.What))
 	default:
 		p.world.disturb(fault)
 	}
@@ -334,19 +326,7 @@ func (w *World) alone(do func() (any, error)) (any, error) {
 // Effect does something outside of the cluster, and is a point as a request is. The value that do returns is what the outside system
 // holds afterwards. A successful call counts, unless the effect is idempotent: then only changes of the value count.
 func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) error {
-	carryOut := func() error {
-		value, err := p.world.alone(do)
-		switch {
-		case err != nil:
-		case idempotent:
-			p.world.history.set(effectVerb+" "+name, value)
-		default:
-			p.world.history.effect(effectVerb + " " + name)
-		}
-		return err
-	}
 	return p.reach(effectVerb+" "+name, call{
-		late: func() { _ = carryOut() },
 		do: func() error {
 			if p.world.setup.Schedule.Has(TwoReplicas) {
 				p.wait(overlap)
@@ -354,7 +334,15 @@ func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) e
 			if p.dead() {
 				return ErrCrashed
 			}
-			return carryOut()
+			value, err := p.world.alone(do)
+			switch {
+			case err != nil:
+			case idempotent:
+				p.world.history.set(effectVerb+" "+name, value)
+			default:
+				p.world.history.effect(effectVerb + " " + name)
+			}
+			return err
 		},
 	})
 }

@@ -25,42 +25,19 @@ import (
 // Objects are all objects that exist, by kind, group and name, as text that is the same for two runs that ended alike: times, uids, revisions
 // and generated names are replaced by words, records by what they say, values of Secrets by their lengths. LeftOut names what is left out.
 func (w *World) Objects() (map[string]string, error) {
-	deletes := w.setup.Schedule.Has(UserDeletes) || w.setup.Schedule.Has(UserDeletesLater)
-	edits := w.setup.Schedule.Has(UserEdits) || w.setup.Schedule.Has(UserEditsLater)
-	return w.objects(telling{base: w.tellsBase(), entry: func(entry record.Entry) bool {
-		switch {
-		case deletes:
-			return entry.Cause == string(cause.Delete) // How far others have come depends on when a user deletes.
-		case edits:
-			return entry.Outcome != record.Done // Which handler answers to an edit depends on when a user makes it.
-		default:
-			return true
-		}
-	}})
-}
-
-// telling says which parts of records are compared.
-type telling struct {
-	entry func(record.Entry) bool
-	// base: what all handlers have seen.
-	base bool
-}
-
-// tellsBase reports whether what all handlers have seen is the same in two runs that ended alike. An edit that concerns no handler is
-// written into a record only together with something else, so that it depends on when a user makes it.
-func (w *World) tellsBase() bool {
-	return w.setup.Schedule.Count(Kind.byUser) == 0
+	return w.objects(func(record.Entry) bool { return true })
 }
 
 // ObjectsAfterLoss are the objects without what cannot be known any more where records were lost: that a create handler
 // was not for the object when it was created.
 func (w *World) ObjectsAfterLoss() (map[string]string, error) {
-	return w.objects(telling{base: w.tellsBase(), entry: func(entry record.Entry) bool {
+	return w.objects(func(entry record.Entry) bool {
 		return entry.Outcome != record.Outside || entry.Cause != string(cause.Create)
-	}})
+	})
 }
 
-func (w *World) objects(told telling) (map[string]string, error) {
+// objects are all objects, with the entries of their records that are compared.
+func (w *World) objects(compared func(record.Entry) bool) (map[string]string, error) {
 	found := w.everything()
 	known := strings.NewReplacer(aliases(found)...)
 	shared := map[string]string{}
@@ -70,7 +47,7 @@ func (w *World) objects(told telling) (map[string]string, error) {
 			continue
 		}
 		name := nameOf(one)
-		text, err := w.lasting(one, told, shared)
+		text, err := w.lasting(one, compared, shared)
 		if err != nil {
 			return nil, err
 		}
@@ -140,13 +117,14 @@ func (w *World) isLeftOut(one unstructured.Unstructured) bool {
 }
 
 // lasting is the text of what is to be the same in another run.
-func (w *World) lasting(one unstructured.Unstructured, told telling, shared map[string]string) (string, error) {
+func (w *World) lasting(one unstructured.Unstructured, compared func(record.Entry) bool, shared map[string]string) (string, error) {
 	before, known := w.beginning[one.GetUID()]
 	if known && before.version == one.GetResourceVersion() {
 		return Unchanged, nil
 	}
 	w.keptAnother(one)
 	w.keptLabel(one)
+	w.keptAnnotation(one)
 	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(body, "metadata", field)
@@ -160,7 +138,7 @@ func (w *World) lasting(one unstructured.Unstructured, told telling, shared map[
 		if stored == "" {
 			continue
 		}
-		if err := unstructured.SetNestedField(body, summary(stored, told), at...); err != nil {
+		if err := unstructured.SetNestedField(body, summary(stored, compared), at...); err != nil {
 			return "", fmt.Errorf("summarize the record of %s: %w", one.GetName(), err)
 		}
 	}
@@ -239,18 +217,15 @@ func untimed(value any) []byte {
 }
 
 // summary is what a record says, without what depends on when and how often it was written.
-func summary(stored string, told telling) string {
+func summary(stored string, compared func(record.Entry) bool) string {
 	found, err := record.Decode(stored)
 	if err != nil {
 		return "unreadable: " + err.Error()
 	}
-	var words []string
-	if told.base {
-		words = append(words, "seen by all: "+essenceOf(found, found.Base))
-	}
+	words := []string{"seen by all: " + essenceOf(found, found.Base)}
 	for _, id := range slices.Sorted(maps.Keys(found.Handlers)) {
 		entry := found.Handlers[id]
-		if !told.entry(entry) {
+		if !compared(entry) {
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s: %s %s, has seen %s", id, entry.Cause, entry.Outcome, essenceOf(found, entry.Seen)))

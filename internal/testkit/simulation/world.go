@@ -59,9 +59,6 @@ type Setup struct {
 	Unchecked []string
 	// Edits are the merge patches that users make, by object: see World.Edits. A user who edits in the middle of a handler makes the next one.
 	Edits map[string][]string
-	// UserActs are the acts of another run of the scenario. The users of this one act on the same objects, in this order, whichever object is
-	// handled when they act: which of several objects is handled first depends on the scheduler of Go.
-	UserActs []UserAct
 	// FillNamespaces creates in each namespace what a real cluster creates there.
 	FillNamespaces bool
 }
@@ -80,8 +77,6 @@ type World struct {
 
 	stop    context.CancelFunc // of the operator that runs; nil while none does
 	stopped sync.WaitGroup
-	// late are the things that happen some time after their fault.
-	late sync.WaitGroup
 	// beginning holds the objects that the world began with.
 	beginning map[types.UID]original
 
@@ -93,7 +88,6 @@ type World struct {
 	killed    bool // until the next Start
 	counts    map[string]int
 	points    []Point
-	userActs  []UserAct
 	edits     map[string][]string
 	inert     []string
 	events    map[string]int
@@ -251,21 +245,10 @@ func (w *World) Kill() {
 // End stops the operator and the API server, after what is still to happen.
 func (w *World) End() {
 	w.Stop()
-	w.late.Wait()
 	w.Server.Close()
 	if w.anotherHome != nil {
 		w.anotherHome.Close()
 	}
-}
-
-// later does something after a time, whatever has become of the process that asked for it.
-func (w *World) later(after time.Duration, do func()) {
-	w.late.Go(func() {
-		<-time.After(after)
-		w.mu.Lock()   // What the process did before has happened.
-		w.mu.Unlock() //nolint:staticcheck // See above.
-		do()
-	})
 }
 
 // Mapper knows the kinds that are served.
