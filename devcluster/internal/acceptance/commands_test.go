@@ -82,9 +82,15 @@ func wrongCommandLines() []commandLine {
 		{"a certificate is damaged", []string{"up", "--data", "pki"}},
 		{"an older version of Kubernetes wrote the data", []string{"up", "--data", "old"}},
 		{"a newer version of Kubernetes wrote the data", []string{"up", "--data", "new"}},
-		{"the value comes from an unset variable", []string{"kubectl", "--kubeconfig", "", "delete", "namespaces", "--all"}},
-		{"the value comes from an unset variable", []string{"kubectl", "delete", "namespaces", "--all", "--context="}},
+		{"the value comes from an unset variable", []string{"kubectl", "--data", "", "delete", "namespaces", "--all"}},
 		{"there is no data directory, and ~/.kube/config names another cluster", []string{"kubectl", "delete", "namespace", "production"}},
+		{"there is no data directory", []string{"kubectl", "config", "set-cluster", "devcluster", "--server", "https://203.0.113.1"}},
+		{"no cluster is running on the directory", []string{"kubectl", "--data", "old", "delete", "namespaces", "--all"}},
+		{"the flag names another cluster", []string{"kubectl", "--kubeconfig", "production.yaml", "delete", "namespaces", "--all"}},
+		{"the value comes from an unset variable", []string{"kubectl", "delete", "namespaces", "--all", "--kubeconfig="}},
+		{"the flag names another cluster", []string{"kubectl", "delete", "namespaces", "--context", "production"}},
+		{"the flag names another cluster", []string{"kubectl", "delete", "namespaces", "-shttps://203.0.113.1"}},
+		{"a plugin could use another cluster", []string{"kubectl", "plugged"}},
 	}
 }
 
@@ -150,7 +156,7 @@ func compareTable(t *testing.T, got string) {
 }
 
 // kubectlElsewhere runs kubectl in a directory without a cluster, for a user whose
-// ~/.kube/config names one.
+// ~/.kube/config and KUBECONFIG name one.
 func (c inCluster) kubectlElsewhere(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(c.kubeconfig)
@@ -158,53 +164,32 @@ func (c inCluster) kubectlElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	home, dir := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	own := filepath.Join(home, ".kube", "config")
-	if err := os.WriteFile(own, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := append(environment(), "HOME="+home)
-	for _, args := range [][]string{
-		{"get", "nodes"},
-		{"create", "namespace", "elsewhere"},
-		{"config", "view"},
-		{"exec", "pod", "--", "program", "--help"},
+	writeFile(t, own, string(content))
+	for _, env := range [][]string{
+		append(environment(), "HOME="+home),
+		append(environment(), "HOME="+home, "KUBECONFIG="+own),
 	} {
-		r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...)
-		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "~/.kube/config is not used") {
-			t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
+		for _, args := range [][]string{
+			{"get", "nodes"},
+			{"create", "namespace", "elsewhere"},
+			{"config", "view"},
+			{"exec", "pod", "--", "program", "--help"},
+			{"get", "nodes", "--selector", "--help"},
+		} {
+			r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...)
+			if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "no directory .devcluster here") {
+				t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
+			}
+		}
+		for _, args := range [][]string{{"get", "--help"}, {"version", "--client"}, {"completion", "bash"}, {"__complete", "rollout", ""}} {
+			if r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...); r.code != 0 || r.stdout == "" {
+				t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
+			}
 		}
 	}
-	for _, args := range [][]string{{"get", "--help"}, {"version", "--client"}, {"--kubeconfig", own, "get", "nodes"}} {
-		if r := runIn(t, dir, env, append([]string{"kubectl"}, args...)...); r.code != 0 || r.stdout == "" {
-			t.Errorf("kubectl %s without a cluster: %+v", strings.Join(args, " "), r)
-		}
-	}
-	c.kubectlByVariable(t, dir, env)
-	if r := runIn(t, dir, append(env, "KUBECONFIG="+own), "kubectl", "get", "namespace", "elsewhere"); !strings.Contains(r.stderr, "NotFound") {
-		t.Errorf("a namespace was created: %+v", r)
-	}
-}
-
-// kubectlByVariable runs kubectl with the variable KUBECONFIG, in a directory without a
-// cluster and in that of the cluster.
-func (c inCluster) kubectlByVariable(t *testing.T, elsewhere string, env []string) {
-	t.Helper()
-	remote := filepath.Join(t.TempDir(), "remote.kubeconfig")
-	writeFile(t, remote, `{apiVersion: v1, kind: Config, current-context: far,
-clusters: [{name: far, cluster: {server: "https://203.0.113.1:6443"}}], contexts: [{name: far, context: {cluster: far}}]}`)
-	r := runIn(t, elsewhere, append(env, "KUBECONFIG="+remote), "kubectl", "create", "namespace", "elsewhere")
-	if r.code != 1 || !strings.Contains(r.stderr, "not on this machine: https://203.0.113.1:6443\nremedy: ") {
-		t.Errorf("KUBECONFIG with a server on another machine: %+v", r)
-	}
-	r = runIn(t, c.dir, append(env, "KUBECONFIG="+remote), "kubectl", "get", "nodes", "-o", "name")
-	if r.stdout != "node/node-0\n" || !strings.Contains(r.stderr, "not $KUBECONFIG; to use $KUBECONFIG: devcluster kubectl --kubeconfig "+remote) {
-		t.Errorf("KUBECONFIG in the directory of a running cluster: %+v", r)
-	}
-	r = runIn(t, c.dir, append(env, "KUBECONFIG="+c.kubeconfig), "kubectl", "get", "nodes", "-o", "name")
-	if r.stdout != "node/node-0\n" || r.stderr != "" {
-		t.Errorf("KUBECONFIG of the same cluster: %+v", r)
+	r := runIn(t, dir, environment(), "kubectl", "--data", filepath.Dir(c.kubeconfig), "get", "namespace", "elsewhere")
+	if !strings.Contains(r.stderr, "NotFound") {
+		t.Errorf("a namespace was created, or --data has no effect: %+v", r)
 	}
 }

@@ -92,10 +92,6 @@ func (c inCluster) kubectl(t *testing.T) {
 		t.Errorf("kubectl's help is %q", r.stdout)
 	}
 	c.kubectlElsewhere(t)
-	elsewhere := run(t, c.dir, "kubectl", "--kubeconfig", "/nonexistent", "get", "nodes")
-	if elsewhere.code == 0 || !strings.Contains(elsewhere.stderr, "/nonexistent") {
-		t.Errorf("--kubeconfig has no effect: %+v", elsewhere)
-	}
 }
 
 // deployment checks that the Pods of a Deployment run and are deleted with it.

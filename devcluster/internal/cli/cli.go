@@ -21,8 +21,9 @@ import (
 type Programs struct {
 	// Component runs the named component and returns the exit code.
 	Component func(name string, args []string) int
-	// Kubectl runs kubectl. It exits the process if kubectl fails.
-	Kubectl func(args []string)
+	// Kubectl runs kubectl on the API server of a cluster. If no cluster was found,
+	// missing is the reason. It exits the process if kubectl fails.
+	Kubectl func(server string, missing error, args []string)
 }
 
 // shortCommit is how many characters of a commit are printed.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 )
@@ -117,13 +116,18 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	s.Ready, s.PID = state.Ready, state.PID
 	s.Kubeconfig, s.Server, s.Version = state.Kubeconfig, state.Server, state.Version
 	s.Started = &state.Started
-	client, err := healthClient(state.Kubeconfig)
+	config, err := readKubeconfig(state.Kubeconfig, state.Server)
 	if err != nil {
 		// The cluster runs regardless, and its own credentials are good enough for health checks.
 		s.Problem = fmt.Sprintf("%v\nremedy: %s", err, rewriteKubeconfig(dir.Path))
-		if client, err = healthClient(dir.File("pki", "kube-scheduler.kubeconfig")); err != nil {
+		if config, err = readKubeconfig(dir.File("pki", "kube-scheduler.kubeconfig"), state.Server); err != nil {
 			return s, err
 		}
+	}
+	config.Timeout = healthTimeout
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return s, fmt.Errorf("create client: %w", err)
 	}
 	s.Components = make([]componentStatus, len(state.Components))
 	var wg sync.WaitGroup
@@ -136,17 +140,6 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	}
 	wg.Wait()
 	return s, nil
-}
-
-// healthClient returns a client for health checks with the credentials of a
-// kubeconfig.
-func healthClient(kubeconfig string) (*http.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.Timeout = healthTimeout
-	return rest.HTTPClientFor(config)
 }
 
 // healthy reports whether a component answers its health check. A component

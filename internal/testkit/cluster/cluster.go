@@ -56,7 +56,7 @@ type Cluster struct {
 // Start starts a control plane that ends with the test.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
-	c := &Cluster{program: program(t), data: t.TempDir()}
+	c := &Cluster{program: Program(t), data: t.TempDir()}
 	c.Kubeconfig = c.up(t)
 	c.connect(t)
 	return c
@@ -71,7 +71,7 @@ func Shared(t *testing.T) *Cluster {
 	if kubeconfig == "" {
 		return Start(t)
 	}
-	c := &Cluster{program: program(t), data: t.TempDir(), Kubeconfig: kubeconfig, shared: true}
+	c := &Cluster{program: Program(t), data: t.TempDir(), Kubeconfig: kubeconfig, shared: true}
 	c.connect(t)
 	if address, err := url.Parse(c.Config.Host); err != nil || !net.ParseIP(address.Hostname()).IsLoopback() {
 		t.Fatalf("%s must name a kubeconfig of devcluster, whose API server has a loopback address; got %s", sharedVariable, c.Config.Host)
@@ -92,8 +92,8 @@ func (c *Cluster) connect(t *testing.T) {
 	}
 }
 
-// program finds the program devcluster: what the variable names, else bin/devcluster of the project.
-func program(t *testing.T) string {
+// Program finds the program devcluster: what the variable names, else bin/devcluster of the project.
+func Program(t *testing.T) string {
 	t.Helper()
 	found := os.Getenv(programVariable)
 	if found == "" {
@@ -179,7 +179,9 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // Cleanups use it too, when the test's own has ended.
 	defer cancel()
-	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl", "--kubeconfig", c.Kubeconfig}, args...)...) //nolint:gosec // The developer names the program.
+	// By default, devcluster writes the kubeconfig to the data directory.
+	data := filepath.Dir(c.Kubeconfig)
+	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl", "--data", data}, args...)...) //nolint:gosec // The developer names the program.
 	// By default kubectl believes for hours what it was once told of the kinds of a server, also when another one has its address.
 	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"))
 	command.Stdin = strings.NewReader(input)

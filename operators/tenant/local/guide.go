@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,10 +67,9 @@ func (g *guide) follow(ctx context.Context) error {
 	return errors.Join(err, command.Wait())
 }
 
-// kubectl is a command for the cluster of this folder, whatever another terminal may have chosen.
+// kubectl is a command for the cluster of this folder.
 func (g *guide) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, g.einmal, append([]string{"kubectl"}, args...)...) //nolint:gosec // The caller names it.
-	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })
 	command.WaitDelay = patience
 	endWithParent(command)
 	return command

@@ -109,7 +109,7 @@ func (p place) command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 func (p place) environment() []string {
-	env := append(os.Environ(), "KUBECONFIG=")
+	env := os.Environ()
 	if os.Getenv("EINMAL_DEVCLUSTER") == "" {
 		env = append(env, "EINMAL_DEVCLUSTER="+filepath.Join(p.sources, "bin", "devcluster"))
 	}

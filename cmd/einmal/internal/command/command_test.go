@@ -29,49 +29,6 @@ func TestSecondSignalForcesStopUnlessItIsADuplicate(t *testing.T) {
 	})
 }
 
-func TestKubectlArgumentsAreClassified(t *testing.T) {
-	for _, c := range []struct {
-		args             []string
-		kubeconfig, help bool
-	}{
-		{nil, false, true},
-		{[]string{"get", "pods"}, false, false},
-		{[]string{"get", "--kubeconfig", "f"}, true, false},
-		{[]string{"--kubeconfig=f", "get"}, true, false},
-		{[]string{"exec", "pod", "--", "x", "--kubeconfig", "--help"}, false, false},
-		{[]string{"get", "-h"}, false, true},
-		{[]string{"help"}, false, true},
-	} {
-		if got := namesKubeconfig(c.args); got != c.kubeconfig {
-			t.Errorf("namesKubeconfig(%q) = %v, want %v", c.args, got, c.kubeconfig)
-		}
-		if got := asksForHelp(c.args); got != c.help {
-			t.Errorf("asksForHelp(%q) = %v, want %v", c.args, got, c.help)
-		}
-	}
-}
-
-func TestEmptyValuesOfKubectlFlagsAreFound(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"get", "--kubeconfig", ""}, "--kubeconfig"},
-		{[]string{"--kubeconfig=", "get"}, "--kubeconfig"},
-		{[]string{"get", "--context", ""}, "--context"},
-		{[]string{"get", "--context="}, "--context"},
-		{[]string{"get", "-s", ""}, "-s"},
-		{[]string{"get", "--kubeconfig", "f", "--context=c"}, ""},
-		{[]string{"get", "--kubeconfig=f", "-l", ""}, ""},
-		{[]string{"get", "--kubeconfig"}, ""},
-		{[]string{"exec", "pod", "--", "x", "--kubeconfig", ""}, ""},
-	} {
-		if got, found := emptyClusterFlag(c.args); got != c.want || found != (c.want != "") {
-			t.Errorf("emptyClusterFlag(%q) = %q, %v, want %q", c.args, got, found, c.want)
-		}
-	}
-}
-
 func TestCommitIsParsedFromTheVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"85f4285": "85f4285", "85f4285-dirty": "85f4285", "v0.2.0-14-g85f4285": "85f4285", "v0.2.0-14-g85f4285-dirty": "85f4285",
