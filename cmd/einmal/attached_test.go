@@ -1,64 +1,116 @@
 package main_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-func pidOf(p *program) string { return strconv.Itoa(p.cmd.Process.Pid) }
+// controlPlane is a devcluster that is running before dev starts.
+type controlPlane struct {
+	data       string // data directory
+	kubeconfig string
+	server     string
+}
 
-// kubectlFollowsTheDevcluster checks that the command line that dev prints and "einmal kubectl" use the devcluster of the
-// directory even if $KUBECONFIG names another cluster.
-func kubectlFollowsTheDevcluster(t *testing.T, c *clusters) {
+// startControlPlane starts a devcluster. It stops at the end of the test.
+func startControlPlane(t *testing.T) *controlPlane {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &controlPlane{data: filepath.Join(root, ".devcluster")}
+	c.kubeconfig = filepath.Join(c.data, "kubeconfig")
+	running := launch(t, exec.CommandContext(t.Context(), devcluster(t), "up", "--data", c.data))
+	t.Cleanup(func() { c.stop(t) })
+	running.await("\nexport KUBECONFIG=")
+	c.server = c.kubectl(t, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+	return c
+}
+
+// stop stops the cluster.
+func (c *controlPlane) stop(t *testing.T) {
+	t.Helper()
+	_ = exec.CommandContext(context.Background(), devcluster(t), "down", "--data", c.data).Run()
+}
+
+// kubectl runs kubectl in the cluster and returns its output.
+func (c *controlPlane) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	output, code := run(t, exec.CommandContext(t.Context(), devcluster(t), append([]string{"kubectl", "--data", c.data}, args...)...))
+	if code != 0 {
+		t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, output)
+	}
+	return output
+}
+
+func TestDevOnARunningDevcluster(t *testing.T) {
+	t.Parallel()
+	c := startControlPlane(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *controlPlane)
+	}{
+		{"the printed command works in any directory", printedCommandWorks},
+		{"a version that is not installed does not run", onlyInstalledVersionsRun},
+		{"a rejected command line is not retried", refusedCommandLine},
+		{"a changed kubeconfig is refused", changedKubeconfigIsRefused},
+		{"the exit of an already running cluster is noticed", endOfClusterIsNoticed}, // the last one, since it stops the cluster
+	} {
+		if !t.Run(test.name, func(t *testing.T) { test.run(t, c) }) {
+			return // objects left in the cluster would make the other tests fail
+		}
+	}
+}
+
+// printedCommandWorks checks that the command line that dev prints uses the devcluster from any directory, also if
+// $KUBECONFIG names another cluster.
+func printedCommandWorks(t *testing.T, c *controlPlane) {
 	p := newPlayground(t)
-	folder := filepath.Dir(c.staging.data)
-	cmd := c.einmal(p, "dev", p.operator)
-	cmd.Dir = folder
-	dev := launch(t, cmd)
+	dev := start(t, p.root, "dev", "--data", c.data, p.operator)
 	dev.await("in another terminal:  ")
 	hint, _, _ := strings.Cut(dev.await("\n"), " get ")
 	dev.signal(syscall.SIGTERM)
 	dev.end()
 
-	inProduction := func(name string, args ...string) (string, int) {
-		cmd := exec.CommandContext(t.Context(), name, args...)
-		cmd.Dir = folder
-		cmd.Env = slices.Concat(einmal(t, folder).Env, []string{"KUBECONFIG=" + c.production.kubeconfig})
-		return run(t, cmd)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", hint+" create namespace from-the-hint")
+	cmd.Dir = t.TempDir()
+	cmd.Env = slices.Concat(einmal(t, cmd.Dir).Env, []string{"KUBECONFIG=" + p.remoteKubeconfig()})
+	if output, code := run(t, cmd); code != 0 {
+		t.Errorf("%s: exit code %d\n%s", hint, code, output)
 	}
-	if output, code := inProduction("sh", "-c", hint+" create namespace from-the-hint"); code != 0 {
-		t.Errorf("command line printed by dev: exit code %d\n%s", code, output)
-	}
-	output, code := inProduction(os.Args[0], "kubectl", "create", "namespace", "from-the-folder")
-	if code != 0 {
-		t.Errorf("einmal kubectl: exit code %d\n%s", code, output)
-	}
-	expectText(t, output, "not $KUBECONFIG", "--kubeconfig "+c.production.kubeconfig)
-	// Variables of a script that are not set.
-	for _, empty := range [][]string{{"--kubeconfig", ""}, {"--kubeconfig="}, {"--context", ""}} {
-		output, code := inProduction(os.Args[0], append([]string{"kubectl", "create", "namespace", "from-nowhere"}, empty...)...)
-		if code != 2 {
-			t.Errorf("einmal kubectl %q: exit code %d, want 2\n%s", empty, code, output)
-		}
-		expectText(t, output, "must not be empty; leave the flag out")
-	}
-	c.staging.kubectl(t, "delete", "--wait=false", "namespace", "from-the-hint", "from-the-folder")
+	c.kubectl(t, "delete", "--wait=false", "namespace", "from-the-hint")
+}
+
+// remoteKubeconfig writes a kubeconfig for a server on another machine and returns its path.
+func (p playground) remoteKubeconfig() string {
+	p.t.Helper()
+	const name = "remote.kubeconfig"
+	p.write(name, `apiVersion: v1
+kind: Config
+current-context: remote
+clusters: [{name: remote, cluster: {server: "https://203.0.113.1:6443"}}]
+contexts: [{name: remote, context: {cluster: remote}}]
+`)
+	return filepath.Join(p.root, name)
 }
 
 // onlyInstalledVersionsRun checks that a version whose CRDs cannot be installed never runs, not even after a restart, and
 // that dev reports what it waits for.
-func onlyInstalledVersionsRun(t *testing.T, c *clusters) {
+func onlyInstalledVersionsRun(t *testing.T, c *controlPlane) {
 	p := newPlayground(t)
-	dev := launch(t, c.einmal(p, "dev", "--data", c.staging.data, p.operator))
-	dev.await("dev | using the devcluster that is running for " + c.staging.data)
+	cmd := einmal(t, p.root, "dev", "--data", c.data, p.operator)
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+p.remoteKubeconfig())
+	dev := launch(t, cmd)
+	dev.await("dev | using the devcluster that is running for " + c.data)
 	dev.await("dev | Ctrl-C stops the operator; the devcluster keeps running\n")
-	p.expectOnScreen(dev, "operator | my server is "+c.staging.server+"\n")
+	p.expectOnScreen(dev, "operator | my server is "+c.server+"\n")
 
 	const source = "cmd/einmal/testdata/operator/main.go"
 	good := p.read(source)
@@ -66,7 +118,7 @@ func onlyInstalledVersionsRun(t *testing.T, c *clusters) {
 	p.write(source, strings.Replace(next, "fmt.Print(crds)", `panic("no definitions")`, 1))
 	dev.await("no definitions")
 	dev.await("dev | the previous version keeps running; waiting for source changes\n")
-	if err := syscall.Kill(operatorProcess(t, c.staging.data), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(operatorProcess(t, c.data), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	dev.await("dev | the operator exited unexpectedly")
@@ -83,14 +135,14 @@ func onlyInstalledVersionsRun(t *testing.T, c *clusters) {
 	if code := dev.end(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	expectNoFiles(t, filepath.Join(c.staging.data, "einmal"))
+	expectNoFiles(t, filepath.Join(c.data, "einmal"))
 }
 
 // refusedCommandLine checks that an operator that rejects its command line is not restarted, that a failed build does not
 // claim that it runs, and that operators accept the command line in the example of the help.
-func refusedCommandLine(t *testing.T, c *clusters) {
+func refusedCommandLine(t *testing.T, c *controlPlane) {
 	p := newPlayground(t)
-	dev := launch(t, c.einmal(p, "dev", "--data", c.staging.data, p.operator, "--", "--log-level", "debug"))
+	dev := start(t, p.root, "dev", "--data", c.data, p.operator, "--", "--log-level", "debug")
 	dev.await("operator | flag provided but not defined: -log-level\n")
 	dev.await("dev | the operator exited unexpectedly (exit code 2)\n")
 	dev.await("dev | the operator rejected its command line; it will be restarted only after source changes\n")
@@ -107,7 +159,7 @@ func refusedCommandLine(t *testing.T, c *clusters) {
 	dev.signal(syscall.SIGTERM)
 	dev.end()
 
-	help, _ := run(t, c.einmal(p, "dev", "--help"))
+	help, _ := run(t, einmal(t, p.root, "dev", "--help"))
 	_, example, found := strings.Cut(help, "./operators/volumeclaim -- ")
 	if !found {
 		t.Fatalf("the help has no example of arguments for the operator:\n%s", help)
@@ -119,38 +171,46 @@ func refusedCommandLine(t *testing.T, c *clusters) {
 	}
 }
 
-// endOfClusterIsNoticed checks that dev exits when a devcluster that it did not start exits, and that it reports that a
-// cluster named by --kubeconfig does not answer. At the end it prints no commands for that cluster.
-func endOfClusterIsNoticed(t *testing.T, c *clusters) {
-	p, other := newPlayground(t), newPlayground(t)
-	dev := launch(t, c.einmal(p, "dev", "--data", c.staging.data, p.operator))
-	named := launch(t, c.einmal(other, "dev", "--kubeconfig", c.staging.kubeconfig, "--yes-apply-to", "staging",
-		"--apply", "greetings.yaml", other.operator))
-	dev.await("operator | my server is " + c.staging.server + "\n")
-	named.await("dev | Ctrl-C stops the operator; the cluster keeps running")
-	c.staging.stop(t)
+// changedKubeconfigIsRefused checks that dev changes nothing if the kubeconfig in the data directory leads to another server.
+func changedKubeconfigIsRefused(t *testing.T, c *controlPlane) {
+	p := newPlayground(t)
+	good, err := os.ReadFile(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "config", "set-cluster", "devcluster", "--server", "https://203.0.113.1:6443")
+	output, code := run(t, einmal(t, p.root, "dev", "--data", c.data, p.operator))
+	if err := os.WriteFile(c.kubeconfig, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code != 1 || strings.Contains(output, "export KUBECONFIG") {
+		t.Errorf("exit code %d, want 1, and no line to copy, in\n%s", code, output)
+	}
+	expectText(t, output, "einmal: check kubeconfig "+c.kubeconfig+": ", c.server+", got https://203.0.113.1:6443\nremedy: ", "down --data "+c.data)
+}
+
+// endOfClusterIsNoticed checks that dev exits when a devcluster that it did not start exits.
+func endOfClusterIsNoticed(t *testing.T, c *controlPlane) {
+	p := newPlayground(t)
+	dev := start(t, p.root, "dev", "--data", c.data, p.operator)
+	dev.await("operator | my server is " + c.server + "\n")
+	c.stop(t)
 	dev.await("the devcluster exited unexpectedly (process ")
 	dev.await(" is gone); it was not started by this einmal dev")
 	if code := dev.end(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	expectNoFiles(t, filepath.Join(c.staging.data, "einmal"))
+	expectNoFiles(t, filepath.Join(c.data, "einmal"))
+}
 
-	named.await("dev | the cluster staging does not answer: ")
-	c.staging.start(t).await("\nexport KUBECONFIG=")
-	between := named.await("dev | the cluster staging answers again\n")
-	c.staging.stop(t)
-	between += named.await("dev | the cluster staging does not answer: ")
-	if strings.Contains(between, "does not answer") {
-		t.Errorf("the same state was reported again:\n%s", between)
+// operatorProcess returns the process ID of the operator whose program is below a directory.
+func operatorProcess(t *testing.T, dir string) int {
+	t.Helper()
+	for pid, line := range processes(t, dir) {
+		if strings.Contains(line, "/operator run --kubeconfig") && !strings.Contains(line, " reaper ") {
+			return pid
+		}
 	}
-	named.signal(syscall.SIGINT)
-	between = named.await("einmal: determine the commands that delete the objects created by this run: ")
-	if strings.Contains(between, "kubectl ") {
-		t.Errorf("printed commands for a cluster that does not answer:\n%s", between)
-	}
-	named.await("these objects stay in the cluster staging (" + c.staging.server + "): Greeting default/world")
-	if code := named.end(); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
-	}
+	t.Fatalf("no operator among %v", processes(t, dir))
+	return 0
 }

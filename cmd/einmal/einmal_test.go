@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,7 +77,7 @@ func TestDevRunsOperatorFromSources(t *testing.T) {
 	dev.await("greetings.yaml, document 2 (line 6): Greeting default/nagging was rejected by the API server:\n")
 	dev.await("spec: Invalid value: four times is too often\n")
 	dev.await(".spec.tmies: field not declared in schema")
-	dev.await(" kubectl --kubeconfig " + p.root + "/.devcluster/kubeconfig get gr\n")
+	dev.await(" kubectl --data " + p.root + "/.devcluster get gr\n")
 	dev.await("Ctrl-C stops the operator and the cluster\n")
 	t.Run("under its own account", func(t *testing.T) { p.expectOnScreen(dev, "operator | I am "+account+"\n") })
 	p.expectOnScreen(dev, "operator | Well hello, world\n")
@@ -191,11 +192,15 @@ func TestDevUsesARunningClusterAndKeepsIt(t *testing.T) {
 	if code := exitCode(err); code != 1 || !bytes.Contains(output, []byte("down --data")) {
 		t.Errorf("--fresh for a running cluster: exit code %d, output\n%s", code, output)
 	}
+	text, code := run(t, einmal(t, p.root, "dev", "--data", data, p.operator))
+	if code != 1 {
+		t.Errorf("a second dev of the same operator: exit code %d, want 1", code)
+	}
+	expectText(t, text, "einmal dev runs already for "+p.operator+" in this devcluster (process "+strconv.Itoa(first.cmd.Process.Pid)+")", "remedy: ")
 	other := newPlayground(t) // dev refuses a second run for the same sources
 	for name, args := range map[string][]string{
-		"found by its data":       {"--data", data},
-		"named by its kubeconfig": {"--data", p.root + "/work", "--kubeconfig", kubeconfig, "--context", "devcluster", "--yes-apply-to", "devcluster"},
-		"with a chosen account":   {"--data", data, "--service-account", "default/default"},
+		"found by its data":     {"--data", data},
+		"with a chosen account": {"--data", data, "--service-account", "default/default"},
 	} {
 		second := start(t, p.root, append(append([]string{"dev"}, args...), other.operator)...)
 		second.await("dev | using the ")
@@ -211,8 +216,7 @@ func TestDevUsesARunningClusterAndKeepsIt(t *testing.T) {
 			t.Errorf("%s: exit code %d, want 0", name, code)
 		}
 	}
-	text, _ := first.screen.read()
-	if strings.Contains(text, "cluster | stop") {
+	if text, _ := first.screen.read(); strings.Contains(text, "cluster | stop") {
 		t.Error("the cluster was stopped by an einmal dev that did not start it")
 	}
 
@@ -246,19 +250,24 @@ func TestErrorsAreReportedBeforeAClusterIsStarted(t *testing.T) {
 		{[]string{"dev"}, 2, "missing argument OPERATOR_DIR"},
 		{[]string{"dev", "--no-such-flag"}, 2, "unknown flag"},
 		{[]string{"dev", "a", "b"}, 2, "expected one OPERATOR_DIR, got 2"},
-		{[]string{"dev", "--fresh", "--context", "x", "a"}, 2, "flag --fresh: cannot be combined"},
+		{[]string{"dev", "--context", "x", "a"}, 2, "unknown flag: --context"},
+		{[]string{"dev", "--kubeconfig", "x", "a"}, 2, "unknown flag: --kubeconfig"},
+		{[]string{"dev", "--yes-apply-to", "x", "a"}, 2, "unknown flag: --yes-apply-to"},
+		{[]string{"dev", "--clean-up", "a"}, 2, "unknown flag: --clean-up"},
 		{[]string{"develop"}, 2, `unknown command "develop"`},
 		{[]string{"dev", p.root + "/none"}, 1, "no such file or directory"},
 		{[]string{"dev", p.root}, 1, "find the Go package"},
 		{[]string{"dev", bare}, 1, "remedy: create the directory with the operator's ServiceAccount"},
 		{[]string{"dev", "--apply", "none.yaml", p.operator}, 1, "--apply none.yaml"},
 		{[]string{"dev", "--devcluster", "/none", p.operator}, 1, "flag --devcluster: cannot run /none"},
-		{[]string{"dev", "--kubeconfig", "/none", p.operator}, 1, "/none"},
-		{[]string{"kubectl", "get", "pods"}, 1, "remedy: start one"},
+		{[]string{"kubectl", "get", "pods"}, 1, "remedy: start a cluster"},
 		{[]string{"version"}, 0, "einmal v0.0.0-test, commit unknown, go1."},
 		{[]string{"--version"}, 0, "einmal v0.0.0-test, commit unknown, go1."},
 		{[]string{"--help"}, 0, "einmal dev"},
 		{[]string{"kubectl", "--help"}, 0, "kubectl controls"},
+		{[]string{"kubectl", "get", "--help"}, 0, "kubectl get pods"},
+		{[]string{"kubectl", "completion", "bash"}, 0, "__start_kubectl"},
+		{[]string{"kubectl", "__complete", "rollout", "s"}, 0, "status"},
 	} {
 		output, err := einmal(t, p.root, c.args...).CombinedOutput()
 		if code := exitCode(err); code != c.code || !bytes.Contains(output, []byte(c.want)) {

@@ -219,3 +219,35 @@ func expectNoProcesses(t *testing.T, dir string) {
 		}
 	}
 }
+
+// run runs a command until it exits and returns its output and exit code.
+func run(t *testing.T, cmd *exec.Cmd) (string, int) {
+	t.Helper()
+	output, err := cmd.CombinedOutput()
+	return string(output), exitCode(err)
+}
+
+// expectText fails unless the text contains all parts in this order.
+func expectText(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Errorf("no %q (after the previous parts) in\n%s", part, text)
+			return
+		}
+		rest = after
+	}
+}
+
+// expectNoFiles fails if there is a regular file below a directory.
+func expectNoFiles(t *testing.T, dir string) {
+	t.Helper()
+	_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			t.Errorf("file left behind: %s", path)
+		}
+		return nil
+	})
+}

@@ -1,13 +1,11 @@
-// Package apply applies objects by server-side apply, explains failures in plain words and deletes applied objects.
+// Package apply applies objects by server-side apply and explains failures in plain words.
 package apply
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,8 +18,8 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
 
-// FieldManager is the field manager of everything that einmal applies.
-const FieldManager = "einmal-dev"
+// fieldManager is the field manager of everything that einmal applies.
+const fieldManager = "einmal-dev"
 
 // Applier applies objects of any kind that the API server serves.
 type Applier struct {
@@ -48,7 +46,7 @@ func New(config *rest.Config, namespace string) (*Applier, error) {
 // Apply applies the objects in dependency order (manifest.Sort) and calls applied for each object that the API server
 // accepted. After CustomResourceDefinitions, it waits until the API server serves their kinds. It continues after a
 // failure and returns all failures joined.
-func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(Applied)) error {
+func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(manifest.Object)) error {
 	ordered := append([]manifest.Object{}, objects...)
 	manifest.Sort(ordered)
 	var failures []error
@@ -58,12 +56,11 @@ func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied 
 		ordered = ordered[end:]
 		failed := len(failures)
 		for _, object := range group {
-			one, err := a.applyOne(ctx, object)
-			if err != nil {
+			if err := a.applyOne(ctx, object); err != nil {
 				failures = append(failures, explain(object, err))
 				continue
 			}
-			applied(one)
+			applied(object)
 		}
 		if isDefinition(group[0]) && len(failures) == failed {
 			if err := a.awaitDefinitions(ctx, group); err != nil {
@@ -86,49 +83,20 @@ func groupSize(objects []manifest.Object) int {
 	return len(objects)
 }
 
-func (a *Applier) applyOne(ctx context.Context, object manifest.Object) (Applied, error) {
-	resource, client, err := a.find(object)
-	if err != nil {
-		return Applied{}, err
-	}
-	// Only objects that certainly did not exist before may be deleted later.
-	_, before := client.Get(ctx, object.GetName(), metav1.GetOptions{})
-	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
-	live, err := client.Apply(ctx, object.GetName(), object.Unstructured, options)
-	if err != nil {
-		return Applied{}, err
-	}
-	created := apierrors.IsNotFound(before) && !slices.ContainsFunc(live.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {
-		return fields.Manager != FieldManager // another client created it between Get and Apply
-	})
-	return Applied{Object: object, Resource: resource, UID: live.GetUID(), Created: created}, nil
-}
-
-// find returns the resource and client for an object. It sets the namespace of a namespaced object that names none.
-func (a *Applier) find(object manifest.Object) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
+func (a *Applier) applyOne(ctx context.Context, object manifest.Object) error {
 	mapping, err := a.mapping(object.GroupVersionKind())
 	if err != nil {
-		return schema.GroupVersionResource{}, nil, err
+		return err
 	}
-	client := a.client.Resource(mapping.Resource)
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return mapping.Resource, client, nil
+	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if object.GetNamespace() == "" {
+			object.SetNamespace(a.namespace)
+		}
+		client = a.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
-	if object.GetNamespace() == "" {
-		object.SetNamespace(a.namespace)
-	}
-	return mapping.Resource, client.Namespace(object.GetNamespace()), nil
-}
-
-// IsNew reports whether the cluster has no object of the same kind, namespace and name. It reports false if the lookup
-// fails. An unknown kind has no objects.
-func (a *Applier) IsNew(ctx context.Context, object manifest.Object) bool {
-	_, client, err := a.find(object)
-	if err != nil {
-		return meta.IsNoMatchError(err)
-	}
-	_, err = client.Get(ctx, object.GetName(), metav1.GetOptions{})
-	return apierrors.IsNotFound(err)
+	_, err = client.Apply(ctx, object.GetName(), object.Unstructured, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
 }
 
 // mapping returns the REST mapping of a kind. It refreshes the discovery cache if the kind is not in it.

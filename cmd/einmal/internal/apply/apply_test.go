@@ -44,8 +44,7 @@ func TestErrorsNameARemedy(t *testing.T) {
 	claims := schema.GroupResource{Group: "example.com", Resource: "claims"}
 	for want, err := range map[string]error{
 		"CustomResourceDefinition is missing": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Claim"}},
-		"kubectl create namespace ns":         apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
-		"whose user is allowed":               apierrors.NewForbidden(claims, "demo", fmt.Errorf("no")),
+		"einmal kubectl create namespace ns":  apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
 		"rejected by the API server":          apierrors.NewForbidden(claims, "demo", fmt.Errorf("policy denied request: x")),
 	} {
 		if text := explain(object, err).Error(); !strings.Contains(text, want) {

@@ -156,8 +156,3 @@ func Names(objects []manifest.Object) []string {
 	}
 	return names
 }
-
-// HasDefinition reports whether a CustomResourceDefinition is among the objects.
-func HasDefinition(objects []Applied) bool {
-	return slices.ContainsFunc(objects, func(one Applied) bool { return isDefinition(one.Object) })
-}

@@ -57,13 +57,11 @@ func explain(object manifest.Object, err error) error {
 	case strings.Contains(err.Error(), "not declared in schema"):
 		explained.Refused = true
 		explained.Remedy = "compare the field's name and path with the schema in the kind's CustomResourceDefinition"
-	case apierrors.IsForbidden(err):
-		explained.Remedy = "use a kubeconfig and context whose user is allowed to do this"
 	case apierrors.IsNotFound(err) && isAbout(err, "namespaces"):
 		explained.Remedy = "put the Namespace into the same file, or create it first: " +
-			"kubectl create namespace " + object.GetNamespace()
+			"einmal kubectl create namespace " + object.GetNamespace()
 	case utilnet.IsConnectionRefused(err):
-		explained.Remedy = "check that the cluster is running"
+		explained.Remedy = "check that the devcluster is running"
 	}
 	return explained
 }

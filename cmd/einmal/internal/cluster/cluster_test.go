@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
@@ -114,10 +112,10 @@ echo '{"running":true,"ready":true,"pid":12,"kubeconfig":"/d/k","server":"https:
 }
 
 func TestFindReusesARunningClusterUnlessFresh(t *testing.T) {
-	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"pid":12,"kubeconfig":"/d/k"}'`)
+	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"pid":12,"kubeconfig":"/d/k","server":"https://127.0.0.1:1"}'`)
 	options := cluster.Options{Program: path, Data: "/d"}
 	found, err := cluster.Find(t.Context(), newSpawner(t), options)
-	if err != nil || found == nil || found.Kubeconfig != "/d/k" || found.Started() {
+	if err != nil || found == nil || found.Kubeconfig != "/d/k" || found.Server != "https://127.0.0.1:1" || found.Started() {
 		t.Fatalf("found %v, error %v", found, err)
 	}
 	if err := found.Stop(); err != nil {
@@ -148,7 +146,8 @@ func (s *screen) String() string {
 }
 
 func TestStartWaitsUntilReadyAndStopTerminates(t *testing.T) {
-	script := `trap 'echo stopped; exit 0' TERM
+	script := `if [ "$1" = status ]; then echo '{"running":true,"kubeconfig":"/d/kube config","server":"https://127.0.0.1:1"}'; exit; fi
+trap 'echo stopped; exit 0' TERM
 echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo "CONFIG='/d/kube config'"; echo running
 while :; do sleep 0.05; done`
 	out := &screen{}
@@ -157,7 +156,7 @@ while :; do sleep 0.05; done`
 	if err != nil {
 		t.Fatal(err)
 	}
-	if started.Kubeconfig != "/d/kube config" || !started.Started() {
+	if started.Kubeconfig != "/d/kube config" || started.Server != "https://127.0.0.1:1" || !started.Started() {
 		t.Errorf("started %v", started)
 	}
 	// An earlier stop would end the program before it prints its last line.
@@ -185,72 +184,22 @@ func TestStartFailsIfTheClusterExitsEarly(t *testing.T) {
 	}
 }
 
-func TestFindDataSearchesParents(t *testing.T) {
-	root := t.TempDir()
-	deep := filepath.Join(root, "a", "b", "c")
-	for _, dir := range []string{deep, root + "/.devcluster", root + "/a/.devcluster"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, ok := cluster.FindData(deep, ".devcluster"); !ok || got != root+"/a/.devcluster" {
-		t.Errorf("found %q", got)
-	}
-	if _, ok := cluster.FindData(deep, ".no-such-name"); ok {
-		t.Error("found a directory that does not exist")
-	}
-}
-
-func TestLoadErrorsDescribeTheKubeconfig(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n" +
-		"contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: c}}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"": "no current context", "three": "it has: one, two",
-		"two": "reach the cluster at http://127.0.0.1:1 (context two of " + file + ")",
-	} {
-		if _, err := cluster.Load(t.Context(), file, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("context %q: error %v does not contain %q", name, err, want)
-		}
-	}
-	if _, err := cluster.Load(t.Context(), file+"x", ""); err == nil || !strings.Contains(fmt.Sprint(err), file+"x") {
-		t.Errorf("error %v does not name the missing file", err)
-	}
-}
-
 func TestFindWaitsForAStartingCluster(t *testing.T) {
 	dir := t.TempDir()
 	path := program(t, dir+"/devcluster", `if [ -e `+dir+`/asked ]; then ready=true; else ready=false; touch `+dir+`/asked; fi
-echo '{"running":true,"pid":12,"kubeconfig":"/d/k","ready":'$ready'}'`)
+echo '{"running":true,"pid":12,"kubeconfig":"/d/k","server":"https://127.0.0.1:1","ready":'$ready'}'`)
 	found, err := cluster.Find(t.Context(), newSpawner(t), cluster.Options{Program: path, Data: "/d"})
 	if err != nil || found == nil || found.Kubeconfig != "/d/k" {
 		t.Errorf("found %v, error %v", found, err)
 	}
 }
 
-func TestUnquoteReversesQuote(t *testing.T) {
-	for _, s := range []string{"/plain/path", "/with blank", "/with'quote", "", "~/$HOME"} {
-		if got := cluster.Unquote(cluster.Quote(s)); got != s {
-			t.Errorf("Unquote(Quote(%q)) = %q, quoted as %s", s, got, cluster.Quote(s))
-		}
-	}
-	if got := cluster.Quote("/plain/path-1.x"); got != "/plain/path-1.x" {
-		t.Errorf("a plain path was quoted: %s", got)
-	}
-}
-
-func TestLoopback(t *testing.T) {
-	for server, want := range map[string]bool{
-		"https://127.0.0.1:6443": true, "https://[::1]:6443": true, "https://localhost:6443": true, "https://127.9.9.9": true,
-		"https://10.0.0.1:6443": false, "https://localhost.example.com": false, "https://127.0.0.1.example.com": false,
-		"https://kubernetes.docker.internal:6443": false, "https://127.0.0.1@example.com": false, "": false, ":": false,
+func TestQuote(t *testing.T) {
+	for s, want := range map[string]string{
+		"/plain/path-1.x": "/plain/path-1.x", "/with blank": "'/with blank'", "/with'quote": `'/with'\''quote'`, "": "''", "~/$HOME": "'~/$HOME'",
 	} {
-		target := cluster.Target{Config: &rest.Config{Host: server}}
-		if got := target.Loopback(); got != want {
-			t.Errorf("Loopback of %q = %v, want %v", server, got, want)
+		if got := cluster.Quote(s); got != want {
+			t.Errorf("Quote(%q) = %s, want %s", s, got, want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
-// readyLine is the prefix of the line that devcluster prints when the cluster is ready. The kubeconfig follows.
+// readyLine is the prefix of the line that devcluster prints when the cluster is ready.
 const readyLine = "export KUBECONFIG="
 
 // stopTimeout is how long a devcluster may take to stop. Its components stop one after the other.
@@ -32,9 +31,12 @@ const (
 type Devcluster struct {
 	// Kubeconfig is the absolute path of its kubeconfig file.
 	Kubeconfig string
+	// Server is the address of its API server.
+	Server string
 
-	process *reaper.Process // nil if another process started it
-	pid     int             // process ID of a devcluster that another process started
+	program, data string          // as in Options
+	process       *reaper.Process // nil if another process started it
+	pid           int             // process ID of "devcluster up"
 }
 
 // Spawner starts programs that do not outlive this process.
@@ -71,10 +73,17 @@ func Find(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error) 
 	if status, err = awaitReady(ctx, spawner, o, status); err != nil {
 		return nil, err
 	}
-	if status.Kubeconfig == "" {
-		return nil, fmt.Errorf("the devcluster running for %s reports no kubeconfig", o.Data)
+	return o.running(status, nil)
+}
+
+// running returns the devcluster with a status. process is nil if another process started it.
+func (o Options) running(status Status, process *reaper.Process) (*Devcluster, error) {
+	if status.Kubeconfig == "" || status.Server == "" {
+		return nil, fmt.Errorf("the devcluster running for %s reports no kubeconfig or no server", o.Data)
 	}
-	return &Devcluster{Kubeconfig: status.Kubeconfig, pid: status.PID}, nil
+	return &Devcluster{
+		Kubeconfig: status.Kubeconfig, Server: status.Server, program: o.Program, data: o.Data, process: process, pid: status.PID,
+	}, nil
 }
 
 // awaitReady waits until a starting cluster is ready.
@@ -107,21 +116,28 @@ func Start(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error)
 	if o.Fresh {
 		args = append(args, "--fresh")
 	}
-	ready := &readyWriter{screen: o.Screen, kubeconfig: make(chan string, 1)}
+	ready := &readyWriter{screen: o.Screen, seen: make(chan struct{})}
 	process, err := spawner.StartWithoutReaper(reaper.Command{Args: args, Stdout: ready, Stderr: o.Screen})
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Devcluster{process: process}
 	select {
-	case cluster.Kubeconfig = <-ready.kubeconfig:
-		return cluster, nil
+	case <-ready.seen:
 	case <-process.Done():
 		return nil, fmt.Errorf("start devcluster: it exited before it was ready (%s); see its output above",
 			reaper.Describe(process.ExitCode()))
 	case <-ctx.Done():
-		return nil, errors.Join(context.Cause(ctx), cluster.Stop())
+		return nil, errors.Join(context.Cause(ctx), stop(process))
 	}
+	status, err := ReadStatus(ctx, spawner, o.Program, o.Data)
+	if err != nil {
+		return nil, errors.Join(err, stop(process))
+	}
+	started, err := o.running(status, process)
+	if err != nil {
+		return nil, errors.Join(err, stop(process))
+	}
+	return started, nil
 }
 
 // Started reports whether this process started the devcluster.
@@ -167,16 +183,20 @@ func (d *Devcluster) Stop() error {
 	if d.process == nil {
 		return nil
 	}
-	if !d.process.Stop(stopTimeout) {
+	return stop(d.process)
+}
+
+func stop(process *reaper.Process) error {
+	if !process.Stop(stopTimeout) {
 		return fmt.Errorf("stop devcluster: killed because it did not stop within %s", stopTimeout)
 	}
 	return nil
 }
 
-// readyWriter writes output to the screen, except for the ready line, whose kubeconfig it sends to the channel.
+// readyWriter writes output to the screen, except for the ready line, at which it closes seen.
 type readyWriter struct {
-	screen     io.Writer
-	kubeconfig chan string
+	screen io.Writer
+	seen   chan struct{}
 
 	mu      sync.Mutex
 	partial []byte
@@ -198,13 +218,12 @@ func (w *readyWriter) Write(p []byte) (int, error) {
 		}
 		line := w.partial[:end+1]
 		w.partial = w.partial[end+1:]
-		path, ok := strings.CutPrefix(strings.TrimSpace(string(line)), readyLine)
-		if !ok {
+		if !bytes.HasPrefix(line, []byte(readyLine)) {
 			_, _ = w.screen.Write(line)
 			continue
 		}
 		w.ready = true
-		w.kubeconfig <- Unquote(path)
+		close(w.seen)
 	}
 	_, _ = w.screen.Write(w.partial)
 	w.partial = nil

@@ -8,23 +8,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
+// ProgramVariable is the environment variable that names the devcluster program.
+const ProgramVariable = "EINMAL_DEVCLUSTER"
+
 const (
-	programName     = "devcluster"
-	programVariable = "EINMAL_DEVCLUSTER"
+	programName = "devcluster"
 
 	// notRunning is the exit code of "devcluster status" if no cluster is running for the data directory.
 	notRunning = 3
 )
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
-}
 
 // Finder finds the devcluster program.
 type Finder struct {
@@ -55,8 +51,8 @@ func (f Finder) Find() (string, error) {
 	if f.Flag != "" {
 		return explicit("flag --devcluster", f.Flag)
 	}
-	if path := f.Getenv(programVariable); path != "" {
-		return explicit("$"+programVariable, path)
+	if path := f.Getenv(ProgramVariable); path != "" {
+		return explicit("$"+ProgramVariable, path)
 	}
 	if f.Executable != "" {
 		if path := filepath.Join(filepath.Dir(f.Executable), programName); runnable(path) == nil {
@@ -68,9 +64,8 @@ func (f Finder) Find() (string, error) {
 	}
 	return "", fmt.Errorf("find the program %s: neither next to %s nor on the PATH\n"+
 		"remedy: in a clone of the repository, build it with `make build` (or `devcluster/build.sh bin/devcluster`);\n"+
-		"        if it is elsewhere, name it with --devcluster PATH or $%s;\n"+
-		"        to use an existing cluster instead, pass --kubeconfig FILE or --context NAME",
-		programName, f.Executable, programVariable)
+		"        if it is elsewhere, name it with $%s, or in einmal dev with --devcluster PATH",
+		programName, f.Executable, ProgramVariable)
 }
 
 // explicit returns the program that the user named. It does not fall back to another one, which would hide a wrong name.
@@ -127,19 +122,4 @@ func ReadStatus(ctx context.Context, runner Runner, program, data string) (Statu
 		return Status{}, fmt.Errorf("parse the output of %s status for %s: %w", program, data, err)
 	}
 	return status, nil
-}
-
-// FindData returns the nearest directory of the given name, searching dir and then its parents.
-func FindData(dir, name string) (string, bool) {
-	for {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return path, true
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", false
-		}
-		dir = parent
-	}
 }

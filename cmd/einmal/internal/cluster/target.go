@@ -1,11 +1,11 @@
-// Package cluster opens the Kubernetes cluster to work with: a devcluster, which it can start, or an existing cluster.
+// Package cluster starts and finds devclusters and opens them.
 package cluster
 
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
+	"net"
+	"net/url"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -14,51 +14,34 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// requestTimeout is the timeout of a request about the version or identity of a cluster.
+// requestTimeout is the timeout of the request for the version of a cluster.
 const requestTimeout = 15 * time.Second
 
-// Target is a cluster and the access to it.
+// Target is a devcluster and the access to it.
 type Target struct {
 	// Config accesses the cluster as the kubeconfig's user.
 	Config *rest.Config
-	// Raw is the kubeconfig, reduced to the context in use and with the contents of all referenced files inlined.
+	// Raw is the kubeconfig, reduced to the current context and with the contents of all referenced files inlined.
 	Raw clientcmdapi.Config
-	// Cluster is the name of the cluster in the kubeconfig.
-	Cluster string
-	// Context is the name of the context in use. Namespace is its namespace, by default "default".
-	Context, Namespace string
-	// CurrentContext is the current context of the kubeconfig file, which commands without --context use.
-	CurrentContext string
-	// Path is the kubeconfig file, or a list of files like $KUBECONFIG.
-	Path string
+	// Namespace is the namespace of the current context, by default "default".
+	Namespace string
 	// Version is the Kubernetes version of the cluster.
 	Version string
-
-	file string // kubeconfig file that Load was called with, or "" for the usual loading rules
-	uid  string // identifies the cluster; "" if the user is not allowed to read it
 }
 
-// Load reads a kubeconfig, selects a context and connects to the cluster. If file is empty, the usual loading rules apply
-// ($KUBECONFIG, then ~/.kube/config). If contextName is empty, the current context is used.
-func Load(ctx context.Context, file, contextName string) (*Target, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if file != "" {
-		absolute, err := filepath.Abs(file)
-		if err != nil {
-			return nil, fmt.Errorf("find kubeconfig %s: %w", file, err)
-		}
-		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: absolute}
-	}
-	path := rules.ExplicitPath
-	if path == "" {
-		path = strings.Join(rules.Precedence, string(filepath.ListSeparator))
-	}
+// Load reads the kubeconfig of a devcluster and connects to it. It returns an error if the kubeconfig leads to another
+// server than that of the devcluster: the file may have been changed.
+func Load(ctx context.Context, devcluster *Devcluster) (*Target, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: devcluster.Kubeconfig}
 	loaded, err := rules.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	target := &Target{Path: path, CurrentContext: loaded.CurrentContext, file: rules.ExplicitPath}
-	if err := target.selectContext(loaded, contextName); err != nil {
+	target := &Target{}
+	if err := target.read(loaded); err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", devcluster.Kubeconfig, err)
+	}
+	if err := target.check(devcluster); err != nil {
 		return nil, err
 	}
 	if err := target.connect(ctx); err != nil {
@@ -67,52 +50,57 @@ func Load(ctx context.Context, file, contextName string) (*Target, error) {
 	return target, nil
 }
 
-func (t *Target) selectContext(loaded *clientcmdapi.Config, contextName string) error {
-	if contextName != "" {
-		loaded.CurrentContext = contextName
-	}
-	if loaded.CurrentContext == "" {
-		return fmt.Errorf("kubeconfig %s has no current context; name one with --context", t.Path)
-	}
-	if _, ok := loaded.Contexts[loaded.CurrentContext]; !ok {
-		return fmt.Errorf("kubeconfig %s has no context %q; it has: %s", t.Path, loaded.CurrentContext, names(loaded))
-	}
+// read sets everything but the version from a kubeconfig.
+func (t *Target) read(loaded *clientcmdapi.Config) error {
 	if err := clientcmdapi.MinifyConfig(loaded); err != nil {
-		return fmt.Errorf("read context %s of kubeconfig %s: %w", loaded.CurrentContext, t.Path, err)
+		return err
 	}
 	if err := clientcmdapi.FlattenConfig(loaded); err != nil {
-		return fmt.Errorf("read the files that kubeconfig %s refers to: %w", t.Path, err)
+		return err
 	}
 	client := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{})
 	config, err := client.ClientConfig()
 	if err != nil {
-		return fmt.Errorf("read kubeconfig %s: %w", t.Path, err)
+		return err
 	}
-	namespace, _, err := client.Namespace()
-	if err != nil {
-		return fmt.Errorf("read the namespace in kubeconfig %s: %w", t.Path, err)
+	if t.Namespace, _, err = client.Namespace(); err != nil {
+		return err
 	}
 	config.UserAgent = "einmal-dev"
 	config.QPS = -1
-	t.Config, t.Raw, t.Context, t.Namespace = config, *loaded, loaded.CurrentContext, namespace
-	t.Cluster = loaded.Contexts[t.Context].Cluster
+	t.Config, t.Raw = config, *loaded
 	return nil
 }
 
-func names(config *clientcmdapi.Config) string {
-	var all []string
-	for name := range config.Contexts {
-		all = append(all, name)
+// check returns an error unless requests go to the server of the devcluster and this server is on this machine.
+func (t *Target) check(devcluster *Devcluster) error {
+	remedy := fmt.Sprintf("remedy: run einmal dev again after: %s down --data %s; the next start writes the file again and keeps the data",
+		Quote(devcluster.program), Quote(devcluster.data))
+	switch {
+	case t.Config.Host != devcluster.Server:
+		return fmt.Errorf("check kubeconfig %s: its server must be that of the devcluster, %s, got %s\n%s",
+			devcluster.Kubeconfig, devcluster.Server, t.Config.Host, remedy)
+	case !onLoopback(t.Config.Host):
+		return fmt.Errorf("check kubeconfig %s: its server must have a loopback address, got %s\n%s",
+			devcluster.Kubeconfig, t.Config.Host, remedy)
+	case t.Config.Proxy != nil:
+		return fmt.Errorf("check kubeconfig %s: its server, %s, must be reached without a proxy-url\n%s",
+			devcluster.Kubeconfig, t.Config.Host, remedy)
 	}
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(sorted(all), ", ")
+	return nil
 }
 
-// connect requests the version and identity of the cluster.
+// onLoopback reports whether a server has a loopback address.
+func onLoopback(server string) bool {
+	parsed, err := url.Parse(server)
+	return err == nil && net.ParseIP(parsed.Hostname()).IsLoopback()
+}
+
+// connect requests the version of the cluster.
 func (t *Target) connect(ctx context.Context) error {
-	client, err := discovery.NewDiscoveryClientForConfig(timed(t.Config))
+	limited := rest.CopyConfig(t.Config)
+	limited.Timeout = requestTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(limited)
 	if err != nil {
 		return fmt.Errorf("create client for %s: %w", t.Config.Host, err)
 	}
@@ -121,15 +109,13 @@ func (t *Target) connect(ctx context.Context) error {
 		version, err := client.ServerVersion()
 		if err == nil {
 			t.Version = version.GitVersion
-			t.uid, err = clusterUID(ctx, t.Config)
 		}
 		answered <- err
 	}()
 	select {
 	case err := <-answered:
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("reach the cluster at %s (context %s of %s): %w",
-				t.Config.Host, t.Context, t.Path, err)
+			return fmt.Errorf("reach the devcluster at %s: %w", t.Config.Host, err)
 		}
 		return context.Cause(ctx)
 	case <-ctx.Done():

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
@@ -24,9 +23,6 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 )
-
-// devPath is the command path of newDev.
-const devPath = "einmal dev"
 
 // duplicateWindow is how long after the first signal another one is treated as a duplicate of it.
 const duplicateWindow = 250 * time.Millisecond
@@ -86,26 +82,18 @@ func handleSignals(signals <-chan os.Signal, stop func(), forceStop chan<- struc
 func exitCode(err error, stderr io.Writer) int {
 	var exit exitError
 	var usage *usageError
-	var missing *consent.MissingError
-	var other *consent.OtherError
 	switch {
 	case err == nil:
 		return exitClean
 	case errors.As(err, &exit):
 		return int(exit)
 	case errors.As(err, &usage):
-		return printUsageError(stderr, err, usage.command)
-	case errors.As(err, &missing), errors.As(err, &other):
-		return printUsageError(stderr, err, devPath)
+		_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, usage.command)
+		return exitUsage
 	default:
 		_, _ = fmt.Fprintf(stderr, "einmal: %v\n", err)
 		return exitFailure
 	}
-}
-
-func printUsageError(stderr io.Writer, err error, command string) int {
-	_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, command)
-	return exitUsage
 }
 
 func newRoot(self string, env Environment, forceStop <-chan struct{}) *cobra.Command {

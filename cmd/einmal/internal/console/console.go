@@ -57,11 +57,6 @@ func (c *Console) Result(line string) {
 	_, _ = io.WriteString(c.results, line+"\n")
 }
 
-// Prompt writes a question without a prefix and without a line end.
-func (c *Console) Prompt(text string) {
-	c.write([]byte(text))
-}
-
 // Stream returns a new stream whose lines are prefixed with name.
 func (c *Console) Stream(name string, colour Colour) *Stream {
 	prefix := fmt.Sprintf("%*s | ", c.width, name)

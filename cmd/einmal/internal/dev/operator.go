@@ -45,11 +45,8 @@ func (s *session) supervise(ctx context.Context) {
 	})
 }
 
-// startOperator starts the operator. It fails if the server no longer belongs to the cluster that this run started in.
-func (s *session) startOperator(ctx context.Context) (supervise.Process, error) {
-	if err := s.target.Verify(ctx); err != nil {
-		return nil, err
-	}
+// startOperator starts the operator.
+func (s *session) startOperator() (supervise.Process, error) {
 	stdout := s.screen.Stream("operator", operatorColour)
 	stderr := s.screen.Stream("operator", operatorColour)
 	args := []string{

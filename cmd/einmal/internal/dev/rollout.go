@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +13,6 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/apply"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/consent"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
@@ -24,7 +21,7 @@ import (
 )
 
 // rollOut builds and installs the operator and replaces the running version. If that fails, the previous version stays.
-// It returns only errors that end the run.
+// It returns an error only if ctx is done.
 func (s *session) rollOut(ctx context.Context) error {
 	built, err := s.build(ctx)
 	if err == nil && built {
@@ -35,21 +32,11 @@ func (s *session) rollOut(ctx context.Context) error {
 		return context.Cause(ctx)
 	case err == nil && built:
 		return nil
-	case endsRun(err):
-		return err
 	case err != nil:
 		s.dev.Printf("%v", err)
 	}
 	s.dev.Printf("%s; waiting for source changes", s.operatorState())
 	return nil
-}
-
-// endsRun reports whether an error is about the cluster, so that source changes cannot fix it.
-func endsRun(err error) bool {
-	var moved *cluster.MovedError
-	var missing *consent.MissingError
-	var declined *consent.DeclinedError
-	return errors.As(err, &moved) || errors.As(err, &missing) || errors.As(err, &declined)
 }
 
 // operatorState returns a message about the state of the previous version after a failed rollout.
@@ -105,9 +92,6 @@ func (s *session) install(ctx context.Context) error {
 	}
 	account, err := identity.Choose(rbac, s.options.ServiceAccount, s.target.Namespace)
 	if err != nil {
-		return err
-	}
-	if err := s.admit(ctx, slices.Concat(crds, rbac), account); err != nil {
 		return err
 	}
 	if err := s.applyAll(ctx, "the operator's CRDs", crds); err != nil {
@@ -175,10 +159,7 @@ func (s *session) reportWaiting(command string) (stop func()) {
 // applyAll applies objects and prints their names in one message.
 func (s *session) applyAll(ctx context.Context, what string, objects []manifest.Object) error {
 	var names []string
-	err := s.apply.Apply(ctx, objects, func(one apply.Applied) {
-		s.trace.Add(one)
-		names = append(names, one.Name())
-	})
+	err := s.apply.Apply(ctx, objects, func(object manifest.Object) { names = append(names, object.Name()) })
 	if err != nil {
 		return fmt.Errorf("apply %s:\n%w", what, err)
 	}
@@ -199,7 +180,8 @@ func (s *session) loadRBAC() ([]manifest.Object, error) {
 	return objects, err
 }
 
-// renewIdentity writes a new token for the operator, and a kubeconfig for the server that this run started with.
+// renewIdentity writes a new token for the operator, and a kubeconfig for the server that this run started with: later
+// changes of the kubeconfig have no effect.
 func (s *session) renewIdentity(ctx context.Context, account identity.Account) (*identity.Tokens, error) {
 	if s.tokens != nil && account != s.account {
 		return nil, fmt.Errorf("the operator's ServiceAccount changed from %s to %s\nremedy: restart einmal dev", s.account, account)

@@ -30,16 +30,13 @@ type session struct {
 	screen *console.Console
 	dev    *console.Stream
 
+	data   string            // data directory of the devcluster, absolute
 	dir    string            // directory of the operator's sources, absolute and without symbolic links
 	tree   *source.Tree      // source files of the operator
 	extras []manifest.Object // objects of --apply
 	runDir *rundir.Dir
 	target *cluster.Target
 	apply  *apply.Applier
-
-	admitted   bool        // the user has agreed to changes to a foreign cluster
-	trace      apply.Trace // objects applied for the operator
-	extraTrace apply.Trace // objects applied for --apply
 
 	watcher *watch.Watcher
 	broken  atomic.Bool // the last build failed
@@ -86,7 +83,7 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	err = ignoreCancellation(ctx, s.work(ctx, devcluster))
-	if devcluster != nil && devcluster.Started() {
+	if devcluster.Started() {
 		s.dev.Printf("stopping the cluster …")
 		err = errors.Join(err, devcluster.Stop())
 	}
@@ -95,6 +92,10 @@ func (s *session) run(ctx context.Context) error {
 
 // checkFiles reads the operator's sources and manifests and reports errors that can be found without a cluster.
 func (s *session) checkFiles(ctx context.Context) error {
+	var err error
+	if s.data, err = filepath.Abs(s.options.Data); err != nil {
+		return fmt.Errorf("find the data directory %s: %w", s.options.Data, err)
+	}
 	dir, err := filepath.Abs(s.options.OperatorDir)
 	if err != nil {
 		return fmt.Errorf("find the operator's sources: %w", err)
@@ -123,71 +124,42 @@ func (s *session) checkFiles(ctx context.Context) error {
 	return nil
 }
 
-// work runs the operator in a cluster that is ready, until ctx is done or the cluster exits. Then it stops the operator
-// and cleans up the cluster if requested.
+// work runs the operator in a cluster that is ready, until ctx is done or the cluster exits. Then it stops the operator.
 func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err error) {
 	if s.apply, err = apply.New(s.target.Config, s.target.Namespace); err != nil {
 		return err
 	}
-	if err := s.openRunDir(); err != nil {
+	if s.runDir, err = rundir.Open(filepath.Join(s.data, ownName), s.dir); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.runDir.Close()) }()
-	// The operator outlives ctx for a moment because it may have to handle deletions.
-	operation, stopOperator := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, stop := context.WithCancel(ctx)
 	defer s.tasks.Wait()
-	defer stopOperator()
-	s.tasks.Go(func() { s.supervise(operation) })
-
-	clusterEnded, err := s.untilEnd(ctx, devcluster)
-	if clusterEnded {
-		return err
-	}
-	err = ignoreCancellation(ctx, err)
-	end := cleanup{session: s}
-	end.removeExtras(ctx)
-	stopOperator()
-	s.tasks.Wait()
-	return errors.Join(err, end.leave(ctx))
-}
-
-// openRunDir creates the directory for the files of this run.
-func (s *session) openRunDir() error {
-	files, locks, err := s.options.directories()
-	if err != nil {
-		return err
-	}
-	s.runDir, err = rundir.Open(files, locks, rundir.Key{Operator: s.dir, Cluster: s.target.ID()})
-	return err
+	defer stop()
+	s.tasks.Go(func() { s.supervise(ctx) })
+	return s.untilEnd(ctx, devcluster)
 }
 
 // untilEnd rolls out the operator whenever its sources change, until ctx is done or the cluster exits.
-func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) (clusterEnded bool, err error) {
+func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel(nil)
-	var gone atomic.Bool
-	if devcluster == nil {
-		watching.Go(func() { s.watchCluster(ctx, cancel) })
-	} else {
-		watching.Go(func() {
-			select {
-			case <-devcluster.Done(ctx):
-				gone.Store(ctx.Err() == nil)
-				cancel(fmt.Errorf("the devcluster exited unexpectedly %s", devcluster.End()))
-			case <-ctx.Done():
-			}
-		})
-	}
+	watching.Go(func() {
+		select {
+		case <-devcluster.Done(ctx):
+			cancel(fmt.Errorf("the devcluster exited unexpectedly %s", devcluster.End()))
+		case <-ctx.Done():
+		}
+	})
 	if s.watcher, err = watch.New(s.dev.Printf); err != nil {
-		return false, err
+		return err
 	}
 	s.watchTree()
 	changed := make(chan []string)
 	watching.Go(func() { s.watcher.Run(ctx, changed) })
-	err = s.loop(ctx, changed, devcluster != nil && devcluster.Started())
-	return gone.Load(), err
+	return s.loop(ctx, changed, devcluster.Started())
 }
 
 // loop rolls out the operator at the start and after each source change.

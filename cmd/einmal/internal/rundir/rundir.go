@@ -13,25 +13,12 @@ import (
 )
 
 const (
-	runPrefix  = "run-"  // prefix of the names of run directories
-	lockSuffix = ".lock" // suffix of the lock file of a run directory
+	runPrefix      = "run-"      // prefix of the names of run directories
+	operatorPrefix = "operator-" // prefix of the names of the lock files of operators
+	lockSuffix     = ".lock"     // suffix of the names of lock files
 )
 
-// Key identifies the operator and the cluster of a run. Two runs with the same key cannot run at the same time.
-type Key struct {
-	// Operator is the absolute path of the operator's sources.
-	Operator string
-	// Cluster identifies the cluster, independently of its name in a kubeconfig.
-	Cluster string
-}
-
-// file returns the name of the lock file for the key.
-func (k Key) file() string {
-	sum := sha256.Sum256([]byte(k.Operator + "\x00" + k.Cluster))
-	return filepath.Base(k.Operator) + "-" + hex.EncodeToString(sum[:8]) + lockSuffix
-}
-
-// BusyError reports that another process runs the same operator in the same cluster.
+// BusyError reports that another process runs the same operator in the same devcluster.
 type BusyError struct {
 	// Operator is the path of the operator's sources. PID is the other process, or 0 if it is unknown.
 	Operator string
@@ -41,9 +28,9 @@ type BusyError struct {
 // Error names the operator and the other process, and explains how to stop it.
 func (e *BusyError) Error() string {
 	if e.PID == 0 { // the other process has just started
-		return fmt.Sprintf("einmal dev runs already for %s in this cluster\nremedy: stop it first, with Ctrl-C in its terminal", e.Operator)
+		return fmt.Sprintf("einmal dev runs already for %s in this devcluster\nremedy: stop it first, with Ctrl-C in its terminal", e.Operator)
 	}
-	return fmt.Sprintf("einmal dev runs already for %s in this cluster (process %d)\n"+
+	return fmt.Sprintf("einmal dev runs already for %s in this devcluster (process %d)\n"+
 		"remedy: stop that process first, with Ctrl-C in its terminal or with: kill %d", e.Operator, e.PID, e.PID)
 }
 
@@ -53,31 +40,28 @@ type Dir struct {
 	Binary, Next string
 	// Kubeconfig and Token are the paths of the operator's credentials.
 	Kubeconfig, Token string
-	// Admin is the path for a kubeconfig with the user's own permissions. It is written only for the operator's uninstall.
-	Admin string
 
-	dir      string
-	key, own *lock
+	dir           string
+	operator, own *lock
 }
 
-// Open creates the directory of a new run below root. Until Close, it holds a lock for key in the directory locks. It
-// returns *BusyError if another process holds that lock. It also removes the run directories that killed processes left
-// below root.
-func Open(root, locks string, key Key) (*Dir, error) {
-	for _, dir := range []string{root, locks} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("create a directory for the operator's program: %w; choose another one with --data", err)
-		}
+// Open creates the directory of a new run below root. operator is the absolute path of the operator's sources. Until
+// Close, Open holds a lock for it in root, and returns *BusyError if another process holds that lock. It also removes the
+// run directories that killed processes left below root.
+func Open(root, operator string) (*Dir, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("create a directory for the operator's program: %w; choose another one with --data", err)
 	}
-	held, err := acquire(filepath.Join(locks, key.file()))
+	sum := sha256.Sum256([]byte(operator))
+	held, err := acquire(filepath.Join(root, operatorPrefix+hex.EncodeToString(sum[:8])+lockSuffix))
 	if busy := (*heldError)(nil); errors.As(err, &busy) {
-		return nil, &BusyError{Operator: key.Operator, PID: busy.pid}
+		return nil, &BusyError{Operator: operator, PID: busy.pid}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock the operator %s: %w", key.Operator, err)
+		return nil, fmt.Errorf("lock the operator %s: %w", operator, err)
 	}
-	d := &Dir{key: held}
-	if err := d.fill(root, filepath.Base(key.Operator)); err != nil {
+	d := &Dir{operator: held}
+	if err := d.fill(root, filepath.Base(operator)); err != nil {
 		return nil, errors.Join(err, held.release())
 	}
 	return d, nil
@@ -90,7 +74,6 @@ func (d *Dir) fill(root, name string) error {
 	}
 	d.Binary, d.Next = filepath.Join(d.dir, "bin", name), filepath.Join(d.dir, "next", name)
 	d.Kubeconfig, d.Token = filepath.Join(d.dir, "kubeconfig"), filepath.Join(d.dir, "token")
-	d.Admin = filepath.Join(d.dir, "admin")
 	for _, dir := range []string{d.dir, filepath.Dir(d.Binary), filepath.Dir(d.Next)} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return errors.Join(fmt.Errorf("create a directory for the operator's program: %w", err), d.remove())
@@ -155,7 +138,7 @@ func (d *Dir) Swap() error {
 
 // Close removes all files of the run and releases the locks.
 func (d *Dir) Close() error {
-	if err := errors.Join(d.remove(), d.key.release()); err != nil {
+	if err := errors.Join(d.remove(), d.operator.release()); err != nil {
 		return fmt.Errorf("remove the files of this run: %w", err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // hold opens a run directory and waits until it is killed.
 func hold(root string) int {
-	dir, err := rundir.Open(root, root+"/locks", rundir.Key{Operator: "/src/hello", Cluster: "staging"})
+	dir, err := rundir.Open(root, "/src/hello")
 	if err == nil {
 		err = os.WriteFile(dir.Token, []byte("secret"), 0o600)
 	}
@@ -39,9 +39,9 @@ func hold(root string) int {
 	select {}
 }
 
-func open(t *testing.T, root, operator, cluster string) *rundir.Dir {
+func open(t *testing.T, root, operator string) *rundir.Dir {
 	t.Helper()
-	dir, err := rundir.Open(root, root+"/locks", rundir.Key{Operator: operator, Cluster: cluster})
+	dir, err := rundir.Open(root, operator)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,9 @@ func open(t *testing.T, root, operator, cluster string) *rundir.Dir {
 
 func TestRunsShareNoFilesAndLeaveNone(t *testing.T) {
 	root := t.TempDir()
-	dirs := []*rundir.Dir{
-		open(t, root, "/src/hello", "staging"), open(t, root, "/src/hello", "production"), open(t, root, "/other/hello", "staging"),
-	}
+	dirs := []*rundir.Dir{open(t, root, "/src/hello"), open(t, root, "/other/hello")}
 	for _, dir := range dirs {
-		for _, path := range []string{dir.Binary, dir.Next, dir.Kubeconfig, dir.Token, dir.Admin} {
+		for _, path := range []string{dir.Binary, dir.Next, dir.Kubeconfig, dir.Token} {
 			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // fails if another run uses the path
 			if err != nil {
 				t.Fatal(err)
@@ -77,8 +75,8 @@ func TestRunsShareNoFilesAndLeaveNone(t *testing.T) {
 
 func TestSecondRunIsRefusedUntilTheFirstEnds(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "with [blank] *")
-	first := open(t, root, "/src/hello", "staging")
-	_, err := rundir.Open(root, root+"/locks", rundir.Key{Operator: "/src/hello", Cluster: "staging"})
+	first := open(t, root, "/src/hello")
+	_, err := rundir.Open(root, "/src/hello")
 	var busy *rundir.BusyError
 	if !errors.As(err, &busy) || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "/src/hello") {
 		t.Errorf("error %v does not name the operator and process %d", err, os.Getpid())
@@ -86,7 +84,7 @@ func TestSecondRunIsRefusedUntilTheFirstEnds(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := open(t, root, "/src/hello", "staging").Close(); err != nil {
+	if err := open(t, root, "/src/hello").Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,7 +105,7 @@ func TestTheFilesOfAKilledRunAreRemovedByTheNextRun(t *testing.T) {
 		t.Fatalf("the other process printed %q, want \"open\"", output[:n])
 	}
 	// A run of another operator must not remove the files of a live run.
-	if err := open(t, root, "/src/other", "production").Close(); err != nil {
+	if err := open(t, root, "/src/other").Close(); err != nil {
 		t.Error(err)
 	}
 	if left := files(t, root); len(left) == 0 {
@@ -117,18 +115,19 @@ func TestTheFilesOfAKilledRunAreRemovedByTheNextRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = holder.Wait()
-	if err := open(t, root, "/src/other", "production").Close(); err != nil {
+	if err := open(t, root, "/src/other").Close(); err != nil {
 		t.Error(err)
 	}
 	for _, file := range files(t, root) {
-		if filepath.Dir(file) != filepath.Join(root, "locks") {
+		// The lock of an operator that does not run is free, whether or not its file is left.
+		if !strings.HasPrefix(filepath.Base(file), "operator-") {
 			t.Errorf("%s is left", file)
 		}
 	}
 }
 
 func TestSwapKeepsTheBuiltProgramForTheNextBuild(t *testing.T) {
-	dir := open(t, t.TempDir(), "/src/hello", "staging")
+	dir := open(t, t.TempDir(), "/src/hello")
 	defer func() { _ = dir.Close() }()
 	for _, text := range []string{"one", "two", "two"} {
 		_ = os.Remove(dir.Next) // "go build" writes a new file

@@ -49,7 +49,7 @@ type Program struct {
 	// Name is the name of the program in messages.
 	Name string
 	// Start starts the program.
-	Start func(ctx context.Context) (Process, error)
+	Start func() (Process, error)
 	// Refused reports whether an exited process rejected its command line. The program is then not restarted until it is
 	// replaced, because it would fail in the same way. If Refused is nil, the program is always restarted.
 	Refused func(p Process) bool
@@ -67,7 +67,7 @@ func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()
 	var backoff Backoff
 	for ctx.Err() == nil {
 		begin := time.Now()
-		process, err := p.Start(ctx)
+		process, err := p.Start()
 		if err != nil {
 			p.Logf("failed to start %s: %v", p.Name, err)
 		} else {

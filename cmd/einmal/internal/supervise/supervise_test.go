@@ -64,7 +64,7 @@ func supervised(t *testing.T, script func(n int) (*fake, error), during func(rep
 		program := supervise.Program{
 			Name: "op", Grace: 30 * time.Second, Logf: say,
 			Describe: func(code int) string { return fmt.Sprintf("exit code %d", code) },
-			Start: func(context.Context) (supervise.Process, error) {
+			Start: func() (supervise.Process, error) {
 				starts++
 				return script(starts)
 			},
@@ -147,7 +147,7 @@ func TestProgramThatRejectsItsCommandLineIsNotRestarted(t *testing.T) {
 		program := supervise.Program{
 			Name: "op", Logf: t.Logf, Describe: func(int) string { return "" },
 			Refused: func(p supervise.Process) bool { return p.ExitCode() == 2 },
-			Start: func(context.Context) (supervise.Process, error) {
+			Start: func() (supervise.Process, error) {
 				starts <- 1
 				return newFake(time.Second), nil
 			},
