@@ -74,9 +74,20 @@ func noOtherServer(t *testing.T, c *cluster.Cluster, einmal string) {
 // flags returns the flags of kubectl that select the other server, or another one than that of the control plane.
 func (o *otherServer) flags() [][]string {
 	return [][]string{
-		{"--kubeconfig", o.kubeconfig}, {"--kubeconfig=" + o.kubeconfig}, {"--kubeconfig", ""}, {"--kubeconfig="},
-		{"--context", "other"}, {"--context="}, {"--cluster", "other"}, {"--cluster=other"},
-		{"--server", o.url}, {"--server=" + o.url}, {"--server="}, {"-s", o.url}, {"-s" + o.url}, {"-s=" + o.url},
+		{"--kubeconfig", o.kubeconfig},
+		{"--kubeconfig=" + o.kubeconfig},
+		{"--kubeconfig", ""},
+		{"--kubeconfig="},
+		{"--context", "other"},
+		{"--context="},
+		{"--cluster", "other"},
+		{"--cluster=other"},
+		{"--server", o.url},
+		{"--server=" + o.url},
+		{"--server="},
+		{"-s", o.url},
+		{"-s" + o.url},
+		{"-s=" + o.url},
 	}
 }
 
@@ -121,7 +132,7 @@ func kubectls(t *testing.T, einmal, data string, other *otherServer) []kubectl {
 		"defaults: [{command: get, options: [{name: server, default: \""+other.url+"\"}]}]\n")
 	plugin := filepath.Join(bin, "kubectl-other")
 	writeFile(t, plugin, "#!/bin/sh\nexit 0\n")
-	if err := os.Chmod(plugin, 0o700); err != nil { //nolint:gosec // kubectl runs only executable files.
+	if err := os.Chmod(plugin, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	host, port, _ := net.SplitHostPort(other.address)
@@ -136,7 +147,7 @@ func (k kubectl) run(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.Patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, k.program, append([]string{"kubectl"}, args...)...) //nolint:gosec // The test names it.
+	command := exec.CommandContext(ctx, k.program, append([]string{"kubectl"}, args...)...)
 	command.Dir, command.Env = k.folder, k.env
 	output, _ := command.CombinedOutput() // The exit code has the error.
 	return string(output), command.ProcessState.ExitCode()

@@ -26,13 +26,13 @@ func (s *session) kubectl() string {
 }
 
 // printNextSteps prints a command that shows the operator's objects, and what Ctrl-C does.
-func (s *session) printNextSteps(ownCluster bool) {
+func (s *session) printNextSteps(devcluster *cluster.Devcluster) {
 	get := "get " + strings.Join(s.kinds, ",")
 	if len(s.kinds) == 0 {
 		get = "get all"
 	}
 	ctrlC := "Ctrl-C stops the operator; the devcluster keeps running"
-	if ownCluster {
+	if devcluster.Started() {
 		ctrlC = "Ctrl-C stops the operator and the cluster"
 	}
 	s.dev.Printf("in another terminal:  %s %s", s.kubectl(), get)

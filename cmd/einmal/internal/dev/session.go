@@ -159,11 +159,11 @@ func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) 
 	s.watchTree()
 	changed := make(chan []string)
 	watching.Go(func() { s.watcher.Run(ctx, changed) })
-	return s.loop(ctx, changed, devcluster.Started())
+	return s.loop(ctx, changed, devcluster)
 }
 
 // loop rolls out the operator at the start and after each source change.
-func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster bool) error {
+func (s *session) loop(ctx context.Context, changed <-chan []string, devcluster *cluster.Devcluster) error {
 	if err := s.rollOut(ctx); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *session) loop(ctx context.Context, changed <-chan []string, ownCluster 
 		case <-started:
 			started = nil
 			s.applyExtras(ctx)
-			s.printNextSteps(ownCluster)
+			s.printNextSteps(devcluster)
 		case files := <-changed:
 			s.dev.Printf("changed: %s", s.shorten(files))
 			if err := s.rollOut(ctx); err != nil {
