@@ -266,9 +266,9 @@ func (w *world) droppedField(t *testing.T) {
 	for _, name := range []string{"typo-1", "typo-2"} {
 		w.create(t, use, name)
 	}
-	cluster.Until(t, "the dropped field is reported", func() bool { return log.lines("field=status.phrase") > 0 })
+	cluster.Until(t, "the dropped field is reported", func() bool { return log.lines("warning~unknown field", "warning~status.phrase", "handler=typo") > 0 })
 	w.quiet(t, use)
-	if n := log.lines("field=status.phrase"); n != 1 {
+	if n := log.lines("warning~unknown field", "warning~status.phrase", "handler=typo"); n != 1 {
 		t.Errorf("reported %d times, want once", n)
 	}
 	stop()

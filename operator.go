@@ -192,13 +192,15 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 		return nil, err
 	}
 	through := op.deadlines.Client(mgr.GetHTTPClient())
-	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.WarningHandler, config.WarningHandlerWithContext = nil, kube.NewWarnings(op.settings.Log)
+	live, err := client.NewWithWatch(config, client.Options{
 		HTTPClient: through, Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
-	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), through)
+	api, err := discovery.NewDiscoveryClientForConfigAndClient(config, through)
 	if err != nil {
 		return nil, fmt.Errorf("make the discovery client: %w", err)
 	}

@@ -1,11 +1,9 @@
 package einmal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -110,44 +108,4 @@ func typeAt(in reflect.Type, path object.Path) (reflect.Type, bool) {
 		in = child
 	}
 	return in, true
-}
-
-// deepest limits how deep the fields of a status are followed, because types can contain themselves.
-const deepest = 8
-
-// statusFields returns the fields of a type's status, down to those that are not structs. Records are left out: they
-// are stored elsewhere if the schema does not have the field.
-func statusFields(in reflect.Type) []object.Path {
-	status, found := typeAt(in, object.Path{statusField})
-	if !found {
-		return nil
-	}
-	return leaves(status, object.Path{statusField})
-}
-
-func leaves(in reflect.Type, at object.Path) []object.Path {
-	for in.Kind() == reflect.Pointer {
-		in = in.Elem()
-	}
-	marshaler := reflect.TypeFor[json.Marshaler]()
-	switch {
-	case len(at) > deepest, in == reflect.TypeFor[Records]():
-		return nil
-	case in.Kind() != reflect.Struct, in.Implements(marshaler), reflect.PointerTo(in).Implements(marshaler):
-		return []object.Path{at}
-	}
-	var found []object.Path
-	for field := range in.Fields() {
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case !field.IsExported() && !field.Anonymous, name == "-":
-		case name == "" && (field.Anonymous || strings.Contains(options, "inline")):
-			found = append(found, leaves(field.Type, at)...)
-		case name == "":
-			found = append(found, leaves(field.Type, at.Child(field.Name))...)
-		default:
-			found = append(found, leaves(field.Type, at.Child(name))...)
-		}
-	}
-	return found
 }

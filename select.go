@@ -105,7 +105,6 @@ func (k *Kind[T]) at(gvk schema.GroupVersionKind) *declaredKind {
 func (k *Kind[T]) take(gvk schema.GroupVersionKind) {
 	k.declared.kind = engine.Kind{GVK: gvk, New: k.empty, Body: bodyOf(gvk), Canonical: k.canonical}
 	k.declared.goType = reflect.TypeFor[T]()
-	k.declared.kind.StatusFields = statusFields(k.declared.goType)
 }
 
 // mistake records an error of a declaration, unless the declaration is repeated.

@@ -181,7 +181,7 @@ func TestTwoHandlersAndOneStatus(t *testing.T) {
 
 func tellsOfTheStory(t *testing.T, log *syncedText) {
 	t.Helper()
-	tells(t, log, "fields~status.lastError (set by follow)")
+	tells(t, log, "msg~API server warning", `warning=unknown field "status.lastError"`, "handler=follow")
 	tells(t, log, programmingError)
 	tells(t, log, programmingError, "error~handler follow changed fields that other handlers own (einmal.OwnsStatus): "+
 		"status.conditions.Ready (owner: provision), status.dbReady (owner: provision), status.redisReady (owner: provision);")

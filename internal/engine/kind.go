@@ -32,8 +32,6 @@ type Kind struct {
 	Body      func(client.Object) (object.Body, error)
 	Canonical func(object.Body) (object.Body, error)
 	Handlers  []Handler
-	// StatusFields are the fields of the status that the handlers' type has.
-	StatusFields []object.Path
 	// Observers are called for each event of the watch.
 	Observers []Handler
 	// Relations are the kinds whose objects wake its handlers, where the kind was chosen at run time.

@@ -106,6 +106,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	p.composed, w.sent = version(p.base), text
 	edits := p.written(w, text)
 	p.contend(ctx, w, edits)
+	ctx = kube.WithSetter(ctx, w.setter)
 	for _, next := range p.requests(w, text) {
 		if next.document.Empty() {
 			continue
@@ -117,7 +118,6 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		next.sent()
 		p.base, p.exact = answer, true // mutant: status-full-update
 		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
-		p.tellDropped(w, next, answer)
 	}
 	p.rememberUnstored(w, text)
 	p.removeFormer(ctx, w)

@@ -43,7 +43,6 @@ func (s *shapes) now() *shape { return s.newest.Load() }
 
 func (s *shapes) set(next shape) {
 	next.pure.Digests = s.digests
-	next.description.Has = nil // It holds the whole schema, which is not needed any more.
 	s.newest.Store(&next)
 }
 
@@ -155,7 +154,6 @@ func (o *Operator) refresh(ctx context.Context) {
 func (k *keeper) reshape(described kube.Description) {
 	before := k.shapes.now().description
 	k.shapes.set(k.shapeOf(described))
-	k.tellNoRoom(described.Has)
 	after := k.shapes.now().description
 	if sameSchema(before, after) {
 		k.log.Debug("schema of another kind in this group changed")
@@ -171,6 +169,5 @@ func (k *keeper) reshape(described kube.Description) {
 // sameSchema reports whether two descriptions of a kind differ at most in the hash of the group's schemas.
 func sameSchema(one, other kube.Description) bool {
 	one.Schema, other.Schema = "", ""
-	one.Has, other.Has = nil, nil
 	return reflect.DeepEqual(one, other)
 }

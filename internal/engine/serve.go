@@ -73,7 +73,6 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	k.attempts = attempts
 	context.AfterFunc(ctx, func() { k.daemons.close(k.whyOver()) })
 	k.tellServing()
-	k.tellNoRoom(found.Has)
 	defer o.schemas.keep(k)()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{

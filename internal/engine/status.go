@@ -13,14 +13,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
 
-// What people see when handlers get into each other's way, or the API server does not keep what they set. One event tells
-// of all fields: those that differ in their text alone are taken for one.
+// What people see when handlers get into each other's way. One event tells of all fields: those that differ in their text alone are taken for one.
 const (
 	conflictReason   = "StatusConflict"
 	conflictSentence = "conflicting status writes by handlers; kept the value from %s: %s. " +
 		"Let one handler write each field and declare it with OwnsStatus"
-	departedReason   = "FieldNotKept"
-	departedSentence = "the API server did not keep values that handlers set: %s"
 	handling         = "Handle"
 )
 
@@ -96,6 +93,18 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 	}
 }
 
+// setter returns the handler that has set a field last, or "". The API server names items of lists by their index, as in
+// status.endpoints[0].host, and Einmal by their keys, so it is the last handler that has set any item of the list.
+func (w *work) setter(field string) string {
+	field, _, _ = strings.Cut(field, "[")
+	for _, touch := range slices.Backward(w.touched) {
+		if set := touch.Path.String(); strings.HasPrefix(field, set) || strings.HasPrefix(set, field) {
+			return touch.by
+		}
+	}
+	return ""
+}
+
 // shownFields is how many of the fields that a handler has changed are logged.
 const shownFields = 3
 
@@ -116,67 +125,5 @@ func (p *pass) tellOwnEdit(by string, found []patch.Touch) {
 	}
 	if _, told := p.told.LoadOrStore(ownEdit{by}, true); !told {
 		p.log.Warn("handler changes its own object outside of the status, which can fight GitOps tools", "handler", by, "fields", fields)
-	}
-}
-
-// tellDropped compares the answer with what was meant. A field that the API server dropped or rewrote is reported once
-// for its kind.
-func (p *pass) tellDropped(w *work, sent request, answer object.Body) {
-	var news []string
-	for _, departure := range patch.Departures(sent.document, sent.edits, answer) {
-		if _, told := p.told.LoadOrStore(departure.Field, true); told {
-			continue
-		}
-		by := w.setter(departure.Path)
-		if departure.Dropped {
-			p.log.Warn("API server dropped a field set by a handler", "remedy", "add the field to the schema of the kind",
-				"field", departure.Field, "handler", by)
-			news = append(news, fmt.Sprintf("%s set by %s was dropped (add it to the schema of the kind)", departure.Field, by))
-			continue
-		}
-		p.log.Warn("API server changed a field set by a handler", "field", departure.Field, "handler", by)
-		news = append(news, fmt.Sprintf("%s set by %s was changed (set the value in the form that the API server stores)", departure.Field, by))
-	}
-	if len(news) > 0 {
-		p.warn(departedReason, handling, departedSentence, strings.Join(news, ", "))
-	}
-}
-
-// setter is the handler that has set a field last.
-func (w *work) setter(path object.Path) string {
-	for _, touch := range slices.Backward(w.touched) {
-		if touch.Path.Under(path...) {
-			return touch.by
-		}
-	}
-	return ""
-}
-
-// tellNoRoom reports, when the kind is discovered, the fields of the status for which the schema has no room: those of
-// the handlers' type, and those that handlers own. They are not reported again when a handler sets them.
-func (k *keeper) tellNoRoom(has func(object.Path) bool) {
-	if has == nil {
-		return
-	}
-	var lacking []string
-	lack := func(path object.Path, text string) {
-		if has(path) {
-			return
-		}
-		if _, told := k.told.LoadOrStore(path.String(), true); !told {
-			lacking = append(lacking, text)
-		}
-	}
-	for _, declared := range k.kind.Handlers {
-		for _, path := range declared.Owns {
-			lack(path, fmt.Sprintf("%s (set by %s)", path, declared.ID))
-		}
-	}
-	for _, path := range k.kind.StatusFields {
-		lack(path, path.String())
-	}
-	if len(lacking) > 0 {
-		k.log.Warn("schema has no such status fields, the API server drops what handlers set there", "fields", lacking,
-			"remedy", "add them to the CustomResourceDefinition and apply it")
 	}
 }

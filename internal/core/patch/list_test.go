@@ -172,31 +172,3 @@ func contradictions(later, earlier []patch.Touch) []string {
 	}
 	return found
 }
-
-// Scenario 60 (docs/concepts/scenarios.md): what the API server did not store is named, down to the deepest field.
-func TestDeparturesNameTheField(t *testing.T) {
-	for name, test := range map[string]struct {
-		meant, kept string
-		want        []patch.Departure
-	}{
-		"kept":             {`{"a":1}`, `{"a":1,"more":1}`, nil},
-		"dropped":          {`{"a":1}`, `{}`, []patch.Departure{{Field: "status.a", Dropped: true}}},
-		"changed":          {`{"a":"1Gi"}`, `{"a":"1024Mi"}`, []patch.Departure{{Field: "status.a"}}},
-		"in a plain list":  {`{"l":[{"x":1,"y":1}]}`, `{"l":[{"x":1}]}`, []patch.Departure{{Field: "status.l[].y", Dropped: true}}},
-		"a shorter list":   {`{"l":[1,2]}`, `{"l":[1]}`, []patch.Departure{{Field: "status.l"}}},
-		"in a condition":   {`{"conditions":[{"type":"A","a.b":1}]}`, `{"conditions":[{"type":"A"}]}`, []patch.Departure{{Field: "status.conditions[][a.b]", Dropped: true}}},
-		"added by default": {`{"l":[{"x":1}]}`, `{"l":[{"x":1,"d":1}]}`, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before, after := body(t, `{"status":{}}`), body(t, `{"status":`+test.meant+`}`)
-			edits := conditions().Keyed(before, patch.Edits(before, after))
-			found := patch.Departures(written(before, edits), edits, body(t, `{"status":`+test.kept+`}`))
-			for i := range found {
-				found[i].Path = nil
-			}
-			if diff := cmp.Diff(test.want, found); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}

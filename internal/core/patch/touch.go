@@ -2,7 +2,6 @@ package patch
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
@@ -84,66 +83,6 @@ func (t Touch) Enters(path object.Path) bool {
 func isMap(value any) bool {
 	_, is := value.(object.Body)
 	return is
-}
-
-// Departure is a field that the API server did not store as intended.
-type Departure struct {
-	// Field is its path, with [] for any item of a list.
-	Field string
-	// Dropped means that the field is absent.
-	Dropped bool
-	// Path is the path of the edit.
-	Path object.Path
-}
-
-// Departures compares what a document with these edits intended with the object that the API server returned.
-func Departures(document *Document, edits []Edit, answer object.Body) []Departure {
-	var found []Departure
-	for _, edit := range edits {
-		meant, wanted := document.Value(edit.Path)
-		if !wanted {
-			continue
-		}
-		for _, departure := range departAt(edit.Path.String(), meant, answer, edit.Path) {
-			departure.Path = edit.Path
-			found = append(found, departure)
-		}
-	}
-	return found
-}
-
-func departAt(field string, meant any, in object.Body, path object.Path) []Departure {
-	kept, there := object.Get(in, path...)
-	if !there && meant != nil {
-		return []Departure{{Field: field, Dropped: true}}
-	}
-	return depart(field, meant, kept)
-}
-
-// depart finds the deepest fields in which two values differ. It ignores fields that the server added.
-func depart(field string, meant, kept any) []Departure {
-	if object.Equal(meant, kept) {
-		return nil
-	}
-	var found []Departure
-	if body, isMap := meant.(object.Body); isMap {
-		if other, same := kept.(object.Body); same {
-			for _, key := range sorted(body) {
-				below := strings.ReplaceAll(field+"."+object.Path{key}.String(), ".[", "[")
-				found = append(found, departAt(below, body[key], other, object.Path{key})...)
-			}
-			return found
-		}
-	}
-	if list, isList := meant.([]any); isList {
-		if other, same := kept.([]any); same && len(other) == len(list) {
-			for i := range list {
-				found = append(found, depart(field+"[]", list[i], other[i])...)
-			}
-			return found
-		}
-	}
-	return []Departure{{Field: field}}
 }
 
 func sorted(body object.Body) []string {

@@ -38,8 +38,6 @@ type Description struct {
 	Defaults object.Defaults
 	// Lists are the lists with keys.
 	Lists patch.Lists
-	// Has reports whether the schema allows a field. It is nil if the schema is unknown.
-	Has func(object.Path) bool
 	// Carrier is where records are stored: in the status if its schema allows that, otherwise in an annotation.
 	Carrier record.Carrier
 }
@@ -78,7 +76,7 @@ func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema
 	}
 	found.Schema = at
 	found.Defaults = described.defaults()
-	found.Lists, found.Has = conventional(described.lists(nil)), described.has
+	found.Lists = conventional(described.lists(nil))
 	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
 	if described.allowsRecords() {
 		found.Carrier = record.Status

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -30,22 +29,4 @@ func conventional(known patch.Lists) patch.Lists {
 		}
 	}
 	return append(known, conditions)
-}
-
-// has reports whether the schema allows a field. It does not look into the items of lists.
-func (p property) has(path object.Path) bool {
-	if len(path) == 0 || p.Items != nil {
-		return true
-	}
-	if child, found := p.Properties[path[0]]; found {
-		return child.has(path[1:])
-	}
-	if p.Preserve {
-		return true
-	}
-	var others property
-	if err := json.Unmarshal(p.Additional, &others); err != nil {
-		return string(p.Additional) == "true"
-	}
-	return others.has(path[1:])
 }

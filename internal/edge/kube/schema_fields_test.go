@@ -19,29 +19,6 @@ func shape(t *testing.T, text string) property {
 	return found
 }
 
-// A status field that the schema does not have is detected at discovery.
-func TestTheSchemaTellsWhatThereIsRoomFor(t *testing.T) {
-	schema := shape(t, `{"properties":{
-		"spec":{"x-kubernetes-preserve-unknown-fields":true,"properties":{"size":{}}},
-		"status":{"properties":{
-			"phase":{"type":"string"},"list":{"type":"array","items":{"properties":{"a":{}}}},
-			"any":{"additionalProperties":true},"texts":{"additionalProperties":{"type":"string"}},"closed":{"additionalProperties":false}
-		}}}}`)
-	for text, want := range map[string]bool{
-		"status.phase": true, "status.phrase": false, "status": true, "status.phase.below": false,
-		"status.list": true, "status.list.item": true, "spec.whatever.comes": true,
-		"status.any": true, "status.any.x": true, "status.texts.x": true, "status.closed.x": false, "other": false,
-	} {
-		path, err := object.ParsePath(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := schema.has(path); got != want {
-			t.Errorf("%s: %t, want %t", text, got, want)
-		}
-	}
-}
-
 func TestTheSchemaTellsWhichListsHaveKeys(t *testing.T) {
 	conditions := patch.List{Path: object.Path{"status", "conditions"}, Keys: []string{"type"}}
 	ports := patch.List{Path: object.Path{"spec", "net", "ports"}, Keys: []string{"port", "protocol"}}
