@@ -18,7 +18,7 @@ const (
 	conflictReason   = "StatusConflict"
 	conflictSentence = "conflicting status writes by handlers; kept the value from %s: %s. " +
 		"Let one handler write each field and declare it with OwnsStatus"
-	handling         = "Handle"
+	handling = "Handle"
 )
 
 // touched is a field that a handler has set in this pass.

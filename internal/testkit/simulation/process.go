@@ -184,7 +184,7 @@ func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response,
 		return p.sendDirectly(r, next)
 	}
 	var answer *http.Response
-	err := p.reach(request.String(), call{do: func() error {
+	err := p.reach(request.String(), call{do: func() error { //nolint:contextcheck // Users act with a context of their own.
 		if p.world.unreachable() {
 			return apiserver.ErrConnection
 		}
