@@ -46,7 +46,7 @@ func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
 		{"run says why the API server cannot be used", h.diagnoses},
 		{"run listens on loopback outside of a pod", h.listensOnLoopback},
 		{"uninstall refuses while the operator runs", h.refusesUninstall},
-		{"a second replica without leader election is reported", h.reportsReplica},
+		{"a replica with another state namespace is reported", h.reportsReplica},
 		{"uninstall finds the Lease in the namespace default", h.findsLeaseInDefault},
 		{"uninstall says what is left", h.saysWhatIsLeft},
 	} {
@@ -237,8 +237,7 @@ func (h *helloTools) refusesUninstall(t *testing.T) {
 func (h *helloTools) reportsReplica(t *testing.T) {
 	first := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
 	first.logs(t, "msg~watching, ")
-	second := h.start(t, h.account, "--state-namespace", helloSystem, "--leader-elect=false")
-	second.logs(t, "msg~another replica of this operator runs", "holder~_", "remedy~--leader-elect")
+	h.holdsLease(t, helloSystem)
 	elsewhere := h.start(t, h.Kubeconfig, "--state-namespace", "default")
 	elsewhere.logs(t, "msg~another replica of this operator runs with another state namespace", "holder~_", "remedy~--state-namespace "+helloSystem)
 	elsewhere.stop(t)
@@ -246,7 +245,6 @@ func (h *helloTools) reportsReplica(t *testing.T) {
 	nowhere.logs(t, "msg~another replica of this operator runs with another state namespace", "holder~_", "remedy~--state-namespace "+helloSystem)
 	nowhere.stop(t)
 	first.stop(t)
-	second.stop(t)
 	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", "default", "--ignore-not-found")
 	without := h.start(t, cluster.KubeconfigOf(t, h.Account(t, "leaseless",
 		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "watch", "patch"}})),
@@ -256,29 +254,50 @@ func (h *helloTools) reportsReplica(t *testing.T) {
 	without.stop(t)
 }
 
-// findsLeaseInDefault runs the operator without a namespace of its own: it holds its Lease in the namespace default, where uninstall finds it.
+// findsLeaseInDefault runs the operator without a namespace of its own: it holds its Lease in the namespace default, where uninstall finds it,
+// also if another namespace is given.
 func (h *helloTools) findsLeaseInDefault(t *testing.T) {
 	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", helloSystem, "--ignore-not-found")
 	running := h.start(t, h.Kubeconfig, "--leader-elect=false")
 	running.logs(t, "msg~watching, ")
 	h.holdsLease(t, "default")
-	if code := h.golden.run(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
+	if code := h.golden.run(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
+	}
+	h.Kubectl(t, staleLease, "apply", "-f", "-")
+	if code := h.golden.run(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
+		"uninstall", "--state-namespace", helloSystem, "--dry-run"); code != 0 {
+		t.Errorf("dry run: exit code %d, want 0", code)
+	}
+	if code := h.golden.run(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
+		"uninstall", "--state-namespace", helloSystem); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
 	}
 	running.stop(t)
 	h.Kubectl(t, "", "delete", "lease,configmap", "hello.example.com", "--namespace", "default", "--ignore-not-found")
+	h.Kubectl(t, "", "delete", "lease", "hello.example.com", "--namespace", helloSystem)
 }
+
+// staleLease is a Lease whose holder was killed. It lasts one second.
+const staleLease = `apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: hello.example.com, namespace: ` + helloSystem + `}
+spec: {holderIdentity: killed_00000000-0000-0000-0000-000000000000, leaseDurationSeconds: 1, renewTime: "2020-01-01T00:00:00.000000Z"}
+`
 
 func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 	powerless := cluster.KubeconfigOf(t, h.Account(t, "bystander"))
 	refused := rest.AnonymousClientConfig(h.Config)
 	refused.Host = "https://127.0.0.1:1"
 	partly := h.Account(t, "partly",
-		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"leases", "configmaps"}, Verbs: []string{"get"}})
+		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"hellos", "hellos/status"}, Verbs: []string{"get", "list", "patch"}})
+	for _, namespace := range []string{"default", helloSystem} {
+		h.Kubectl(t, "", "create", "role", "partly", "--namespace", namespace, "--verb=get,list", "--resource=configmaps,leases.coordination.k8s.io")
+		h.Kubectl(t, "", "create", "rolebinding", "partly", "--namespace", namespace, "--role=partly", "--serviceaccount=default:partly")
+	}
 	unlisted := h.Account(t, "unlisted",
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "delete"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}})
 	state := []string{"uninstall", "--state-namespace", helloSystem}
 	for _, kind := range []string{"apiVersion: v1\nkind: ConfigMap\n", "apiVersion: coordination.k8s.io/v1\nkind: Lease\n"} {
 		h.Kubectl(t, kind+"metadata: {name: hello.example.com, namespace: "+helloSystem+"}\n", "apply", "-f", "-")

@@ -12,9 +12,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // Kubeconfigs with an auth provider work as with kubectl.
@@ -33,9 +34,6 @@ The log goes to standard error.
 
 The exit code is 0 after a stop, 1 after a failure, and 2 for a wrong command line.
 `
-
-// lookElsewhere is how long the search for replicas in other namespaces may take.
-const lookElsewhere = 10 * time.Second
 
 // connectionFlags are the flags that name the API server and the namespace of the operator's own objects.
 type connectionFlags struct {
@@ -76,7 +74,7 @@ func (f *runFlags) declare(set *flag.FlagSet) {
 	f.declareServer(set)
 	set.Var(&f.namespaces, "namespace", "`name` or pattern of namespaces to serve, such as app-*,!app-x*; can be given several times; the default is the option Namespaces of the operator, or all namespaces")
 	set.StringVar(&f.stateNamespace, "state-namespace", "", "`namespace` of the operator's own ConfigMap, Lease and Secret; the default is the pod's own namespace, and outside of a pod that of the kubeconfig's context")
-	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas act at a time; with false, run one replica only: a second one is logged as a warning")
+	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas act at a time; with false, run one replica only: a second one would call the same handlers")
 	set.StringVar(&f.logFormat, "log-format", "", "`format` of the log: text or json; the default is text, or the operator's own logger")
 	set.StringVar(&f.logLevel, "log-level", "", "lowest `level` of the log: debug, info, warn or error; the default is info")
 	set.BoolVar(&f.verbose, "v", false, "log in detail: -log-level debug")
@@ -133,7 +131,7 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host,
 		"health", flags.HealthAddress, "metrics", flags.MetricsAddress)
 	go op.warnElsewhere(ctx, config)
-	if err := op.runNoticing(ctx, config, flags.RunOptions); err != nil {
+	if err := op.runShown(ctx, config, flags.RunOptions); err != nil {
 		log := op.settings.Log
 		if errors.Is(err, syscall.EADDRINUSE) {
 			log = log.With("remedy", "name other addresses with --health-probe-bind-address and --metrics-bind-address")
@@ -145,18 +143,31 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 	return exitOK
 }
 
-// runNoticing runs the operator. Without leader election it holds the Lease nevertheless, so that uninstall sees that
-// the operator runs, and a second replica is reported.
-func (op *Operator) runNoticing(ctx context.Context, config *rest.Config, options RunOptions) error {
+// runShown runs the operator. Without leader election it holds the Lease nevertheless, so that uninstall sees that the
+// operator runs.
+func (op *Operator) runShown(ctx context.Context, config *rest.Config, options RunOptions) error {
 	if !options.SingleReplica {
 		return op.Run(ctx, config, options)
 	}
-	place := op.leasePlace()
-	presence, err := kube.NewPresence(config, place, op.pace, op.settings.Log, &op.problems)
+	lease, err := kube.NewLeadership(config, op.leasePlace(), op.pace)
 	if err != nil {
-		return fmt.Errorf("keep the Lease: %w", err)
+		return err
 	}
-	defer presence.Keep(ctx)() // The Lease is released when no handler runs any more.
+	var once sync.Once
+	lease.Failed = func(err error) {
+		if !apierrors.IsForbidden(err) && op.problems.Report(op.settings.Log, err) {
+			return
+		}
+		once.Do(func() {
+			op.settings.Log.Warn("cannot hold the Lease, uninstall cannot see this replica", "lease", lease.Describe(), "error", err,
+				"remedy", "grant the permissions that the rbac command prints, with kubectl apply -f -")
+		})
+	}
+	release, err := lease.Show(ctx)
+	if err != nil {
+		return err
+	}
+	defer release() // No handler runs any more.
 	return op.Run(ctx, config, options)
 }
 
@@ -168,23 +179,36 @@ func (op *Operator) leasePlace() types.NamespacedName {
 // warnElsewhere warns if a process holds the operator's Lease in another namespace: then no election is between the two. An
 // account with the rights that rbac prints cannot look there, which is no problem: its namespace is the right one.
 func (op *Operator) warnElsewhere(ctx context.Context, config *rest.Config) {
-	ctx, cancel := context.WithTimeout(ctx, lookElsewhere)
-	defer cancel()
-	place := op.leasePlace()
+	if err := op.findElsewhere(ctx, config); err != nil {
+		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
+	}
+}
+
+func (op *Operator) findElsewhere(ctx context.Context, config *rest.Config) error {
 	live, err := client.New(config, client.Options{Scheme: op.scheme})
 	if err != nil {
-		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
-		return
+		return fmt.Errorf("create client: %w", err)
 	}
-	held, err := kube.HeldElsewhere(ctx, live, place)
+	place := op.leasePlace()
+	leases, err := kube.ListNamed(ctx, live, kube.LeaseKind(), types.NamespacedName{Name: place.Name})
 	if err != nil {
-		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
+		return err
 	}
-	for _, one := range held {
-		op.settings.Log.Warn("another replica of this operator runs with another state namespace: both call handlers for the same objects",
-			"lease", client.ObjectKeyFromObject(one.Lease), "holder", one.Holder,
-			"remedy", "stop one of them, or set --state-namespace "+one.Lease.Namespace)
+	for _, lease := range leases {
+		key := client.ObjectKeyFromObject(&lease)
+		if key == place {
+			continue
+		}
+		holder, _, err := kube.AwaitHolder(ctx, live, key, func(string) {})
+		if err != nil {
+			return err
+		}
+		if holder != "" {
+			op.settings.Log.Warn("another replica of this operator runs with another state namespace: both call handlers for the same objects",
+				"lease", key, "holder", holder, "remedy", "stop one of them, or set --state-namespace "+key.Namespace)
+		}
 	}
+	return nil
 }
 
 // connect finds the API server and the namespace of the operator's own objects.

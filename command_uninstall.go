@@ -22,13 +22,14 @@ Afterwards objects are as if they had never been handled: an operator that is in
 handlers did stays. Objects that are being deleted and wait for the operator go without their delete handlers; they are
 listed. CustomResourceDefinitions and what the command rbac prints stay: remove them with kubectl delete -f -
 
-Stop the operator first: uninstall refuses while a replica holds the Lease. If a replica was killed, it waits until the Lease
-expires, by default up to 15 seconds. An operator in a manager of your own holds no such Lease: if there is none, uninstall looks
-after two seconds whether marks have come back.
+Stop the operator first: uninstall refuses while a replica holds the operator's Lease, in any namespace. If a replica was killed, it waits
+until the Lease expires, by default up to 15 seconds. An operator in a manager of your own holds no such Lease. At the end uninstall looks
+at all objects once more: if marks have come back, the operator still runs.
 
-The account needs, in all namespaces that are served: get, list and patch of the operator's kinds, patch of their status; and
-in the state namespace: get and delete of the Lease and the ConfigMap and, if the operator handles Secrets, of the Secret, which
-have the operator's name. The operator's own account may not delete them.
+The account needs get, list and patch of the operator's kinds and patch of their status, in all namespaces that are served. Of the objects
+that have the operator's name, it needs in the state namespace: get, list and delete of the Lease, list and delete of the ConfigMap and, if
+the operator handles Secrets, of the Secret. If it may also get and list Leases and list ConfigMaps in all namespaces, uninstall finds an
+operator that runs with another state namespace. The operator's own account may not delete them.
 
 Exit codes:
   0  everything is removed; with -dry-run, everything could be read
@@ -131,9 +132,8 @@ func summarize(sum engine.Uninstalled, dryRun bool, out io.Writer) error { //nol
 	if dryRun {
 		done = "would be stripped"
 	}
-	_, _ = fmt.Fprintf(out, "objects: %d %s, %d of them without their delete handlers; %d failed; kinds that could not be listed: %d\n",
-		sum.Stripped, done, sum.Held, sum.Failed, sum.Unlisted)
-	if sum.Complete() {
+	_, _ = fmt.Fprintf(out, "objects: %d %s, %d of them without their delete handlers; failed: %d\n", sum.Stripped, done, sum.Held, sum.Failed)
+	if sum.Failed == 0 {
 		return nil
 	}
 	return fmt.Errorf("uninstall is incomplete: resolve the causes that are listed as failed, then run it again (%s uninstall --help lists the rights that it needs)",

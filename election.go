@@ -26,7 +26,7 @@ func (op *Operator) elect(home string, config *rest.Config, options *ctrl.Option
 	}
 	lease.Failed = func(err error) {
 		if !op.problems.Report(op.settings.Log, err) {
-			op.settings.Log.Warn("cannot read the Lease, will retry", "lease", lease.Describe(), "error", err)
+			op.settings.Log.Warn("cannot use the Lease, will retry", "lease", lease.Describe(), "error", err)
 		}
 	}
 	config.Wrap(lease.Fence)

@@ -163,7 +163,7 @@ func podNamespace() string {
 //     and listed. A watch that fails later is logged, and has no metric.
 //   - Requests: the option RequestTimeout applies to what the operator sends, and to the manager's cache if it is made with NewCache. It does
 //     not apply to the manager's own client, its RESTMapper and its events.
-//   - The verbs and flags of Main, the Lease that lets uninstall and other replicas see the operator, and the options LeaseDuration, Flags,
+//   - The verbs and flags of Main, the Lease that lets uninstall see the operator, and the options LeaseDuration, Flags,
 //     Runnables and HTTPHandler.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	driver, err := op.setUp(mgr)

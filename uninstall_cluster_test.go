@@ -45,8 +45,8 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 	account := w.Account(t, "uninstaller",
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "gadgets"}, Verbs: []string{"get", "list", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets/status", "gadgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}},
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "delete"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{testIdentity}, Verbs: []string{"list", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{testIdentity}, Verbs: []string{"get", "list", "delete"}})
 	var out strings.Builder
 	if err := made().UninstallFrom(t.Context(), account, &out); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 		"Widget default/kept: removed record, finalizer\n", "Gadget default/kept: removed record, finalizer\n",
 		"Widget default/stuck: removed record, finalizer; it is being deleted, its delete handlers do not run, removing the finalizer deletes it\n",
 		"ConfigMap default/tests.einmal.dev: removed\n",
-		"objects: 4 stripped, 2 of them without their delete handlers; 0 failed;")
+		"objects: 4 stripped, 2 of them without their delete handlers; failed: 0\n")
 	left := w.Kubectl(t, "", "get", "widgets,gadgets,configmaps", "-o", "json")
 	if strings.Contains(left, testIdentity) || strings.Contains(left, `"stuck"`) || !strings.Contains(left, `"kept"`) {
 		t.Errorf("left are %s", left)

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,10 +18,11 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// Of an object that others change at the same time the strip is tried so often; so many are stripped at the same time.
 const (
+	// stripTries is how often Uninstall tries to strip an object that others change at the same time.
 	stripTries = 5
-	strippers  = 8
+	// returnTime is how long a running operator may take to write its marks again.
+	returnTime = 2 * time.Second
 )
 
 // Uninstall removes from the cluster what an operator has left in it, except what its handlers did.
@@ -31,64 +33,49 @@ type Uninstall struct {
 	Selections []Selection
 	Live       client.Client
 	Discovery  discovery.DiscoveryInterface
-	// DryRun changes nothing.
-	DryRun bool
-	// KeepState leaves the operator's own objects, which hold for namespaces that are not served as well.
-	KeepState bool
+	// DryRun changes nothing. KeepState keeps the operator's own objects, since other namespaces need them too.
+	DryRun, KeepState bool
 	// Report is called with a line for each object, Progress with what is waited for.
 	Report, Progress func(line string)
 
-	reported map[types.UID]bool
-	sum      Uninstalled
-	lease    kube.Holding
+	// own are the operator's own objects that were found.
+	own []metav1.PartialObjectMetadata
+	// unsearched is why they were not searched for in all namespaces, or nil.
+	unsearched error
+	// failed has the UIDs of the objects that were reported; true means that the object still has marks.
+	failed map[string]bool
+	sum    Uninstalled
 }
 
 // Uninstalled counts what was done, or would be.
 type Uninstalled struct {
-	// Stripped objects had marks; of these Held are being deleted, and their delete handlers do not run. Failed ones still
-	// have marks.
-	Stripped, Held, Failed int
-	// Unlisted kinds could not be listed. State objects are the operator's own that could not be deleted.
-	Unlisted, State int
-}
-
-// Complete reports whether nothing is left that should have been removed.
-func (u Uninstalled) Complete() bool { return u.Failed+u.Unlisted+u.State == 0 }
-
-// HeldError reports that a process holds the operator's Lease, so that the operator runs.
-type HeldError struct {
-	Lease  types.NamespacedName
-	Holder string
-}
-
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("the operator is running: Lease %s is held by %s; stop all its replicas, then run uninstall again; nothing was changed",
-		e.Lease, e.Holder)
+	// Stripped objects had marks. Held ones are being deleted, and their delete handlers do not run.
+	Stripped, Held int
+	// Failed counts objects that still have marks, kinds that could not be listed, and objects of the operator's own that are left.
+	Failed int
 }
 
 // Run strips all objects of all kinds, and deletes the operator's own. If something fails it goes on with the rest, except
 // that the operator's own objects stay. It returns an error, and has changed nothing, if it cannot begin: a *HeldError if the
 // operator runs.
 func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
-	u.reported, u.sum = map[types.UID]bool{}, Uninstalled{}
-	if err := u.checkPlace(ctx); err != nil {
-		return u.sum, err
-	}
-	if err := u.checkStopped(ctx); err != nil {
-		return u.sum, err
-	}
-	if err := u.choose(ctx); err != nil {
-		return u.sum, err
-	}
-	for _, kind := range u.Kinds {
-		if err := u.kind(ctx, kind); err != nil {
-			u.sum.Unlisted++
-			u.Report(fmt.Sprintf("%s: failed: %v", kind.GVK.Kind, err))
+	u.own, u.unsearched, u.failed, u.sum = nil, nil, map[string]bool{}, Uninstalled{}
+	for _, prepare := range []func(context.Context) error{u.choose, u.findState, u.checkStopped} {
+		if err := prepare(ctx); err != nil {
+			return u.sum, err
 		}
 	}
-	u.verify(ctx)
-	u.state(ctx)
+	listed := slices.DeleteFunc(slices.Clone(u.Kinds), func(kind Kind) bool { return !u.each(ctx, kind, u.strip) })
+	if !u.DryRun {
+		u.verify(ctx, listed)
+	}
+	u.deleteState(ctx)
 	return u.sum, nil
+}
+
+func (u *Uninstall) fail(what string, err error) {
+	u.sum.Failed++
+	u.Report(what + ": failed: " + err.Error())
 }
 
 // choose adds the kinds that selections choose.
@@ -97,43 +84,44 @@ func (u *Uninstall) choose(ctx context.Context) error {
 		return nil
 	}
 	chosen, trouble, err := Chosen(ctx, &kube.Catalogue{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
-	if err != nil {
-		return err
-	}
 	for _, text := range trouble {
 		u.Report(text)
 	}
 	u.Kinds, u.Selections = append(u.Kinds, chosen...), nil
-	return nil
+	return err
 }
 
-func (u *Uninstall) kind(ctx context.Context, kind Kind) error {
-	found, err := kube.Describe(ctx, u.Discovery, kind.GVK)
+// each calls use for the objects of a kind that have marks. It returns false if the kind is not served or could not be listed.
+func (u *Uninstall) each(ctx context.Context, kind Kind, use func(context.Context, marked)) bool {
+	described, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
 		u.Report(kind.GVK.Kind + ": not served, nothing to remove")
-		return nil
+		return false
 	}
-	if err != nil {
-		return err
+	var namespaces []string
+	if err == nil {
+		namespaces, err = u.scopes(ctx, described.Namespaced)
 	}
-	objects := kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}
-	scopes, err := u.scopes(ctx, found.Namespaced)
-	if err != nil {
-		return err
-	}
-	for _, namespace := range scopes {
-		err := objects.Pages(ctx, namespace, func(page []object.Body) error {
-			u.page(ctx, stripper{Uninstall: u, objects: objects, subresource: found.HasStatus}, page)
+	one := marked{objects: kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}, subresource: described.HasStatus, marks: patch.Marks{
+		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition, undecidedCondition},
+	}}
+	for i := 0; err == nil && i < len(namespaces); i++ {
+		err = one.objects.Pages(ctx, namespaces[i], func(page []object.Body) error {
+			for _, body := range page {
+				if found := one.of(body); len(found.left.Found) > 0 {
+					use(ctx, found)
+				}
+			}
 			return context.Cause(ctx)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	if err != nil {
+		u.fail(kind.GVK.Kind, err)
+	}
+	return err == nil
 }
 
-// scopes are the namespaces to look into; "" is all of them, or none for objects that are in none.
+// scopes returns the namespaces to look into. "" is all of them, or none for objects that are in none.
 func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, error) {
 	served := u.Settings.Namespaces
 	switch {
@@ -143,123 +131,113 @@ func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, erro
 		return served.Names(), nil
 	}
 	there, err := kube.ListNamespaces(ctx, u.Live)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(there, func(name string) bool { return !served.Match(name) }), nil
+	return slices.DeleteFunc(there, func(name string) bool { return !served.Match(name) }), err
 }
 
-// page strips the objects of one page, several at a time, and reports them in their order.
-func (u *Uninstall) page(ctx context.Context, by stripper, page []object.Body) {
-	results, slots := make([]result, len(page)), make(chan struct{}, strippers)
-	var running sync.WaitGroup
-	for i, body := range page {
-		slots <- struct{}{}
-		running.Go(func() {
-			results[i] = by.strip(ctx, body)
-			<-slots
-		})
+// strip takes the marks out of one object, and reports that.
+func (u *Uninstall) strip(ctx context.Context, one marked) {
+	if _, again := u.failed[one.uid()]; again { // A list that has expired starts again.
+		return
 	}
-	running.Wait()
-	for i, body := range page {
-		if uid := types.UID(object.Text(body, "metadata", "uid")); !u.reported[uid] {
-			u.reported[uid] = u.reportObject(by.objects.Kind.Kind+" "+by.key(body).String(), results[i])
+	done := "would remove "
+	if !u.DryRun {
+		err := one.strip(ctx)
+		if u.failed[one.uid()] = err != nil; err != nil {
+			u.fail(one.String(), err)
+			return
 		}
+		done = "removed "
 	}
-}
-
-// reportObject reports what became of an object. It returns false if there was nothing to do.
-func (u *Uninstall) reportObject(name string, r result) bool {
-	switch {
-	case r.err != nil:
-		u.sum.Failed++
-		u.Report(name + ": failed: " + r.err.Error())
-		return true
-	case len(r.found) == 0:
-		return false
+	done += strings.Join(one.left.Found, ", ")
+	if one.left.Held {
+		u.sum.Held++
+		done += "; it is being deleted, its delete handlers do not run"
+	}
+	if one.left.Last {
+		done += ", removing the finalizer deletes it"
 	}
 	u.sum.Stripped++
-	line := name + ": " + u.removed() + " " + strings.Join(r.found, ", ")
-	if r.held {
-		u.sum.Held++
-		line += "; it is being deleted, its delete handlers do not run"
-		if r.last {
-			line += ", removing the finalizer deletes it"
+	u.Report(one.String() + ": " + done)
+}
+
+// verify lists all objects once more. Marks that are there again mean that an operator runs whose Lease was not found.
+func (u *Uninstall) verify(ctx context.Context, listed []Kind) {
+	if u.sum.Stripped > 0 {
+		select {
+		case <-time.After(returnTime):
+		case <-ctx.Done():
 		}
 	}
-	u.Report(line)
-	return true
-}
-
-func (u *Uninstall) removed() string {
-	if u.DryRun {
-		return "would remove"
+	for _, kind := range listed {
+		u.each(ctx, kind, func(_ context.Context, one marked) {
+			if !u.failed[one.uid()] {
+				u.failed[one.uid()] = true
+				u.fail(one.String(), errors.New("the operator is still running and has written again: "+strings.Join(one.left.Found, ", ")))
+			}
+		})
 	}
-	return "removed"
 }
 
-// stripper strips objects of one kind.
-type stripper struct {
-	*Uninstall
-
-	objects     kube.Objects
+// marked is an object with marks of the operator.
+type marked struct {
+	objects kube.Objects
+	marks   patch.Marks
+	// subresource means that the status is a subresource.
 	subresource bool
+
+	body object.Body
+	left patch.Leftovers
 }
 
-// result is what became of one object.
-type result struct {
-	found      []string
-	held, last bool
-	err        error
+// of returns the object with this body.
+func (m marked) of(body object.Body) marked {
+	m.body, m.left = body, patch.Strip(body, m.marks, m.subresource)
+	return m
 }
 
-func (s stripper) key(body object.Body) types.NamespacedName {
-	return types.NamespacedName{Namespace: object.Text(body, "metadata", "namespace"), Name: object.Text(body, "metadata", "name")}
+func (m marked) uid() string { return object.Text(m.body, "metadata", "uid") }
+
+func (m marked) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: object.Text(m.body, "metadata", "namespace"), Name: object.Text(m.body, "metadata", "name")}
 }
 
-// strip takes the marks out of one object. Another object that has its name meanwhile is left alone.
-func (s stripper) strip(ctx context.Context, body object.Body) result {
-	left := s.leftovers(body)
-	done := result{found: left.Found, held: left.Held, last: left.Last}
-	if s.DryRun {
-		return done
-	}
-	uid := object.Text(body, "metadata", "uid")
-	for range stripTries {
-		if done.err = s.send(ctx, body, left); !errors.Is(done.err, kube.ErrConflict) {
-			break
+func (m marked) String() string { return m.objects.Kind.Kind + " " + m.key().String() }
+
+// strip takes the marks out of the object. Another object that has its name meanwhile is left alone.
+func (m marked) strip(ctx context.Context) error {
+	for try := 1; ; try++ {
+		err := m.patch(ctx)
+		switch {
+		case err == nil || errors.Is(err, kube.ErrGone):
+			return nil
+		case !errors.Is(err, kube.ErrConflict):
+			return err
+		case try == stripTries:
+			return fmt.Errorf("rejected in %d attempts; stop the operator if it runs, and repair the object if it is invalid: %w", try, err)
 		}
-		newest, err := s.objects.Get(ctx, s.key(body))
-		if err == nil && object.Text(newest, "metadata", "uid") != uid {
-			err = kube.ErrGone
+		body, err := m.objects.Get(ctx, m.key())
+		if errors.Is(err, kube.ErrGone) || err == nil && m.of(body).uid() != m.uid() {
+			return nil
 		}
-		if done.err = err; err != nil {
-			break
+		if err != nil {
+			return err
 		}
-		body, left = newest, s.leftovers(newest)
-		done.err = fmt.Errorf("conflicts in all attempts, is the operator still running? %w", kube.ErrConflict)
+		m = m.of(body)
 	}
-	if errors.Is(done.err, kube.ErrGone) {
-		done.err = nil
-	}
-	return done
 }
 
-func (s stripper) leftovers(body object.Body) patch.Leftovers {
-	return patch.Strip(body, patch.Marks{
-		Identity: s.Settings.Identity, Finalizer: s.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition, undecidedCondition},
-	}, s.subresource)
-}
-
-func (s stripper) send(ctx context.Context, body object.Body, left patch.Leftovers) error {
-	if !left.Status.Empty() {
-		if _, err := s.objects.Patch(ctx, s.key(body), statusResource, left.Status.Operations()); err != nil {
+// patch sends one request for the status subresource and one for the object, if they have marks.
+func (m marked) patch(ctx context.Context) error {
+	for _, part := range []struct {
+		subresource string
+		document    *patch.Document
+	}{{statusResource, m.left.Status}, {"", m.left.Main}} {
+		if part.document.Empty() {
+			continue
+		}
+		if _, err := m.objects.Patch(ctx, m.key(), part.subresource, part.document.Operations()); err != nil {
 			return err
 		}
 	}
-	if left.Main.Empty() {
-		return nil
-	}
-	_, err := s.objects.Patch(ctx, s.key(body), "", left.Main.Operations())
-	return err
+	return nil
 }

@@ -1,210 +1,152 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// errNoPlace is returned if uninstall cannot know where the operator keeps its own objects.
-var errNoPlace = errors.New("check whether the operator is running: the namespace of its ConfigMap, Lease and Secret is unknown; " +
-	"set --state-namespace")
-
-// returnTime is how long a running operator may take to write its marks again.
-const returnTime = 2 * time.Second
-
-// own is one of the operator's own objects.
-type own struct {
-	kind   string
-	object client.Object
+// HeldError reports that a process holds the operator's Lease, so that the operator runs.
+type HeldError struct {
+	Lease  types.NamespacedName
+	Holder string
 }
 
-// own lists the objects that the operator keeps for itself, the Lease first: while it is unchanged, the operator does not run.
-func (u *Uninstall) own() []own {
-	meta := metav1.ObjectMeta{Namespace: u.Settings.Home, Name: u.Settings.Identity}
-	all := []own{
-		{"Lease", &coordinationv1.Lease{ObjectMeta: meta}},
-		{"ConfigMap", &corev1.ConfigMap{ObjectMeta: meta}},
-	}
-	for _, kind := range u.Kinds {
-		if kind.Secret() {
-			return append(all, own{"Secret", &corev1.Secret{ObjectMeta: meta}})
-		}
-	}
-	return all
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the operator is running: Lease %s is held by %s; stop all its replicas, then run uninstall again; nothing was changed",
+		e.Lease, e.Holder)
 }
 
-// checkPlace returns an error if the operator's own objects are not where they are looked for: then they are in another namespace, and
-// the operator may run there. It also returns an error if it cannot know.
-func (u *Uninstall) checkPlace(ctx context.Context) error {
-	if found, err := u.isPlace(ctx); found || err != nil {
-		return err
+// findState finds the operator's own objects, which have its identity as name: the Leases first.
+func (u *Uninstall) findState(ctx context.Context) error {
+	secret := slices.ContainsFunc(u.Kinds, Kind.Secret) && u.Settings.Home != ""
+	err := u.findEverywhere(ctx, kube.LeaseKind())
+	if err == nil {
+		err = u.findEverywhere(ctx, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	}
-	leases, maps := &coordinationv1.LeaseList{}, &corev1.ConfigMapList{}
-	for _, list := range []client.ObjectList{leases, maps} {
-		err := u.Live.List(ctx, list, client.MatchingFields{"metadata.name": u.Settings.Identity})
-		switch {
-		case apierrors.IsForbidden(err) && u.Settings.Home == "":
-			return errNoPlace
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("check whether the operator is running: namespace %s has neither a Lease nor a ConfigMap %s, and the account may not "+
-				"list other namespaces; set --state-namespace to the right namespace: %w", u.Settings.Home, u.Settings.Identity, err)
-		case err != nil:
-			return fmt.Errorf("list the operator's own objects in all namespaces: %w", err)
-		}
+	if err == nil && secret {
+		err = u.find(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), u.Settings.Home)
 	}
-	var found []string
-	for _, lease := range leases.Items {
-		found = append(found, lease.Namespace)
+	if err != nil {
+		return fmt.Errorf("check whether the operator is running: %w", err)
 	}
-	for _, one := range maps.Items {
-		found = append(found, one.Namespace)
-	}
-	if len(found) > 0 {
-		return fmt.Errorf("the operator's own objects %s are in namespace %s; set --state-namespace %s; nothing was changed",
-			u.Settings.Identity, found[0], found[0])
-	}
-	u.Report(fmt.Sprintf("no namespace has a Lease or ConfigMap %s", u.Settings.Identity))
 	return nil
 }
 
-// isPlace reports whether the namespace of the operator's own objects is known and has one.
-func (u *Uninstall) isPlace(ctx context.Context) (bool, error) {
-	if u.Settings.Home == "" {
-		return false, nil
-	}
-	place := types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
-	read, err := kube.ReadHolding(ctx, u.Live, place)
-	if err != nil {
-		return false, fmt.Errorf("check whether the operator is running: %w", err)
-	}
-	if read.Lease != nil {
-		return true, nil
-	}
-	err = u.Live.Get(ctx, place, &corev1.ConfigMap{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read ConfigMap %s: %w", place, err)
-	}
-	return true, nil
+func (u *Uninstall) find(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
+	found, err := kube.ListNamed(ctx, u.Live, kind, types.NamespacedName{Namespace: namespace, Name: u.Settings.Identity})
+	u.own = append(u.own, found...)
+	return err
 }
 
-// verify looks for marks that have come back, if no Lease has shown that the operator does not run.
-func (u *Uninstall) verify(ctx context.Context) {
-	if u.DryRun || u.sum.Stripped == 0 || u.lease.Lease != nil {
-		return
+// findEverywhere finds the operator's own objects of a kind in all namespaces. If the account may not list them, it looks into the state
+// namespace and into the namespaces that are served by name.
+func (u *Uninstall) findEverywhere(ctx context.Context, kind schema.GroupVersionKind) error {
+	refused := u.find(ctx, kind, metav1.NamespaceAll)
+	if !apierrors.IsForbidden(refused) {
+		return refused
 	}
-	select {
-	case <-time.After(returnTime):
-	case <-ctx.Done():
-		return
+	if u.Settings.Home == "" {
+		return errors.New("the namespace of its ConfigMap, Lease and Secret is unknown; set --state-namespace")
 	}
-	again := *u
-	again.DryRun, again.reported, again.sum = true, map[types.UID]bool{}, Uninstalled{}
-	again.Report = func(line string) {
-		u.Report(strings.Replace(line, "would remove", "failed: the operator is still running and has written again:", 1))
-	}
-	for _, kind := range u.Kinds {
-		if err := again.kind(ctx, kind); err != nil {
-			u.sum.Unlisted++
-			u.Report(fmt.Sprintf("%s: failed: %v", kind.GVK.Kind, err))
+	u.unsearched = cmp.Or(u.unsearched, refused)
+	var searched []string
+	for _, namespace := range append([]string{u.Settings.Home}, u.Settings.Namespaces.Names()...) {
+		if slices.Contains(searched, namespace) {
+			continue
+		}
+		err := u.find(ctx, kind, namespace)
+		if err == nil {
+			searched = append(searched, namespace)
+		} else if namespace == u.Settings.Home || !apierrors.IsForbidden(err) {
+			return err
 		}
 	}
-	u.sum.Failed += again.sum.Stripped
+	u.Report(fmt.Sprintf("%s: only these namespaces were searched, since the account may not list all: %s", kind.Kind, strings.Join(searched, ", ")))
+	return nil
 }
 
-// checkStopped returns a *HeldError if the operator runs. A dry run reports that instead.
+// checkStopped returns a *HeldError if a process holds one of the Leases, which a dry run reports instead. It also returns an error if only
+// other namespaces than the state namespace have objects of the operator's own.
 func (u *Uninstall) checkStopped(ctx context.Context) error {
-	if u.Settings.Home == "" {
-		return nil
+	home := false
+	for i := range u.own {
+		one := &u.own[i]
+		home = home || one.Namespace == u.Settings.Home
+		if one.GroupVersionKind() != kube.LeaseKind() {
+			continue
+		}
+		key := client.ObjectKeyFromObject(one)
+		holder, now, err := kube.AwaitHolder(ctx, u.Live, key, func(holder string) {
+			u.Progress(fmt.Sprintf("Lease %s is held by %s: waiting until it is renewed, or expires", key, holder))
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("check whether the operator is running: %w", err)
+		case holder != "" && u.DryRun:
+			u.Report(fmt.Sprintf("Lease %s: held by %s; uninstall refuses while the operator is running", key, holder))
+		case holder != "":
+			return &HeldError{Lease: key, Holder: holder}
+		}
+		one.ResourceVersion = now.ResourceVersion
 	}
-	place := types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
-	read, err := kube.ReadHolding(ctx, u.Live, place)
-	if err != nil {
-		return fmt.Errorf("check whether the operator is running: %w", err)
+	switch {
+	case len(u.own) == 0 && u.unsearched != nil:
+		return fmt.Errorf("check whether the operator is running: namespace %s has neither a Lease nor a ConfigMap %s, and the account may not "+
+			"list other namespaces; set --state-namespace to the right namespace: %w", u.Settings.Home, u.Settings.Identity, u.unsearched)
+	case len(u.own) == 0:
+		u.Report(fmt.Sprintf("no namespace has a Lease or ConfigMap %s", u.Settings.Identity))
+	case !home:
+		return fmt.Errorf("the operator's own objects %s are in namespace %s; set --state-namespace %[2]s; nothing was changed",
+			u.Settings.Identity, u.own[0].Namespace)
 	}
-	if read.Holder != "" && u.DryRun {
-		u.Report(fmt.Sprintf("Lease %s: held by %s; uninstall refuses while the operator is running", place, read.Holder))
-		return nil
-	}
-	if read.Holder != "" {
-		u.Progress(fmt.Sprintf("Lease %s is held by %s: waiting until it is renewed, or expires", place, read.Holder))
-	}
-	if read, err = read.AwaitRenewal(ctx, u.Live); err != nil {
-		return fmt.Errorf("check whether the operator is running: %w", err)
-	}
-	if read.Holder != "" {
-		return &HeldError{Lease: place, Holder: read.Holder}
-	}
-	u.lease = read
 	return nil
 }
 
-// state deletes what the operator keeps for itself, or reports why it stays.
-func (u *Uninstall) state(ctx context.Context) {
-	if u.Settings.Home == "" {
-		return
-	}
-	all, place := u.own(), types.NamespacedName{Namespace: u.Settings.Home, Name: u.Settings.Identity}
-	why := ""
+// deleteState deletes the operator's own objects, or reports why they stay. It deletes them only as they were read: if one has changed, the
+// operator runs.
+func (u *Uninstall) deleteState(ctx context.Context) {
+	kept := ""
 	switch {
-	case !u.sum.Complete():
-		why = "because some objects were not cleaned up"
+	case u.sum.Failed > 0:
+		kept = "some objects were not cleaned up"
 	case u.KeepState:
-		why = "because they are also used for other namespaces"
+		kept = "it is also used for other namespaces"
 	}
-	if why != "" {
-		var kinds []string
-		for _, one := range all {
-			kinds = append(kinds, one.kind)
+	for _, one := range u.own {
+		name, home := one.Kind+" "+client.ObjectKeyFromObject(&one).String(), one.Namespace == u.Settings.Home
+		switch {
+		case kept != "":
+			u.Report(name + ": kept, because " + kept)
+		case u.DryRun && home:
+			u.Report(name + ": would be removed")
+		case u.DryRun:
+			u.Report(name + ": would be kept, because it is not in the state namespace")
+		case !home:
+			u.fail(name, fmt.Errorf("it is not in the state namespace; run uninstall again with --state-namespace %s", one.Namespace))
+		default:
+			err := u.Live.Delete(ctx, &one, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
+			if apierrors.IsConflict(err) {
+				kept = "the operator was started again"
+				err = fmt.Errorf("it has changed, so %s; stop it, then run uninstall again: %w", kept, err)
+			}
+			if client.IgnoreNotFound(err) != nil {
+				u.fail(name, err)
+			} else {
+				u.Report(name + ": removed")
+			}
 		}
-		u.Report(fmt.Sprintf("%s %s: kept, %s", strings.Join(kinds, ", "), place, why))
-		return
 	}
-	for _, one := range all {
-		found, err := u.delete(ctx, one)
-		if err != nil {
-			u.sum.State++
-			u.Report(fmt.Sprintf("%s %s: failed: %v", one.kind, place, err))
-		} else if found {
-			u.Report(fmt.Sprintf("%s %s: %s", one.kind, place, map[bool]string{false: "removed", true: "would be removed"}[u.DryRun]))
-		}
-		if one.kind == "Lease" && apierrors.IsConflict(err) {
-			return // The operator runs again: what it keeps is in use.
-		}
-	}
-}
-
-// delete deletes one of the operator's own objects; the Lease only as it was when the operator did not run.
-func (u *Uninstall) delete(ctx context.Context, one own) (found bool, err error) {
-	if one.kind != "Lease" {
-		return kube.Drop(ctx, u.Live, one.object, u.DryRun)
-	}
-	lease := u.lease.Lease
-	if u.DryRun || lease == nil {
-		return kube.Drop(ctx, u.Live, one.object, u.DryRun)
-	}
-	err = u.Live.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case apierrors.IsConflict(err):
-		return true, fmt.Errorf("it has changed, so the operator was started again; stop it and run uninstall again: %w", err)
-	case err != nil:
-		return true, fmt.Errorf("delete it: %w", err)
-	}
-	return true, nil
 }

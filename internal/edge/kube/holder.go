@@ -6,95 +6,88 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// renewalPoll is how often a Lease is read while its renewal is awaited. renewalLimit is the longest time to wait.
-const (
-	renewalPoll  = 250 * time.Millisecond
-	renewalLimit = time.Minute
-)
+// renewalPoll is how often a Lease is read while its renewal is awaited.
+const renewalPoll = 250 * time.Millisecond
 
-// Holding is a Lease as it was last read.
-type Holding struct {
-	// Lease is the Lease, or nil if there is none.
-	Lease *coordinationv1.Lease
-	// Holder names the process that holds the Lease, or is "".
-	Holder string
+// LeaseKind is the kind of a Lease.
+func LeaseKind() schema.GroupVersionKind { return coordinationv1.SchemeGroupVersion.WithKind("Lease") }
+
+// ListNamed lists the metadata of the objects of a kind that have a name, in a namespace, or in all namespaces if it is "".
+func ListNamed(
+	ctx context.Context, api client.Reader, kind schema.GroupVersionKind, place types.NamespacedName,
+) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := api.List(ctx, list, client.InNamespace(place.Namespace), client.MatchingFields{"metadata.name": place.Name}); err != nil {
+		return nil, fmt.Errorf("list %s named %s: %w", kind.Kind, place.Name, err)
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(kind)
+	}
+	return list.Items, nil
 }
 
-// ReadHolding reads a Lease.
-func ReadHolding(ctx context.Context, api client.Reader, place types.NamespacedName) (Holding, error) {
-	lease := &coordinationv1.Lease{}
-	err := api.Get(ctx, place, lease)
-	if apierrors.IsNotFound(err) {
-		return Holding{}, nil
+// AwaitHolder returns the process that holds a Lease, or "" if the Lease is free. A Lease is held if it names a holder, and is renewed before
+// its duration has passed. So AwaitHolder waits until one of the two happens; before that, it calls waiting with the holder's name. It does
+// not compare clocks, since the holder's clock may be wrong. Leadership takes and keeps a Lease by the same rule, that of client-go's leader
+// election.
+//
+// AwaitHolder also returns the Lease as it was last read. It is empty if there is none.
+func AwaitHolder(
+	ctx context.Context, api client.Reader, place types.NamespacedName, waiting func(holder string),
+) (string, *coordinationv1.Lease, error) {
+	first, err := readLease(ctx, api, place)
+	if err != nil || holderOf(first) == "" {
+		return "", first, err
 	}
-	if err != nil {
-		return Holding{}, fmt.Errorf("read Lease %s: %w", place, err)
-	}
-	read := Holding{Lease: lease}
-	if lease.Spec.HolderIdentity != nil {
-		read.Holder = *lease.Spec.HolderIdentity
-	}
-	return read, nil
-}
-
-// AwaitRenewal waits until the holder renews the Lease or the Lease expires, and returns the last state that it read. The result has no
-// holder if the Lease has expired. AwaitRenewal does not compare clocks, since the holder's clock may be wrong.
-func (h Holding) AwaitRenewal(ctx context.Context, api client.Reader) (Holding, error) {
-	if h.Holder == "" {
-		return h, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, h.lasts()+renewalLimit) // Longer than the requests below take.
-	defer cancel()
-	expired := time.NewTimer(h.lasts())
+	waiting(holderOf(first))
+	expired, ticker := time.NewTimer(lasts(first)), time.NewTicker(renewalPoll)
 	defer expired.Stop()
-	ticker := time.NewTicker(renewalPoll)
 	defer ticker.Stop()
 	for {
 		over := false
 		select {
 		case <-ctx.Done():
-			return h, context.Cause(ctx)
+			return "", first, context.Cause(ctx)
 		case <-expired.C:
 			over = true
 		case <-ticker.C:
 		}
-		now, err := ReadHolding(ctx, api, client.ObjectKeyFromObject(h.Lease))
+		now, err := readLease(ctx, api, place)
 		switch {
-		case err != nil || now.Holder == "" || now.Lease.ResourceVersion != h.Lease.ResourceVersion:
-			return now, err
+		case err != nil:
+			return "", nil, err
+		case !equality.Semantic.DeepEqual(now.Spec, first.Spec):
+			return holderOf(now), now, nil
 		case over:
-			now.Holder = ""
-			return now, nil
+			return "", now, nil
 		}
 	}
 }
 
-// lasts returns how long the Lease is held without a renewal.
-func (h Holding) lasts() time.Duration {
-	if seconds := h.Lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		return min(time.Duration(*seconds)*time.Second, renewalLimit)
+// readLease reads a Lease. It returns an empty one if there is none.
+func readLease(ctx context.Context, api client.Reader, place types.NamespacedName) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	if err := client.IgnoreNotFound(api.Get(ctx, place, lease)); err != nil {
+		return nil, fmt.Errorf("read Lease %s: %w", place, err)
+	}
+	return lease, nil
+}
+
+func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
+
+// lasts returns how long a Lease is held without a renewal.
+func lasts(lease *coordinationv1.Lease) time.Duration {
+	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
+		return time.Duration(seconds) * time.Second
 	}
 	return NewPace(1).Lasts
-}
-
-// HeldElsewhere lists the Leases with the same name in other namespaces that a process seems to hold: they were renewed in the last
-// minute, according to the clocks of both machines.
-func HeldElsewhere(ctx context.Context, api client.Reader, place types.NamespacedName) ([]Holding, error) {
-	list := &coordinationv1.LeaseList{}
-	if err := api.List(ctx, list, client.MatchingFields{"metadata.name": place.Name}); err != nil {
-		return nil, fmt.Errorf("list Leases named %s: %w", place.Name, err)
-	}
-	var held []Holding
-	for _, lease := range list.Items {
-		holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
-		if lease.Namespace != place.Namespace && holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < renewalLimit {
-			held = append(held, Holding{Lease: &lease, Holder: *holder})
-		}
-	}
-	return held, nil
 }

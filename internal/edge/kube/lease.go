@@ -50,7 +50,7 @@ type Leadership struct {
 	Pace Pace
 	// Wall returns the wall clock time; nil means that of the machine.
 	Wall func() time.Time
-	// Failed is called if the Lease cannot be read. It may be nil.
+	// Failed is called if the Lease cannot be read or written. It may be nil.
 	Failed func(error)
 
 	mu sync.Mutex
@@ -94,9 +94,7 @@ func (l *Leadership) Idle(idle func() bool) {
 // Get reads the Lease.
 func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil && l.Failed != nil {
-		l.Failed(err)
-	}
+	l.report(ctx, err)
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("%w; grant the permissions that the rbac command prints, or run one replica with --leader-elect=false", err)
 	}
@@ -106,23 +104,35 @@ func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	return record, raw, err
 }
 
+// report reports that the Lease cannot be used. That it does not exist, or that another process was faster, is no failure.
+func (l *Leadership) report(ctx context.Context, err error) {
+	expected := apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	if err != nil && !expected && ctx.Err() == nil && l.Failed != nil {
+		l.Failed(err)
+	}
+}
+
 // Create takes a Lease that does not exist yet.
 func (l *Leadership) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.take(record, func() error { return l.Interface.Create(ctx, record) })
+	return l.take(ctx, record, l.Interface.Create)
 }
 
 // Update takes, renews or releases the Lease.
 func (l *Leadership) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.take(record, func() error { return l.Interface.Update(ctx, record) })
+	return l.take(ctx, record, l.Interface.Update)
 }
 
-func (l *Leadership) take(record resourcelock.LeaderElectionRecord, write func() error) error {
+func (l *Leadership) take(
+	ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
 	release := record.HolderIdentity != l.Identity()
 	if release && !l.released() {
 		return errAtWork
 	}
 	asked, askedAt := time.Now(), l.wall() // Other processes measure from a later time.
-	if err := write(); err != nil || release {
+	err := write(ctx, record)
+	l.report(ctx, err)
+	if err != nil || release {
 		return err
 	}
 	l.mu.Lock()

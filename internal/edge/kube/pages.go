@@ -45,19 +45,3 @@ func (o Objects) Pages(ctx context.Context, namespace string, use func([]object.
 func (o Objects) page(ctx context.Context, into client.ObjectList, namespace, next string) error {
 	return o.Client.List(ctx, into, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 }
-
-// Drop deletes an object of the operator's own state. It returns false if there is none. With keep it only reads the object.
-func Drop(ctx context.Context, api client.Client, own client.Object, keep bool) (bool, error) { //nolint:revive // A dry run takes the same path.
-	err := api.Get(ctx, client.ObjectKeyFromObject(own), own)
-	if err == nil && !keep {
-		uid := own.GetUID()
-		err = api.Delete(ctx, own, client.Preconditions{UID: &uid})
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("delete it: %w", err)
-	}
-	return true, nil
-}

@@ -2,8 +2,6 @@ package kube
 
 import (
 	"context"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,8 +59,21 @@ func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 // Identity names the process.
 func (l *memoryLock) Identity() string { return l.name }
 
-func newTestPresence(lease *sharedLease, name string, log *strings.Builder) *Presence {
-	return &Presence{lock: &memoryLock{lease: lease, name: name}, pace: NewPace(1), log: slog.New(slog.NewTextHandler(log, nil)), problems: &ProblemLog{}}
+// Describe names the Lease.
+func (*memoryLock) Describe() string { return "ns/op" }
+
+// RecordEvent does nothing.
+func (*memoryLock) RecordEvent(string) {}
+
+// show holds the Lease for a process without leader election, until stop is called.
+func show(t *testing.T, lease *sharedLease, name string, pace Pace) (stop func()) {
+	t.Helper()
+	presence := &Leadership{Interface: &memoryLock{lease: lease, name: name}, Pace: pace, Failed: func(err error) { t.Error(err) }}
+	stop, err := presence.Show(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stop
 }
 
 func expectHolder(t *testing.T, when string, lease *sharedLease, want string) {
@@ -72,23 +83,20 @@ func expectHolder(t *testing.T, when string, lease *sharedLease, want string) {
 	}
 }
 
-func TestAReplicaWithoutElectionReportsALiveHolderOnce(t *testing.T) {
+func TestAReplicaWithoutElectionNeverTakesTheLeaseOfALiveHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{}
-		var ofFirst, ofSecond strings.Builder
-		stopFirst := newTestPresence(lease, "first", &ofFirst).Keep(t.Context())
+		stopFirst := show(t, lease, "first", NewPace(1))
 		<-time.After(time.Second)
-		stopSecond := newTestPresence(lease, "second", &ofSecond).Keep(t.Context())
-		<-time.After(30*time.Second + 500*time.Millisecond) // Not at the moment of a look.
+		stopSecond := show(t, lease, "second", NewPace(1))
+		<-time.After(time.Minute)
 		expectHolder(t, "while both run", lease, "first")
 		stopFirst()
 		expectHolder(t, "when the first has stopped", lease, "")
-		<-time.After(3 * time.Second)
+		<-time.After(5 * time.Second)
 		expectHolder(t, "later", lease, "second")
 		stopSecond()
-		if text := ofSecond.String(); strings.Count(text, "another replica of this operator runs") != 1 || !strings.Contains(text, "holder=first") || ofFirst.Len() > 0 {
-			t.Errorf("the logs are\n%s\nand\n%s", &ofFirst, text)
-		}
+		expectHolder(t, "when the second has stopped", lease, "")
 	})
 }
 
@@ -96,9 +104,7 @@ func TestAReplicaWithoutElectionReportsALiveHolderOnce(t *testing.T) {
 func TestAReplicaWithoutElectionHoldsTheLeaseForItsDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{}
-		presence := newTestPresence(lease, "us", &strings.Builder{})
-		presence.pace = PaceOf(30 * time.Second)
-		stop := presence.Keep(t.Context())
+		stop := show(t, lease, "us", PaceOf(30*time.Second))
 		begun := time.Now()
 		<-time.After(3 * time.Second)
 		if held := lease.read(); held.LeaseDurationSeconds != 30 || held.RenewTime.After(begun) {
@@ -112,35 +118,63 @@ func TestAReplicaWithoutElectionHoldsTheLeaseForItsDuration(t *testing.T) {
 	})
 }
 
-func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolderWithoutAReport(t *testing.T) {
+func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{record: resourcelock.LeaderElectionRecord{HolderIdentity: "dead", LeaseDurationSeconds: 15, RenewTime: metav1.Now()}}
-		var log strings.Builder
-		stop := newTestPresence(lease, "us", &log).Keep(t.Context())
+		stop := show(t, lease, "us", NewPace(1))
 		<-time.After(14 * time.Second)
 		expectHolder(t, "after 14 seconds", lease, "dead")
-		<-time.After(4 * time.Second)
-		expectHolder(t, "after 18 seconds", lease, "us")
+		<-time.After(6 * time.Second)
+		expectHolder(t, "after 20 seconds", lease, "us")
 		stop()
-		if log.Len() > 0 {
-			t.Errorf("the log is\n%s", &log)
+	})
+}
+
+// A replica works without permissions for the Lease, and continues to ask for it.
+func TestAReplicaWithoutElectionReportsThatItCannotHoldTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease, failures := &lockedLease{memoryLock{lease: &sharedLease{}, name: "us"}}, 0
+		presence := &Leadership{Interface: lease, Pace: NewPace(1), Failed: func(err error) {
+			if failures++; !apierrors.IsForbidden(err) {
+				t.Error(err)
+			}
+		}}
+		stop, err := presence.Show(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Second)
+		stop()
+		if failures < 2 {
+			t.Errorf("in 10 seconds %d failures were reported", failures)
 		}
 	})
 }
 
-// leaseReader reads one Lease, which is renewed at a given time.
+// lockedLease is a Lease that may be read and not created.
+type lockedLease struct{ memoryLock }
+
+// Create refuses.
+func (*lockedLease) Create(context.Context, resourcelock.LeaderElectionRecord) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "op", nil)
+}
+
+// leaseReader reads one Lease, which its holder renews at a given time, and which another client annotates before that.
 type leaseReader struct {
 	client.Reader
-	lease   *coordinationv1.Lease
-	renewed time.Time
+	lease              *coordinationv1.Lease
+	annotated, renewed time.Time
 }
 
 // Get reads the Lease.
 func (r leaseReader) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	lease, _ := into.(*coordinationv1.Lease)
 	r.lease.DeepCopyInto(lease)
-	if time.Now().After(r.renewed) {
+	if time.Now().After(r.annotated) {
 		lease.ResourceVersion = "2"
+	}
+	if renewed := metav1.NewMicroTime(r.lease.Spec.RenewTime.Add(time.Minute)); time.Now().After(r.renewed) {
+		lease.Spec.RenewTime, lease.ResourceVersion = &renewed, "3"
 	}
 	return nil
 }
@@ -148,28 +182,33 @@ func (r leaseReader) Get(_ context.Context, _ client.ObjectKey, into client.Obje
 // The wall clock of the holder does not matter: a Lease is held if it is renewed, and expires if it is not.
 func TestALeaseIsHeldIfItIsRenewed(t *testing.T) {
 	for name, test := range map[string]struct {
-		renewed time.Duration
-		holder  string
-		waited  time.Duration
+		duration        int32
+		renewed         time.Duration
+		holder, version string
+		atLeast, atMost time.Duration
 	}{
-		"renewed after a pause":        {9 * time.Second, "them", 10 * time.Second},
-		"not renewed, as after a kill": {time.Hour, "", 16 * time.Second},
+		"renewed after a pause":        {15, 9 * time.Second, "them", "3", 9 * time.Second, 10 * time.Second},
+		"not renewed, as after a kill": {15, time.Hour, "", "2", 15 * time.Second, 16 * time.Second},
+		"a long Lease":                 {120, 110 * time.Second, "them", "3", 110 * time.Second, 111 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				holder, seconds, longAgo := "them", int32(15), metav1.NewMicroTime(time.Now().Add(-time.Hour))
-				api := leaseReader{renewed: time.Now().Add(test.renewed), lease: &coordinationv1.Lease{
+				holder, longAgo := "them", metav1.NewMicroTime(time.Now().Add(-time.Hour))
+				begun := time.Now()
+				api := leaseReader{annotated: begun.Add(5 * time.Second), renewed: begun.Add(test.renewed), lease: &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"},
-					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &longAgo},
+					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &test.duration, RenewTime: &longAgo},
 				}}
-				read, err := ReadHolding(t.Context(), api, client.ObjectKey{})
+				named := ""
+				found, lease, err := AwaitHolder(t.Context(), api, client.ObjectKey{}, func(holder string) { named = holder })
 				if err != nil {
 					t.Fatal(err)
 				}
-				begun := time.Now()
-				read, err = read.AwaitRenewal(t.Context(), api)
-				if waited := time.Since(begun); err != nil || read.Holder != test.holder || waited > test.waited {
-					t.Errorf("the holder is %q after %s, %v", read.Holder, waited, err)
+				if waited := time.Since(begun); waited < test.atLeast || waited > test.atMost {
+					t.Errorf("it has waited for %s", waited)
+				}
+				if found != test.holder || lease.ResourceVersion != test.version || named != "them" {
+					t.Errorf("the holder is %q in version %s, and it has waited for %q", found, lease.ResourceVersion, named)
 				}
 			})
 		})
