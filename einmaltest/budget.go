@@ -11,8 +11,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
-// AllVariable is the environment variable that lifts the budget of Explore: with any value, Explore plays every fault of every dimension at every
-// point, and every recovery. This takes about five times as long.
+// AllVariable is the environment variable that lifts the budget of Explore. With the value 1, Explore plays every fault of every dimension at every
+// point, and every recovery. This takes about five times as long. With K/N, such as 2/5, Explore plays the Kth of N equal shares of that, so that N
+// runs together play all. Any other value fails the test.
 const AllVariable = "EINMALTEST_ALL"
 
 // Environment variables that Explore documents.
@@ -42,11 +43,15 @@ const (
 
 // fromEnvironment sets the budget and the seed from environment variables.
 func fromEnvironment(s settings) settings {
-	all, few := os.Getenv(AllVariable) != "", os.Getenv(quickVariable) != ""
+	all, few := os.Getenv(AllVariable), os.Getenv(quickVariable) != ""
 	switch {
-	case all && few:
+	case all != "" && few:
 		s.mistakes = append(s.mistakes, fmt.Sprintf("the environment variables %s and %s are both set: unset one", AllVariable, quickVariable))
-	case all:
+	case all != "":
+		var ok bool
+		if s.share, ok = shareOf(all); !ok {
+			s.mistakes = append(s.mistakes, fmt.Sprintf("the environment variable %s must be 1, or K/N with 1 <= K <= N, got %q", AllVariable, all))
+		}
 		s.budget = whole
 	case few:
 		s.budget = quick
@@ -61,6 +66,32 @@ func fromEnvironment(s settings) settings {
 	}
 	s.seed = seed
 	return s
+}
+
+// share is a part of all schedules: the one with a number, of so many of the same size.
+type share struct{ number, of int }
+
+// shareOf reads "1" for all schedules, or "2/5" for the second of five shares.
+func shareOf(text string) (s share, ok bool) {
+	number, of, divided := strings.Cut(text, "/")
+	if !divided {
+		return share{1, 1}, text == "1"
+	}
+	var err, wrong error
+	s.number, err = strconv.Atoi(number)
+	s.of, wrong = strconv.Atoi(of)
+	return s, err == nil && wrong == nil && s.number >= 1 && s.number <= s.of
+}
+
+// take returns every schedule whose place belongs to the share.
+func (s share) take(all []simulation.Schedule) []simulation.Schedule {
+	var taken []simulation.Schedule
+	for i, one := range all {
+		if i%s.of == s.number-1 {
+			taken = append(taken, one)
+		}
+	}
+	return taken
 }
 
 // plan is what Explore plays first. Faults during recovery and pairs of faults follow.
@@ -81,6 +112,9 @@ func (s settings) plan(clean result) plan {
 		always = slices.DeleteFunc(always, func(one simulation.Schedule) bool { return !crashesAtWrite(one) })
 		others = [][]simulation.Schedule{slices.Concat(rest, slices.Concat(others...))}
 		budget = quickSampled
+	}
+	if s.budget == whole {
+		return plan{always: s.share.take(always), sampled: s.share.take(slices.Concat(others...)), others: total(others)}
 	}
 	return plan{always: always, sampled: s.sample(others, budget), others: total(others)}
 }

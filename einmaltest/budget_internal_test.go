@@ -54,6 +54,23 @@ func TestNothingIsSampledWithoutABudget(t *testing.T) {
 	}
 }
 
+func TestSharesAreAllSchedulesTogether(t *testing.T) {
+	played := func(value string) []string {
+		var names []string
+		found := planWith(t, map[string]string{AllVariable: value})
+		for _, one := range slices.Concat(found.always, found.sampled) {
+			names = append(names, one.String())
+		}
+		return names
+	}
+	all, shares := played("1"), slices.Concat(played("1/3"), played("2/3"), played("3/3"))
+	slices.Sort(all)
+	slices.Sort(shares)
+	if len(all) == 0 || !slices.Equal(all, shares) {
+		t.Errorf("all are\n%q\nand three shares\n%q", all, shares)
+	}
+}
+
 func TestTheSeedChoosesTheSample(t *testing.T) {
 	sampledWith := func(seed string) string {
 		return fmt.Sprint(planWith(t, map[string]string{quickVariable: "1", seedVariable: seed}).sampled)
@@ -68,8 +85,10 @@ func TestMistakesInVariablesOfExploreNameTheRemedy(t *testing.T) {
 		variables map[string]string
 		want      string
 	}{
-		"both budgets":      {map[string]string{quickVariable: "1", AllVariable: "1"}, "EINMALTEST_ALL and EINMALTEST_QUICK are both set: unset one"},
-		"seed is no number": {map[string]string{seedVariable: "many"}, `EINMALTEST_SEED must be a decimal number, got "many"`},
+		"both budgets":            {map[string]string{quickVariable: "1", AllVariable: "1"}, "EINMALTEST_ALL and EINMALTEST_QUICK are both set: unset one"},
+		"no share of this number": {map[string]string{AllVariable: "6/5"}, `EINMALTEST_ALL must be 1, or K/N with 1 <= K <= N, got "6/5"`},
+		"no share":                {map[string]string{AllVariable: "yes"}, `EINMALTEST_ALL must be 1, or K/N with 1 <= K <= N, got "yes"`},
+		"seed is no number":       {map[string]string{seedVariable: "many"}, `EINMALTEST_SEED must be a decimal number, got "many"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for variable, value := range test.variables {

@@ -50,7 +50,7 @@ func (f *Finding) replayable() bool {
 // Of the faults that newer dimensions add, and of the second faults of Recovery, Explore plays a budget that depends on the size of the
 // scenario, spread evenly over the points. With the option Schedules it goes on with pairs. Environment variables change how much it plays:
 //
-//   - EINMALTEST_ALL: every fault at every point (see AllVariable).
+//   - EINMALTEST_ALL: every fault at every point, or a share of that (see AllVariable).
 //   - EINMALTEST_QUICK: only a crash before and after each write and each effect, and a few other schedules; no pairs. Then it does not check
 //     NoSpareRights. This takes about a tenth of the time. It must not be set together with EINMALTEST_ALL.
 //   - EINMALTEST_SEED: the seed, a decimal number, that chooses the schedules of the budget. It takes precedence over the option Seed.

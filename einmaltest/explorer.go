@@ -78,7 +78,7 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 		e.found = &Finding{Schedule: "the deadline of the test", Broken: []string{fmt.Sprintf("%d schedules were played and broke nothing, "+
 			"%d were not played for lack of time: raise -timeout, or leave dimensions out with einmaltest.Without", e.played, e.unplayed)}}
 	}
-	if e.found == nil && e.settings.noSpareRights && e.settings.budget != quick {
+	if e.found == nil && e.settings.noSpareRights && e.settings.budget != quick && e.settings.share.of <= 1 {
 		e.found = e.spareRights()
 	}
 	if e.found != nil {

@@ -12,6 +12,7 @@ import (
 // settings are what the options of Explore and the environment variables say.
 type settings struct {
 	budget    budget
+	share     share
 	schedules int
 	seed      uint64
 	without   []Dimension
