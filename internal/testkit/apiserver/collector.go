@@ -279,7 +279,7 @@ func (c *collector) finish(w *write, key store.Key, object *unstructured.Unstruc
 	case key.Resource == pods && grace(object) > 0:
 		return w.stop(key)
 	case key.Resource == definitions && slices.Contains(object.GetFinalizers(), apiextensionsv1.CustomResourceCleanupFinalizer):
-		if len(c.empty(w, func(child store.Key) bool { return child.Resource == key.Name })) > 0 {
+		if !c.empty(w, func(child store.Key) bool { return child.Resource == key.Name }) {
 			return nil
 		}
 		return c.unblock(w, key, apiextensionsv1.CustomResourceCleanupFinalizer)

@@ -31,9 +31,9 @@ func (c *collector) unblock(w *write, key store.Key, finalizer string) error {
 	return c.server.written(w.tx, key, changed, object)
 }
 
-// empty deletes what is in a namespace, or what is of a kind, and returns what is left.
-func (c *collector) empty(w *write, within func(store.Key) bool) []*unstructured.Unstructured {
-	var left []*unstructured.Unstructured
+// empty deletes what is in a namespace, or what is of a kind, and reports whether nothing is left.
+func (c *collector) empty(w *write, within func(store.Key) bool) bool {
+	empty := true
 	for _, resource := range w.tx.Resources() {
 		k := c.server.kinds.ofResource(resource)
 		if k == nil {
@@ -43,11 +43,11 @@ func (c *collector) empty(w *write, within func(store.Key) bool) []*unstructured
 		for _, object := range w.tx.List(resource, "") {
 			child := store.Key{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
 			if within(child) && !deleting.goes(child, object) {
-				left = append(left, w.tx.Get(child))
+				empty = false
 			}
 		}
 	}
-	return left
+	return empty
 }
 
 // goes deletes an object that is not being deleted yet, and reports whether it is gone at once.

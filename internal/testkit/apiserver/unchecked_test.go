@@ -26,7 +26,7 @@ func TestUncheckedFieldsAreRefusedUnlessTheyAreAllowed(t *testing.T) {
 		t.Fatalf("the reason is %q: %v", reason, err)
 	}
 	const want = `Pod "a": spec.volumes.hostPath is not checked here: the API server for tests does not validate this field; ` +
-		`allow it with World.AllowUnchecked("Pod.spec.volumes.hostPath")`
+		`allow it with World.AllowUnchecked("Pod.spec.volumes.hostPath"), or test it with StartCluster`
 	if err.Error() != want {
 		t.Errorf("the refusal says\n%v\nwant\n%s", err, want)
 	}

@@ -1,9 +1,6 @@
 package contract
 
-import (
-	"fmt"
-	"net/http"
-)
+import "net/http"
 
 // badField is a value that both servers refuse in a field that counts as checked.
 type badField struct {
@@ -14,18 +11,12 @@ type badField struct {
 	text  string
 }
 
-func (w *world) volumes() target { return w.in("v1", "persistentvolumes", "PersistentVolume") }
 func (w *world) budgets() target {
 	return w.in("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget")
 }
 func (w *world) ingresses() target { return w.in("networking.k8s.io/v1", "ingresses", "Ingress") }
 func (w *world) storageClasses() target {
 	return w.in("storage.k8s.io/v1", "storageclasses", "StorageClass")
-}
-
-// volumeOf is the spec of a PersistentVolume.
-func volumeOf(source object) []object {
-	return []object{{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}, source}
 }
 
 func badFields() []badField {
@@ -58,10 +49,6 @@ func badFields() []badField {
 		{"a selector of a Job that has none of its own", (*world).jobs, one(object{"spec": work().with("selector", object{"matchLabels": object{"app": "a"}}).with("template.metadata.labels", object{"app": "a"})}), "`selector` not auto-generated"},
 		{"a label of a Job that the server sets", (*world).jobs, one(object{"spec": work().with("template.metadata.labels", object{"job-name": "b"})}), "must be 'a'"},
 		{"an empty TLS host of an Ingress", (*world).ingresses, one(object{"spec.rules": []object{{"host": "example.org"}}, "spec.tls": []object{{"hosts": []string{""}}}}), "spec.tls[0].hosts[0]: Invalid value"},
-		{"a capacity of more than storage", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a"}, "spec.capacity": object{"storage": "1Gi", "cpu": "1"}}), "spec.capacity: Unsupported value"},
-		{"a hostPath that goes up", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a/../b"}}), "spec.hostPath.path: Invalid value"},
-		{"an unknown type of a hostPath", (*world).volumes, volumeOf(object{"spec.hostPath": object{"path": "/a", "type": "Disk"}}), "spec.hostPath.type: Unsupported value"},
-		{"a bad name of a CSI driver", (*world).volumes, volumeOf(object{"spec.csi": object{"driver": "a b", "volumeHandle": "a"}}), "spec.csi.driver: Invalid value"},
 		{"a parameter of a StorageClass without a name", (*world).storageClasses, one(object{"provisioner": "example.org/a", "parameters": object{"": "a"}}), "parameters: Invalid value"},
 	}
 }
@@ -123,10 +110,6 @@ func acceptingOddFields() []behaviour {
 			w.budgets().create("a", object{"spec.minAvailable": 1})
 			w.budgets().put(w.budgets().new("a", object{"spec.minAvailable": 2})).refused(
 				http.StatusUnprocessableEntity, "Invalid", "metadata.resourceVersion: Invalid value", "must be specified for an update")
-		}},
-		{"checked: a pod does not choose another preemption policy than its class", func(w *world) {
-			w.pods().post(w.pod(object{"spec.preemptionPolicy": "Never"})).refused(http.StatusForbidden, "Forbidden", fmt.Sprintf(
-				"the string value of PreemptionPolicy (%s) must not be provided in pod spec", "Never"))
 		}},
 	}
 }

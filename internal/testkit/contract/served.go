@@ -69,16 +69,6 @@ func clusterObjects() []behaviour {
 			nodes.delete(w.namespace).ok()
 			nodes.unsound(nodes.new(w.namespace, object{"spec.taints": []object{{"key": "a b", "effect": "Some"}}}), "spec.taints")
 		}},
-		{"cluster: a PersistentVolume gets defaults", func(w *world) {
-			volumes := w.volumes()
-			spec := object{"spec.capacity": object{"storage": "1Gi"}, "spec.accessModes": []string{"ReadWriteOnce"}}
-			made := volumes.create(w.namespace, spec, object{"spec.hostPath": object{"path": "/a"}})
-			w.want(made, "spec.persistentVolumeReclaimPolicy", "Retain")
-			w.want(made, "spec.volumeMode", "Filesystem")
-			w.want(made, "status.phase", "Pending")
-			volumes.delete(w.namespace).ok()
-			volumes.invalid(volumes.new("b", spec), "spec: Required value: must specify a volume type")
-		}},
 		{"cluster: a StorageClass gets defaults and keeps its parameters", func(w *world) {
 			classes := w.storageClasses()
 			made := classes.create(w.namespace, object{"provisioner": "example.org/disk"})
@@ -99,26 +89,10 @@ func admittingPods() []behaviour {
 			w.pods().post(w.pod(object{"spec.serviceAccountName": "missing"})).refused(http.StatusForbidden, "Forbidden",
 				`pods "a" is forbidden: error looking up service account `+w.namespace+`/missing: serviceaccount "missing" not found`)
 		}},
-		{"pod: one whose priority class is missing is 403", func(w *world) {
-			w.pods().post(w.pod(object{"spec.priorityClassName": "missing"})).refused(http.StatusForbidden, "Forbidden",
-				`pods "a" is forbidden: no PriorityClass with name missing was found`)
-		}},
-		{"pod: gets an account and a priority that its creator does not own", func(w *world) {
+		{"pod: gets an account that its creator does not own", func(w *world) {
 			made := w.pods().post(w.pod()).is(http.StatusCreated)
 			w.want(made, "spec.serviceAccountName", "default")
-			w.want(made, "spec.priority", 0)
-			w.want(made, "spec.preemptionPolicy", "PreemptLowerPriority")
-			w.want(made, "metadata.managedFields.0.fieldsV1.f:spec.f:priority", nil)
-		}},
-		{"pod: gets the priority of its class", func(w *world) {
-			classes := w.in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass")
-			classes.create(w.namespace, object{"value": 7, "preemptionPolicy": "Never"})
-			w.eventually("the class is known", func() bool {
-				return w.pods().post(w.pod(object{"spec.priorityClassName": w.namespace})).code == http.StatusCreated
-			})
-			w.want(w.pods().get("a"), "spec.priority", 7)
-			w.want(w.pods().get("a"), "spec.preemptionPolicy", "Never")
-			classes.delete(w.namespace).ok()
+			w.want(made, "metadata.managedFields.0.fieldsV1.f:spec.f:serviceAccountName", nil)
 		}},
 		{"pod: a bad one is 422", func(w *world) {
 			bad := []object{{"name": "main", "image": "a", "volumeMounts": []object{{"name": "none", "mountPath": "/a"}}}}

@@ -38,6 +38,7 @@ func refusingUnchecked() []behaviour {
 		"runtimeClassName":          "A_B",
 		"os":                        object{"name": "none"},
 		"overhead":                  object{"cpu": "-1"},
+		"priorityClassName":         "A_B",
 	}
 	inContainer := map[string]any{
 		"resizePolicy":  []object{{"resourceName": "disk", "restartPolicy": "Maybe"}},
@@ -71,6 +72,14 @@ func refusingUnchecked() []behaviour {
 	})
 	refuse("spec.dataSource", func(w *world) (target, object) {
 		return w.claims(), w.claim().with("spec.dataSource", object{"kind": "PersistentVolumeClaim", "name": ""})
+	})
+	refuse("spec", func(w *world) (target, object) {
+		volumes := w.in("v1", "persistentvolumes", "PersistentVolume")
+		return volumes, volumes.new(w.namespace, object{"spec.capacity": object{"cpu": "1"}})
+	})
+	refuse("value", func(w *world) (target, object) {
+		classes := w.in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass")
+		return classes, classes.new(w.namespace, object{"value": 2000000000})
 	})
 	return append(behaviours, acceptingChecked()...)
 }

@@ -43,7 +43,7 @@ type builtin struct {
 	name       metavalidation.ValidateNameFunc
 	defaults   func(runtime.Object)
 	validate   validator
-	// checked are the fields that validate checks, if they are not all.
+	// checked are the fields that validate checks; nil if they are all.
 	checked []string
 }
 
@@ -150,7 +150,7 @@ func (b builtin) kind() *Kind {
 		hub = b.version
 	}
 	var checked validate.Checked
-	if len(b.checked) > 0 {
+	if b.checked != nil {
 		checked = validate.NewChecked(b.checked...)
 	}
 	return &Kind{

@@ -8,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
@@ -70,7 +69,7 @@ func clusterKinds() []builtin {
 		},
 		{
 			version: core, example: &corev1.PersistentVolume{}, names: names("persistentvolumes", "PersistentVolume", "pv"), cluster: true, status: true,
-			defaults: only(defaultVolumeObject), validate: both(validate.Volume), checked: validate.VolumeFields(),
+			checked: []string{},
 		},
 		{
 			version: storagev1.SchemeGroupVersion, example: &storagev1.StorageClass{}, names: names("storageclasses", "StorageClass", "sc"), cluster: true,
@@ -79,7 +78,7 @@ func clusterKinds() []builtin {
 		},
 		{
 			version: schedulingv1.SchemeGroupVersion, example: &schedulingv1.PriorityClass{}, names: names("priorityclasses", "PriorityClass", "pc"),
-			cluster: true, name: metavalidation.NameIsDNSSubdomain, defaults: only(defaultPriorityClass), validate: both(validate.PriorityClass),
+			cluster: true, checked: []string{},
 		},
 	}
 }

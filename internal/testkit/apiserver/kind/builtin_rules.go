@@ -82,11 +82,8 @@ func (r *goRules) Prepare(object, old *unstructured.Unstructured, subresource st
 		keepStatus(object, old)
 		r.keepStored(object)
 	}
-	switch r.kind.Kind {
-	case "Service":
+	if r.kind.Kind == "Service" {
 		allocate(object, old)
-	case "Pod":
-		keepPriority(object, old)
 	}
 	if r.generation && !equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) {
 		object.SetGeneration(old.GetGeneration() + 1)
@@ -144,8 +141,6 @@ func (r *goRules) prepareNew(object *unstructured.Unstructured) {
 		object.Object["status"] = map[string]any{"disruptionsAllowed": int64(0), "currentHealthy": int64(0), "desiredHealthy": int64(0), "expectedPods": int64(0)}
 	case "Ingress":
 		object.Object["status"] = map[string]any{"loadBalancer": map[string]any{}}
-	case "PersistentVolume":
-		object.Object["status"] = map[string]any{"phase": "Pending"}
 	case "Deployment":
 		object.Object["status"] = map[string]any{}
 	case "StatefulSet":

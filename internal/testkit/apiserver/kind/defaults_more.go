@@ -6,7 +6,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,36 +76,7 @@ func defaultSubjects(subjects []rbacv1.Subject) {
 	}
 }
 
-func defaultVolumeObject(v *corev1.PersistentVolume) {
-	set(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
-	point(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	if v.Spec.HostPath != nil {
-		point(&v.Spec.HostPath.Type, corev1.HostPathUnset)
-	}
-	set(&v.Status.Phase, corev1.VolumePending)
-}
-
 func defaultStorageClass(c *storagev1.StorageClass) {
 	point(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 	point(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
-}
-
-func defaultPriorityClass(c *schedulingv1.PriorityClass) {
-	point(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
-}
-
-// keepPriority keeps what admission has set.
-func keepPriority(object, old *unstructured.Unstructured) {
-	for _, name := range []string{"priority", "preemptionPolicy"} {
-		_, given, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", name)
-		value, known, _ := unstructured.NestedFieldNoCopy(old.Object, "spec", name)
-		if given || !known {
-			continue
-		}
-		object.Object = maps.Clone(object.Object)
-		spec, _ := object.Object["spec"].(map[string]any)
-		spec = maps.Clone(spec)
-		spec[name] = value
-		object.Object["spec"] = spec
-	}
 }

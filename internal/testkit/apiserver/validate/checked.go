@@ -79,7 +79,7 @@ func podFields() []string {
 	return slices.Concat([]string{
 		"restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "dnsPolicy", "nodeSelector", "nodeName", "schedulerName",
 		"serviceAccountName", "serviceAccount", "automountServiceAccountToken", "hostname", "subdomain", "enableServiceLinks",
-		"priorityClassName", "priority", "preemptionPolicy", "shareProcessNamespace", "imagePullSecrets",
+		"shareProcessNamespace", "imagePullSecrets",
 		"volumes.name", "volumes.emptyDir", "volumes.secret", "volumes.configMap", "volumes.persistentVolumeClaim",
 		"initContainers.restartPolicy",
 	}, below("securityContext", []string{

@@ -2,21 +2,15 @@ package validate
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// maxDriverName is the longest name of a driver of volumes.
-const maxDriverName = 63
 
 // Ingress checks an Ingress.
 func Ingress(object, _ *networkingv1.Ingress) field.ErrorList {
@@ -112,60 +106,6 @@ func IngressFields() []string {
 	})
 }
 
-// Volume checks a PersistentVolume, whose source cannot be changed.
-func Volume(object, old *corev1.PersistentVolume) field.ErrorList {
-	at, spec := field.NewPath("spec"), &object.Spec
-	storage, has := spec.Capacity[corev1.ResourceStorage]
-	none := corev1.PersistentVolumeSource{}
-	refused := join(
-		accessModes(at.Child("accessModes"), spec.AccessModes),
-		when(!has || len(spec.Capacity) > 1, field.NotSupported(at.Child("capacity"), spec.Capacity, []corev1.ResourceName{corev1.ResourceStorage})),
-		when(has && storage.Sign() <= 0, field.Invalid(at.Child("capacity").Key("storage"), storage.String(), greaterThan0)),
-		oneOf(at.Child("persistentVolumeReclaimPolicy"), spec.PersistentVolumeReclaimPolicy,
-			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain),
-		optionalName(at.Child("storageClassName"), spec.StorageClassName, subdomain),
-		optionalOneOf(at.Child("volumeMode"), spec.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem),
-		when(spec.PersistentVolumeSource == none, field.Required(at, "must specify a volume type")),
-	)
-	if spec.HostPath != nil {
-		refused = append(refused, hostPath(at.Child("hostPath"), spec.HostPath)...)
-	}
-	if spec.CSI != nil {
-		refused = append(refused, driver(at.Child("csi", "driver"), spec.CSI.Driver)...)
-		refused = append(refused, required(at.Child("csi", "volumeHandle"), spec.CSI.VolumeHandle)...)
-	}
-	if old == nil {
-		return refused
-	}
-	return append(refused, when(!equality.Semantic.DeepEqual(spec.PersistentVolumeSource, old.Spec.PersistentVolumeSource),
-		field.Forbidden(at.Child("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))...)
-}
-
-func hostPath(at *field.Path, of *corev1.HostPathVolumeSource) field.ErrorList {
-	if of.Path == "" {
-		return field.ErrorList{field.Required(at.Child("path"), "")}
-	}
-	return join(
-		when(slices.Contains(strings.Split(of.Path, "/"), ".."), field.Invalid(at.Child("path"), of.Path, "must not contain '..'")),
-		optionalOneOf(at.Child("type"), of.Type, corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
-			corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket),
-	)
-}
-
-// driver checks the name of a driver of volumes.
-func driver(at *field.Path, name string) field.ErrorList {
-	caseless := func(name string) []string { return subdomain(strings.ToLower(name)) }
-	return append(named(at, name, caseless), when(len(name) > maxDriverName, field.TooLong(at, "", maxDriverName))...)
-}
-
-// VolumeFields are the fields of a PersistentVolume that are checked.
-func VolumeFields() []string {
-	return below("spec", []string{
-		"accessModes", "capacity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode", "claimRef",
-		"hostPath.path", "hostPath.type", "csi.driver", "csi.volumeHandle",
-	})
-}
-
 // StorageClass checks a StorageClass; of an existing one little may change.
 func StorageClass(object, old *storagev1.StorageClass) field.ErrorList {
 	reclaim, binding, parameters := field.NewPath("reclaimPolicy"), field.NewPath("volumeBindingMode"), field.NewPath("parameters")
@@ -186,20 +126,4 @@ func StorageClass(object, old *storagev1.StorageClass) field.ErrorList {
 		metavalidation.ValidateImmutableField(object.ReclaimPolicy, old.ReclaimPolicy, reclaim),
 		metavalidation.ValidateImmutableField(object.VolumeBindingMode, old.VolumeBindingMode, binding),
 	)
-}
-
-// PriorityClass checks a PriorityClass, whose value cannot be changed.
-func PriorityClass(object, old *schedulingv1.PriorityClass) field.ErrorList {
-	const highest = 1000000000
-	system := strings.HasPrefix(object.Name, "system-")
-	refused := join(
-		when(object.Value > highest && !system, field.Forbidden(field.NewPath("value"), "maximum allowed value of a user defined priority is 1000000000")),
-		when(old != nil && old.Value != object.Value, field.Forbidden(field.NewPath("value"), "may not be changed in an update.")),
-		optionalOneOf(field.NewPath("preemptionPolicy"), object.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever),
-	)
-	if old != nil {
-		refused = append(refused, metavalidation.ValidateImmutableField(object.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
-	}
-	return append(refused, when(old == nil && system, field.Forbidden(field.NewPath("metadata", "name"),
-		"priority class names with 'system-' prefix are reserved for system use only"))...)
 }

@@ -61,7 +61,6 @@ func podSpec(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
 		podSecurityContext(at.Child("securityContext"), spec.SecurityContext),
 		optionalName(at.Child("serviceAccountName"), spec.ServiceAccountName, subdomain),
 		optionalName(at.Child("nodeName"), spec.NodeName, subdomain),
-		optionalName(at.Child("priorityClassName"), spec.PriorityClassName, subdomain),
 		optionalName(at.Child("hostname"), spec.Hostname, validation.IsDNS1123Label),
 		optionalName(at.Child("subdomain"), spec.Subdomain, validation.IsDNS1123Label),
 	)
