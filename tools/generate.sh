@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Usage: tools/generate.sh [DIR]
 # Writes all generated files below DIR, under their paths in the repository. The default is the repository itself. The
-# files are the deep copies, CRDs and roles of each operator and the roles of each example.
+# files are the deep copies, CRDs and roles of each operator, and the roles of each example with manifests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(realpath "${1:-.}")
 
 shopt -s nullglob # A single-file operator has no API package.
-for operator in operators/*/ examples/*/; do
-	operator=${operator%/}
+for config in operators/*/config/ examples/*/config/; do
+	operator=${config%/config/}
 	name=$(basename "$operator")
 	mkdir -p "$out/$operator/config/rbac"
 	{

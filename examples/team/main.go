@@ -1,5 +1,5 @@
 // Team is an operator that uses every verb and every option once, each for what it is there for. Pages of the documentation
-// quote it. For each Team it keeps an account, a seat for each member, and a roster.
+// quote it. For each Team it keeps an account, seats for its first members, and a roster.
 package main
 
 import (
@@ -28,8 +28,6 @@ type teamStatus struct {
 	Title      string             `json:"title,omitempty"`
 	Plan       string             `json:"plan,omitempty"`
 	Seats      int                `json:"seats,omitempty"`
-	Support    string             `json:"support,omitempty"`
-	Badge      string             `json:"badge,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -58,9 +56,8 @@ func operator(more ...einmal.OperatorOption) *einmal.Operator {
 // options say how the operator works, and what its handlers may ask of the API server.
 func options() []einmal.OperatorOption {
 	return []einmal.OperatorOption{
-		einmal.Applies(&corev1.ConfigMap{}, &corev1.ServiceAccount{}), // what c.Apply is given
-		einmal.Permissions(&corev1.ConfigMap{}, "delete"),             // what else c.Client is used for
-		einmal.Permissions(&corev1.ServiceAccount{}, "delete"),
+		einmal.Applies(&corev1.ConfigMap{}, &corev1.ServiceAccount{}),      // what c.Apply is given
+		einmal.Permissions(&corev1.ConfigMap{}, "delete"),                  // what else c.Client is used for
 		einmal.PermissionsIn(officeNamespace, &corev1.ConfigMap{}, "list"), // and what in one namespace only
 		einmal.Workers(4), // objects that are handled at the same time
 		einmal.HandlerDefaults(einmal.AttemptTimeout(2 * time.Minute)), // the longest that an attempt may take

@@ -14,12 +14,12 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// lifeOfTeams is what may happen to teams: one is created and waits for its office, changes its plan, its title and its
-// members, and goes; another one stays.
+// lifeOfTeams is what may happen to teams: two are created and wait for their office. One changes its plan, its title and its members, and
+// stays. The other one changes its members, and goes.
 func lifeOfTeams(w *einmaltest.World) {
 	w.Start(newOffice)
-	blue, red := newTeam("blue", "trial", "Ada", "Bo"), newTeam("red", "small", "Cy")
-	red.Labels, red.Annotations = map[string]string{"tier": "gold"}, map[string]string{"example.com/badge": "a star"}
+	blue, red := newTeam("blue", "Ada", "Bo"), newTeam("red", "Cy")
+	red.Labels = map[string]string{"tier": "gold"}
 	w.Create(blue, red)
 	w.Advance(15 * time.Second)
 	w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -28,16 +28,12 @@ func lifeOfTeams(w *einmaltest.World) {
 	w.Advance(10 * time.Minute)
 	w.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "roster-of-red"}})
 	w.Patch(blue, `{"spec":{"plan":"large","title":"the blue ones","members":["Bo","Di","Eve"]}}`)
+	w.Patch(red, `{"spec":{"members":["Cy","Flo"]}}`)
 	w.Advance(10 * time.Minute)
-	w.Patch(red, `{"spec":{"members":["Cy","Flo","Gus"]}}`)
-	w.Advance(10 * time.Minute)
-	w.Outcome("blue", statusOf(w, blue))
 	w.Restart()
 	w.Advance(time.Minute)
-	w.Delete(blue)
+	w.Delete(red)
 	w.Advance(10 * time.Minute)
-	w.Outcome("blue is there", w.Get(blue))
-	w.Outcome("red", statusOf(w, red))
 }
 
 // newOffice is the operator for one namespace, where it also keeps its books.
@@ -45,22 +41,11 @@ func newOffice(*einmaltest.Process) *einmal.Operator {
 	return operator(einmal.Namespaces("default"), einmal.StateNamespace("default"))
 }
 
-func newTeam(name, plan string, members ...string) *team {
+func newTeam(name string, members ...string) *team {
 	return &team{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       teamSpec{Title: "the team " + name, Plan: plan, Members: members},
+		Spec:       teamSpec{Title: "the team " + name, Plan: "trial", Members: members},
 	}
-}
-
-// statusOf is the status of a team without what times and records there are in it.
-func statusOf(w *einmaltest.World, of *team) teamStatus {
-	found := newTeam(of.Name, "")
-	w.Get(found)
-	found.Status.Records = einmal.Records{}
-	for i := range found.Status.Conditions {
-		found.Status.Conditions[i].LastTransitionTime = metav1.Time{}
-	}
-	return found.Status
 }
 
 // An operator with every verb and every option does what they say.
@@ -75,8 +60,8 @@ func TestEveryVerbDoesItsPart(t *testing.T) {
 			}
 		}
 		want := []string{
-			"attend", "audit", "await-office", "badge", "bill", "check", "close-account", "count", "greet", "look-in", "open-account", "phone", "remind", "reseat",
-			"retitle", "roster", "seat", "set-seats", "sum-up", "support", "support-all", "thank", "tidy", "visit", "wave",
+			"attend", "audit", "await-office", "bill", "check", "close-account", "count", "greet", "inform", "look-in", "open-account", "remind",
+			"retitle", "roster", "seat", "set-seats", "support", "support-all", "thank", "tidy", "visit", "wave",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(ran))); diff != "" {
 			w.Errorf("handlers that ran (-want +got):\n%s", diff)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +18,11 @@ func declareRetries(teams *einmal.Kind[team]) {
 	teams.OnCreate("await-office", awaitOffice,
 		einmal.MaxAttempts(10), einmal.RetryFor(time.Hour), einmal.Backoff(2*time.Second, time.Minute))
 	// What is nice to have counts as done when it fails.
-	teams.OnCreate("greet", greet, einmal.OnError(einmal.PolicyIgnore))
+	teams.OnCreate("greet", notify("Greeted"), einmal.OnError(einmal.PolicyIgnore))
 	// A failure is not retried.
 	teams.OnCreate("bill", bill, einmal.OnError(einmal.PolicyFail))
 	// The handler had another name in an earlier release. A team goes even if this fails for good.
-	teams.OnDelete("tidy", tidy, einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
+	teams.OnDelete("tidy", notify("TidiedUp"), einmal.FormerlyKnownAs("clean-up"), einmal.ReleaseOnFailure(), einmal.MaxAttempts(3))
 }
 
 // officeNamespace is where the offices of all teams are.
@@ -48,14 +47,6 @@ func awaitOffice(ctx context.Context, c *change) error {
 	return nil
 }
 
-func greet(_ context.Context, c *change) error {
-	if len(c.Object.Spec.Members) == 0 {
-		return errors.New("the team has no members to greet")
-	}
-	c.Event(einmal.EventNormal, "Greeted", "Hello, %s and all others.", c.Object.Spec.Members[0])
-	return nil
-}
-
 // bill asks whether it may have run before, since it cannot find out otherwise.
 func bill(_ context.Context, c *change) error {
 	if c.MaybeRepeated {
@@ -63,12 +54,5 @@ func bill(_ context.Context, c *change) error {
 		return nil
 	}
 	c.Log.Info("billed")
-	return nil
-}
-
-func tidy(_ context.Context, c *change) error {
-	if c.Object.Annotations["example.com/mess"] != "" {
-		return einmal.RetryAfter(time.Second, errors.New("it is a mess"))
-	}
 	return nil
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 )
@@ -16,8 +14,6 @@ import (
 // declareSteps declares a handler whose parts are remembered.
 func declareSteps(teams *einmal.Kind[team]) {
 	teams.OnCreate("seat", seat, einmal.Concurrency(4))
-	einmal.OnField(teams, "reseat", "spec.members", reseat)
-	teams.OnCreate("phone", phone)
 }
 
 // floor is what a step gives: where the team sits.
@@ -48,42 +44,9 @@ func seat(ctx context.Context, c *change) error {
 	})
 }
 
-// reseat clears the places of those who have left, and gives those who have come one.
-func reseat(ctx context.Context, c *change, before, now []string) error {
-	for _, member := range before {
-		if slices.Contains(now, member) {
-			continue
-		}
-		if err := client.IgnoreNotFound(c.Client.Delete(ctx, place(c, member))); err != nil {
-			return err
-		}
-	}
-	return seat(ctx, c)
-}
-
 // place is the seat of a member.
 func place(c *change, member string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: c.Object.Name + "-" + strings.ToLower(member),
 	}}
-}
-
-// line is what an effect gives: the team's telephone line.
-type line struct {
-	Number string `json:"number"`
-}
-
-// phone rents a line of a provider that takes a token, and rents no second one for the same token.
-func phone(ctx context.Context, c *change) error {
-	rented, err := einmal.Effect(ctx, c, "line", einmal.RecoverByKey(rent))
-	if err != nil {
-		return err
-	}
-	c.Event(einmal.EventNormal, "LineRented", "Call %s.", rented.Number)
-	return nil
-}
-
-// rent stands for a call to a provider.
-func rent(_ context.Context, token string) (line, error) {
-	return line{Number: "+49 30 " + token[:4]}, nil
 }

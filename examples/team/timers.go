@@ -10,8 +10,7 @@ import (
 // declareTimers declares what is done because time goes by.
 func declareTimers(teams *einmal.Kind[team]) {
 	teams.Timer("audit", 5*time.Minute, audit, einmal.InitialDelay(30*time.Second))
-	teams.Timer("sum-up", time.Minute, sumUp, einmal.FixedRate(), einmal.IdleFor(20*time.Second))
-	teams.Timer("visit", time.Hour, visit, einmal.InitialDelayOf(untilVisit))
+	teams.Timer("visit", time.Hour, visit, einmal.InitialDelayOf(untilVisit), einmal.FixedRate(), einmal.IdleFor(20*time.Second))
 }
 
 // audit begins half a minute after the operator has seen a team. The next run starts five minutes after the end of this one.
@@ -22,18 +21,12 @@ func audit(_ context.Context, c *change) error {
 	return nil
 }
 
-// sumUp runs on the minute, but not before the team has been as it is for twenty seconds.
-func sumUp(_ context.Context, c *change) error {
-	c.Log.Debug("as it stands", "members", len(c.Object.Spec.Members))
-	return nil
-}
-
 // untilVisit is how long a team waits for its first visit: large ones wait less.
 func untilVisit(t *team) time.Duration {
 	return time.Minute / time.Duration(1+len(t.Spec.Members))
 }
 
-// visit runs each hour after that.
+// visit runs on each hour after that, but not before the team has been unchanged for twenty seconds.
 func visit(_ context.Context, c *change) error {
 	c.Log.Debug("a visit", "title", c.Object.Spec.Title)
 	return nil
