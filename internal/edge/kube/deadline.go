@@ -84,7 +84,7 @@ type deadlineTransport struct {
 
 // RoundTrip sends a request.
 func (t *deadlineTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	asked := targetOf(request)
+	asked := TargetOf(request)
 	if asked.longRunning {
 		return t.next.RoundTrip(request)
 	}

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// target describes a request: its verb and its object.
-type target struct {
-	verb, resource, subresource, namespace, name string
+// Target describes a request to an API server: its verb, as in the rules of RBAC, and its object.
+type Target struct {
+	// Resource is the plural name with its group, as in widgets.example.com. It is empty if the request is not about a resource.
+	Verb, Resource, Subresource, Namespace, Name string
 	// path is set if the request is not about a resource.
 	path string
 	// longRunning requests have no time limit.
 	longRunning, watch, bookmarks, write bool
 }
 
-// targetOf interprets the path of a request as an API server does.
-func targetOf(request *http.Request) target {
+// TargetOf interprets the path of a request as an API server does.
+func TargetOf(request *http.Request) Target {
 	query := request.URL.Query()
-	t := target{path: request.URL.Path, verb: strings.ToLower(request.Method), longRunning: request.Header.Get("Upgrade") != ""}
+	t := Target{path: request.URL.Path, Verb: strings.ToLower(request.Method), longRunning: request.Header.Get("Upgrade") != ""}
 	t.write = request.Method != http.MethodGet && request.Method != http.MethodHead
 	group, parts := resourcePart(request.URL.Path)
 	if len(parts) == 0 {
@@ -30,15 +31,15 @@ func targetOf(request *http.Request) target {
 		return t
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
-		t.namespace, parts = parts[1], parts[2:]
+		t.Namespace, parts = parts[1], parts[2:]
 	}
 	parts = append(parts, "", "")
-	t.resource, t.name, t.subresource = parts[0]+group, parts[1], parts[2]
+	t.Resource, t.Name, t.Subresource = parts[0]+group, parts[1], parts[2]
 	t.path = ""
-	t.watch = request.Method == http.MethodGet && t.name == "" && flag(query, "watch")
+	t.watch = request.Method == http.MethodGet && t.Name == "" && flag(query, "watch")
 	t.bookmarks = flag(query, "allowWatchBookmarks")
-	t.longRunning = t.longRunning || slices.Contains([]string{"attach", "exec", "log", "portforward", "proxy"}, t.subresource)
-	t.verb = t.apiVerb()
+	t.longRunning = t.longRunning || slices.Contains([]string{"attach", "exec", "log", "portforward", "proxy"}, t.Subresource)
+	t.Verb = t.apiVerb()
 	return t
 }
 
@@ -64,37 +65,39 @@ func flag(query url.Values, name string) bool {
 }
 
 // apiVerb returns the Kubernetes verb of the request.
-func (t target) apiVerb() string {
+func (t Target) apiVerb() string {
 	switch {
 	case t.watch:
 		return "watch"
-	case t.verb == "get" && t.name == "":
+	case t.Verb == "get" && t.Name == "":
 		return "list"
-	case t.verb == "post":
+	case t.Verb == "post":
 		return "create"
-	case t.verb == "put":
+	case t.Verb == "put":
 		return "update"
+	case t.Verb == "delete" && t.Name == "":
+		return "deletecollection"
 	default:
-		return t.verb
+		return t.Verb
 	}
 }
 
 // String returns the verb, the resource and the object, as in "patch widgets.example.com/status default/one".
-func (t target) String() string {
+func (t Target) String() string {
 	if t.path != "" {
-		return t.verb + " " + t.path
+		return t.Verb + " " + t.path
 	}
-	text := t.verb + " " + t.resource
-	if t.subresource != "" {
-		text += "/" + t.subresource
+	text := t.Verb + " " + t.Resource
+	if t.Subresource != "" {
+		text += "/" + t.Subresource
 	}
 	switch {
-	case t.namespace != "" && t.name == "":
-		return text + " in namespace " + t.namespace
-	case t.namespace != "":
-		return text + " " + t.namespace + "/" + t.name
-	case t.name != "":
-		return text + " " + t.name
+	case t.Namespace != "" && t.Name == "":
+		return text + " in namespace " + t.Namespace
+	case t.Namespace != "":
+		return text + " " + t.Namespace + "/" + t.Name
+	case t.Name != "":
+		return text + " " + t.Name
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // Point is one thing that the processes of an operator ask of the world: the Nth request or effect of this name. Names
@@ -113,62 +114,20 @@ func isEffect(what string) bool { return strings.HasPrefix(what, effectVerb+" ")
 
 // requestOf reads the meaning of a request; it is false for discovery and the like.
 func requestOf(r *http.Request) (Request, bool) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	group := ""
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		group, parts = "."+parts[1], parts[3:]
-	default:
+	target := kube.TargetOf(r)
+	if target.Resource == "" {
 		return Request{}, false
 	}
-	found := Request{Handler: invoke.Name(r.Context())}
-	namespace := ""
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		namespace, parts = parts[1], parts[2:]
+	if target.Verb == verbPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+		target.Verb = verbApply
 	}
-	found.Resource = parts[0] + group
-	name := ""
-	if len(parts) > 1 {
-		name = parts[1]
+	if target.Verb == verbCreate && target.Name == "" {
+		target.Name = nameInBody(r)
 	}
-	if len(parts) > 2 {
-		found.Subresource = strings.Join(parts[2:], "/")
-	}
-	found.Verb = verbOf(r, name)
-	if found.Verb == verbCreate && name == "" {
-		name = nameInBody(r)
-	}
-	found.Object = strings.TrimPrefix(types.NamespacedName{Namespace: namespace, Name: name}.String(), "/")
-	return found, true
-}
-
-func verbOf(r *http.Request, name string) string {
-	switch r.Method {
-	case http.MethodPost:
-		return verbCreate
-	case http.MethodPut:
-		return verbUpdate
-	case http.MethodDelete:
-		if name == "" {
-			return verbDeleteAll
-		}
-		return verbDelete
-	case http.MethodPatch:
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-			return verbApply
-		}
-		return verbPatch
-	}
-	switch {
-	case r.URL.Query().Get("watch") != "":
-		return verbWatch
-	case name == "":
-		return verbList
-	default:
-		return verbGet
-	}
+	return Request{
+		Verb: target.Verb, Resource: target.Resource, Subresource: target.Subresource, Handler: invoke.Name(r.Context()),
+		Object: strings.TrimPrefix(types.NamespacedName{Namespace: target.Namespace, Name: target.Name}.String(), "/"),
+	}, true
 }
 
 // nameInBody is the name of an object that is to be created; "" when the server is to choose it.
