@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -171,7 +170,6 @@ func (b builtin) kind() *Kind {
 }
 
 func builtinManagers(k *Kind, types managedfields.TypeConverter, use converter) (map[string]*managedfields.FieldManager, error) {
-	version := fieldpath.APIVersion(k.GroupVersion().String())
 	reset := map[string]*fieldpath.Set{"": fieldpath.NewSet()}
 	if k.HasStatus {
 		reset[""] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
@@ -180,16 +178,7 @@ func builtinManagers(k *Kind, types managedfields.TypeConverter, use converter) 
 	if k.HasScale {
 		reset[Scale] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}
-	managers := map[string]*managedfields.FieldManager{}
-	for subresource, fields := range reset {
-		filter := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{version: fields})
-		made, err := managedfields.NewDefaultCRDFieldManager(types, use, use, use, k.GroupVersionKind, k.hub, subresource, filter)
-		if err != nil {
-			return nil, fmt.Errorf("keep the managed fields of %s: %w", k.Kind, err)
-		}
-		managers[subresource] = made
-	}
-	return managers, nil
+	return k.newManagers(types, use, reset)
 }
 
 func eventFields() []string {

@@ -141,20 +141,10 @@ func customManagers(k *Kind, rules map[string]*customRules, types managedfields.
 		}
 		return nil
 	}}
-	version := fieldpath.APIVersion(k.GroupVersion().String())
 	reset := map[string]*fieldpath.Set{"": fieldpath.NewSet()}
 	if k.HasStatus {
 		reset[""] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 		reset[Status] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 	}
-	managers := map[string]*managedfields.FieldManager{}
-	for subresource, fields := range reset {
-		filter := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{version: fields})
-		made, err := managedfields.NewDefaultCRDFieldManager(types, use, use, use, k.GroupVersionKind, k.hub, subresource, filter)
-		if err != nil {
-			return nil, fmt.Errorf("keep the managed fields of %s: %w", k.Kind, err)
-		}
-		managers[subresource] = made
-	}
-	return managers, nil
+	return k.newManagers(types, use, reset)
 }

@@ -2,6 +2,7 @@
 package kind
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
@@ -99,6 +101,21 @@ func (k *Kind) Custom() bool { return k.Example == nil }
 // Manager keeps the managed fields of the kind, or of its subresource.
 func (k *Kind) Manager(subresource string) *managedfields.FieldManager {
 	return k.managers[subresource]
+}
+
+// newManagers makes the managers of a kind and its subresources. Each resets the fields that it does not write.
+func (k *Kind) newManagers(types managedfields.TypeConverter, use converter, reset map[string]*fieldpath.Set) (map[string]*managedfields.FieldManager, error) {
+	version := fieldpath.APIVersion(k.GroupVersion().String())
+	managers := map[string]*managedfields.FieldManager{}
+	for subresource, set := range reset {
+		filter := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{version: set})
+		made, err := managedfields.NewDefaultCRDFieldManager(types, use, use, use, k.GroupVersionKind, k.hub, subresource, filter)
+		if err != nil {
+			return nil, fmt.Errorf("keep the managed fields of %s: %w", k.Kind, err)
+		}
+		managers[subresource] = made
+	}
+	return managers, nil
 }
 
 // View shows a stored object in this version. It may be the stored object itself: copy it before changing it.
