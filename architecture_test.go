@@ -217,10 +217,10 @@ func roomOf(folder string) (room string, may []string, ok bool) {
 	return "", nil, false
 }
 
-// inLibrary reports whether a folder belongs to the library's module and not to a command or another module.
+// inLibrary reports whether a folder belongs to the library's module.
 func inLibrary(folder string) bool {
 	top, _, _ := strings.Cut(folder, "/")
-	return !slices.Contains([]string{"operators", "awslab", "devcluster", "tools", "cmd"}, top)
+	return !slices.Contains([]string{"operators", "awslab", "devcluster", "tools"}, top)
 }
 
 // folderOf turns an import path into a folder of this repository; the second result is false for foreign imports.

@@ -1,11 +1,11 @@
 package einmal_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
+	"github.com/einmal-operators/einmal/internal/testkit/transcript"
 )
 
 // helloSystem is the default namespace that hello rbac prints.
@@ -26,7 +27,7 @@ type helloTools struct {
 	program string
 	// account is a kubeconfig of the account that hello rbac prints.
 	account string
-	golden  *transcript
+	golden  *transcript.Transcript
 }
 
 // The verbs of an operator's program, as a user runs them. The parts share one control plane and build on each other.
@@ -36,7 +37,10 @@ func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", h.program, "./examples/hello").CombinedOutput(); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, output)
 	}
-	h.golden = newTranscript(t, h.program, "testdata/commands/operator.txt", h.Config.Host)
+	h.golden = transcript.New(t, "Wrong and dangerous command lines of an operator's program", func(text string) string {
+		text = strings.ReplaceAll(text, h.Config.Host, "https://SERVER")
+		return regexp.MustCompile(`held by \S+_[-0-9a-f]{36}`).ReplaceAllString(text, "held by HOLDER")
+	})
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
@@ -54,7 +58,15 @@ func TestCommandsOfAnOperatorOnARealControlPlane(t *testing.T) {
 			break
 		}
 	}
-	h.golden.compare(t)
+	h.golden.Compare(t, "testdata/commands/operator.txt")
+}
+
+// record runs a command line with a kubeconfig, in an empty home, and returns the exit code. The note says what is special.
+func (h *helloTools) record(t *testing.T, note, kubeconfig string, args ...string) int {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), h.program, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+t.TempDir())
+	return h.golden.Run(t, note, append([]string{"hello"}, args...), command)
 }
 
 func (h *helloTools) wrongCommandLines(t *testing.T) {
@@ -69,7 +81,7 @@ func (h *helloTools) wrongCommandLines(t *testing.T) {
 		{"rbac", "-state-namespace", "hello.example.com-system"},
 		{"uninstall", "--namespace", "-prod"},
 	} {
-		if code := h.golden.run(t, "", h.Kubeconfig, args...); code != 2 {
+		if code := h.record(t, "", h.Kubeconfig, args...); code != 2 {
 			t.Errorf("hello %s: exit code %d, want 2", strings.Join(args, " "), code)
 		}
 	}
@@ -141,7 +153,7 @@ func (h *helloTools) diagnoses(t *testing.T) {
 			}
 		})
 	}
-	h.golden.run(t, "the kubeconfig does not have the context", h.account, "run", "--context", "production")
+	h.record(t, "the kubeconfig does not have the context", h.account, "run", "--context", "production")
 	h.Kubectl(t, "", "delete", "crd", "hellos.example.com")
 	missing := h.start(t, h.account, append(home, "--leader-elect=false")...)
 	missing.logs(t, "msg=kind not served, waiting for it", "remedy~the output of the command crds")
@@ -224,7 +236,7 @@ func (h *helloTools) refusesUninstall(t *testing.T) {
 		running := h.start(t, h.account, "--state-namespace", helloSystem, elect)
 		running.logs(t, "msg~watching, ")
 		h.holdsLease(t, helloSystem)
-		if code := h.golden.run(t, "the operator runs with "+elect, h.Kubeconfig, "uninstall", "--state-namespace", helloSystem); code != 3 {
+		if code := h.record(t, "the operator runs with "+elect, h.Kubeconfig, "uninstall", "--state-namespace", helloSystem); code != 3 {
 			t.Errorf("%s: exit code %d, want 3", elect, code)
 		}
 		if status := h.Kubectl(t, "", "get", "hello", "world", "-o", "jsonpath={.status.records}"); status == "" {
@@ -261,15 +273,15 @@ func (h *helloTools) findsLeaseInDefault(t *testing.T) {
 	running := h.start(t, h.Kubeconfig, "--leader-elect=false")
 	running.logs(t, "msg~watching, ")
 	h.holdsLease(t, "default")
-	if code := h.golden.run(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 3 {
+	if code := h.record(t, "the operator runs, and its Lease is in the namespace default", h.Kubeconfig, "uninstall"); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
 	h.Kubectl(t, staleLease, "apply", "-f", "-")
-	if code := h.golden.run(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
+	if code := h.record(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
 		"uninstall", "--state-namespace", helloSystem, "--dry-run"); code != 0 {
 		t.Errorf("dry run: exit code %d, want 0", code)
 	}
-	if code := h.golden.run(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
+	if code := h.record(t, "the operator runs, and an expired Lease is in the given namespace", h.Kubeconfig,
 		"uninstall", "--state-namespace", helloSystem); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
@@ -321,7 +333,7 @@ func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 		{"everything is removed already", h.Kubeconfig, state, 0},
 		{"everything is removed already, and the namespace is not given", h.Kubeconfig, []string{"uninstall"}, 0},
 	} {
-		if code := h.golden.run(t, one.note, one.kubeconfig, one.args...); code != one.code {
+		if code := h.record(t, one.note, one.kubeconfig, one.args...); code != one.code {
 			t.Errorf("hello %s, %s: exit code %d, want %d", strings.Join(one.args, " "), one.note, code, one.code)
 		}
 	}
@@ -332,17 +344,4 @@ func (h *helloTools) saysWhatIsLeft(t *testing.T) {
 	if status := h.Kubectl(t, "", "get", "hello", "world", "-o", "jsonpath={.status.records}{.metadata.finalizers}"); status != "" {
 		t.Errorf("the object has %s", status)
 	}
-}
-
-// exitCode returns the exit code behind the error of a command.
-func exitCode(t *testing.T, err error) int {
-	t.Helper()
-	if err == nil {
-		return 0
-	}
-	ended, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		t.Fatal(err)
-	}
-	return ended.ExitCode()
 }

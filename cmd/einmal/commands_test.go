@@ -1,21 +1,16 @@
 package main_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/einmal-operators/einmal/internal/testkit/transcript"
 )
 
-// goldenFile contains the command lines of TestWrongCommandLines with their output and exit code.
-const goldenFile = "testdata/commands.golden"
-
-// TestWrongCommandLines compares the output of wrong and dangerous command lines with the golden file. The flag -update
+// TestWrongCommandLines compares the output of wrong and dangerous command lines with testdata/commands.txt. The flag -update
 // rewrites the file.
 func TestWrongCommandLines(t *testing.T) {
 	t.Parallel()
@@ -28,9 +23,7 @@ func TestWrongCommandLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	const operator = "cmd/einmal/testdata/operator"
-	var golden strings.Builder
-	golden.WriteString("# Wrong and dangerous command lines, with the lines of standard output (1>) and standard error (2>) and the exit code.\n" +
-		"# Written by: go test ./cmd/einmal -run TestWrongCommandLines -update\n")
+	golden := transcript.New(t, "Wrong and dangerous command lines of einmal", strings.NewReplacer(p.root, "/folder", os.Args[0], "einmal").Replace)
 	for _, line := range [][]string{
 		{},
 		{"dev"},
@@ -56,14 +49,13 @@ func TestWrongCommandLines(t *testing.T) {
 		{"kubectl", "--data=", "delete", "namespaces", "--all"},
 		{"kubectl", "--data", "none", "delete", "namespaces", "--all"},
 	} {
-		golden.WriteString(p.transcript(line))
+		p.record(golden, line)
 	}
-	compareGolden(t, golden.String())
+	golden.Compare(t, "testdata/commands.txt")
 }
 
-// transcript runs a command line, which may begin with an environment variable, and returns it with its output and exit
-// code.
-func (p playground) transcript(line []string) string {
+// record runs a command line, which may begin with an environment variable.
+func (p playground) record(golden *transcript.Transcript, line []string) {
 	p.t.Helper()
 	words, variables := line, []string(nil)
 	if len(line) > 0 && strings.HasPrefix(line[0], "KUBECONFIG=") {
@@ -71,45 +63,5 @@ func (p playground) transcript(line []string) string {
 	}
 	cmd := einmal(p.t, p.root, words...)
 	cmd.Env = append(cmd.Env, variables...)
-	output, code := runMarked(p.t, cmd)
-	shown := append(append([]string{}, variables...), "einmal")
-	for _, word := range words {
-		if word == "" || strings.Contains(word, " ") {
-			word = "'" + word + "'"
-		}
-		shown = append(shown, word)
-	}
-	text := fmt.Sprintf("\n$ %s\n%s[exit code %d]\n", strings.Join(shown, " "), output, code)
-	return strings.NewReplacer(p.root, "/folder", os.Args[0], "einmal").Replace(text)
-}
-
-// runMarked runs a command until it exits. It returns the lines of standard output and then those of standard error, each
-// with its stream, and the exit code.
-func runMarked(t *testing.T, cmd *exec.Cmd) (string, int) {
-	t.Helper()
-	var stdout, stderr, marked strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	for _, stream := range []struct{ mark, text string }{{"1> ", stdout.String()}, {"2> ", stderr.String()}} {
-		for line := range strings.Lines(stream.text) {
-			marked.WriteString(stream.mark + strings.TrimSuffix(line, "\n") + "\n")
-		}
-	}
-	return marked.String(), exitCode(err)
-}
-
-func compareGolden(t *testing.T, got string) {
-	t.Helper()
-	if flag.Lookup(updateFlag).Value.String() == "true" {
-		if err := os.WriteFile(goldenFile, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(goldenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; run with -update if the change is intended (-want +got):\n%s", goldenFile, diff)
-	}
+	golden.Run(p.t, "", slices.Concat(variables, []string{"einmal"}, words), cmd)
 }

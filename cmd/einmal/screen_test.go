@@ -26,7 +26,7 @@ const (
 	waitTimeout = 2 * time.Minute
 )
 
-// updateFlag makes the test of wrong command lines rewrite its golden file.
+// updateFlag makes the test of wrong command lines rewrite the file that it compares with.
 const updateFlag = "update"
 
 // TestMain lets the test binary act as einmal.
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(einmalVariable) != "" {
 		os.Exit(command.Main(os.Args, command.Environment{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
-	flag.Bool(updateFlag, false, "rewrite testdata/commands.golden")
+	flag.Bool(updateFlag, false, "rewrite testdata/commands.txt")
 	if err := buildOnce(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
