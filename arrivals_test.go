@@ -313,7 +313,7 @@ func TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore(t *testing.T) {
 			create("app-closed", "closed")
 			grant = w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
 				if strings.HasSuffix(r.URL.Path, "/namespaces/app-closed/widgets") {
-					forbidWidgets(t, answer)
+					forbid(t, answer, schema.GroupResource{Group: testGroup, Resource: "widgets"}, "")
 					return
 				}
 				next.ServeHTTP(answer, r)
@@ -330,9 +330,10 @@ func TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore(t *testing.T) {
 	})
 }
 
-func forbidWidgets(t *testing.T, answer http.ResponseWriter) {
+// forbid answers as an API server does when a right is missing.
+func forbid(t *testing.T, answer http.ResponseWriter, resource schema.GroupResource, name string) {
 	t.Helper()
-	status := apierrors.NewForbidden(schema.GroupResource{Group: testGroup, Resource: "widgets"}, "", errors.New("no role grants it")).Status()
+	status := apierrors.NewForbidden(resource, name, errors.New("no role grants it")).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	text, err := json.Marshal(status)
 	if err != nil {

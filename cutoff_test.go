@@ -78,7 +78,7 @@ func (w *world) cutOff(t *testing.T) {
 	t.Cleanup(between.cut)
 	account := rest.CopyConfig(w.account)
 	account.Host = "https://" + between.address
-	j, use, health, shown := &journal{}, typedCarrier(), freeAddress(t), freeAddress(t)
+	j, use, health, shown := &journal{}, typedCarrier(), cluster.FreeAddress(t), cluster.FreeAddress(t)
 	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds))
 	use.declare(op, plan{journal: j})
 	stop := runShown(t, op, account, einmal.RunOptions{SingleReplica: true, HealthAddress: health, MetricsAddress: shown})

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
@@ -225,10 +224,8 @@ func TestAFieldThatDoesNotFitIsNamed(t *testing.T) {
 		einmal.OnField(gadgets, "color", "spec.color",
 			func(context.Context, *einmal.Change[unstructured.Unstructured], int, int) error { return nil }, einmal.AlsoAtCreation())
 	}, func(t *testing.T, w *virtualWorld) {
-		red := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"color": "red"}}}
-		red.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
-		red.SetNamespace("default")
-		red.SetName("red")
+		red := gadgetOf("red", 1)
+		_ = unstructured.SetNestedField(red.Object, "red", "spec", "color")
 		if err := w.User.Create(t.Context(), red); err != nil {
 			t.Fatal(err)
 		}
@@ -292,14 +289,7 @@ func TestWhateverGoesWrongFiltersEndTheSame(t *testing.T) {
 	})
 	t.Run("record in the annotation", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
-			lifeOfTeams(w, declareGadgets, func(name string) client.Object {
-				gadget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-				gadget.SetAPIVersion(testGroup + "/v1")
-				gadget.SetKind("Gadget")
-				gadget.SetNamespace("default")
-				gadget.SetName(name)
-				return gadget
-			})
+			lifeOfTeams(w, declareGadgets, func(name string) client.Object { return gadgetOf(name, 1) })
 		})
 	})
 }

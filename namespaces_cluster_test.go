@@ -28,7 +28,7 @@ func TestNamespacesOnARealControlPlane(t *testing.T) {
 // serveNamespaces runs an operator of some namespaces, which tells its readiness and metrics.
 func (w *world) serveNamespaces(t *testing.T, said *notes, patterns ...string) (log *syncedText, health, shown string) {
 	t.Helper()
-	log, health, shown = testLog(t), freeAddress(t), freeAddress(t)
+	log, health, shown = testLog(t), cluster.FreeAddress(t), cluster.FreeAddress(t)
 	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Namespaces(patterns...),
 		einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {

@@ -120,15 +120,7 @@ func TestAPassThatFailsIsThrottledByObject(t *testing.T) {
 			return nil
 		})
 	}, func(t *testing.T, w *virtualWorld) {
-		gadget := func(name string) *unstructured.Unstructured {
-			one := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-			one.SetAPIVersion(testGroup + "/v1")
-			one.SetKind("Gadget")
-			one.SetNamespace("default")
-			one.SetName(name)
-			return one
-		}
-		full := gadget("full")
+		full := gadgetOf("full", 1)
 		const room = 256 << 10
 		full.SetAnnotations(map[string]string{"note": strings.Repeat("x", room-len("note")-1)})
 		must(t, w.User.Create(t.Context(), full))
@@ -137,7 +129,7 @@ func TestAPassThatFailsIsThrottledByObject(t *testing.T) {
 		if failed < 30 || failed > 45 {
 			t.Errorf("tried %d times in an hour, want some ten and then one each two minutes", failed)
 		}
-		must(t, w.User.Create(t.Context(), gadget("other")))
+		must(t, w.User.Create(t.Context(), gadgetOf("other", 1)))
 		w.Pass(time.Second)
 		if made["other"] != 1 {
 			t.Error("another object waits")

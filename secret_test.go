@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -275,25 +274,17 @@ func TestALostRecordOfASecretDoesNotCreate(t *testing.T) {
 // Without the right to its key the operator handles no Secret, says what is missing, and goes on once it has it.
 func TestSecretsWaitForTheRightToTheKey(t *testing.T) {
 	v, log := &vault{journal: &journal{}}, testLog(t)
-	forbid := func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+	withoutKey := func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
 		if !strings.HasSuffix(r.URL.Path, "/secrets/"+testIdentity) {
 			next.ServeHTTP(answer, r)
 			return
 		}
-		status := apierrors.NewForbidden(corev1.Resource("secrets"), testIdentity, errors.New("no role grants it")).Status()
-		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		text, err := json.Marshal(status)
-		if err != nil {
-			t.Error(err)
-		}
-		answer.Header().Set("Content-Type", "application/json")
-		answer.WriteHeader(http.StatusForbidden)
-		_, _ = answer.Write(text)
+		forbid(t, answer, corev1.Resource("secrets"), testIdentity)
 	}
 	virtually(t, log, v.declare, func(t *testing.T, w *virtualWorld) {
 		var allow func()
 		w.restart(func() {
-			allow = w.Server.Intercept(forbid)
+			allow = w.Server.Intercept(withoutKey)
 			if err := w.User.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("default")); err != nil {
 				t.Fatal(err)
 			}

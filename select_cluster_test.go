@@ -33,7 +33,7 @@ func TestChosenKindsOnARealControlPlane(t *testing.T) {
 // choosing runs an operator with the rights that it asks for itself.
 func (w *world) choosing(t *testing.T, declare func(*einmal.Operator)) (stop func(), log *syncedText, health string) {
 	t.Helper()
-	log, health = testLog(t), freeAddress(t)
+	log, health = testLog(t), cluster.FreeAddress(t)
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	op := einmal.New(testIdentity, einmal.StateNamespace("default"), einmal.Logger(logger))
 	declare(op)

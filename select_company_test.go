@@ -47,9 +47,7 @@ func TestAKindThatIsChosenTwiceIsServedOnce(t *testing.T) {
 		if err := w.User.Create(w.t.Context(), widgetOf("one")); err != nil {
 			t.Fatal(err)
 		}
-		gadget := thingOf(testGroup+"/v1", "one")
-		gadget.SetKind("Gadget")
-		w.create(gadget)
+		w.create(gadgetOf("one", 1))
 		w.Pass(time.Minute)
 		w.called(&since, "first of a.dev/v2 one (create)", "own of test.einmal.dev/v1 one (create)", "second of a.dev/v2 one (create)", "third of test.einmal.dev/v1 one (create)")
 		w.says("msg~kind has its own For registration", 1)

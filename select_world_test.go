@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,27 +92,13 @@ func (c catching) AddReadyzCheck(_ string, check healthz.Checker) error {
 func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selectingWorld), faults ...simulation.Fault) {
 	t.Helper()
 	log, ready := testLog(t), new(atomic.Pointer[healthz.Checker])
-	synctest.Test(t, func(t *testing.T) {
-		made := func() simulation.Operator {
-			op := newTestOperator(t)
-			declare(op)
-			return showing{Operator: op, ready: ready}
-		}
-		w, err := simulation.New(simulation.Setup{
-			Schedule: faults, Definitions: &simulation.Definitions{}, Log: slog.New(slog.NewTextHandler(log, nil)),
-			Failed: func(err error) { t.Error(err) },
-		}, made())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.End()
-		started := &virtualWorld{World: w}
-		started.start = func() {
-			w.Start(simulation.Versions{Current: func(*simulation.Process) simulation.Operator { return made() }})
-		}
-		started.start()
-		use(&selectingWorld{virtualWorld: started, t: t, ready: ready, log: log})
-	})
+	inVirtualTime(t, slog.NewTextHandler(log, nil), func() simulation.Operator {
+		op := newTestOperator(t)
+		declare(op)
+		return showing{Operator: op, ready: ready}
+	}, func(t *testing.T, w *virtualWorld) {
+		use(&selectingWorld{virtualWorld: w, t: t, ready: ready, log: log})
+	}, faults...)
 }
 
 // is expects the operator to be ready, for "", or to say why it is not.

@@ -147,14 +147,7 @@ func lifeOfGadgets(w *einmaltest.World) {
 		lifeHandlers(gadgets, of, p, outside)
 		return op
 	})
-	life(w, outside, func(name string) client.Object {
-		gadget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-		gadget.SetAPIVersion(testGroup + "/v1")
-		gadget.SetKind("Gadget")
-		gadget.SetNamespace("default")
-		gadget.SetName(name)
-		return gadget
-	})
+	life(w, outside, func(name string) client.Object { return gadgetOf(name, 1) })
 }
 
 // lifeOfSecrets is a life of which nothing may be recorded but keyed digests: no handler knows what was there before.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func TestUninstallOnARealControlPlane(t *testing.T) {
 		undoing(gadgets, as.name)
 		return op
 	}
-	address := freeAddress(t)
+	address := cluster.FreeAddress(t)
 	stop := runShown(t, made(), w.account, einmal.RunOptions{SingleReplica: true, MetricsAddress: address})
 	for _, use := range carriers() {
 		w.marked(t, use, "kept")
@@ -82,16 +81,6 @@ func expectIn(t *testing.T, text string, wanted ...string) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // metrics is what /metrics shows.

@@ -50,11 +50,16 @@ func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use 
 // virtuallyMade is virtually for an operator that the test makes itself.
 func virtuallyMade(t *testing.T, log io.Writer, made func() simulation.Operator, use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
+	inVirtualTime(t, slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}), made, use, faults...)
+}
+
+func inVirtualTime(t *testing.T, log slog.Handler, made func() simulation.Operator, use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w, err := simulation.New(simulation.Setup{
 			Schedule:    faults,
 			Definitions: &simulation.Definitions{},
-			Log:         slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Log:         slog.New(log),
 			Failed:      func(err error) { t.Error(err) },
 		}, made())
 		if err != nil {

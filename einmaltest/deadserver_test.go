@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -173,7 +172,7 @@ type survivorWorld struct {
 
 func newSurvivor(t *testing.T) *survivorWorld {
 	t.Helper()
-	s := &survivorWorld{Cluster: cluster.Start(t), sync: make(chan struct{}), health: "http://" + freeAddress(t), metrics: "http://" + freeAddress(t)}
+	s := &survivorWorld{Cluster: cluster.Start(t), sync: make(chan struct{}), health: "http://" + cluster.FreeAddress(t), metrics: "http://" + cluster.FreeAddress(t)}
 	account := s.Account(t, "survivor",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch", "create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
@@ -214,16 +213,6 @@ func runOperator(t *testing.T, op *einmal.Operator, account *rest.Config, option
 			t.Errorf("the operator ended with %v", err)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 func watching(healthy int) string {
