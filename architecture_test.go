@@ -187,6 +187,9 @@ func importViolations(file goFile) []string {
 	if file.isTest() && (within(folder, "operators") || within(folder, "credential/ssm")) {
 		may = slices.Concat(may, []string{emulator})
 	}
+	if file.isTest() && within(folder, "cmd/einmal") {
+		may = append(slices.Clone(may), "internal/testkit")
+	}
 	if file.isTest() && strings.HasSuffix(file.pkg, "_test") && folder == library {
 		may = append(may, library)
 	}
@@ -217,10 +220,10 @@ func roomOf(folder string) (room string, may []string, ok bool) {
 	return "", nil, false
 }
 
-// inLibrary reports whether a folder belongs to the library's module.
+// inLibrary reports whether a folder belongs to the library's module and not to a command or another module.
 func inLibrary(folder string) bool {
 	top, _, _ := strings.Cut(folder, "/")
-	return !slices.Contains([]string{"operators", "awslab", "devcluster", "tools"}, top)
+	return !slices.Contains([]string{"operators", "awslab", "devcluster", "tools", "cmd"}, top)
 }
 
 // folderOf turns an import path into a folder of this repository; the second result is false for foreign imports.
