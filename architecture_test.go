@@ -181,17 +181,8 @@ func importViolations(file goFile) []string {
 	if !ok {
 		return []string{fmt.Sprintf("%s lies in no known room; rule: a new folder gets a line in rooms (architecture_test.go)", file.path)}
 	}
-	if file.isTest() && inLibrary(folder) {
-		may = slices.Concat(may, testsMay())
-	}
-	if file.isTest() && (within(folder, "operators") || within(folder, "credential/ssm")) {
-		may = slices.Concat(may, []string{emulator})
-	}
-	if file.isTest() && within(folder, "cmd/einmal") {
-		may = append(slices.Clone(may), "internal/testkit")
-	}
-	if file.isTest() && strings.HasSuffix(file.pkg, "_test") && folder == library {
-		may = append(may, library)
+	if file.isTest() {
+		may = slices.Concat(may, testsIn(folder, file.pkg))
 	}
 	var found []string
 	for _, imported := range file.imports {
@@ -202,6 +193,24 @@ func importViolations(file goFile) []string {
 		found = append(found, fmt.Sprintf("%s imports %s; rule: %s may import %s", file.path, imported, name(room), list(may)))
 	}
 	return found
+}
+
+// testsIn returns what the tests of a package in a folder may import in addition.
+func testsIn(folder, pkg string) []string {
+	var may []string
+	if inLibrary(folder) {
+		may = testsMay()
+	}
+	if within(folder, "operators") || within(folder, "credential/ssm") {
+		may = append(may, emulator)
+	}
+	if within(folder, "cmd/einmal") {
+		may = append(may, "internal/testkit")
+	}
+	if strings.HasSuffix(pkg, "_test") && folder == library {
+		may = append(may, library)
+	}
+	return may
 }
 
 // roomOf returns the room that governs a folder and what that room may import.
