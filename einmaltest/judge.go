@@ -13,7 +13,8 @@ import (
 )
 
 // What one fault may cost: so many more writes of each name, and where bookkeeping was wiped while the operator was down, a creation that
-// starts again from its beginning. An attempt that was cut short costs its own outcome, and the next one up to two. Of two replicas without leader election, each may answer what the other has written.
+// starts again from its beginning. An attempt that was cut short costs its own outcome, and the next one up to two: one can be an intent. Of two
+// replicas without leader election, each may answer what the other has written.
 const (
 	writesOfAFault = 3
 	writesOfAWipe  = 4
