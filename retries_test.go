@@ -42,46 +42,6 @@ func ofWidgets(w *einmaltest.World, declare func(*einmal.Kind[Widget])) {
 	})
 }
 
-// A handler and another client set one field in turn. Both are named once, and from then on the object is handled once a minute. An object whose
-// handler only follows others is not slowed down.
-func TestTwoWritersThatFightAreSlowedDownAndNamed(t *testing.T) {
-	log := &syncedText{}
-	calls := map[string]int{}
-	virtually(t, log, func(op *einmal.Operator) {
-		widgets := einmal.For[Widget](op)
-		widgets.OnUpdate("paint", func(_ context.Context, c *einmal.Change[Widget]) error {
-			calls[c.Object.Name]++
-			if c.Object.Name == "fought-over" {
-				c.Object.Spec.Color = fmt.Sprint("blue-", calls[c.Object.Name])
-			}
-			c.Object.Status.Phase = fmt.Sprint("call ", calls[c.Object.Name])
-			return nil
-		})
-	}, func(t *testing.T, w *virtualWorld) {
-		both := []*Widget{widget("fought-over"), widget("followed")}
-		for _, one := range both {
-			must(t, w.User.Create(t.Context(), one))
-		}
-		w.Pass(time.Minute)
-		for turn := range 120 {
-			for _, one := range both {
-				change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"color":"red-%d"}}`, turn))
-				must(t, w.User.Patch(t.Context(), one, change, client.FieldOwner("painter")))
-			}
-			w.Pass(5 * time.Second)
-		}
-	})
-	if calls["followed"] != 120 {
-		t.Errorf("the object without a conflict was handled %d times, want 120", calls["followed"])
-	}
-	if n := calls["fought-over"]; n < 15 || n > 25 {
-		t.Errorf("the object with a conflict was handled %d times, want some at first and then one in each of 10 minutes", n)
-	}
-	tells(t, log, "msg~two writers keep changing the same field")
-	tells(t, log, "msg~two writers keep changing the same field", "object=default/fought-over", "field=spec.color",
-		"writers~"+testIdentity, "writers~painter")
-}
-
 // Einmal gives up on changes that the API server rejects as invalid after ten attempts, or after MaxAttempts (scenario 92).
 func TestWritesThatAreNeverAcceptedEnd(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

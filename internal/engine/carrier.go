@@ -63,7 +63,7 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 		return
 	}
 	edit := patch.Edit{Path: at, Remove: true}
-	p.contend(ctx, w, []patch.Edit{edit})
+	p.countConflict(w, []patch.Edit{edit})
 	document := patch.New(p.base)
 	document.Test(preferred)
 	document.Test(at)

@@ -121,7 +121,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 	for _, key := range k.daemons.unwritten() {
 		for tries := 0; k.daemons.waiting(key) && tries < finalTries; tries++ {
 			if last := k.memories.at(key); last != nil {
-				last.patience, last.quiet = time.Time{}, time.Time{}
+				last.patience, last.conflicts = time.Time{}, conflicts{}
 			}
 			if _, err := k.pass(ctx, key); err != nil {
 				k.log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.scrubbed(err))

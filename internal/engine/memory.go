@@ -8,7 +8,6 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
@@ -44,12 +43,9 @@ type memory struct {
 	clocks map[string]handler.Clock
 	// started are the daemons that this process has started once.
 	started map[string]bool
-	// ours is the version that our last write has made. contest detects writes that go on and on; until quiet the object is
-	// left alone, unless something beside the conflict has changed since left and answers.
-	ours          string
-	contest       *patch.Contest
-	quiet         time.Time
-	left, answers object.Body
+	// ours is the version that our last write has made. conflicts limits writes that go on and on.
+	ours      string
+	conflicts conflicts
 	// deletionTold: the log says which handlers the deletion has superseded. releaseTold is the newest value of the release annotation
 	// of which the log says that it names no delete handler.
 	deletionTold bool

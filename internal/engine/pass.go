@@ -58,9 +58,9 @@ type pass struct {
 	plan                handler.Plan
 	// shown is the version that the cache shows.
 	shown string
-	// brake is until when conflicting writers hold the object back; zero for not at all. counted: this pass is counted as one
+	// held is until when conflicting writes hold the object back; zero for not at all. counted: this pass is counted as one
 	// write in a conflict. chained: its handlers run because of our own last write.
-	brake            time.Time
+	held             time.Time
 	counted, chained bool
 }
 
@@ -104,15 +104,18 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 		return time.Time{}, undecided
 	}
 	p.stopDaemons()
-	p.brake = p.contested()
-	if handed, is := p.daemons.take(p.key, p.memory.uid, p.brake.IsZero()); is {
+	p.held = p.conflictPause()
+	if handed, is := p.daemons.take(p.key, p.memory.uid, p.held.IsZero()); is {
 		return time.Now(), p.deliver(ctx, handed)
 	}
 	if p.passesBy() {
 		p.meter.Settled(p.key.String())
 		return time.Time{}, nil
 	}
-	return p.actUnlessHeld(ctx)
+	if p.held.IsZero() || p.plan.Finalizer == handler.Add { // mutant: pause-delays-finalizer
+		return p.act(ctx)
+	}
+	return p.held, nil
 }
 
 // act does what is planned. It returns when to look again.
@@ -128,8 +131,8 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 		if err := p.mark(ctx); err != nil || p.memory == nil {
 			return time.Time{}, err
 		}
-		if err := p.decide(); err != nil || !p.brake.IsZero() {
-			return p.brake, err
+		if err := p.decide(); err != nil || !p.held.IsZero() {
+			return p.held, err
 		}
 	}
 	p.chained = p.followsOwnWrite()

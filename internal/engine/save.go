@@ -104,8 +104,8 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		return err
 	}
 	p.composed, w.sent = version(p.base), text
-	edits := p.written(w, text)
-	p.contend(ctx, w, edits)
+	edits := p.changedFields(w, text)
+	p.countConflict(w, edits)
 	ctx = kube.WithSetter(ctx, w.setter)
 	for _, next := range p.requests(w, text) {
 		if next.document.Empty() {
@@ -128,7 +128,8 @@ func (p *pass) send(ctx context.Context, w *work) error {
 func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
 	p.awaitCache(answer)
 	p.memory.over, p.memory.recheck = object.Ended(answer), time.Time{} // mutant: pod-gone-before-grace-period
-	p.wrote(answer, edits)
+	p.memory.ours = version(answer)
+	p.memory.conflicts.note(answer, edits)
 }
 
 // updateFinalizer keeps of the work what the newest plan still wants done with the finalizer: the object may have changed since

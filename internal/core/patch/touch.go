@@ -44,8 +44,8 @@ func Touches(edits []Edit) []Touch {
 	return found
 }
 
-// in returns the value of the field in a body, or nil if it is absent.
-func (t Touch) in(body object.Body) any {
+// In returns the value of the field in a body, or nil if it is absent.
+func (t Touch) In(body object.Body) any {
 	if len(t.keys) == 0 {
 		value, _ := object.Get(body, t.Path...)
 		return value
