@@ -38,7 +38,6 @@ func rooms() map[string][]string {
 		"internal/core/object":    {},
 		"internal/core/record":    {"internal/core/object"},
 		"internal/core/scrub":     {"internal/core/object"},
-		"internal/core/notice":    {},
 		"internal/core/selection": {},
 		"internal/core/cause":     {"internal/core/record", "internal/core/object"},
 		"internal/core/filter":    {"internal/core/object"},

@@ -5,11 +5,8 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/einmal-operators/einmal/internal/core/notice"
 )
 
 // EventType is the type of a Kubernetes event.
@@ -17,8 +14,8 @@ type EventType string
 
 // The types of Kubernetes events.
 const (
-	EventNormal  EventType = notice.Normal
-	EventWarning EventType = notice.Warning
+	EventNormal  EventType = "Normal"
+	EventWarning EventType = "Warning"
 )
 
 // Event sends a Kubernetes event about the object, as kubectl describe shows it. The reason is one word for programs,
@@ -26,15 +23,15 @@ const (
 //
 // Event returns at once and does not report whether the event arrives, so use events to explain, not to signal. Limits:
 //
-//   - Events of the handler with the same type, reason and message within six minutes are counted as one event.
-//   - An object can have a burst of 25 events, and then one every five minutes. Further events are dropped and counted
-//     by einmal_events_dropped_total.
-//   - Any other type counts as EventWarning. A reason of several words is joined to one word.
+//   - Events with the same type, reason and message are counted as one event.
+//   - From the tenth message with the same type and reason within ten minutes on, messages are combined into one event that has the newest.
+//   - An object can have a burst of 25 events of each type, and then one every five minutes. Further events are dropped.
+//   - Any other type counts as EventWarning.
 //   - Of a message over 1024 bytes, the middle is left out. Recognised secrets are redacted.
 //   - No events are sent about objects of kind Event, nor by handlers of that kind.
 //
-// The operator needs the permission to create and patch events of events.k8s.io in the object's namespace, or in
-// default for a cluster-scoped object. The command rbac prints it.
+// The operator needs the permission to create and patch events in the object's namespace, or in default for a cluster-scoped object.
+// The command rbac prints it. The limits are those of client-go's package tools/record.
 func (c *Change[T]) Event(eventType EventType, reason, message string, args ...any) {
 	if len(args) > 0 {
 		message = fmt.Sprintf(message, args...)
@@ -82,12 +79,6 @@ func WithoutEvents() OperatorOption {
 		return nil
 	}}
 }
-
-// noEvents drops all events.
-type noEvents struct{}
-
-// Eventf drops an event.
-func (noEvents) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
 // EventsFromLogs also sends what handlers write to Change.Log at this level or above as an event about the object. The
 // event has the reason Logging, and the log message with its attributes. It is a Warning from slog.LevelWarn on, and

@@ -19,23 +19,24 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// eventsOf lists the events of operators, each as TYPE REASON KIND NAMESPACE/NAME by ACTION xCOUNT: NOTE.
+// eventsOf lists the events of operators, each as TYPE REASON KIND NAMESPACE/NAME xCOUNT: MESSAGE.
 func eventsOf(w *einmaltest.World) []string {
 	w.Helper()
-	var list eventsv1.EventList
+	var list corev1.EventList
 	if err := w.Client().List(w.Context(), &list); err != nil {
 		w.Fatal(err)
 	}
 	var found []string
 	for _, event := range list.Items {
-		if event.ReportingController == "" {
+		if event.ReportingController == "" && event.Source.Component == "" {
 			continue
 		}
-		line := fmt.Sprintf("%s %s %s %s/%s by %s", event.Type, event.Reason, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, event.Action)
-		if event.Series != nil {
-			line += fmt.Sprintf(" x%d", event.Series.Count)
+		about := event.InvolvedObject
+		line := fmt.Sprintf("%s %s %s %s/%s", event.Type, event.Reason, about.Kind, about.Namespace, about.Name)
+		if event.Count > 1 {
+			line += fmt.Sprintf(" x%d", event.Count)
 		}
-		found = append(found, line+": "+event.Note)
+		found = append(found, line+": "+event.Message)
 	}
 	slices.Sort(found)
 	return found
@@ -72,15 +73,15 @@ func TestHandlersSendEvents(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Event(einmal.EventNormal, "Made", "made %d of %s", 2, "them")
 		c.Event(einmal.EventNormal, "Made", "and 100% more")
-		c.Event(einmal.EventWarning, "login refused", "dial postgres://app:"+planted+"@db: refused")
-		c.Event("Error", "", strings.Repeat("a", 2500)+strings.Repeat("z", 2500))
+		c.Event(einmal.EventWarning, "LoginRefused", "dial postgres://app:"+planted+"@db: refused")
+		c.Event("Error", "Long", strings.Repeat("a", 2500)+strings.Repeat("z", 2500))
 		return nil
 	}, func(w *einmaltest.World) {
 		expectEvents(w,
-			"Normal Made Widget default/one by make/2: and 100% more",
-			"Normal Made Widget default/one by make: made 2 of them",
-			"Warning LoginRefused Widget default/one by make: dial postgres://app:***@db: refused",
-			"Warning Unspecified Widget default/one by make: "+strings.Repeat("a", 511)+"..."+strings.Repeat("z", 510),
+			"Normal Made Widget default/one: and 100% more",
+			"Normal Made Widget default/one: made 2 of them",
+			"Warning LoginRefused Widget default/one: dial postgres://app:***@db: refused",
+			"Warning Long Widget default/one: "+strings.Repeat("a", 511)+"..."+strings.Repeat("z", 510),
 		)
 	})
 }
@@ -95,37 +96,54 @@ func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 		}
 		return nil
 	}, func(w *einmaltest.World) {
-		w.Advance(time.Hour) // The counts of series are sent when they have ended.
 		expectEvents(w,
-			"Warning HandlerFailing Widget default/one by make: handler make has failed 3 times and will be retried: not yet (retry requested after 1s)",
-			"Warning NotYet Widget default/one by make x2: attempt 2",
-			"Warning NotYet Widget default/one by make x4: not yet",
-			"Warning NotYet Widget default/one by make/2 x2: attempt 1",
+			"Warning HandlerFailing Widget default/one: handler make has failed 3 times and will be retried: not yet (retry requested after 1s)",
+			"Warning NotYet Widget default/one x2: attempt 1",
+			"Warning NotYet Widget default/one x2: attempt 2",
+			"Warning NotYet Widget default/one x4: not yet",
 		)
 	})
 }
 
-// Events are rate-limited by object.
+// Many messages with the same reason are combined into one event, which has the newest message.
+func TestManyMessagesOfOneReasonAreOneEvent(t *testing.T) {
+	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
+		for i := range 20 {
+			c.Event(einmal.EventNormal, "Count", "%d", i)
+		}
+		return nil
+	}, func(w *einmaltest.World) {
+		found := eventsOf(w)
+		if len(found) != 10 || !slices.Contains(found, "Normal Count Widget default/one x11: (combined from similar events): 19") {
+			w.Errorf("events:\n%s", strings.Join(found, "\n"))
+		}
+	})
+}
+
+// Events of a handler are limited for each object. The framework's own events are not suppressed by them.
 func TestAnObjectHasNoEndlessEvents(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {
 		for i := range 100 {
-			c.Event(einmal.EventNormal, "Count", "%d", i)
+			c.Event(einmal.EventWarning, fmt.Sprint("Count", i), "one of many")
 		}
-		return einmal.RequeueAfter(time.Hour)
+		return einmal.Permanent(errors.New("no room"))
 	}, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
-		if found := eventsOf(w); len(found) != 25 {
-			w.Errorf("%d events, want a burst of 25:\n%s", len(found), strings.Join(found, "\n"))
-		}
-		w.Advance(time.Hour)
-		if found := eventsOf(w); len(found) < 25+12 || len(found) > 25+13 {
-			w.Errorf("%d events after an hour, want one in five minutes", len(found))
-		}
 		w.Create(oneWidget("two"))
 		w.Advance(time.Minute)
-		of := func(line string) bool { return strings.Contains(line, "default/two") }
-		if others := slices.DeleteFunc(eventsOf(w), func(line string) bool { return !of(line) }); len(others) != 25 {
-			w.Errorf("%d events of another object, want 25", len(others))
+		for _, name := range []string{"one", "two"} {
+			sent, failed := 0, 0
+			for _, line := range eventsOf(w) {
+				switch {
+				case strings.HasPrefix(line, "Warning Count") && strings.Contains(line, "default/"+name):
+					sent++
+				case strings.HasPrefix(line, "Warning HandlerFailed Widget default/"+name):
+					failed++
+				}
+			}
+			if sent != 25 || failed != 1 {
+				w.Errorf("%s: %d events of the handler and %d of the framework, want 25 and 1", name, sent, failed)
+			}
 		}
 	})
 }
@@ -149,7 +167,7 @@ func TestThereAreNoEventsAboutEvents(t *testing.T) {
 			Regarding: corev1.ObjectReference{Namespace: "default"},
 		})
 		w.Advance(time.Hour)
-		expectEvents(w, "Normal Done  default/ by Do: done")
+		expectEvents(w, "Normal Done  default/: done")
 		if len(w.Calls()) != 1 {
 			w.Errorf("calls: %v", w.Calls())
 		}
@@ -162,7 +180,7 @@ func TestAFailureForGoodIsAnEvent(t *testing.T) {
 		return einmal.Permanent(errors.New("no room for password=" + planted))
 	}, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
-		expectEvents(w, "Warning HandlerFailed Widget default/one by make: handler make failed permanently and runs again "+
+		expectEvents(w, "Warning HandlerFailed Widget default/one: handler make failed permanently and runs again "+
 			"only when its fields change: no room for password=***")
 	})
 }
@@ -179,12 +197,12 @@ func TestLogsAreEventsOnRequest(t *testing.T) {
 	speaking(t, speak, func(w *einmaltest.World) { expectEvents(w) })
 	speaking(t, speak, func(w *einmaltest.World) {
 		expectEvents(w,
-			"Warning Logging Widget default/one by make/2: lost db=acme server.port=5432 server.why.error=password=***",
-			"Warning Logging Widget default/one by make: slow db=acme server.port=5432 server.took=1s server.token=***",
+			"Warning Logging Widget default/one: lost db=acme server.port=5432 server.why.error=password=***",
+			"Warning Logging Widget default/one: slow db=acme server.port=5432 server.took=1s server.token=***",
 		)
 	}, einmal.EventsFromLogs(slog.LevelWarn))
 	speaking(t, speak, func(w *einmaltest.World) {
-		if found := eventsOf(w); len(found) != 3 || found[0] != "Normal Logging Widget default/one by make: looking db=acme server.port=5432" {
+		if found := eventsOf(w); len(found) != 3 || found[0] != "Normal Logging Widget default/one: looking db=acme server.port=5432" {
 			w.Errorf("events: %v", found)
 		}
 	}, einmal.EventsFromLogs(slog.LevelDebug))

@@ -47,7 +47,7 @@ func (w *world) allowState(t *testing.T) {
 			Verbs: []string{"get", "list", "watch", "patch", "create"},
 		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 }
 
 // stateful runs an operator that keeps watermarks.

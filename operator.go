@@ -17,7 +17,6 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,7 +161,7 @@ func podNamespace() string {
 //   - Readiness: that of Run also reports each watch that keeps failing or has fallen silent. Here it only says whether the kinds are served
 //     and listed. A watch that fails later is logged, and has no metric.
 //   - Requests: the option RequestTimeout applies to what the operator sends, and to the manager's cache if it is made with NewCache. It does
-//     not apply to the manager's own client, its RESTMapper and its events.
+//     not apply to the manager's own client and its RESTMapper.
 //   - The verbs and flags of Main, the Lease that lets uninstall see the operator, and the options LeaseDuration, Flags,
 //     Runnables and HTTPHandler.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
@@ -210,9 +209,13 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Events:  op.eventRecorder(mgr),
 		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces,
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
+	}
+	if !op.withoutEvents {
+		if driver.EventSink, err = kube.NewEventSink(config, through); err != nil {
+			return nil, err
+		}
 	}
 	for _, declared := range op.kinds {
 		driver.Kinds = append(driver.Kinds, declared.kind)
@@ -230,14 +233,6 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 		return nil, fmt.Errorf("add the operator to the manager: %w", err)
 	}
 	return driver, nil
-}
-
-// eventRecorder returns what Kubernetes events are sent with.
-func (op *Operator) eventRecorder(mgr manager.Manager) events.EventRecorder {
-	if op.withoutEvents {
-		return noEvents{}
-	}
-	return mgr.GetEventRecorder(op.settings.Identity)
 }
 
 // RunOptions is where an operator is looked at. The zero value opens no ports.

@@ -145,7 +145,7 @@ func (op *Operator) rights(served filter.Namespaces) (engine.Rights, error) {
 		return rights, err
 	}
 	if !op.withoutEvents {
-		rights.Allow(engine.InNamespaces, rule("events.k8s.io", "events", "create", "patch"))
+		rights.Allow(engine.InNamespaces, rule("", "events", "create", "patch"))
 	}
 	rights.AtHome = append(rights.AtHome, op.own("", "configmaps", "get", "patch"), rule("", "configmaps", "create"),
 		op.own("coordination.k8s.io", "leases", "get", "update"), rule("coordination.k8s.io", "leases", "create"))

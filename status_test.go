@@ -192,7 +192,7 @@ func (w *world) twoHandlersOneStatus(t *testing.T) {
 		rbacv1.PolicyRule{
 			APIGroups: []string{testGroup}, Resources: []string{"tenants", "tenants/status"}, Verbs: []string{"get", "list", "watch", "patch"},
 		},
-		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 	log := testLog(t)
 	op := einmal.New(testIdentity, einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
 	other := others{w.Client}

@@ -210,7 +210,7 @@ func (d *daemon) abandon() {
 	after := d.handler.Abandon.String()
 	p := &pass{keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.began, memory: &memory{uid: d.uid}}
 	d.log().Warn("daemon abandoned, it has not returned after its context was cancelled", "after", after)
-	p.warn(abandonedReason, handling, abandonedSentence, d.handler.ID, after)
+	p.warn(abandonedReason, abandonedSentence, d.handler.ID, after)
 	d.keeper.wake(d.key)
 }
 
@@ -235,7 +235,7 @@ func (d *daemon) tellEnd(p *pass, result handler.Result, err error, took time.Du
 			log = log.With("gaveUp", result.GaveUp)
 		}
 		log.Error("daemon failed permanently, will start again when the operator restarts", "error", err)
-		p.warn(failedReason, d.run.ID, failedDaemonSentence, d.run.ID, err)
+		p.warn(failedReason, failedDaemonSentence, d.run.ID, err)
 	default:
 		p.tellOutcome(d.run, result, err, took)
 	}

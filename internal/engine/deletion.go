@@ -81,7 +81,7 @@ func (p *pass) tellBlocked(failed handler.Declaration) {
 	}
 	annotation := object.ReleaseAnnotation(p.settings.Identity)
 	p.log.Warn("deletion blocked by failed handler", "handler", failed.ID, "remedy", annotation+"="+failed.ID)
-	p.warn(blockedCondition, "Delete", blockedSentence, failed.ID, annotation, failed.ID)
+	p.warn(blockedCondition, blockedSentence, failed.ID, annotation, failed.ID)
 }
 
 // tellRefused says what became of an attempt whose changes the API server does not accept.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/einmal-operators/einmal/internal/core/notice"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
@@ -22,12 +21,12 @@ const loggedReason = "Logging"
 // equip gives an attempt what its handler speaks with: a log and events, both without secrets.
 func (k *keeper) equip(call *Call, log *slog.Logger) {
 	given := call.Given // The call replaces it while its log may be in use.
-	call.Say = k.sayer(call.ID, given)
+	call.Say = k.eventFunc(given)
 	spoken := &handlerLog{
 		next:  log.With("handler", call.ID, "reason", call.Reason, "attempt", call.Attempt).Handler(),
 		clean: cleaner{scrubber: k.scrubber, text: func(text string) string { return k.scrub(text, given) }},
 	}
-	if k.settings.LogEvents != nil && !k.kind.speechless() {
+	if k.settings.LogEvents != nil && !k.kind.excludesEvents() {
 		say := call.Say
 		spoken.from, spoken.say = k.settings.LogEvents.Level(), func(kind, reason, text string) { say(nil, kind, reason, text) }
 	}
@@ -61,9 +60,9 @@ func (h *handlerLog) Handle(ctx context.Context, given slog.Record) error {
 		return true
 	})
 	if h.said(record.Level) {
-		kind, text := notice.Normal, record.Message+h.added
+		kind, text := corev1.EventTypeNormal, record.Message+h.added
 		if record.Level >= slog.LevelWarn {
-			kind = notice.Warning
+			kind = corev1.EventTypeWarning
 		}
 		record.Attrs(func(attribute slog.Attr) bool {
 			text += shownIn(h.within, attribute)

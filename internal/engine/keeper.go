@@ -36,7 +36,7 @@ type keeper struct {
 	daemons    daemons
 	startup    startup
 	watermarks watermarks
-	voice      *voice
+	events     *eventRecorders
 	meter      *metrics.Kind
 	scrubber   *scrub.Scrubber
 	log        *slog.Logger
@@ -66,7 +66,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *ke
 	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
-	k.voice = o.voice
+	k.events = o.events
 	k.hub = o.hubs[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{

@@ -25,7 +25,7 @@ func (p *pass) tellLost() {
 	p.meter.Lost()
 	p.log.Warn("record lost while the operator was down, create handlers do not run",
 		"remedy", "set the annotation to a new value to run them once", "annotation", annotation)
-	p.warn(lostCondition, "Resume", lostSentence, annotation)
+	p.warn(lostCondition, lostSentence, annotation)
 }
 
 // lookCloser reads the object live where the condition of a lost record, or the end of one, is to be written: the

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +32,8 @@ type Operator struct {
 	Live      client.Client
 	Cache     cache.Cache
 	Discovery discovery.DiscoveryInterface
-	Events    events.EventRecorder
+	// EventSink writes events; nil for none.
+	EventSink *kube.EventSink
 	Metrics   *metrics.Metrics
 	Election  Election
 	// Alarm tells of watches in trouble.
@@ -44,7 +44,7 @@ type Operator struct {
 	Streams *kube.Streams
 	Spaces  *kube.Spaces
 
-	voice   *voice
+	events  *eventRecorders
 	begun   atomic.Bool
 	working atomic.Bool
 	strays  atomic.Int64
@@ -123,7 +123,9 @@ func (o *Operator) Idle() bool { return !o.working.Load() && o.strays.Load() == 
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	o.voice, o.end = newVoice(o.Events), ctx.Done()
+	recorders, stopEvents := o.recordEvents()
+	defer stopEvents()
+	o.events, o.end = recorders, ctx.Done()
 	o.startHubs(ctx)
 	go o.followSchemas(ctx)
 	failures := make(chan error, len(o.Kinds))

@@ -89,7 +89,7 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 		w.touched = append(w.touched, touched{touch, run.ID})
 	}
 	if len(news) > 0 {
-		p.warn(conflictReason, handling, conflictSentence, run.ID, strings.Join(news, ", "))
+		p.warn(conflictReason, conflictSentence, run.ID, strings.Join(news, ", "))
 	}
 }
 

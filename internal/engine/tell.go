@@ -119,7 +119,7 @@ func (p *pass) tellBroken(run handler.Run, log *slog.Logger, err error) {
 	if run.Reason == cause.Daemon {
 		edited = ""
 	}
-	p.warn(failingReason, run.ID, brokenSentence, run.ID, edited, err)
+	p.warn(failingReason, brokenSentence, run.ID, edited, err)
 }
 
 // failureAttributes are the attributes that describe a failure: the error first, then what to do about it, and the stack of a panic last.
@@ -149,7 +149,7 @@ func (p *pass) warnFailing(run handler.Run, err error) {
 	if kube.LacksPermission(err) {
 		remedy = "; " + permissionRemedy
 	}
-	p.warn(failingReason, run.ID, "handler %s has failed %d times and will be retried: %v%s", run.ID, run.Attempt, err, remedy)
+	p.warn(failingReason, "handler %s has failed %d times and will be retried: %v%s", run.ID, run.Attempt, err, remedy)
 }
 
 func (p *pass) witness(run handler.Run, outcome record.Outcome) {

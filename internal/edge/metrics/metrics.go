@@ -35,7 +35,6 @@ const (
 	pending
 	lost
 	conflicts
-	dropped
 	contradictions
 	woken
 	watches
@@ -77,10 +76,6 @@ func Families() []Family {
 		conflicts: {
 			Name: "einmal_save_conflicts_total", Type: counter, Labels: kind,
 			Help: "Writes that were repeated because another client had changed the object or its record.",
-		},
-		dropped: {
-			Name: "einmal_events_dropped_total", Type: counter, Labels: kind,
-			Help: "Events of handlers that were not sent because of the rate limit: 25 per object at once, then one every five minutes.",
 		},
 		contradictions: {
 			Name: "einmal_status_conflicts_total", Type: counter, Labels: slices.Concat(handler, []string{"earlier"}),
@@ -201,7 +196,6 @@ type Kind struct {
 func (m *Metrics) Kind(operator, kind string) *Kind {
 	m.counters[lost].WithLabelValues(operator, kind)
 	m.counters[conflicts].WithLabelValues(operator, kind)
-	m.counters[dropped].WithLabelValues(operator, kind)
 	m.gauges[pending].WithLabelValues(operator, kind).Set(0)
 	return &Kind{metrics: m, operator: operator, kind: kind, pending: map[string]struct{}{}}
 }
@@ -233,9 +227,6 @@ func (k *Kind) Lost() { k.metrics.counters[lost].WithLabelValues(k.operator, k.k
 
 // Conflict counts a write that is repeated.
 func (k *Kind) Conflict() { k.metrics.counters[conflicts].WithLabelValues(k.operator, k.kind).Inc() }
-
-// Dropped counts an event that was not sent.
-func (k *Kind) Dropped() { k.metrics.counters[dropped].WithLabelValues(k.operator, k.kind).Inc() }
 
 // Contradiction counts a status field that a handler set to a different value than an earlier handler.
 func (k *Kind) Contradiction(handler, earlier string) {
