@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
 )
@@ -50,22 +49,16 @@ func unsupported(accepted ...string) error {
 	}}
 }
 
-// readJSON reads a body that must be JSON or YAML, as JSON.
+// readJSON reads a body that must be JSON.
 func readJSON(r *http.Request) ([]byte, error) {
 	body, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}
-	switch mediaType(r) {
-	case "", runtime.ContentTypeJSON:
-		return body, nil
-	case runtime.ContentTypeYAML:
-		if body, err = yaml.YAMLToJSON(body); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		return body, nil
+	if sent := mediaType(r); sent != "" && sent != runtime.ContentTypeJSON {
+		return nil, unsupported(runtime.ContentTypeJSON)
 	}
-	return nil, unsupported("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+	return body, nil
 }
 
 // strictness is what becomes of fields that the kind does not have.

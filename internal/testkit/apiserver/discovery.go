@@ -27,8 +27,6 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request, parts []string
 		s.discoverVersion(w, schema.GroupVersion{Version: parts[1]})
 	case len(parts) == 3 && parts[0] == "apis":
 		s.discoverVersion(w, schema.GroupVersion{Group: parts[1], Version: parts[2]})
-	case len(parts) == 2 && parts[0] == "apis":
-		s.discoverGroup(w, parts[1])
 	case len(parts) == 1 && parts[0] == "version":
 		respond(w, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"})
 	case len(parts) == 1 && slices.Contains([]string{"healthz", "livez", "readyz"}, parts[0]):
@@ -41,31 +39,17 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request, parts []string
 }
 
 func (s *Server) discoverRoot(w http.ResponseWriter, r *http.Request, root string) {
-	if wantsAggregated(r) {
-		tag := s.kinds.tag()
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		respondAs(w, http.StatusOK, aggregated, s.aggregate(root))
+	if !wantsAggregated(r) {
+		refuse(w, errNotAccepted(aggregated))
 		return
 	}
-	if root == "api" {
-		respond(w, http.StatusOK, metav1.APIVersions{
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
-			Versions: []string{"v1"},
-		})
+	tag := s.kinds.tag()
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	groups := s.kinds.versions()
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		if name != "" {
-			list.Groups = append(list.Groups, group(name, groups[name]))
-		}
-	}
-	respond(w, http.StatusOK, list)
+	respondAs(w, http.StatusOK, aggregated, s.aggregate(root))
 }
 
 func wantsAggregated(r *http.Request) bool {
@@ -76,28 +60,6 @@ func wantsAggregated(r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-func group(name string, versions []string) metav1.APIGroup {
-	described := metav1.APIGroup{Name: name}
-	for _, served := range versions {
-		described.Versions = append(described.Versions, metav1.GroupVersionForDiscovery{
-			GroupVersion: schema.GroupVersion{Group: name, Version: served}.String(), Version: served,
-		})
-	}
-	described.PreferredVersion = described.Versions[0]
-	return described
-}
-
-func (s *Server) discoverGroup(w http.ResponseWriter, name string) {
-	versions, found := s.kinds.versions()[name]
-	if !found {
-		refuse(w, errNoPath())
-		return
-	}
-	described := group(name, versions)
-	described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-	respond(w, http.StatusOK, described)
 }
 
 func verbs(k *kind.Kind) []string {
@@ -126,12 +88,6 @@ func (s *Server) discoverVersion(w http.ResponseWriter, asked schema.GroupVersio
 		if k.HasStatus {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
 				Name: k.Plural + "/" + kind.Status, Namespaced: k.Namespaced, Kind: k.Kind, Verbs: statusVerbs(),
-			})
-		}
-		if k.HasScale {
-			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: k.Plural + "/" + kind.Scale, Namespaced: k.Namespaced, Group: scaleKind().Group, Version: scaleKind().Version, Kind: scaleKind().Kind,
-				Verbs: statusVerbs(),
 			})
 		}
 	}
@@ -173,12 +129,6 @@ func (s *Server) aggregateVersion(served schema.GroupVersion) apidiscoveryv2.API
 			resource.Subresources = []apidiscoveryv2.APISubresourceDiscovery{
 				{Subresource: kind.Status, ResponseKind: kindOf, Verbs: statusVerbs()},
 			}
-		}
-		if k.HasScale {
-			resource.Subresources = append(resource.Subresources, apidiscoveryv2.APISubresourceDiscovery{
-				Subresource: kind.Scale, ResponseKind: &metav1.GroupVersionKind{Group: scaleKind().Group, Version: scaleKind().Version, Kind: scaleKind().Kind},
-				Verbs: statusVerbs(),
-			})
 		}
 		described.Resources = append(described.Resources, resource)
 	}

@@ -11,7 +11,7 @@
 // SeverWatches and ExpireWatches disturb what is open.
 //
 // What a real cluster has and this one has not: authentication and authorization, admission by webhooks and policies,
-// conversion by webhook, protobuf, tables, and every controller but the garbage collector and those of namespaces, claims
+// conversion by webhook, protobuf, YAML, tables, and every controller but the garbage collector and those of namespaces, claims
 // and definitions. Pods do not run. One that is on a node ends when its grace period does.
 //
 // Objects of built-in kinds are validated as far as operators usually write them. A field that is not validated here is

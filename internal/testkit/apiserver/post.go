@@ -43,7 +43,7 @@ func (s *Server) post(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	warn(w, append(warnings, finalizerWarnings(q.kind, result, nil)...))
+	warn(w, warnings)
 	respond(w, http.StatusCreated, q.form.apply(result))
 	return nil
 }
@@ -59,15 +59,13 @@ func (s *Server) put(w http.ResponseWriter, q *request) error {
 	if err := hasName(object, q.name); err != nil {
 		return err
 	}
-	dedupOwners(object)
-	var result, before *unstructured.Unstructured
+	var result *unstructured.Unstructured
 	var created bool
 	err = s.store.Do(func(tx *store.Tx) error {
 		writing := s.writing(tx, q)
 		result, created, err = writing.update(change{
 			namespace: q.namespace, name: q.name, uid: object.GetUID(), create: q.kind.CreateOnUpdate,
 			mutate: func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-				before = live
 				return writing.manage(live, object), nil
 			},
 		})
@@ -76,7 +74,7 @@ func (s *Server) put(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	warn(w, append(warnings, finalizerWarnings(q.kind, result, before)...))
+	warn(w, warnings)
 	respond(w, code(created), q.form.apply(result))
 	return nil
 }
@@ -97,7 +95,6 @@ func (w *write) manage(live, object *unstructured.Unstructured) *unstructured.Un
 	if !is {
 		return object
 	}
-	w.stamp(managed, live)
 	return managed
 }
 
@@ -142,7 +139,7 @@ func (s *Server) patch(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return err
 	}
-	warn(w, append(p.warnings, finalizerWarnings(q.kind, result, p.before)...))
+	warn(w, p.warnings)
 	respond(w, code(created), q.form.apply(result))
 	return nil
 }

@@ -79,8 +79,13 @@ func formOf(r *http.Request) (form, error) {
 			return form{}, nil
 		}
 	}
-	return form{}, apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", emptyResource(), "",
-		"only the following media types are accepted: application/json", 0, false)
+	return form{}, errNotAccepted(runtime.ContentTypeJSON)
+}
+
+// errNotAccepted is the answer to a client that accepts no form in which the server can answer.
+func errNotAccepted(served string) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", emptyResource(), "",
+		"only the following media types are accepted: "+served, 0, false)
 }
 
 // apply shows an object in the form.

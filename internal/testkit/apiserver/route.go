@@ -92,8 +92,6 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, version sc
 // dispatch does what the method asks for.
 func (s *Server) dispatch(w http.ResponseWriter, q *request) error {
 	switch {
-	case q.subresource == kind.Scale:
-		return s.scale(w, q)
 	case q.name == "" && isWatch(q.Request):
 		return s.watch(w, q)
 	case q.name == "" && q.Method == http.MethodGet:

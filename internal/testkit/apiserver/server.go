@@ -14,18 +14,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
 )
 
-// What a server does unless an option says otherwise.
-const (
-	defaultHistory  = 10000
-	defaultBookmark = time.Minute
-)
+// defaultHistory is how many changes a server remembers at least, unless an option says otherwise.
+const defaultHistory = 10000
 
 // Server is the API server. It is an http.Handler; in-process clients use its Config.
 type Server struct {
-	store    *store.Store
-	kinds    *registry
-	bookmark time.Duration
-	history  int
+	store   *store.Store
+	kinds   *registry
+	history int
 	// furnished tells that namespaces get what a controller manager creates in them.
 	furnished bool
 	// unchecked are the paths of fields that are accepted without being checked.
@@ -68,18 +64,9 @@ func WithHistory(changes int) Option {
 	}
 }
 
-// WithBookmarks sets how often watches get a bookmark; never if it is zero. The default is each minute.
-func WithBookmarks(every time.Duration) Option {
-	return func(s *Server) error {
-		s.bookmark = every
-		return nil
-	}
-}
-
 // New starts a server that has nothing but the namespaces every cluster has. Close it when it is not used any more.
 func New(options ...Option) (*Server, error) {
 	s := &Server{
-		bookmark:    defaultBookmark,
 		history:     defaultHistory,
 		definitions: &Definitions{},
 		kinds:       &registry{},

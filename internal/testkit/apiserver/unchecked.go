@@ -50,13 +50,14 @@ func (w *write) checked(object *unstructured.Unstructured) error {
 	}
 	var texts []string
 	details := &metav1.StatusDetails{Name: object.GetName(), Group: w.kind.Group, Kind: w.kind.Kind}
-	for _, path := range w.kind.Checked.Missing(object.Object) {
+	for _, missing := range w.kind.Checked.Missing(object.Object) {
+		path, _, _ := strings.Cut(missing, "=")
 		full := w.kind.Kind + "." + path
 		if w.server.allows(full) {
 			continue
 		}
 		text := fmt.Sprintf("%s is not checked here: the API server for tests does not validate this field; "+
-			"allow it with World.AllowUnchecked(%q), or test it with StartCluster", path, full)
+			"allow it with World.AllowUnchecked(%q), or test it with StartCluster", missing, full)
 		texts = append(texts, text)
 		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(ReasonNotChecked), Message: text, Field: path})
 	}

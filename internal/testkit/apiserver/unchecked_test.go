@@ -39,6 +39,27 @@ func TestAnAllowedPathCoversWhatIsBelowIt(t *testing.T) {
 	}
 }
 
+// Of some fields, only certain values are checked.
+func TestAnUncheckedValueIsRefusedUnlessItsFieldIsAllowed(t *testing.T) {
+	outside := func(name string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"},
+		}
+	}
+	_, api := apiserver.Start(t)
+	err := api.Create(t.Context(), outside("a"))
+	const want = `spec.type=ExternalName is not checked here: the API server for tests does not validate this field; ` +
+		`allow it with World.AllowUnchecked("Service.spec.type"), or test it with StartCluster`
+	if reason := apierrors.ReasonForError(err); reason != apiserver.ReasonNotChecked || !strings.Contains(err.Error(), want) {
+		t.Errorf("the refusal says\n%v\nwant in it\n%s", err, want)
+	}
+	_, tolerates := apiserver.Start(t, apiserver.WithUnchecked("Service.spec.type", "Service.spec.externalName"))
+	if err := tolerates.Create(t.Context(), outside("a")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUncheckedPathNeedsAKnownKind(t *testing.T) {
 	for _, path := range []string{"spec.tolerations", "ConfigMap.data", ""} {
 		server, err := apiserver.New(apiserver.WithUnchecked(path))

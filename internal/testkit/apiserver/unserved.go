@@ -19,17 +19,20 @@ const ReasonNotServed metav1.StatusReason = "NotServed"
 
 // unserved refuses a subresource that only a real server has.
 func unserved(k *kind.Kind, subresource string) error {
+	const scale = "scale"
 	has := map[string][]string{
-		pods:       {"eviction", "binding", "log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers", "resize"},
-		accounts:   {"token"},
-		namespaces: {"finalize"},
-		"nodes":    {"proxy"},
-		"services": {"proxy"},
+		pods:                {"eviction", "binding", "log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers", "resize"},
+		accounts:            {"token"},
+		namespaces:          {"finalize"},
+		"nodes":             {"proxy"},
+		"services":          {"proxy"},
+		"deployments.apps":  {scale},
+		"statefulsets.apps": {scale},
 	}
 	if k == nil {
 		return nil
 	}
-	lacking := subresource == kind.Scale && k.LacksScale
+	lacking := subresource == scale && k.LacksScale
 	if !lacking && !slices.Contains(has[k.Resource()], subresource) {
 		return nil
 	}

@@ -131,21 +131,17 @@ func (s *stream) run(ctx context.Context, first []*unstructured.Unstructured) er
 	}
 }
 
-// bookmarks ticks when a bookmark is due: each so often, and shortly before the end.
+// bookmarks ticks when a bookmark is due: shortly before the end.
 func (s *stream) bookmarks(lasts time.Duration) (due <-chan time.Time, stop func()) {
 	if !s.options.AllowWatchBookmarks {
 		return nil, func() {}
 	}
-	every := s.server.bookmark
-	if before := lasts - lastBookmark; before > 0 && (every == 0 || before < every) {
-		timer := time.NewTimer(before)
-		return timer.C, func() { timer.Stop() }
-	}
-	if every == 0 {
+	before := lasts - lastBookmark
+	if before <= 0 {
 		return nil, func() {}
 	}
-	ticker := time.NewTicker(every)
-	return ticker.C, ticker.Stop
+	timer := time.NewTimer(before)
+	return timer.C, func() { timer.Stop() }
 }
 
 func (s *stream) begin(first []*unstructured.Unstructured) error {

@@ -8,11 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/kind"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
 const (
@@ -50,7 +48,6 @@ func (w *write) key(namespace, name string) store.Key {
 // create writes a new object as a client sent it.
 func (w *write) create(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	wipe(object)
-	dedupOwners(object)
 	return w.insert(w.manage(nil, object))
 }
 
@@ -74,7 +71,7 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 	w.kind.Prepare(object, nil, "")
 	refused := w.kind.Validate(object, nil, "")
 	if len(refused) == 0 {
-		refused = metavalidation.ValidateObjectMetaAccessor(object, w.kind.Namespaced, pathSegment, field.NewPath("metadata"))
+		refused = metavalidation.ValidateObjectMetaAccessor(object, w.kind.Namespaced, validate.PathSegment, field.NewPath("metadata"))
 	}
 	if len(refused) > 0 {
 		return nil, apierrors.NewInvalid(w.kind.GroupKind(), object.GetName(), refused)
@@ -102,13 +99,6 @@ func (w *write) insert(object *unstructured.Unstructured) (*unstructured.Unstruc
 	}
 	w.tx.Put(key, stored)
 	return view(w.kind, stored), w.server.written(w.tx, key, stored, nil)
-}
-
-func pathSegment(name string, prefix bool) []string { //nolint:revive // Kubernetes gives the signature.
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }
 
 func (w *write) generateName(object *unstructured.Unstructured) {
@@ -152,7 +142,6 @@ func (w *write) update(c change) (result *unstructured.Unstructured, created boo
 		return nil, false, err
 	}
 	object.SetResourceVersion(live.GetResourceVersion())
-	dedupOwners(object)
 	if err := w.settle(object, live); err != nil {
 		return nil, false, err
 	}
@@ -195,7 +184,6 @@ func (w *write) updateMissing(c change) (*unstructured.Unstructured, bool, error
 	}
 	wipe(object)
 	object.SetResourceVersion("") // It is compared with that of an object that exists, and there is none.
-	dedupOwners(object)
 	result, err := w.insert(object)
 	return result, err == nil, err
 }
@@ -246,7 +234,7 @@ func (w *write) settle(object, live *unstructured.Unstructured) error {
 		object.SetDeletionGracePeriodSeconds(grace)
 	}
 	metadata := field.NewPath("metadata")
-	refused := metavalidation.ValidateObjectMetaAccessor(object, w.kind.Namespaced, pathSegment, metadata)
+	refused := metavalidation.ValidateObjectMetaAccessor(object, w.kind.Namespaced, validate.PathSegment, metadata)
 	refused = append(refused, metavalidation.ValidateObjectMetaAccessorUpdate(object, live, metadata)...)
 	refused = append(refused, w.kind.Validate(object, live, w.subresource)...)
 	if len(refused) > 0 {
@@ -286,22 +274,4 @@ func sameManagers(is, was any) bool {
 		delete(other, "time")
 		return reflect.DeepEqual(one, other)
 	})
-}
-
-// dedupOwners drops owner references that are there twice.
-func dedupOwners(object *unstructured.Unstructured) {
-	references := object.GetOwnerReferences()
-	var kept []metav1.OwnerReference
-	for _, reference := range references {
-		known := false
-		for _, other := range kept {
-			known = known || equality.Semantic.DeepEqual(reference, other)
-		}
-		if !known {
-			kept = append(kept, reference)
-		}
-	}
-	if len(kept) < len(references) {
-		object.SetOwnerReferences(kept)
-	}
 }

@@ -48,10 +48,6 @@ func applying() []behaviour {
 			w.want(w.widgets().apply("two", w.widgets().new("a", object{"spec.lines": []string{"m"}})).ok(), "spec.lines", []string{"m"})
 			w.want(w.widgets().get("a"), "spec.tags", []string{"x"})
 		}},
-		{"apply: a body in YAML", func(w *world) {
-			text := "apiVersion: contract.einmal.dev/v1\nkind: Widget\nmetadata: {name: a}\nspec: {size: 12}\n"
-			w.want(w.widgets().patch(applyType, "a", text, "fieldManager", "one").is(http.StatusCreated), "spec.size", 12)
-		}},
 	}
 }
 

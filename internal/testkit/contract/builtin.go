@@ -79,11 +79,13 @@ func coreMore() []behaviour {
 func (w *world) claims() target { return w.in("v1", "persistentvolumeclaims", "PersistentVolumeClaim") }
 
 // claim is a claim named a for a volume of a storage class that does not exist.
-func (w *world) claim() object {
-	return w.claims().new("a", object{
+func (w *world) claim() object { return w.claims().new("a", claimed()) }
+
+func claimed() object {
+	return object{
 		"spec.accessModes": []string{"ReadWriteOnce"}, "spec.resources": object{"requests": object{"storage": "1Gi"}},
 		"spec.storageClassName": "none",
-	})
+	}
 }
 
 // workload is the spec of a workload with no replicas.

@@ -121,23 +121,20 @@ func finalizingMore() []behaviour {
 			w.widgets().json("a", op{"remove", "/metadata/finalizers", nil}).ok()
 			w.widgets().get("a")
 		}},
-		{"finalizer: one without a path is warned of", func(w *world) {
-			answer := w.widgets().post(w.widgets().new("a", object{"metadata.finalizers": []string{"hold.einmal.dev"}}))
-			answer.is(http.StatusCreated)
-			if got, want := answer.header.Get("Warning"), "299 - \"metadata.finalizers: \\\"hold.einmal.dev\\\": prefer a domain-qualified "+
-				"finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers\""; got != want {
-				w.Errorf("the warning is\n\t%s\nwant\n\t%s", got, want)
-			}
-		}},
 	}
 }
 
-// owned is an owner reference to an object.
+// owned are the owner references of an object that another one controls.
 func owned(by object) object {
-	return object{"metadata.ownerReferences": []object{{
-		"apiVersion": by.text("apiVersion"), "kind": by.text("kind"), "name": by.text("metadata.name"), "uid": by.uid(),
-		"controller": true, "blockOwnerDeletion": true,
-	}}}
+	return object{"metadata.ownerReferences": []object{referring(by, true)}}
+}
+
+// referring is an owner reference to an object.
+func referring(to object, controls bool) object { //nolint:revive // It is a field of the reference.
+	return object{
+		"apiVersion": to.text("apiVersion"), "kind": to.text("kind"), "name": to.text("metadata.name"), "uid": to.uid(),
+		"controller": controls, "blockOwnerDeletion": true,
+	}
 }
 
 func collecting() []behaviour {
@@ -193,13 +190,7 @@ func collectingMore() []behaviour {
 		}},
 		{"garbage: one of two owners is enough to stay", func(w *world) {
 			one, two := w.configMaps().create("one"), w.configMaps().create("two")
-			references := []object{}
-			for _, owner := range []object{one, two} {
-				references = append(references, object{
-					"apiVersion": owner.text("apiVersion"), "kind": "ConfigMap", "name": owner.text("metadata.name"), "uid": owner.uid(),
-				})
-			}
-			w.configMaps().create("child", object{"metadata.ownerReferences": references})
+			w.configMaps().create("child", object{"metadata.ownerReferences": []object{referring(one, false), referring(two, false)}})
 			w.configMaps().delete("one").ok()
 			w.eventually("the reference to the absent owner is gone", func() bool {
 				left, _ := w.configMaps().get("child").at("metadata.ownerReferences").([]any)
@@ -217,13 +208,8 @@ func collectingMore() []behaviour {
 		}},
 		{"garbage: two controllers are refused", func(w *world) {
 			one, two := w.configMaps().create("one"), w.configMaps().create("two")
-			references := []object{}
-			for _, owner := range []object{one, two} {
-				references = append(references, object{
-					"apiVersion": owner.text("apiVersion"), "kind": "ConfigMap", "name": owner.text("metadata.name"), "uid": owner.uid(), "controller": true,
-				})
-			}
-			w.configMaps().post(w.configMaps().new("child", object{"metadata.ownerReferences": references})).refused(
+			both := object{"metadata.ownerReferences": []object{referring(one, true), referring(two, true)}}
+			w.configMaps().post(w.configMaps().new("child", both)).refused(
 				http.StatusUnprocessableEntity, "Invalid", "Only one reference can have Controller set to true")
 		}},
 	}

@@ -31,8 +31,6 @@ func jobs() []behaviour {
 			always := work().with("template.spec.restartPolicy", "Always")
 			w.jobs().invalid(w.jobs().new("a", object{"spec": always}), `spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"`)
 			w.jobs().invalid(w.jobs().new("a", object{"spec": work().with("backoffLimit", -1)}), "spec.backoffLimit: Invalid value: -1")
-			w.jobs().invalid(w.jobs().new("a", object{"spec": work().with("completionMode", "Some")}), "spec.completionMode: Unsupported value")
-			w.jobs().unsound(w.jobs().new("a", object{"spec": work().with("podFailurePolicy", object{"rules": []object{{"action": "Hope"}}})}), "spec.podFailurePolicy")
 		}},
 		{"job: its template cannot be changed", func(w *world) {
 			w.jobs().create("a", object{"spec": work().with("suspend", nil).with("parallelism", 0)})
@@ -68,36 +66,14 @@ func jobs() []behaviour {
 
 func scaling() []behaviour {
 	return []behaviour{
-		{"scale: shows and sets the replicas", func(w *world) {
-			made := w.deployments().create("a", workload())
-			shown := w.deployments().get("a/scale")
-			w.want(shown, "kind", "Scale")
-			w.want(shown, "metadata.uid", made.uid())
-			w.want(shown, "spec", object{})
-			w.want(shown, "status.selector", "app=a")
-			changed := w.deployments().merge("a/scale", object{"spec": object{"replicas": 2}}).ok()
-			w.want(changed, "spec.replicas", 2)
-			w.want(w.deployments().get("a"), "spec.replicas", 2)
-			w.want(w.deployments().get("a"), "metadata.generation", 2)
-		}},
-		{"scale: a PUT with an old version is 409", func(w *world) {
-			w.statefulSets().create("a", workload(), object{"spec.serviceName": "a"})
-			shown := w.statefulSets().get("a/scale")
-			w.statefulSets().merge("a", object{"metadata": object{"labels": object{"a": "b"}}}).ok()
-			put := func(body object) answer {
-				return w.send(call{method: http.MethodPut, path: w.statefulSets().path("a/scale"), body: body})
-			}
-			put(shown.with("spec.replicas", 1)).refused(http.StatusConflict, "Conflict")
-			w.want(put(shown.with("spec.replicas", 1).with("metadata.resourceVersion", nil)).ok(), "spec.replicas", 1)
+		{"scale: that of a Deployment is served or refused loudly", func(w *world) {
+			w.deployments().create("a", workload())
+			w.deployments().read("a/scale").servedOr501(http.StatusOK, "deployments/scale is not served here")
 		}},
 		{"scale: that of a custom kind is served or refused loudly", func(w *world) {
 			w.gadgets().create(w.namespace, object{"spec.size": 3})
 			w.gadgets().read(w.namespace+"/scale").servedOr501(http.StatusOK, "gadgets/scale is not served here")
 			w.gadgets().delete(w.namespace).ok()
-		}},
-		{"scale: fewer than 0 are 422", func(w *world) {
-			w.deployments().create("a", workload())
-			w.deployments().merge("a/scale", object{"spec": object{"replicas": -1}}).refused(http.StatusUnprocessableEntity, "Invalid", "spec.replicas: Invalid value: -1")
 		}},
 	}
 }

@@ -1,10 +1,6 @@
 package contract
 
-import (
-	"fmt"
-	"net/http"
-	"strings"
-)
+import "net/http"
 
 func jsonPatching() []behaviour {
 	return []behaviour{
@@ -121,12 +117,6 @@ func jsonPatchingTests() []behaviour {
 			remove := []op{{"test", "/metadata/finalizers/1", mine}, {"remove", "/metadata/finalizers/1", nil}}
 			w.want(w.widgets().json("a", remove...).ok(), "metadata.finalizers", []string{other})
 			w.widgets().json("a", remove...).refused(http.StatusUnprocessableEntity, "Invalid")
-		}},
-		{"json patch: too many operations are 413", func(w *world) {
-			w.widgets().create("a")
-			many := strings.TrimSuffix(strings.Repeat(`{"op":"add","path":"/spec","value":{}},`, 10001), ",")
-			w.widgets().patch(jsonType, "a", fmt.Sprintf("[%s]", many)).refused(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-				"The allowed maximum operations in a JSON patch is 10000, got 10001")
 		}},
 	}
 }

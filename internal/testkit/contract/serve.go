@@ -191,19 +191,11 @@ func discovering() []behaviour {
 			w.send(call{method: http.MethodGet, path: "/apis/unknown.einmal.dev/v1"}).is(http.StatusNotFound)
 			w.send(call{method: http.MethodGet, path: "/apis/unknown.einmal.dev/v1/things"}).is(http.StatusNotFound)
 		}},
-		{"discover: a group", func(w *world) {
-			found := w.send(call{method: http.MethodGet, path: "/apis/" + group}).ok()
-			w.want(found, "kind", "APIGroup")
-			w.want(found, "preferredVersion.version", "v1")
-			w.want(found, "versions.1.groupVersion", group+"/v1beta1")
-		}},
-		{"discover: all groups, in one document and in the old form", func(w *world) {
-			accept := "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-			for path, kind := range map[string]string{"/apis": "APIGroupList", "/api": "APIVersions"} {
-				w.want(w.send(call{method: http.MethodGet, path: path}).ok(), "kind", kind)
-				w.want(w.send(call{method: http.MethodGet, path: path, accept: accept}).ok(), "kind", "APIGroupDiscoveryList")
-			}
+		{"discover: all groups, in one document", func(w *world) {
+			accept := aggregated + ",application/json"
+			w.want(w.send(call{method: http.MethodGet, path: "/api", accept: accept}).ok(), "kind", "APIGroupDiscoveryList")
 			all := w.send(call{method: http.MethodGet, path: "/apis", accept: accept})
+			w.want(all.ok(), "kind", "APIGroupDiscoveryList")
 			if !strings.Contains(string(all.body), `"resource":"widgets"`) {
 				w.Error("the widgets are missing")
 			}

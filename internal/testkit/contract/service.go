@@ -35,12 +35,8 @@ func servicePorts() []behaviour {
 		{"service: one without ports is 422", func(w *world) {
 			w.services().invalid(w.services().new("a", object{"spec.selector": object{"app": "a"}}), "spec.ports: Required value")
 		}},
-		{"service: a bad type is 422", func(w *world) {
-			w.services().invalid(w.service(object{"spec.type": "Local"}), `spec.type: Unsupported value: "Local"`)
-		}},
-		{"service: a bad selector or affinity is 422", func(w *world) {
-			w.services().invalid(w.service(object{"spec.selector": object{"app": "a b"}, "spec.sessionAffinity": "Host"}),
-				"spec.selector: Invalid value", "spec.sessionAffinity: Unsupported value")
+		{"service: a bad selector is 422", func(w *world) {
+			w.services().invalid(w.service(object{"spec.selector": object{"app": "a b"}}), "spec.selector: Invalid value")
 		}},
 	}
 }
@@ -54,17 +50,6 @@ func serviceAddresses() []behaviour {
 			w.services().invalid(w.service(object{"spec.clusterIP": "192.0.2.1"}),
 				"spec.clusterIPs: Invalid value", "failed to allocate IP 192.0.2.1: the provided network does not match the current range")
 		}},
-		{"service: a second family of addresses is 422", func(w *world) {
-			w.services().invalid(w.service(object{"spec.ipFamilyPolicy": "RequireDualStack"}), "spec.ipFamilyPolicy: Invalid value", "not configured for dual-stack")
-			w.services().invalid(w.service(object{"spec.ipFamilies": []string{"IPv6"}}), "spec.ipFamilies[0]: Invalid value", "not configured on this cluster")
-			made := w.services().create("a", object{"spec.clusterIP": "None", "spec.ports": []object{{"port": 80}}})
-			w.want(made, "spec.ipFamilyPolicy", "RequireDualStack")
-			w.want(made, "spec.ipFamilies", []string{"IPv4", "IPv6"})
-		}},
-		{"service: ClientIP affinity has a timeout", func(w *world) {
-			made := w.services().post(w.service(object{"spec.sessionAffinity": "ClientIP"})).is(http.StatusCreated)
-			w.want(made, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", 10800)
-		}},
 	}
 }
 
@@ -76,10 +61,11 @@ func serviceNodePorts() []behaviour {
 			if port < 30000 || port > 32767 {
 				w.Errorf("the port is %d", port)
 			}
-			w.want(made, "spec.externalTrafficPolicy", "Cluster")
 			again := w.services().put(w.service(object{"spec.type": "NodePort", "spec.selector": object{"app": "b"}})).ok()
 			w.want(again, "spec.ports.0.nodePort", port)
 			w.want(again, "spec.clusterIP", made.text("spec.clusterIP"))
+			inside := w.services().merge("a", object{"spec": object{"type": "ClusterIP"}}).ok()
+			w.want(inside, "spec.ports.0.nodePort", nil)
 		}},
 		{"service: a port of nodes out of range is 422", func(w *world) {
 			w.services().invalid(w.service(object{"spec.type": "NodePort", "spec.ports": []object{{"port": 80, "nodePort": 80}}}),
@@ -91,12 +77,6 @@ func serviceNodePorts() []behaviour {
 			made := w.services().post(w.service(object{"spec.clusterIP": "None"})).is(http.StatusCreated)
 			w.want(made, "spec.clusterIPs", []string{"None"})
 			w.services().invalid(w.service(object{"spec.clusterIP": "None", "spec.type": "NodePort"}), "may not be set to 'None' for NodePort services")
-		}},
-		{"service: an ExternalName has no address", func(w *world) {
-			w.services().invalid(w.service(object{"spec.type": "ExternalName"}), "spec.externalName: Required value")
-			made := w.services().post(w.service(object{"spec.type": "ExternalName", "spec.externalName": "example.org"})).is(http.StatusCreated)
-			w.want(made, "spec.clusterIP", nil)
-			w.want(made, "spec.ipFamilies", nil)
 		}},
 		{"service: the creator does not own its addresses", func(w *world) {
 			made := w.services().post(w.service(object{"spec.type": "NodePort"})).is(http.StatusCreated)

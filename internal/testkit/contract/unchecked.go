@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ func (t target) unsound(body object, path string) {
 	field := path[strings.LastIndex(path, ".")+1:]
 	switch message := a.content.text("message"); {
 	case a.code == http.StatusNotImplemented && a.content.text("reason") == reasonNotChecked:
-		if text := path + " is not checked here"; !strings.Contains(message, text) || !strings.Contains(message, `allow it with World.AllowUnchecked("`+t.kind+"."+path+`")`) {
+		if text := `allow it with World.AllowUnchecked("` + t.kind + "." + path + `")`; !strings.Contains(message, text) {
 			t.w.Errorf("the refusal says\n\t%s\nwant in it\n\t%s", message, text)
 		}
 	case a.code != http.StatusUnprocessableEntity || !strings.Contains(message, field):
@@ -27,61 +26,92 @@ func (t target) unsound(body object, path string) {
 
 // refusingUnchecked holds the list of checked fields: a bad value in any other one is refused by both servers.
 func refusingUnchecked() []behaviour {
-	in := "spec.template.spec."
-	pods := map[string]any{
-		"affinity":                  object{"podAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": []object{{"topologyKey": ""}}}},
-		"tolerations":               []object{{"operator": "Some"}},
-		"topologySpreadConstraints": []object{{"maxSkew": 0, "topologyKey": "", "whenUnsatisfiable": "Maybe"}},
-		"hostAliases":               []object{{"ip": "here"}},
-		"dnsConfig":                 object{"nameservers": []string{"here"}},
-		"readinessGates":            []object{{"conditionType": "a b"}},
-		"runtimeClassName":          "A_B",
-		"os":                        object{"name": "none"},
-		"overhead":                  object{"cpu": "-1"},
-		"priorityClassName":         "A_B",
-	}
-	inContainer := map[string]any{
-		"resizePolicy":  []object{{"resourceName": "disk", "restartPolicy": "Maybe"}},
-		"volumeDevices": []object{{"name": "none", "devicePath": "/dev/a"}},
-	}
 	var behaviours []behaviour
-	refuse := func(path string, body func(w *world) (target, object)) {
-		behaviours = append(behaviours, behaviour{"unchecked: a bad " + path + " is refused", func(w *world) {
-			kind, made := body(w)
-			kind.unsound(made, path)
+	for _, bad := range slices.Concat(uncheckedInPods(), uncheckedElsewhere()) {
+		behaviours = append(behaviours, behaviour{"unchecked: a bad " + bad.name + " is refused", func(w *world) {
+			kind, name := bad.kind(w), "a"
+			if kind.cluster {
+				name = w.namespace
+			}
+			kind.unsound(kind.new(name, bad.parts...), bad.text)
 		}})
 	}
-	for _, field := range slices.Sorted(maps.Keys(pods)) {
-		refuse(in+field, func(w *world) (target, object) {
-			return w.deployments(), w.deployments().new("a", workload(), object{in + field: pods[field]})
-		})
-	}
-	for _, field := range slices.Sorted(maps.Keys(inContainer)) {
-		refuse(in+"containers."+field, func(w *world) (target, object) {
-			return w.statefulSets(), w.statefulSets().new("a", workload(), containerWith(object{field: inContainer[field]}))
-		})
-	}
-	refuse(in+"volumes.csi", func(w *world) (target, object) {
-		return w.deployments(), w.deployments().new("a", workload(), object{in + "volumes": []object{{"name": "a", "csi": object{}}}})
-	})
-	refuse("spec.externalIPs", func(w *world) (target, object) {
-		return w.services(), w.service(object{"spec.externalIPs": []string{"here"}})
-	})
-	refuse("spec.trafficDistribution", func(w *world) (target, object) {
-		return w.services(), w.service(object{"spec.trafficDistribution": "Far"})
-	})
-	refuse("spec.dataSource", func(w *world) (target, object) {
-		return w.claims(), w.claim().with("spec.dataSource", object{"kind": "PersistentVolumeClaim", "name": ""})
-	})
-	refuse("spec", func(w *world) (target, object) {
-		volumes := w.in("v1", "persistentvolumes", "PersistentVolume")
-		return volumes, volumes.new(w.namespace, object{"spec.capacity": object{"cpu": "1"}})
-	})
-	refuse("value", func(w *world) (target, object) {
-		classes := w.in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass")
-		return classes, classes.new(w.namespace, object{"value": 2000000000})
-	})
 	return append(behaviours, acceptingChecked()...)
+}
+
+// uncheckedInPods are fields of the template of a workload. The text is the path of the field.
+func uncheckedInPods() []badField {
+	const in = "spec.template.spec."
+	pod := func(path string, value any) badField {
+		return badField{in + path, (*world).deployments, []object{workload(), {in + path: value}}, in + path}
+	}
+	container := func(path string, value any) badField {
+		return badField{in + "containers." + path, (*world).statefulSets, []object{workload(), containerWith(object{path: value})}, in + "containers." + path}
+	}
+	return []badField{
+		pod("activeDeadlineSeconds", 0),
+		pod("affinity", object{"podAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": []object{{"topologyKey": ""}}}}),
+		pod("tolerations", []object{{"operator": "Some"}}),
+		pod("topologySpreadConstraints", []object{{"maxSkew": 0, "topologyKey": "", "whenUnsatisfiable": "Maybe"}}),
+		pod("hostAliases", []object{{"ip": "here"}}),
+		pod("dnsConfig", object{"nameservers": []string{"here"}}),
+		pod("readinessGates", []object{{"conditionType": "a b"}}),
+		pod("runtimeClassName", "A_B"),
+		pod("os", object{"name": "none"}),
+		pod("overhead", object{"cpu": "-1"}),
+		pod("priorityClassName", "A_B"),
+		container("resizePolicy", []object{{"resourceName": "disk", "restartPolicy": "Maybe"}}),
+		container("volumeDevices", []object{{"name": "none", "devicePath": "/dev/a"}}),
+		container("resources.limits.disk", "1"),
+		container("securityContext.seccompProfile.type", "Some"),
+		{in + "volumes.csi", (*world).deployments, []object{workload(), {in + "volumes": []object{{"name": "a", "csi": object{}}}}}, in + "volumes.csi"},
+	}
+}
+
+// uncheckedElsewhere are fields of other kinds, and of other values than those that are checked.
+func uncheckedElsewhere() []badField {
+	const access = "rbac.authorization.k8s.io/v1"
+	in := func(version, plural, kind string) func(*world) target {
+		return func(w *world) target { return w.in(version, plural, kind) }
+	}
+	service := func(path string, value any) badField {
+		return badField{path, (*world).services, []object{{"spec.ports": []object{{"port": 80}}, "spec.selector": object{"app": "a"}}, {path: value}}, path}
+	}
+	job := func(field string, value any) badField {
+		return badField{"spec." + field, (*world).jobs, []object{{"spec": work().with(field, value)}}, "spec." + field}
+	}
+	class := func(field string, value any) badField {
+		return badField{field, (*world).storageClasses, []object{{"provisioner": "example.org/disk"}, {field: value}}, field}
+	}
+	rule := object{"verbs": []string{"get"}, "apiGroups": []string{""}, "resources": []string{"pods"}, "nonResourceURLs": []string{"/a"}}
+	return []badField{
+		service("spec.externalIPs", []string{"here"}),
+		service("spec.trafficDistribution", "Far"),
+		service("spec.type", "Local"),
+		service("spec.sessionAffinity", "Host"),
+		service("spec.ipFamilies", []string{"IPv6"}),
+		service("spec.ipFamilyPolicy", "RequireDualStack"),
+		service("spec.internalTrafficPolicy", "Far"),
+		service("spec.externalTrafficPolicy", "Local"),
+		service("spec.healthCheckNodePort", 30000),
+		service("spec.allocateLoadBalancerNodePorts", true),
+		job("completionMode", "Some"),
+		job("podReplacementPolicy", "Some"),
+		job("podFailurePolicy", object{"rules": []object{{"action": "Hope"}}}),
+		class("parameters", object{"": "a"}),
+		class("reclaimPolicy", "Some"),
+		{"spec.unhealthyPodEvictionPolicy", (*world).budgets, []object{{"spec.unhealthyPodEvictionPolicy": "Some"}}, "spec.unhealthyPodEvictionPolicy"},
+		{"spec.dataSource", (*world).claims, []object{claimed(), {"spec.dataSource": object{"kind": "PersistentVolumeClaim", "name": ""}}}, "spec.dataSource"},
+		{"rule of a Role", in(access, "roles", "Role"), []object{{"rules": []object{rule}}}, "rules.nonResourceURLs"},
+		{"rule of a ClusterRole", in(access, "clusterroles", "ClusterRole"), []object{{"rules": []object{{"apiGroups": []string{""}}}}}, "rules"},
+		{"subject of a RoleBinding", in(access, "rolebindings", "RoleBinding"), []object{{
+			"roleRef": object{"kind": "Role", "name": "a"}, "subjects": []object{{"kind": "Robot", "name": "a"}},
+		}}, "subjects.kind"},
+		{"roleRef of a ClusterRoleBinding", in(access, "clusterrolebindings", "ClusterRoleBinding"), []object{{"roleRef": object{"kind": "Role", "name": "a"}}}, "roleRef"},
+		{"spec of an Ingress", in("networking.k8s.io/v1", "ingresses", "Ingress"), []object{{"spec.rules": []object{{"host": "192.0.2.1"}}}}, "spec"},
+		{"spec of a PersistentVolume", in("v1", "persistentvolumes", "PersistentVolume"), []object{{"spec.capacity": object{"cpu": "1"}}}, "spec"},
+		{"value of a PriorityClass", in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass"), []object{{"value": 2000000000}}, "value"},
+	}
 }
 
 // acceptingChecked writes the fields that are checked.
@@ -129,7 +159,7 @@ func acceptingChecked() []behaviour {
 		}},
 		{"unchecked: the checked fields of Services and claims are accepted", func(w *world) {
 			w.services().post(w.service(object{
-				"spec.type": "LoadBalancer", "spec.externalTrafficPolicy": "Local", "spec.internalTrafficPolicy": "Local", "spec.publishNotReadyAddresses": true,
+				"spec.type": "LoadBalancer", "spec.publishNotReadyAddresses": true,
 				"spec.ports": []object{{"name": "web", "port": 80, "targetPort": "web", "appProtocol": "http"}},
 			})).is(http.StatusCreated)
 			w.claims().post(w.claim().with("spec.selector", object{"matchLabels": object{"a": "b"}}).with("spec.volumeMode", "Block")).is(http.StatusCreated)

@@ -22,7 +22,7 @@ func (w *World) startAnotherHome() error {
 	if w.anotherHome != nil {
 		return nil // It was started before, and keeps the state.
 	}
-	home, err := apiserver.New(apiserver.WithBookmarks(0), apiserver.WithClock(w.now))
+	home, err := apiserver.New(apiserver.WithClock(w.now))
 	if err != nil {
 		return fmt.Errorf("start the API server of the other operator: %w", err)
 	}

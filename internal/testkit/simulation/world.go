@@ -151,7 +151,7 @@ func New(setup Setup, operator Operator) (*World, error) {
 	}
 	w := &World{setup: setup, declared: declared, effects: make(chan struct{}, 1), counts: map[string]int{}, events: map[string]int{}}
 	options := []apiserver.Option{
-		apiserver.WithDefinitions(definitions), apiserver.WithBookmarks(0), apiserver.WithClock(w.now), apiserver.WithUnchecked(setup.Unchecked...),
+		apiserver.WithDefinitions(definitions), apiserver.WithClock(w.now), apiserver.WithUnchecked(setup.Unchecked...),
 	}
 	if setup.FillNamespaces {
 		options = append(options, apiserver.WithNamespaceContent())

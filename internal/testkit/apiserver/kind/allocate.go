@@ -27,7 +27,6 @@ func allocate(object, old *unstructured.Unstructured) {
 		}
 	}
 	name := object.GetNamespace() + "/" + object.GetName()
-	dropUnused(&service.Spec, &before.Spec)
 	allocateAddresses(&service.Spec, &before.Spec, name)
 	allocatePorts(&service.Spec, &before.Spec, name)
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&service.Spec)
@@ -38,34 +37,7 @@ func allocate(object, old *unstructured.Unstructured) {
 	object.Object["spec"] = spec
 }
 
-// dropUnused removes fields that the type of a Service no longer has, unless the update changes them too.
-func dropUnused(spec, old *corev1.ServiceSpec) {
-	const balanced = corev1.ServiceTypeLoadBalancer
-	reachable := func(of *corev1.ServiceSpec) bool {
-		return of.Type == balanced || of.Type == corev1.ServiceTypeNodePort || of.Type == corev1.ServiceTypeClusterIP && len(of.ExternalIPs) > 0
-	}
-	local := func(of *corev1.ServiceSpec) bool {
-		return of.Type == balanced && of.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-	}
-	if local(old) && !local(spec) && spec.HealthCheckNodePort == old.HealthCheckNodePort {
-		spec.HealthCheckNodePort = 0
-	}
-	is, was := spec.AllocateLoadBalancerNodePorts, old.AllocateLoadBalancerNodePorts
-	if old.Type == balanced && spec.Type != balanced && is != nil && was != nil && *is == *was {
-		spec.AllocateLoadBalancerNodePorts = nil
-	}
-	if reachable(old) && !reachable(spec) && spec.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
-		spec.ExternalTrafficPolicy = ""
-	}
-}
-
 func allocateAddresses(spec, old *corev1.ServiceSpec, name string) {
-	if spec.Type == corev1.ServiceTypeExternalName {
-		if old.Type != spec.Type && spec.ClusterIP == old.ClusterIP {
-			spec.ClusterIP, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy = "", nil, nil, nil
-		}
-		return
-	}
 	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 && len(old.ClusterIPs) == 0 {
 		spec.ClusterIP = spec.ClusterIPs[0]
 	}
@@ -75,21 +47,14 @@ func allocateAddresses(spec, old *corev1.ServiceSpec, name string) {
 	if len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
-	families, policy := []corev1.IPFamily{corev1.IPv4Protocol}, corev1.IPFamilyPolicySingleStack
-	if old.IPFamilyPolicy != nil {
-		families, policy = old.IPFamilies, *old.IPFamilyPolicy
-	} else if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
-		families, policy = append(families, corev1.IPv6Protocol), corev1.IPFamilyPolicyRequireDualStack
-	}
-	point(&spec.IPFamilyPolicy, policy)
+	point(&spec.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack)
 	if len(spec.IPFamilies) == 0 {
-		spec.IPFamilies = families
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 	}
 }
 
 func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
-	wanted := spec.Type == corev1.ServiceTypeNodePort ||
-		spec.Type == corev1.ServiceTypeLoadBalancer && (spec.AllocateLoadBalancerNodePorts == nil || *spec.AllocateLoadBalancerNodePorts)
+	wanted := spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
 	for i := range spec.Ports {
 		port := &spec.Ports[i]
 		var was int32
@@ -105,10 +70,6 @@ func allocatePorts(spec, old *corev1.ServiceSpec, name string) {
 		case spec.Type == corev1.ServiceTypeClusterIP && old.Type != spec.Type && port.NodePort == was:
 			port.NodePort = 0
 		}
-	}
-	if spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-		set(&spec.HealthCheckNodePort, old.HealthCheckNodePort)
-		set(&spec.HealthCheckNodePort, portOf(name))
 	}
 }
 

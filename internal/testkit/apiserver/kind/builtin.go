@@ -28,15 +28,12 @@ type builtin struct {
 	names   Names
 	cluster bool
 	status  bool
-	scale   bool
 	// generation tells that changes of the spec are counted.
 	generation bool
 	// putCreates and putChecks differ from most kinds: a PUT creates, a PUT must name the version it replaces.
 	putCreates, putChecks bool
 	// orphans tells that what an object owns stays when it is deleted, unless the deletion says otherwise.
-	orphans bool
-	// keepLabels tells that writes of the status do not change labels.
-	keepLabels bool
+	orphans    bool
 	hub        schema.GroupVersion
 	selectable []string
 	name       metavalidation.ValidateNameFunc
@@ -87,23 +84,23 @@ func coreKinds() []builtin {
 		},
 		{
 			version: core, example: &corev1.Event{}, names: names("events", "Event", "ev"), putCreates: true,
-			validate: both(validateCoreEvent), selectable: eventFields(),
+			validate: both(validate.CoreEvent), selectable: eventFields(),
 		},
 		{
 			version: eventsv1.SchemeGroupVersion, example: &eventsv1.Event{}, names: names("events", "Event", "ev"), hub: core,
-			putCreates: true, validate: both(validateEvent),
+			putCreates: true, validate: both(validate.Event),
 		},
 		{
 			version: coordinationv1.SchemeGroupVersion, example: &coordinationv1.Lease{}, names: names("leases", "Lease"),
-			putCreates: true, putChecks: true, validate: both(validateLease),
+			putCreates: true, putChecks: true, validate: both(validate.Lease),
 		},
 		{
 			version: apps, example: &appsv1.Deployment{}, names: inAll(names("deployments", "Deployment", "deploy")), status: true,
-			generation: true, scale: true, keepLabels: true, defaults: only(defaultDeployment), validate: both(validate.Deployment), checked: validate.DeploymentFields(),
+			generation: true, defaults: only(defaultDeployment), validate: both(validate.Deployment), checked: validate.DeploymentFields(),
 		},
 		{
 			version: apps, example: &appsv1.StatefulSet{}, names: inAll(names("statefulsets", "StatefulSet", "sts")), status: true,
-			generation: true, scale: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet), checked: validate.StatefulSetFields(),
+			generation: true, defaults: only(defaultStatefulSet), validate: both(validate.StatefulSet), checked: validate.StatefulSetFields(),
 		},
 	}
 }
@@ -157,7 +154,6 @@ func (b builtin) kind() *Kind {
 		Names:            b.names,
 		Namespaced:       !b.cluster,
 		HasStatus:        b.status,
-		HasScale:         b.scale,
 		CreateOnUpdate:   b.putCreates,
 		Unconditional:    !b.putChecks,
 		Example:          b.example,
@@ -174,9 +170,6 @@ func builtinManagers(k *Kind, types managedfields.TypeConverter, use converter) 
 	if k.HasStatus {
 		reset[""] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 		reset[Status] = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
-	}
-	if k.HasScale {
-		reset[Scale] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}
 	return k.newManagers(types, use, reset)
 }

@@ -31,7 +31,7 @@ func jobKinds() []builtin {
 		},
 		{
 			version: networkingv1.SchemeGroupVersion, example: &networkingv1.Ingress{}, names: names("ingresses", "Ingress", "ing"),
-			status: true, generation: true, putCreates: true, validate: both(validate.Ingress), checked: validate.IngressFields(),
+			status: true, generation: true, putCreates: true, checked: []string{},
 		},
 	}
 }
@@ -42,19 +42,19 @@ func accessKinds() []builtin {
 	return []builtin{
 		{
 			version: access, example: &rbacv1.Role{}, names: names("roles", "Role"), putCreates: true,
-			name: validate.RoleName, validate: both(validate.Role),
+			name: validate.PathSegment, validate: both(validate.Role), checked: validate.RoleFields(),
 		},
 		{
 			version: access, example: &rbacv1.ClusterRole{}, names: names("clusterroles", "ClusterRole"), cluster: true, putCreates: true,
-			name: validate.RoleName, validate: both(validate.ClusterRole), checked: []string{"rules"},
+			name: validate.PathSegment, checked: []string{},
 		},
 		{
 			version: access, example: &rbacv1.RoleBinding{}, names: names("rolebindings", "RoleBinding"), putCreates: true,
-			name: validate.RoleName, defaults: only(defaultRoleBinding), validate: both(validate.RoleBinding),
+			name: validate.PathSegment, defaults: only(defaultRoleBinding), validate: both(validate.RoleBinding), checked: validate.RoleBindingFields(),
 		},
 		{
 			version: access, example: &rbacv1.ClusterRoleBinding{}, names: names("clusterrolebindings", "ClusterRoleBinding"), cluster: true, putCreates: true,
-			name: validate.RoleName, defaults: only(defaultClusterRoleBinding), validate: both(validate.ClusterRoleBinding),
+			name: validate.PathSegment, checked: []string{},
 		},
 	}
 }
@@ -65,7 +65,7 @@ func clusterKinds() []builtin {
 	return []builtin{
 		{
 			version: core, example: &corev1.Node{}, names: names("nodes", "Node", "no"), cluster: true, status: true,
-			selectable: []string{"spec.unschedulable"}, checked: []string{"spec.unschedulable", "spec.providerID"},
+			checked: []string{"spec.unschedulable", "spec.providerID"},
 		},
 		{
 			version: core, example: &corev1.PersistentVolume{}, names: names("persistentvolumes", "PersistentVolume", "pv"), cluster: true, status: true,
@@ -74,7 +74,7 @@ func clusterKinds() []builtin {
 		{
 			version: storagev1.SchemeGroupVersion, example: &storagev1.StorageClass{}, names: names("storageclasses", "StorageClass", "sc"), cluster: true,
 			defaults: only(defaultStorageClass), validate: both(validate.StorageClass),
-			checked: []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "allowVolumeExpansion"},
+			checked: validate.StorageClassFields(),
 		},
 		{
 			version: schedulingv1.SchemeGroupVersion, example: &schedulingv1.PriorityClass{}, names: names("priorityclasses", "PriorityClass", "pc"),

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
 // ClaimFinalizer keeps a PersistentVolumeClaim while a pod uses it. Admission adds it to each new claim.
@@ -74,9 +76,6 @@ func (r *goRules) Prepare(object, old *unstructured.Unstructured, subresource st
 		delete(object.Object, "spec")
 		if found {
 			object.Object["spec"] = spec
-		}
-		if r.keepLabels {
-			object.SetLabels(old.GetLabels())
 		}
 	case r.status:
 		keepStatus(object, old)
@@ -159,7 +158,7 @@ func (r *goRules) Validate(object, old *unstructured.Unstructured, _ string) fie
 	var refused field.ErrorList
 	if old == nil {
 		refused = metavalidation.ValidateObjectMetaAccessor(object, !r.cluster, name, field.NewPath("metadata"))
-		refused = append(refused, validateFinalizers(object.GetFinalizers())...)
+		refused = append(refused, validate.Finalizers(object.GetFinalizers())...)
 	}
 	if r.validate != nil {
 		refused = append(refused, r.validate(object, old)...)

@@ -33,7 +33,7 @@ func Compile(definition *apiextensionsv1.CustomResourceDefinition) ([]*Kind, err
 			storage = made.kind.GroupVersion()
 		}
 	}
-	types, err := typesOf(published, rules, definition.Spec.PreserveUnknownFields)
+	types, err := typesOf(published, rules)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", definition.Name, err)
 	}
@@ -90,7 +90,6 @@ func newCustomRules(definition *apiextensionsv1.CustomResourceDefinition, versio
 		kind:       schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.Kind},
 		namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		hasStatus:  version.Subresources != nil && version.Subresources.Status != nil,
-		preserve:   definition.Spec.PreserveUnknownFields,
 	}
 	internal := &apiextensions.CustomResourceValidation{}
 	if version.Schema != nil {
@@ -122,12 +121,12 @@ func newCustomRules(definition *apiextensionsv1.CustomResourceDefinition, versio
 }
 
 // typesOf makes what server-side apply knows of all versions of a kind.
-func typesOf(published map[string]*spec.Schema, rules map[string]*customRules, preserve bool) (managedfields.TypeConverter, error) {
+func typesOf(published map[string]*spec.Schema, rules map[string]*customRules) (managedfields.TypeConverter, error) {
 	models := metadataModels()
 	for version, described := range published {
 		models[modelName(rules[version].kind)] = described
 	}
-	types, err := managedfields.NewTypeConverter(models, preserve)
+	types, err := managedfields.NewTypeConverter(models, false)
 	if err != nil {
 		return nil, fmt.Errorf("read the schema for server-side apply: %w", err)
 	}

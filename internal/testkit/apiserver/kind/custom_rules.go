@@ -26,7 +26,6 @@ type customRules struct {
 	kind            schema.GroupVersionKind
 	namespaced      bool
 	hasStatus       bool
-	preserve        bool
 	schema          *structuralschema.Structural
 	validator       validation.SchemaValidator
 	statusValidator validation.SchemaValidator
@@ -51,11 +50,9 @@ func (r *customRules) prune(object *unstructured.Unstructured) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	if !r.preserve {
-		track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
-		unknown = append(unknown, pruning.PruneWithOptions(object.Object, r.schema, true, track)...)
-		defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, r.schema)
-	}
+	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	unknown = append(unknown, pruning.PruneWithOptions(object.Object, r.schema, true, track)...)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, r.schema)
 	invalid, paths := objectmeta.CoerceWithOptions(nil, object.Object, r.schema, false,
 		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	if invalid != nil {

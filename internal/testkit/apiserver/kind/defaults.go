@@ -82,8 +82,6 @@ func defaultVolume(v *corev1.VolumeSource) {
 		point(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	case v.ConfigMap != nil:
 		point(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
-	case v.Projected != nil:
-		point(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
 	}
 }
 
@@ -143,23 +141,7 @@ func defaultService(s *corev1.Service) {
 		}
 		set(&s.Spec.Ports[i].TargetPort, intstr.FromInt32(s.Spec.Ports[i].Port))
 	}
-	if s.Spec.Type == corev1.ServiceTypeExternalName {
-		return
-	}
 	point(&s.Spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
-	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		point(&s.Spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
-		point(&s.Spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
-		point(&s.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
-	}
-	switch s.Spec.Type {
-	case corev1.ServiceTypeLoadBalancer:
-		point(&s.Spec.AllocateLoadBalancerNodePorts, true)
-		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
-	case corev1.ServiceTypeNodePort:
-		set(&s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
-	default:
-	}
 }
 
 func defaultDeployment(d *appsv1.Deployment) {

@@ -58,23 +58,7 @@ func selectOwn(object *unstructured.Unstructured) {
 	}
 }
 
-func defaultRoleBinding(b *rbacv1.RoleBinding) {
-	set(&b.RoleRef.APIGroup, rbacv1.GroupName)
-	defaultSubjects(b.Subjects)
-}
-
-func defaultClusterRoleBinding(b *rbacv1.ClusterRoleBinding) {
-	set(&b.RoleRef.APIGroup, rbacv1.GroupName)
-	defaultSubjects(b.Subjects)
-}
-
-func defaultSubjects(subjects []rbacv1.Subject) {
-	for i := range subjects {
-		if kind := subjects[i].Kind; kind == rbacv1.UserKind || kind == rbacv1.GroupKind {
-			set(&subjects[i].APIGroup, rbacv1.GroupName)
-		}
-	}
-}
+func defaultRoleBinding(b *rbacv1.RoleBinding) { set(&b.RoleRef.APIGroup, rbacv1.GroupName) }
 
 func defaultStorageClass(c *storagev1.StorageClass) {
 	point(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)

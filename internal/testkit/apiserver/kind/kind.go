@@ -18,11 +18,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver/validate"
 )
 
-// The subresources that are served.
-const (
-	Status = "status"
-	Scale  = "scale"
-)
+// Status is the subresource that is served.
+const Status = "status"
 
 // Rules is what differs from kind to kind when an object is written.
 type Rules interface {
@@ -48,8 +45,6 @@ type Kind struct {
 	Namespaced bool
 	// HasStatus tells of a status subresource.
 	HasStatus bool
-	// HasScale tells of a scale subresource.
-	HasScale bool
 	// LacksScale tells of a scale subresource of a custom kind, which only a real server serves.
 	LacksScale bool
 	// CreateOnUpdate makes a PUT of a missing object create it.
@@ -92,7 +87,7 @@ func (k *Kind) GroupResource() schema.GroupResource {
 
 // Serves reports whether the kind has the subresource.
 func (k *Kind) Serves(subresource string) bool {
-	return subresource == Status && k.HasStatus || subresource == Scale && k.HasScale
+	return subresource == Status && k.HasStatus
 }
 
 // Custom reports whether the kind comes from a CustomResourceDefinition.

@@ -1,20 +1,22 @@
 package validate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
 // Checked holds the fields of a kind that this package checks, or whose only rule is their type. A field without children
-// is checked with everything below it. Items of lists have no element of their own.
+// is checked with everything below it. Items of lists have no element of their own. A child whose name begins with "=" is a value that is
+// checked: the others of its field are not.
 type Checked map[string]Checked
 
-// NewChecked makes a tree of paths like "spec.template.metadata".
+// NewChecked makes a tree of paths like "spec.template.metadata". A path like "spec.type=ClusterIP" ends with a value.
 func NewChecked(paths ...string) Checked {
 	tree := Checked{}
 	for _, path := range paths {
 		node := tree
-		for element := range strings.SplitSeq(path, ".") {
+		for element := range strings.SplitSeq(strings.Replace(path, "=", ".=", 1), ".") {
 			if node[element] == nil {
 				node[element] = Checked{}
 			}
@@ -24,7 +26,8 @@ func NewChecked(paths ...string) Checked {
 	return tree
 }
 
-// Missing returns the paths of the fields of an object that are not checked, in order. Metadata and status are not looked at.
+// Missing returns the paths of the fields of an object that are not checked, in order. A path ends with "=" and the value if other values of
+// the field are checked. Metadata and status are not looked at.
 func (c Checked) Missing(object map[string]any) []string {
 	var missing []string
 	for name, value := range object {
@@ -41,6 +44,8 @@ func (c Checked) Missing(object map[string]any) []string {
 func (c Checked) missing(found []string, path, name string, value any) []string {
 	below, known := c[name]
 	switch {
+	case value == nil:
+		return found
 	case !known:
 		return append(found, path)
 	case len(below) == 0:
@@ -58,6 +63,10 @@ func (c Checked) missingIn(found []string, path string, value any) []string {
 	case []any:
 		for _, item := range typed {
 			found = c.missingIn(found, path, item)
+		}
+	default:
+		if text := fmt.Sprint("=", typed); c[text] == nil {
+			found = append(found, path+text)
 		}
 	}
 	return found
@@ -77,13 +86,13 @@ func PodFields() []string { return below("spec", podFields()) }
 
 func podFields() []string {
 	return slices.Concat([]string{
-		"restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "dnsPolicy", "nodeSelector", "nodeName", "schedulerName",
+		"restartPolicy", "terminationGracePeriodSeconds", "dnsPolicy", "nodeSelector", "nodeName", "schedulerName",
 		"serviceAccountName", "serviceAccount", "automountServiceAccountToken", "hostname", "subdomain", "enableServiceLinks",
 		"shareProcessNamespace", "imagePullSecrets",
 		"volumes.name", "volumes.emptyDir", "volumes.secret", "volumes.configMap", "volumes.persistentVolumeClaim",
 		"initContainers.restartPolicy",
 	}, below("securityContext", []string{
-		"runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "fsGroupChangePolicy", "supplementalGroups", "seccompProfile",
+		"runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "fsGroupChangePolicy", "supplementalGroups", "seccompProfile.type=RuntimeDefault",
 	}), below("containers", containerFields()), below("initContainers", containerFields()))
 }
 
@@ -96,17 +105,22 @@ func containerFields() []string {
 		[]string{
 			"name", "image", "command", "args", "workingDir", "imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy",
 			"stdin", "stdinOnce", "tty", "ports.name", "ports.containerPort", "ports.protocol", "env.name", "env.value",
-			"env.valueFrom.fieldRef", "env.valueFrom.configMapKeyRef", "env.valueFrom.secretKeyRef",
-			"envFrom", "resources.requests", "resources.limits",
+			"env.valueFrom.fieldRef.fieldPath", "env.valueFrom.fieldRef.apiVersion=v1", "env.valueFrom.configMapKeyRef", "env.valueFrom.secretKeyRef",
+			"envFrom",
 		},
+		below("resources.requests", resourceNames()), below("resources.limits", resourceNames()),
 		below("volumeMounts", []string{"name", "mountPath", "readOnly", "subPath", "subPathExpr"}),
 		below("securityContext", []string{
-			"runAsUser", "runAsGroup", "runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation", "privileged", "capabilities", "seccompProfile",
+			"runAsUser", "runAsGroup", "runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation", "privileged", "capabilities",
+			"seccompProfile.type=RuntimeDefault",
 		}),
 		below("livenessProbe", probes), below("readinessProbe", probes), below("startupProbe", probes),
 		below("lifecycle.postStart", handlers), below("lifecycle.preStop", handlers),
 	)
 }
+
+// resourceNames are the resources that every node has.
+func resourceNames() []string { return []string{"cpu", "memory", "ephemeral-storage"} }
 
 func templateFields() []string {
 	return append(below("template.spec", podFields()), "template.metadata")
@@ -135,7 +149,7 @@ func ClaimFields() []string {
 // ServiceFields are the fields of a Service that are checked.
 func ServiceFields() []string {
 	return below("spec", []string{
-		"type", "ports", "selector", "sessionAffinity", "sessionAffinityConfig", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy",
-		"internalTrafficPolicy", "externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts", "externalName", "publishNotReadyAddresses",
+		"type=ClusterIP", "type=LoadBalancer", "type=NodePort", "ports", "selector", "sessionAffinity=None", "clusterIP", "clusterIPs",
+		"ipFamilies=IPv4", "ipFamilyPolicy=SingleStack", "internalTrafficPolicy=Cluster", "publishNotReadyAddresses",
 	})
 }

@@ -1,8 +1,12 @@
 package validate
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -52,4 +56,16 @@ func accessModes(at *field.Path, modes []corev1.PersistentVolumeAccessMode) fiel
 		single = single || mode == corev1.ReadWriteOncePod
 	}
 	return append(refused, when(single && len(modes) > 1, field.Forbidden(at, "may not use ReadWriteOncePod with other access modes"))...)
+}
+
+// StorageClass checks the provisioner of a StorageClass, which cannot be changed.
+func StorageClass(object, old *storagev1.StorageClass) field.ErrorList {
+	at, name := field.NewPath("provisioner"), func(name string) []string { return validation.IsQualifiedName(strings.ToLower(name)) }
+	refused := named(at, object.Provisioner, name)
+	return append(refused, when(old != nil && old.Provisioner != object.Provisioner, field.Invalid(at, object.Provisioner, "field is immutable"))...)
+}
+
+// StorageClassFields are the fields of a StorageClass that are checked.
+func StorageClassFields() []string {
+	return []string{"provisioner", "reclaimPolicy=Delete", "volumeBindingMode=Immediate", "allowVolumeExpansion"}
 }

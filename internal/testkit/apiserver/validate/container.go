@@ -98,9 +98,6 @@ func containerPorts(at *field.Path, ports []corev1.ContainerPort) field.ErrorLis
 		} else {
 			refused = append(refused, portNumber(here.Child("containerPort"), port.ContainerPort)...)
 		}
-		if port.HostPort != 0 {
-			refused = append(refused, portNumber(here.Child("hostPort"), port.HostPort)...)
-		}
 		refused = append(refused, oneOf(here.Child("protocol"), port.Protocol, protocols()...)...)
 	}
 	return refused
@@ -156,11 +153,8 @@ func keyReference(at *field.Path, name, key string) field.ErrorList {
 }
 
 func fieldReference(at *field.Path, ref *corev1.ObjectFieldSelector) field.ErrorList {
-	switch {
-	case ref.FieldPath == "":
+	if ref.FieldPath == "" {
 		return field.ErrorList{field.Required(at.Child("fieldPath"), "")}
-	case ref.APIVersion != "v1":
-		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
 	}
 	if strings.HasPrefix(ref.FieldPath, "metadata.annotations['") || strings.HasPrefix(ref.FieldPath, "metadata.labels['") {
 		return nil

@@ -12,7 +12,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,9 +21,6 @@ import (
 
 // maxCronJobName leaves room for what the name of a Job adds to that of its CronJob.
 const maxCronJobName = validation.DNS1035LabelMaxLength - 11
-
-// maxIndexedParallelism is how many pods of a Job with indexes can run at the same time.
-const maxIndexedParallelism = 100000
 
 // Labels that a Job gives its pods besides those with a prefix.
 const (
@@ -36,15 +32,14 @@ const (
 func Job(object, old *batchv1.Job) field.ErrorList {
 	at := field.NewPath("spec")
 	refused := append(jobSpec(at, &object.Spec), jobSelector(at, object)...)
-	if old != nil {
-		return append(refused, jobChange(at, &object.Spec, old)...)
+	if old == nil {
+		return refused
 	}
-	if completions := object.Spec.Completions; indexed(&object.Spec) && completions != nil && *completions > 0 {
-		pod := fmt.Sprintf("%s-%d", object.Name, *completions-1)
-		refused = append(refused, when(len(validation.IsDNS1123Label(pod)) > 0, field.Invalid(field.NewPath("metadata", "name"), object.Name,
-			"will not able to create pod with invalid DNS label: "+pod))...)
-	}
-	return refused
+	return join(refused,
+		metavalidation.ValidateImmutableField(object.Spec.Selector, old.Spec.Selector, at.Child("selector")),
+		metavalidation.ValidateImmutableField(object.Spec.Template, old.Spec.Template, at.Child("template")),
+		metavalidation.ValidateImmutableField(object.Spec.Completions, old.Spec.Completions, at.Child("completions")),
+	)
 }
 
 // jobSelector checks the selector of a Job, which the server makes unless the Job has one of its own.
@@ -74,54 +69,6 @@ func jobSelector(at *field.Path, job *batchv1.Job) field.ErrorList {
 	return append(refused, when(!matches.Matches(generated), field.Invalid(here, spec.Selector, "`selector` not auto-generated"))...)
 }
 
-// jobChange checks what a Job may not change.
-func jobChange(at *field.Path, spec *batchv1.JobSpec, old *batchv1.Job) field.ErrorList {
-	refused := join(
-		metavalidation.ValidateImmutableField(spec.Selector, old.Spec.Selector, at.Child("selector")),
-		metavalidation.ValidateImmutableField(&spec.Template, jobTemplate(spec, old), at.Child("template")),
-		metavalidation.ValidateImmutableField(spec.CompletionMode, old.Spec.CompletionMode, at.Child("completionMode")),
-	)
-	here := at.Child("completions")
-	switch {
-	case !indexed(spec):
-		refused = append(refused, metavalidation.ValidateImmutableField(spec.Completions, old.Spec.Completions, here)...)
-	case spec.Completions != nil && !equality.Semantic.DeepEqual(spec.Completions, old.Spec.Completions):
-		refused = append(refused, when(*spec.Completions != *spec.Parallelism,
-			field.Invalid(here, spec.Completions, "can only be modified in tandem with spec.parallelism"))...)
-	}
-	return refused
-}
-
-// jobTemplate is the old template with what may change: of a suspended Job, where its pods run and the resources that they ask for.
-func jobTemplate(spec *batchv1.JobSpec, old *batchv1.Job) *corev1.PodTemplateSpec {
-	was := old.Spec.Template.DeepCopy()
-	if old.Spec.Suspend == nil || !*old.Spec.Suspend {
-		return was
-	}
-	if old.Status.StartTime == nil {
-		was.Labels, was.Annotations, was.Spec.NodeSelector = spec.Template.Labels, spec.Template.Annotations, spec.Template.Spec.NodeSelector
-		was.Spec.Tolerations, was.Spec.SchedulingGates = spec.Template.Spec.Tolerations, spec.Template.Spec.SchedulingGates
-	}
-	keepResources(was.Spec.Containers, spec.Template.Spec.Containers)
-	keepResources(was.Spec.InitContainers, spec.Template.Spec.InitContainers)
-	return was
-}
-
-func keepResources(old, changed []corev1.Container) {
-	if len(old) != len(changed) {
-		return
-	}
-	for i := range old {
-		if old[i].Name == changed[i].Name {
-			old[i].Resources = changed[i].Resources
-		}
-	}
-}
-
-func indexed(spec *batchv1.JobSpec) bool {
-	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
-}
-
 func jobSpec(at *field.Path, spec *batchv1.JobSpec) field.ErrorList {
 	policy, here := spec.Template.Spec.RestartPolicy, at.Child("template", "spec", "restartPolicy")
 	return join(
@@ -130,11 +77,6 @@ func jobSpec(at *field.Path, spec *batchv1.JobSpec) field.ErrorList {
 		optionalAtLeast0(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds),
 		optionalAtLeast0(at.Child("backoffLimit"), spec.BackoffLimit),
 		optionalAtLeast0(at.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished),
-		optionalOneOf(at.Child("completionMode"), spec.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion),
-		when(indexed(spec) && spec.Completions == nil, field.Required(at.Child("completions"), "when completion mode is Indexed")),
-		when(indexed(spec) && spec.Parallelism != nil && *spec.Parallelism > maxIndexedParallelism, field.Invalid(at.Child("parallelism"),
-			spec.Parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", maxIndexedParallelism))),
-		optionalOneOf(at.Child("podReplacementPolicy"), spec.PodReplacementPolicy, batchv1.Failed, batchv1.TerminatingOrFailed),
 		template(at.Child("template"), &spec.Template),
 		when(policy == corev1.RestartPolicyAlways, field.Required(here, `valid values: "OnFailure", "Never"`)),
 	)
@@ -210,7 +152,6 @@ func DisruptionBudget(object, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 		numberOrPercent(at.Child("maxUnavailable"), spec.MaxUnavailable),
 		atMost100Percent(at.Child("maxUnavailable"), spec.MaxUnavailable),
 		labelSelector(at.Child("selector"), spec.Selector),
-		optionalOneOf(at.Child("unhealthyPodEvictionPolicy"), spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow, policyv1.IfHealthyBudget),
 	)
 }
 
@@ -219,7 +160,7 @@ func JobFields() []string { return below("spec", jobFields()) }
 
 func jobFields() []string {
 	return append(templateFields(), "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
-		"completionMode", "suspend", "podReplacementPolicy", "selector", "manualSelector")
+		"completionMode=NonIndexed", "suspend", "podReplacementPolicy=TerminatingOrFailed", "selector", "manualSelector=false")
 }
 
 // CronJobFields are the fields of a CronJob that are checked.
@@ -232,5 +173,5 @@ func CronJobFields() []string {
 
 // DisruptionBudgetFields are the fields of a PodDisruptionBudget that are checked.
 func DisruptionBudgetFields() []string {
-	return below("spec", []string{"minAvailable", "maxUnavailable", "selector", "unhealthyPodEvictionPolicy"})
+	return below("spec", []string{"minAvailable", "maxUnavailable", "selector"})
 }

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ func Pod(object, old *corev1.Pod) field.ErrorList {
 	if old == nil {
 		return podSpec(spec, &object.Spec)
 	}
-	refused := append(podSpec(spec, &object.Spec), deadline(spec.Child("activeDeadlineSeconds"), &object.Spec, &old.Spec)...)
 	compared := object.Spec.DeepCopy()
 	for i := range compared.Containers {
 		if i < len(old.Spec.Containers) {
@@ -31,25 +29,13 @@ func Pod(object, old *corev1.Pod) field.ErrorList {
 	if old.Spec.NodeName == "" {
 		compared.NodeName = ""
 	}
-	return append(refused, when(!equality.Semantic.DeepEqual(*compared, old.Spec), field.Forbidden(spec,
+	return append(podSpec(spec, &object.Spec), when(!equality.Semantic.DeepEqual(*compared, old.Spec), field.Forbidden(spec,
 		"pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
 			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))...)
 }
 
-// deadline checks that the time that a pod may run does not become longer.
-func deadline(at *field.Path, spec, old *corev1.PodSpec) field.ErrorList {
-	is, was := spec.ActiveDeadlineSeconds, old.ActiveDeadlineSeconds
-	switch {
-	case was == nil:
-		return nil
-	case is == nil:
-		return field.ErrorList{field.Invalid(at, is, "must not update from a positive integer to nil value")}
-	}
-	return when(*is > *was, field.Invalid(at, *is, "must be less than or equal to previous value"))
-}
-
-// podSpec checks the fields of a pod that CheckedPaths lists.
+// podSpec checks the fields of a pod that podFields lists.
 func podSpec(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	refused := join(
 		volumes(at.Child("volumes"), spec.Volumes),
@@ -67,9 +53,6 @@ func podSpec(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	for i, container := range spec.InitContainers {
 		refused = append(refused, optionalOneOf(at.Child("initContainers").Index(i).Child("restartPolicy"), container.RestartPolicy,
 			corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
-	}
-	if seconds := spec.ActiveDeadlineSeconds; seconds != nil && (*seconds < 1 || *seconds > math.MaxInt32) {
-		refused = append(refused, field.Invalid(at.Child("activeDeadlineSeconds"), *seconds, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
 	return refused
 }

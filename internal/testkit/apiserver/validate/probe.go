@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -79,47 +78,20 @@ func httpGet(at *field.Path, get *corev1.HTTPGetAction) field.ErrorList {
 func resources(at *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
 	var refused field.ErrorList
 	for name, limit := range r.Limits {
-		refused = append(refused, quantity(at.Child("limits").Key(string(name)), name, limit)...)
+		refused = append(refused, quantity(at.Child("limits").Key(string(name)), limit)...)
 	}
 	for name, request := range r.Requests {
 		here := at.Child("requests").Key(string(name))
-		refused = append(refused, quantity(here, name, request)...)
+		refused = append(refused, quantity(here, request)...)
 		limit, limited := r.Limits[name]
-		switch {
-		case !limited && !overcommits(name):
-			refused = append(refused, field.Required(here, "Limit must be set for non overcommitable resources"))
-		case limited && !overcommits(name) && request.Cmp(limit) != 0:
-			refused = append(refused, field.Invalid(at.Child("requests"), request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
-		case limited && request.Cmp(limit) > 0:
-			refused = append(refused, field.Invalid(at.Child("requests"), request.String(),
-				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
-		}
+		refused = append(refused, when(limited && request.Cmp(limit) > 0, field.Invalid(at.Child("requests"), request.String(),
+			fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))...)
 	}
 	return refused
 }
 
-// standard reports whether a resource is one that all nodes have.
-func standard(name corev1.ResourceName) bool {
-	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
-}
-
-// overcommits reports whether a node may promise more of a resource than it has.
-func overcommits(name corev1.ResourceName) bool {
-	native := !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
-	return native && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
-}
-
-func quantity(at *field.Path, name corev1.ResourceName, value resource.Quantity) field.ErrorList {
-	refused := invalid(at, name, validation.IsQualifiedName(string(name))...)
-	if len(refused) > 0 {
-		return refused
-	}
-	if !strings.Contains(string(name), "/") && !standard(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-		refused = append(refused, field.Invalid(at, name, "must be a standard resource for containers"))
-	}
-	refused = append(refused, when(value.Sign() < 0, field.Invalid(at, value.String(), notNegative))...)
-	return append(refused, when(strings.Contains(string(name), "/") && value.MilliValue()%1000 != 0,
-		field.Invalid(at, value.String(), "must be an integer"))...)
+func quantity(at *field.Path, value resource.Quantity) field.ErrorList {
+	return when(value.Sign() < 0, field.Invalid(at, value.String(), notNegative))
 }
 
 func securityContext(at *field.Path, s *corev1.SecurityContext) field.ErrorList {
@@ -129,7 +101,6 @@ func securityContext(at *field.Path, s *corev1.SecurityContext) field.ErrorList 
 	refused := join(
 		identity(at.Child("runAsUser"), s.RunAsUser, validation.IsValidUserID),
 		identity(at.Child("runAsGroup"), s.RunAsGroup, validation.IsValidGroupID),
-		seccomp(at.Child("seccompProfile"), s.SeccompProfile),
 	)
 	if s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation {
 		privileged := s.Privileged != nil && *s.Privileged
@@ -145,22 +116,6 @@ func identity(at *field.Path, id *int64, check func(int64) []string) field.Error
 	return invalid(at, *id, check(*id)...)
 }
 
-func seccomp(at *field.Path, s *corev1.SeccompProfile) field.ErrorList {
-	if s == nil {
-		return nil
-	}
-	local := s.Type == corev1.SeccompProfileTypeLocalhost
-	refused := join(
-		oneOf(at.Child("type"), s.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined),
-		when(local && s.LocalhostProfile == nil, field.Required(at.Child("localhostProfile"), "must be set when seccomp type is Localhost")),
-		when(!local && s.LocalhostProfile != nil, field.Invalid(at.Child("localhostProfile"), s.LocalhostProfile, "can only be set when seccomp type is Localhost")),
-	)
-	if local && s.LocalhostProfile != nil {
-		refused = append(refused, descending(at.Child("localhostProfile"), *s.LocalhostProfile)...)
-	}
-	return refused
-}
-
 func podSecurityContext(at *field.Path, s *corev1.PodSecurityContext) field.ErrorList {
 	if s == nil {
 		return nil
@@ -169,7 +124,6 @@ func podSecurityContext(at *field.Path, s *corev1.PodSecurityContext) field.Erro
 		identity(at.Child("runAsUser"), s.RunAsUser, validation.IsValidUserID),
 		identity(at.Child("runAsGroup"), s.RunAsGroup, validation.IsValidGroupID),
 		identity(at.Child("fsGroup"), s.FSGroup, validation.IsValidGroupID),
-		seccomp(at.Child("seccompProfile"), s.SeccompProfile),
 		optionalOneOf(at.Child("fsGroupChangePolicy"), s.FSGroupChangePolicy, corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch),
 	)
 	for i, group := range s.SupplementalGroups {

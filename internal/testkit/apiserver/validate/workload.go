@@ -59,8 +59,6 @@ func selecting(at *field.Path, selector *metav1.LabelSelector, of *corev1.PodTem
 		template(inTemplate, of),
 		when(of.Spec.RestartPolicy != corev1.RestartPolicyAlways,
 			field.NotSupported(inTemplate.Child("spec", "restartPolicy"), of.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways})),
-		when(of.Spec.ActiveDeadlineSeconds != nil,
-			field.Forbidden(inTemplate.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+workload+" is not Supported")),
 	)
 	mismatch := field.Invalid(inTemplate.Child("metadata", "labels"), of.Labels, "`selector` does not match template `labels`")
 	here := at.Child("selector")

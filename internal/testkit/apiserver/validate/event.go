@@ -1,4 +1,4 @@
-package kind
+package validate
 
 import (
 	"fmt"
@@ -16,17 +16,18 @@ const (
 	longText  = 1024
 )
 
-func validateCoreEvent(object, _ *corev1.Event) field.ErrorList {
+// CoreEvent checks an event in the form of the core group.
+func CoreEvent(object, _ *corev1.Event) field.ErrorList {
 	namespace := field.NewPath("involvedObject", "namespace")
 	mismatch := field.Invalid(namespace, object.InvolvedObject.Namespace, "does not match event.namespace")
 	clusterWide := object.InvolvedObject.Namespace == ""
 	if object.EventTime.IsZero() {
 		if clusterWide {
-			return refuse(object.Namespace != "" && object.Namespace != metav1.NamespaceDefault, mismatch)
+			return when(object.Namespace != "" && object.Namespace != metav1.NamespaceDefault, mismatch)
 		}
-		return refuse(object.Namespace != object.InvolvedObject.Namespace, mismatch)
+		return when(object.Namespace != object.InvolvedObject.Namespace, mismatch)
 	}
-	refused := refuse(clusterWide && object.Namespace != metav1.NamespaceDefault && object.Namespace != metav1.NamespaceSystem, mismatch)
+	refused := when(clusterWide && object.Namespace != metav1.NamespaceDefault && object.Namespace != metav1.NamespaceSystem, mismatch)
 	return append(refused, validateReport("reportingComponent", report{
 		controller: object.ReportingController, instance: object.ReportingInstance,
 		action: object.Action, reason: object.Reason, note: object.Message,
@@ -48,18 +49,19 @@ func validateReport(controller string, r report) field.ErrorList {
 		{"reason", r.reason, shortText},
 	} {
 		path := field.NewPath(must.name)
-		refused = append(refused, refuse(must.value == "", field.Required(path, ""))...)
+		refused = append(refused, when(must.value == "", field.Required(path, ""))...)
 		if must.name == controller && must.value == "" {
 			refused = append(refused, field.Invalid(path, "", "name part must be non-empty"))
 		}
-		refused = append(refused, refuse(len(must.value) > must.limit && must.name != controller,
+		refused = append(refused, when(len(must.value) > must.limit && must.name != controller,
 			field.Invalid(path, "", fmt.Sprintf("can have at most %d characters", must.limit)))...)
 	}
-	return append(refused, refuse(len(r.note) > longText,
+	return append(refused, when(len(r.note) > longText,
 		field.Invalid(field.NewPath("message"), "", fmt.Sprintf("can have at most %d characters", longText)))...)
 }
 
-func validateEvent(object, old *eventsv1.Event) field.ErrorList {
+// Event checks an event in the form of events.k8s.io.
+func Event(object, old *eventsv1.Event) field.ErrorList {
 	var refused field.ErrorList
 	if !object.EventTime.IsZero() {
 		refused = validateReport("reportingController", report{
@@ -68,12 +70,12 @@ func validateEvent(object, old *eventsv1.Event) field.ErrorList {
 		})
 	}
 	if series := object.Series; series != nil && (old == nil || old.Series == nil || *old.Series != *series) {
-		refused = append(refused, refuse(series.Count < 2, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))...)
-		refused = append(refused, refuse(series.LastObservedTime.IsZero(), field.Required(field.NewPath("series.lastObservedTime"), ""))...)
+		refused = append(refused, when(series.Count < 2, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))...)
+		refused = append(refused, when(series.LastObservedTime.IsZero(), field.Required(field.NewPath("series.lastObservedTime"), ""))...)
 	}
 	if old == nil {
-		refused = append(refused, refuse(object.EventTime.IsZero(), field.Required(field.NewPath("eventTime"), ""))...)
-		return append(refused, refuse(object.Type != corev1.EventTypeNormal && object.Type != corev1.EventTypeWarning,
+		refused = append(refused, when(object.EventTime.IsZero(), field.Required(field.NewPath("eventTime"), ""))...)
+		return append(refused, when(object.Type != corev1.EventTypeNormal && object.Type != corev1.EventTypeWarning,
 			field.Invalid(field.NewPath("type"), "", "has invalid value: "+object.Type))...)
 	}
 	for _, fixed := range []struct {
