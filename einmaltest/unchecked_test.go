@@ -38,7 +38,7 @@ func tolerant(allow ...string) einmaltest.Scenario {
 // A field that the API server in memory does not validate fails the run, which says how to allow it.
 func TestAFieldThatIsNotCheckedFailsTheRun(t *testing.T) {
 	finding := einmaltest.Search(t, tolerant())
-	const remedy = `spec.tolerations is not checked here: the API server for tests does not validate this field; ` +
+	const remedy = `spec.tolerations is not checked here: the API server for tests does not validate it; ` +
 		`allow it with World.AllowUnchecked("Pod.spec.tolerations"), or test it with StartCluster`
 	if finding == nil || !strings.Contains(finding.String(), "apply pods default/one by make: ") || !strings.Contains(finding.String(), remedy) {
 		t.Errorf("the finding is %v", finding)

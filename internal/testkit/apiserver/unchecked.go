@@ -56,7 +56,7 @@ func (w *write) checked(object *unstructured.Unstructured) error {
 		if w.server.allows(full) {
 			continue
 		}
-		text := fmt.Sprintf("%s is not checked here: the API server for tests does not validate this field; "+
+		text := fmt.Sprintf("%s is not checked here: the API server for tests does not validate it; "+
 			"allow it with World.AllowUnchecked(%q), or test it with StartCluster", missing, full)
 		texts = append(texts, text)
 		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(ReasonNotChecked), Message: text, Field: path})

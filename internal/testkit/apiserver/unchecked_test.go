@@ -25,7 +25,7 @@ func TestUncheckedFieldsAreRefusedUnlessTheyAreAllowed(t *testing.T) {
 	if reason := apierrors.ReasonForError(err); reason != apiserver.ReasonNotChecked {
 		t.Fatalf("the reason is %q: %v", reason, err)
 	}
-	const want = `Pod "a": spec.volumes.hostPath is not checked here: the API server for tests does not validate this field; ` +
+	const want = `Pod "a": spec.volumes.hostPath is not checked here: the API server for tests does not validate it; ` +
 		`allow it with World.AllowUnchecked("Pod.spec.volumes.hostPath"), or test it with StartCluster`
 	if err.Error() != want {
 		t.Errorf("the refusal says\n%v\nwant\n%s", err, want)
@@ -49,7 +49,7 @@ func TestAnUncheckedValueIsRefusedUnlessItsFieldIsAllowed(t *testing.T) {
 	}
 	_, api := apiserver.Start(t)
 	err := api.Create(t.Context(), outside("a"))
-	const want = `spec.type=ExternalName is not checked here: the API server for tests does not validate this field; ` +
+	const want = `spec.type=ExternalName is not checked here: the API server for tests does not validate it; ` +
 		`allow it with World.AllowUnchecked("Service.spec.type"), or test it with StartCluster`
 	if reason := apierrors.ReasonForError(err); reason != apiserver.ReasonNotChecked || !strings.Contains(err.Error(), want) {
 		t.Errorf("the refusal says\n%v\nwant in it\n%s", err, want)
