@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,40 +48,31 @@ func New(config *rest.Config, namespace string) (*Applier, error) {
 // accepted. After CustomResourceDefinitions, it waits until the API server serves their kinds. It continues after a
 // failure and returns all failures joined.
 func (a *Applier) Apply(ctx context.Context, objects []manifest.Object, applied func(manifest.Object)) error {
-	ordered := append([]manifest.Object{}, objects...)
+	ordered := slices.Clone(objects)
 	manifest.Sort(ordered)
 	var failures []error
-	for len(ordered) > 0 {
-		end := groupSize(ordered)
-		group := ordered[:end]
-		ordered = ordered[end:]
-		failed := len(failures)
-		for _, object := range group {
-			if err := a.applyOne(ctx, object); err != nil {
-				failures = append(failures, explain(object, err))
-				continue
-			}
-			applied(object)
+	var pending []manifest.Object // definitions that the API server may not serve yet
+	await := func() {
+		if err := a.awaitDefinitions(ctx, pending); err != nil {
+			failures = append(failures, err)
 		}
-		if isDefinition(group[0]) && len(failures) == failed {
-			if err := a.awaitDefinitions(ctx, group); err != nil {
-				failures = append(failures, err)
-			}
+		pending = nil
+	}
+	for _, object := range ordered {
+		if !isDefinition(object) {
+			await()
+		}
+		if err := a.applyOne(ctx, object); err != nil {
+			failures = append(failures, explain(object, err))
+			continue
+		}
+		applied(object)
+		if isDefinition(object) {
+			pending = append(pending, object)
 		}
 	}
+	await()
 	return errors.Join(failures...)
-}
-
-// groupSize returns the length of the longest prefix that consists only of CustomResourceDefinitions, or only of other
-// objects.
-func groupSize(objects []manifest.Object) int {
-	first := isDefinition(objects[0])
-	for i, object := range objects {
-		if isDefinition(object) != first {
-			return i
-		}
-	}
-	return len(objects)
 }
 
 func (a *Applier) applyOne(ctx context.Context, object manifest.Object) error {

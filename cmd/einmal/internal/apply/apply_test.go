@@ -62,18 +62,3 @@ func TestNamesPrefersShortNames(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
-
-func TestDefinitionsFormTheirOwnGroup(t *testing.T) {
-	objects := parse(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n"+
-		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: b}\n---\n"+
-		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: c}\n---\n"+
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n")
-	var sizes []int
-	for len(objects) > 0 {
-		n := groupSize(objects)
-		sizes, objects = append(sizes, n), objects[n:]
-	}
-	if diff := cmp.Diff([]int{1, 2, 1}, sizes); diff != "" {
-		t.Errorf("group sizes (-want +got):\n%s", diff)
-	}
-}

@@ -22,9 +22,6 @@ const (
 
 	definitionPoll    = 50 * time.Millisecond
 	definitionTimeout = 60 * time.Second
-	// publishTimeout is how long to wait for the OpenAPI schema of a kind. A timeout is not an error: some API servers
-	// publish no schema, and operators work without it for a while.
-	publishTimeout = 5 * time.Second
 )
 
 func isDefinition(object manifest.Object) bool {
@@ -46,7 +43,6 @@ func (a *Applier) awaitDefinitions(ctx context.Context, definitions []manifest.O
 			return fmt.Errorf("%s: wait until %s is established (%s): %w",
 				definition.Origin, definition.Name(), state, err)
 		}
-		a.awaitSchemas(ctx, definition)
 	}
 	return nil
 }
@@ -67,7 +63,12 @@ func (a *Applier) established(ctx context.Context, definition manifest.Object) (
 	if established, why := condition(live, "Established"); !established {
 		return false, why, nil
 	}
-	return a.served(ctx, live), "established, but not served yet", nil
+	for _, kind := range servedVersions(live) {
+		if !a.served(ctx, kind) {
+			return false, "established, but not served yet", nil
+		}
+	}
+	return true, "", nil
 }
 
 // servedVersions returns the versions of a definition that have served set to true.
@@ -85,28 +86,14 @@ func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersion
 	return served
 }
 
-// awaitSchemas waits until the OpenAPI schemas of a definition are published, at most publishTimeout.
-func (a *Applier) awaitSchemas(ctx context.Context, definition manifest.Object) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	for _, kind := range servedVersions(definition.Unstructured) {
-		_ = wait.PollUntilContextCancel(ctx, definitionPoll, true, func(context.Context) (bool, error) {
-			return a.published(kind)
-		})
-	}
-}
-
-func (a *Applier) published(kind schema.GroupVersionKind) (bool, error) {
+// published reports whether the OpenAPI schema of a kind is published.
+func (a *Applier) published(kind schema.GroupVersionKind) bool {
 	paths, err := a.discovery.OpenAPIV3().Paths()
-	if err != nil {
-		return false, err
+	if err != nil || paths["apis/"+kind.GroupVersion().String()] == nil {
+		return false
 	}
-	path, ok := paths["apis/"+kind.GroupVersion().String()]
-	if !ok {
-		return false, nil
-	}
-	text, err := path.Schema(runtime.ContentTypeJSON)
-	return bytes.Contains(text, []byte(`"kind":"`+kind.Kind+`"`)), err
+	text, err := paths["apis/"+kind.GroupVersion().String()].Schema(runtime.ContentTypeJSON)
+	return err == nil && bytes.Contains(text, []byte(`"kind":"`+kind.Kind+`"`))
 }
 
 // condition reports whether a condition of an object is true, and returns its reason and message.
@@ -120,24 +107,20 @@ func condition(object *unstructured.Unstructured, kind string) (isTrue bool, tex
 	return false, "no condition " + kind + " yet"
 }
 
-// served reports whether every served version of a definition can be discovered and listed. An API server publishes its
-// kinds in several places, which are updated one after the other.
-func (a *Applier) served(ctx context.Context, definition *unstructured.Unstructured) bool {
-	for _, kind := range servedVersions(definition) {
-		mapping, err := a.mapping(kind)
-		if err != nil {
-			return false
-		}
-		resources, err := a.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
-		known := func(r metav1.APIResource) bool { return r.Kind == kind.Kind }
-		if err != nil || !slices.ContainsFunc(resources.APIResources, known) {
-			return false
-		}
-		if _, err := a.client.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return false
-		}
+// served reports whether a kind can be discovered and listed, and its schema read. An API server publishes its kinds in
+// several places, which are updated one after the other.
+func (a *Applier) served(ctx context.Context, kind schema.GroupVersionKind) bool {
+	mapping, err := a.mapping(kind)
+	if err != nil {
+		return false
 	}
-	return true
+	resources, err := a.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	known := func(r metav1.APIResource) bool { return r.Kind == kind.Kind }
+	if err != nil || !slices.ContainsFunc(resources.APIResources, known) {
+		return false
+	}
+	_, err = a.client.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil && a.published(kind)
 }
 
 // Names returns the resource names of the CustomResourceDefinitions among the objects, for use with kubectl: the first

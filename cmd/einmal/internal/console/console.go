@@ -19,7 +19,6 @@ type Colour string
 // The colours of prefixes. All are readable on light and dark backgrounds.
 const (
 	Green   Colour = "\x1b[32m"
-	Yellow  Colour = "\x1b[33m"
 	Blue    Colour = "\x1b[34m"
 	Magenta Colour = "\x1b[35m"
 )

@@ -52,52 +52,61 @@ func (o Object) Name() string {
 // Load reads the objects of a file, of the YAML and JSON files in a directory, sorted by name, or of stdin if path is
 // "-". It returns an error if there are no objects.
 func Load(path string, stdin io.Reader) ([]Object, error) {
-	if path == "-" {
-		data, err := io.ReadAll(stdin)
-		if err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
-		}
-		return parseSome(Stdin, data)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
-	}
-	if !info.IsDir() {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read manifests: %w", err)
-		}
-		return parseSome(path, data)
-	}
-	return loadDirectory(path)
-}
-
-func loadDirectory(dir string) ([]Object, error) {
-	entries, err := os.ReadDir(dir) // sorted by name
+	files, err := filesOf(path)
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	var objects []Object
-	for _, entry := range entries {
-		if !isManifest(entry) {
-			continue
-		}
-		path := filepath.Join(dir, entry.Name())
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read manifests: %w", err)
-		}
-		some, err := Parse(path, data)
+	for _, file := range files {
+		some, err := loadFile(file, stdin)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, some...)
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("directory %s contains no Kubernetes objects (searched its .yaml, .yml and .json files)", dir)
+		return nil, fmt.Errorf("%s contains no Kubernetes objects", nameOf(path))
 	}
 	return objects, nil
+}
+
+// nameOf returns the name of a file in messages.
+func nameOf(file string) string {
+	if file == "-" {
+		return Stdin
+	}
+	return file
+}
+
+func loadFile(file string, stdin io.Reader) ([]Object, error) {
+	read := func() ([]byte, error) { return os.ReadFile(file) }
+	if file == "-" {
+		read = func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	data, err := read()
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	return Parse(nameOf(file), data)
+}
+
+// filesOf returns the manifests in a directory, or the path itself if it is not a directory.
+func filesOf(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path) // sorted by name
+	var files []string
+	for _, entry := range entries {
+		if isManifest(entry) {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	return files, err
 }
 
 // isManifest reports whether a directory entry is a file with Kubernetes objects. A kustomization is not.
@@ -107,14 +116,6 @@ func isManifest(entry fs.DirEntry) bool {
 	return !entry.IsDir() && !strings.HasPrefix(name, ".") &&
 		slices.Contains([]string{".yaml", ".yml", ".json"}, extension) &&
 		strings.TrimSuffix(name, extension) != "kustomization"
-}
-
-func parseSome(name string, data []byte) ([]Object, error) {
-	objects, err := Parse(name, data)
-	if err == nil && len(objects) == 0 {
-		return nil, fmt.Errorf("%s contains no Kubernetes objects", name)
-	}
-	return objects, err
 }
 
 // Parse reads the objects of a stream of YAML or JSON documents. It replaces lists by their items. Errors refer to the
@@ -133,17 +134,13 @@ func Parse(name string, data []byte) ([]Object, error) {
 }
 
 func decode(origin Origin, text []byte) ([]Object, error) {
-	var content map[string]any
-	if err := yaml.UnmarshalStrict(text, &content); err != nil {
+	// Unstructured content may contain only the types that UnmarshalJSON produces.
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
 		return nil, fmt.Errorf("parse as YAML: %w", err)
 	}
-	if len(content) == 0 {
+	if slices.Contains([]string{"null", "{}"}, string(asJSON)) {
 		return nil, nil
-	}
-	// Convert to JSON because unstructured content may contain only the types that UnmarshalJSON produces.
-	asJSON, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, fmt.Errorf("convert to JSON: %w", err)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(asJSON); err != nil {

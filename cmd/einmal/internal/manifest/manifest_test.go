@@ -57,7 +57,7 @@ func TestParseErrorsNameFileDocumentAndCause(t *testing.T) {
 		"kind: B\nmetadata: {name: x}\n":     {"x.yaml, document 2 (line 5)", "B x has no apiVersion"},
 		"apiVersion: v1\nkind: B\n":          {"x.yaml, document 2", "B has no metadata.name"},
 		"apiVersion: v1\n":                   {"document 2", "apiVersion and kind are required"},
-		"just words\n":                       {"document 2", "parse as YAML"},
+		"just words\n":                       {"document 2", "apiVersion and kind are required"},
 		"kind: B\nkind: C\napiVersion: v1\n": {"document 2", `key "kind" already set`},
 		"a: [\n":                             {"document 2", "parse as YAML"},
 	} {

@@ -24,8 +24,6 @@ type Watcher struct {
 	logf   func(format string, args ...any)
 
 	mu       sync.Mutex
-	wanted   map[string]bool
-	created  map[string]bool // directories created below wanted; they are watched until they are removed
 	relevant func(file string) bool
 }
 
@@ -35,58 +33,39 @@ func New(logf func(format string, args ...any)) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create file watcher: %w", err)
 	}
-	return &Watcher{
-		notify: notify, logf: logf, wanted: map[string]bool{}, created: map[string]bool{},
-		relevant: func(string) bool { return false },
-	}, nil
+	return &Watcher{notify: notify, logf: logf}, nil
 }
 
-// Watch replaces the set of watched directories. Directories that are created in them are watched as well. Only relevant
-// files are reported.
+// Watch adds directories to the watched ones. Directories that are created in them are watched as well. From now on, only
+// relevant files are reported.
 func (w *Watcher) Watch(dirs []string, relevant func(file string) bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wanted := map[string]bool{}
+	w.relevant = relevant
 	for _, dir := range dirs {
-		wanted[dir] = true
 		// Add it even if it is already watched: it may have been removed and re-created in the meantime.
 		if err := w.notify.Add(dir); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}
-	for dir := range w.wanted {
-		if !wanted[dir] && !w.created[dir] {
-			_ = w.notify.Remove(dir) // fails if the directory is gone
-		}
-	}
-	w.wanted, w.relevant = wanted, relevant
 	return nil
 }
 
 // Run sends the names of changed files, sorted, to changed until ctx is done. While the receiver is busy, further changes
 // are added to the pending report.
 func (w *Watcher) Run(ctx context.Context, changed chan<- []string) {
-	files := make(chan string)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		Settle(ctx, Quiet, files, changed)
-	}()
-	defer func() { <-done }()
 	defer func() { _ = w.notify.Close() }()
+	files := make(chan string)
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	settling.Go(func() { Settle(ctx, Quiet, files, changed) })
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case err, ok := <-w.notify.Errors:
-			if !ok {
-				return
-			}
+		case err := <-w.notify.Errors:
 			w.logf("watch files: %v", err)
-		case event, ok := <-w.notify.Events:
-			if !ok {
-				return
-			}
+		case event := <-w.notify.Events:
 			if !w.accept(event) {
 				continue
 			}
@@ -118,8 +97,8 @@ func (w *Watcher) accept(event fsnotify.Event) bool {
 // follow watches a new directory and all directories below it, for which there may have been no events.
 func (w *Watcher) follow(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && w.notify.Add(path) == nil {
-			w.created[path] = true
+		if err == nil && entry.IsDir() {
+			_ = w.notify.Add(path)
 		}
 		return nil // ignore directories that are already gone
 	})
