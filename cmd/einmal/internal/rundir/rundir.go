@@ -7,32 +7,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 const (
-	runPrefix      = "run-"      // prefix of the names of run directories
-	operatorPrefix = "operator-" // prefix of the names of the lock files of operators
-	lockSuffix     = ".lock"     // suffix of the names of lock files
+	runPrefix = "run-" // prefix of the names of run directories
+	pidName   = "pid"  // name of the file with the ID of the process that runs, which holds a lock on it
+	lockName  = "lock" // name of the file whose lock is held while a run directory is created or removed
 )
-
-// BusyError reports that another process runs the same operator in the same devcluster.
-type BusyError struct {
-	// Operator is the path of the operator's sources. PID is the other process, or 0 if it is unknown.
-	Operator string
-	PID      int
-}
-
-// Error names the operator and the other process, and explains how to stop it.
-func (e *BusyError) Error() string {
-	if e.PID == 0 { // the other process has just started
-		return fmt.Sprintf("einmal dev runs already for %s in this devcluster\nremedy: stop it first, with Ctrl-C in its terminal", e.Operator)
-	}
-	return fmt.Sprintf("einmal dev runs already for %s in this devcluster (process %d)\n"+
-		"remedy: stop that process first, with Ctrl-C in its terminal or with: kill %d", e.Operator, e.PID, e.PID)
-}
 
 // Dir holds the files of one run. Only this user can read them.
 type Dir struct {
@@ -41,109 +28,120 @@ type Dir struct {
 	// Kubeconfig and Token are the paths of the operator's credentials.
 	Kubeconfig, Token string
 
-	dir           string
-	operator, own *lock
+	root, dir string
+	held      *os.File // the file pidName, locked
 }
 
-// Open creates the directory of a new run below root. operator is the absolute path of the operator's sources. Until
-// Close, Open holds a lock for it in root, and returns *BusyError if another process holds that lock. It also removes the
-// run directories that killed processes left below root.
+// Open creates the directory of a new run below root. operator is the absolute path of the operator's sources. Until Close,
+// Open returns an error for the same operator in other processes. It also removes the run directories that killed processes
+// left below root.
 func Open(root, operator string) (*Dir, error) {
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("create a directory for the operator's program: %w; choose another one with --data", err)
+	sum, name := sha256.Sum256([]byte(operator)), filepath.Base(operator)
+	dir := filepath.Join(root, runPrefix+hex.EncodeToString(sum[:8]))
+	d := &Dir{
+		root: root, dir: dir,
+		Binary: filepath.Join(dir, "bin", name), Next: filepath.Join(dir, "next", name),
+		Kubeconfig: filepath.Join(dir, "kubeconfig"), Token: filepath.Join(dir, "token"),
 	}
-	sum := sha256.Sum256([]byte(operator))
-	held, err := acquire(filepath.Join(root, operatorPrefix+hex.EncodeToString(sum[:8])+lockSuffix))
-	if busy := (*heldError)(nil); errors.As(err, &busy) {
-		return nil, &BusyError{Operator: operator, PID: busy.pid}
+	err := os.MkdirAll(root, 0o700)
+	if err == nil {
+		err = alone(root, func() error {
+			sweep(root)
+			return d.create()
+		})
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil, d.busy(operator)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock the operator %s: %w", operator, err)
-	}
-	d := &Dir{operator: held}
-	if err := d.fill(root, filepath.Base(operator)); err != nil {
-		return nil, errors.Join(err, held.release())
+		return nil, fmt.Errorf("create a directory for the operator's program: %w; choose another one with --data", err)
 	}
 	return d, nil
 }
 
-// fill creates the directory of the run and sets its paths.
-func (d *Dir) fill(root, name string) error {
-	if err := d.reserve(root); err != nil {
-		return fmt.Errorf("create a directory for the operator's program: %w; choose another one with --data", err)
+// busy returns an error that names the other process that runs the operator, and explains how to stop it.
+func (d *Dir) busy(operator string) error {
+	pid, err := os.ReadFile(filepath.Join(d.dir, pidName))
+	if err != nil {
+		return fmt.Errorf("find the process that runs %s: %w", operator, err)
 	}
-	d.Binary, d.Next = filepath.Join(d.dir, "bin", name), filepath.Join(d.dir, "next", name)
-	d.Kubeconfig, d.Token = filepath.Join(d.dir, "kubeconfig"), filepath.Join(d.dir, "token")
-	for _, dir := range []string{d.dir, filepath.Dir(d.Binary), filepath.Dir(d.Next)} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return errors.Join(fmt.Errorf("create a directory for the operator's program: %w", err), d.remove())
-		}
-	}
-	sweep(root)
-	return nil
+	return fmt.Errorf("einmal dev runs already for %s in this devcluster (process %s)\n"+
+		"remedy: stop that process first, with Ctrl-C in its terminal or with: kill %[2]s", operator, pid)
 }
 
-// reserve chooses the name of a new directory and locks it.
-func (d *Dir) reserve(root string) error {
-	for {
-		file, err := os.CreateTemp(root, runPrefix+"*"+lockSuffix)
-		if err != nil {
-			return err
-		}
-		_ = file.Close()
-		own, err := acquire(file.Name())
-		if held := (*heldError)(nil); errors.As(err, &held) {
-			continue // a concurrent sweep has locked the new file because it looks abandoned
-		}
-		if err != nil {
-			return err
-		}
-		d.own, d.dir = own, strings.TrimSuffix(file.Name(), lockSuffix)
-		return nil
+// create creates the directories and takes the lock. It returns fs.ErrExist if another process holds the lock.
+func (d *Dir) create() error {
+	err := os.Mkdir(d.dir, 0o700)
+	if err != nil {
+		return err
 	}
+	if d.held, err = lock(filepath.Join(d.dir, pidName), syscall.LOCK_NB); err == nil {
+		_, err = d.held.WriteString(strconv.Itoa(os.Getpid()))
+	}
+	for _, dir := range []string{filepath.Dir(d.Binary), filepath.Dir(d.Next)} {
+		err = errors.Join(err, os.Mkdir(dir, 0o700))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(d.dir))
+	}
+	return nil
 }
 
 // sweep removes the directories of killed runs. It ignores errors because the next run retries.
 func sweep(root string) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(root)
 	for _, entry := range entries {
-		dir, ok := strings.CutSuffix(filepath.Join(root, entry.Name()), lockSuffix)
-		if !ok || !strings.HasPrefix(entry.Name(), runPrefix) {
+		dir := filepath.Join(root, entry.Name())
+		if !strings.HasPrefix(entry.Name(), runPrefix) {
 			continue
 		}
-		if left, err := acquire(dir + lockSuffix); err == nil {
+		if left, err := lock(filepath.Join(dir, pidName), syscall.LOCK_NB); err == nil {
 			_ = os.RemoveAll(dir)
-			_ = left.release()
+			_ = left.Close()
 		}
 	}
+}
+
+// alone calls use while no other process creates or removes a run directory.
+func alone(root string, use func() error) error {
+	file, err := lock(filepath.Join(root, lockName), 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(), file.Close())
+}
+
+// lock locks a file. The operating system releases the lock when the file is closed or the process exits, even if it is
+// killed.
+func lock(path string, how int) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|how); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return file, nil
 }
 
 // Swap puts the latest build in the place of Binary. The build also stays at Next, so that the next "go build" need not
 // link if nothing has changed.
 func (d *Dir) Swap() error {
-	link := d.Binary + ".link"
-	_ = os.Remove(link) // an interrupted swap may have left it
-	if err := os.Link(d.Next, link); err != nil {
-		return os.Rename(d.Next, d.Binary) // the file system has no hard links
+	_ = os.Remove(d.Binary) // there is none at first
+	if os.Link(d.Next, d.Binary) == nil {
+		return nil
 	}
-	if err := os.Rename(link, d.Binary); err != nil {
-		return err
-	}
-	_ = os.Remove(link) // rename(2) keeps it if both names already refer to the same file
-	return nil
+	return os.Rename(d.Next, d.Binary) // the file system has no hard links
 }
 
-// Close removes all files of the run and releases the locks.
+// Close removes all files of the run and releases the lock.
 func (d *Dir) Close() error {
-	if err := errors.Join(d.remove(), d.operator.release()); err != nil {
+	err := alone(d.root, func() error { return os.RemoveAll(d.dir) })
+	if errors.Is(err, fs.ErrNotExist) { // all of root was removed
+		err = nil
+	}
+	if err := errors.Join(err, d.held.Close()); err != nil {
 		return fmt.Errorf("remove the files of this run: %w", err)
 	}
 	return nil
-}
-
-func (d *Dir) remove() error {
-	return errors.Join(os.RemoveAll(d.dir), d.own.release())
 }
