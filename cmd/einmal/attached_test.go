@@ -207,7 +207,7 @@ func endOfClusterIsNoticed(t *testing.T, c *controlPlane) {
 func operatorProcess(t *testing.T, dir string) int {
 	t.Helper()
 	for pid, line := range processes(t, dir) {
-		if strings.Contains(line, "/operator run --kubeconfig") && !strings.Contains(line, " reaper ") {
+		if strings.Contains(line, "/operator run --kubeconfig") {
 			return pid
 		}
 	}

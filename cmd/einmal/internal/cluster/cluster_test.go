@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,25 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/cluster"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
 
-// TestMain lets the test binary act as the reaper.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "reaper" {
-		os.Exit(reaper.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
-
-func newSpawner(t *testing.T) *reaper.Spawner {
+func newSpawner(t *testing.T) *process.Spawner {
 	t.Helper()
-	parentPipe, err := reaper.NewParentPipe()
+	spawner, err := process.NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = parentPipe.Close() })
-	return reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
+	t.Cleanup(func() { _ = spawner.Close() })
+	return spawner
 }
 
 func program(t *testing.T, path, script string) string {
@@ -45,47 +36,46 @@ func program(t *testing.T, path, script string) string {
 	return path
 }
 
-func TestFinderSearchesInOrder(t *testing.T) {
+func TestProgramIsSearchedInOrder(t *testing.T) {
 	dir := t.TempDir()
 	flag := program(t, dir+"/flag/devcluster", "")
 	env := program(t, dir+"/env/devcluster", "")
-	beside := program(t, dir+"/beside/devcluster", "")
 	onPath := program(t, dir+"/path/devcluster", "")
-	finder := cluster.Finder{
-		Flag:       flag,
-		Getenv:     func(string) string { return env },
-		Executable: dir + "/beside/einmal",
-		LookPath:   func(string) (string, error) { return onPath, nil },
+	self, err := filepath.EvalSymlinks(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	expect := func(want string) {
+	beside := program(t, filepath.Join(filepath.Dir(self), "devcluster"), "")
+	t.Cleanup(func() { _ = os.Remove(beside) })
+	expect := func(flag, want string) {
 		t.Helper()
-		if got, err := finder.Find(); err != nil || got != want {
+		if got, err := cluster.FindProgram(flag); err != nil || got != want {
 			t.Errorf("found %q, error %v, want %q", got, err, want)
 		}
 	}
-	expect(flag)
-	finder.Flag = ""
-	expect(env)
-	finder.Getenv = func(string) string { return "" }
-	expect(beside)
-	finder.Executable = dir + "/einmal"
-	expect(onPath)
-	finder.LookPath = func(string) (string, error) { return "", errors.New("none") }
-	if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), "make build") {
+	t.Setenv("PATH", dir+"/path")
+	t.Setenv(cluster.ProgramVariable, env)
+	expect(flag, flag)
+	expect("", env)
+	t.Setenv(cluster.ProgramVariable, "")
+	expect("", beside)
+	_ = os.Remove(beside)
+	expect("", onPath)
+	t.Setenv("PATH", dir)
+	if _, err := cluster.FindProgram(""); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("error %v does not explain how to build devcluster", err)
 	}
 }
 
-func TestFinderDoesNotFallBackFromANamedProgram(t *testing.T) {
+func TestNoFallbackFromANamedProgram(t *testing.T) {
 	dir := t.TempDir()
-	good := program(t, dir+"/beside/devcluster", "")
+	t.Setenv("PATH", filepath.Dir(program(t, dir+"/path/devcluster", "")))
 	plain := filepath.Join(dir, "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{dir + "/none": "no such file", dir: "directory", plain: "not executable"} {
-		finder := cluster.Finder{Flag: path, Executable: filepath.Dir(good) + "/einmal"}
-		if _, err := finder.Find(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+	for path, want := range map[string]string{dir + "/none": "no such file", dir: "directory", plain: "permission denied"} {
+		if _, err := cluster.FindProgram(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v does not contain %q", path, err, want)
 		}
 	}
@@ -95,24 +85,26 @@ func TestReadStatus(t *testing.T) {
 	dir := t.TempDir()
 	running := program(t, dir+"/a", `[ "$*" = "status --data /d --output json" ] || exit 9
 echo '{"running":true,"ready":true,"pid":12,"kubeconfig":"/d/k","server":"https://x","version":"v1"}'`)
-	status, err := cluster.ReadStatus(t.Context(), newSpawner(t), running, "/d")
-	ready := true
-	want := cluster.Status{Ready: &ready, Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
+	read := func(path string) (cluster.Status, error) {
+		return cluster.ReadStatus(t.Context(), newSpawner(t), cluster.Options{Program: path, Data: "/d"})
+	}
+	status, err := read(running)
+	want := cluster.Status{Ready: true, Running: true, PID: 12, Kubeconfig: "/d/k", Server: "https://x", Version: "v1"}
 	if diff := cmp.Diff(want, status); diff != "" || err != nil {
 		t.Errorf("error %v, status (-want +got):\n%s", err, diff)
 	}
 	stopped := program(t, dir+"/b", `echo '{"running":false}'; exit 3`)
-	if status, err := cluster.ReadStatus(t.Context(), newSpawner(t), stopped, "/d"); err != nil || status.Running {
+	if status, err := read(stopped); err != nil || status.Running {
 		t.Errorf("status %v, error %v, want not running", status, err)
 	}
 	broken := program(t, dir+"/c", `echo 'state file is broken' >&2; exit 1`)
-	if _, err := cluster.ReadStatus(t.Context(), newSpawner(t), broken, "/d"); err == nil || !strings.Contains(err.Error(), "state file is broken") {
+	if _, err := read(broken); err == nil || !strings.Contains(err.Error(), "state file is broken") {
 		t.Errorf("error %v does not contain the output of devcluster", err)
 	}
 }
 
 func TestFindReusesARunningClusterUnlessFresh(t *testing.T) {
-	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"pid":12,"kubeconfig":"/d/k","server":"https://127.0.0.1:1"}'`)
+	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"ready":true,"pid":12,"kubeconfig":"/d/k","server":"https://127.0.0.1:1"}'`)
 	options := cluster.Options{Program: path, Data: "/d"}
 	found, err := cluster.Find(t.Context(), newSpawner(t), options)
 	if err != nil || found == nil || found.Kubeconfig != "/d/k" || found.Server != "https://127.0.0.1:1" || found.Started() {
@@ -147,8 +139,8 @@ func (s *screen) String() string {
 
 func TestStartWaitsUntilReadyAndStopTerminates(t *testing.T) {
 	script := `if [ "$1" = status ]; then echo '{"running":true,"kubeconfig":"/d/kube config","server":"https://127.0.0.1:1"}'; exit; fi
-trap 'echo stopped; exit 0' TERM
-echo "args $*"; echo starting; printf 'export KUBE'; sleep 0.1; echo "CONFIG='/d/kube config'"; echo running
+trap 'echo stopped >&2; exit 0' TERM
+echo "args $*" >&2; echo starting >&2; sleep 0.1; echo "export KUBECONFIG='/d/kube config'"; echo running >&2
 while :; do sleep 0.05; done`
 	out := &screen{}
 	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Screen: out}
@@ -177,7 +169,7 @@ while :; do sleep 0.05; done`
 
 func TestStartFailsIfTheClusterExitsEarly(t *testing.T) {
 	options := cluster.Options{
-		Program: program(t, t.TempDir()+"/devcluster", "echo port in use; exit 1"), Data: "/d", Screen: &screen{},
+		Program: program(t, t.TempDir()+"/devcluster", "echo port in use >&2; exit 1"), Data: "/d", Screen: &screen{},
 	}
 	if _, err := cluster.Start(t.Context(), newSpawner(t), options); err == nil || !strings.Contains(err.Error(), "exit code 1") {
 		t.Errorf("error %v does not contain the exit code", err)

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
-)
+	"k8s.io/apimachinery/pkg/util/wait"
 
-// readyLine is the prefix of the line that devcluster prints when the cluster is ready.
-const readyLine = "export KUBECONFIG="
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
+)
 
 // stopTimeout is how long a devcluster may take to stop. Its components stop one after the other.
 const stopTimeout = 45 * time.Second
@@ -29,20 +27,11 @@ const (
 
 // Devcluster is a running devcluster.
 type Devcluster struct {
-	// Kubeconfig is the absolute path of its kubeconfig file.
-	Kubeconfig string
-	// Server is the address of its API server.
-	Server string
+	// Status is its status when it was ready.
+	Status
 
-	program, data string          // as in Options
-	process       *reaper.Process // nil if another process started it
-	pid           int             // process ID of "devcluster up"
-}
-
-// Spawner starts programs that do not outlive this process.
-type Spawner interface {
-	Runner
-	StartWithoutReaper(c reaper.Command) (*reaper.Process, error)
+	options Options
+	up      *process.Process // "devcluster up"; nil if another process started it
 }
 
 // Options configure Find and Start.
@@ -58,174 +47,103 @@ type Options struct {
 }
 
 // Find returns the devcluster that is already running for the data directory, or nil. It waits until the cluster is ready.
-func Find(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error) {
-	status, err := ReadStatus(ctx, spawner, o.Program, o.Data)
-	if err != nil {
+func Find(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluster, error) {
+	status, err := ReadStatus(ctx, spawner, o)
+	if err != nil || !status.Running {
 		return nil, err
-	}
-	if !status.Running {
-		return nil, nil
 	}
 	if o.Fresh {
 		return nil, fmt.Errorf("flag --fresh: a devcluster is already running for %s (process %d)\n"+
 			"remedy: stop it first: %s down --data %s", o.Data, status.PID, Quote(o.Program), Quote(o.Data))
 	}
-	if status, err = awaitReady(ctx, spawner, o, status); err != nil {
-		return nil, err
-	}
-	return o.running(status, nil)
-}
-
-// running returns the devcluster with a status. process is nil if another process started it.
-func (o Options) running(status Status, process *reaper.Process) (*Devcluster, error) {
-	if status.Kubeconfig == "" || status.Server == "" {
-		return nil, fmt.Errorf("the devcluster running for %s reports no kubeconfig or no server", o.Data)
-	}
-	return &Devcluster{
-		Kubeconfig: status.Kubeconfig, Server: status.Server, program: o.Program, data: o.Data, process: process, pid: status.PID,
-	}, nil
-}
-
-// awaitReady waits until a starting cluster is ready.
-func awaitReady(ctx context.Context, spawner Spawner, o Options, status Status) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("timed out after %s", startTimeout))
 	defer cancel()
-	tick := time.NewTicker(startPoll)
-	defer tick.Stop()
-	for status.Ready != nil && !*status.Ready {
-		select {
-		case <-ctx.Done():
-			return status, fmt.Errorf("wait until the devcluster for %s is ready (process %d): %w",
-				o.Data, status.PID, context.Cause(ctx))
-		case <-tick.C:
+	err = wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (ready bool, err error) {
+		if !status.Ready {
+			status, err = ReadStatus(ctx, spawner, o)
 		}
-		var err error
-		if status, err = ReadStatus(ctx, spawner, o.Program, o.Data); err != nil {
-			return status, err
+		if err == nil && !status.Running {
+			err = errors.New("it exited")
 		}
-		if !status.Running {
-			return status, fmt.Errorf("wait until the devcluster for %s is ready: it exited", o.Data)
-		}
+		return status.Ready, err
+	})
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	return status, nil
+	if err != nil {
+		return nil, fmt.Errorf("wait until the devcluster for %s is ready: %w", o.Data, err)
+	}
+	return &Devcluster{Status: status, options: o}, nil
 }
 
 // Start starts a devcluster for the data directory and waits until it is ready.
-func Start(ctx context.Context, spawner Spawner, o Options) (*Devcluster, error) {
+func Start(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluster, error) {
 	args := []string{o.Program, "up", "--data", o.Data, "--exit-with-fd", "3"}
 	if o.Fresh {
 		args = append(args, "--fresh")
 	}
-	ready := &readyWriter{screen: o.Screen, seen: make(chan struct{})}
-	process, err := spawner.StartWithoutReaper(reaper.Command{Args: args, Stdout: ready, Stderr: o.Screen})
+	ready := &firstWrite{seen: make(chan struct{})}
+	up, err := spawner.Start(process.Command{Args: args, Stdout: ready, Stderr: o.Screen, ReadsPipe: true})
 	if err != nil {
 		return nil, err
 	}
+	started := &Devcluster{options: o, up: up}
 	select {
 	case <-ready.seen:
-	case <-process.Done():
-		return nil, fmt.Errorf("start devcluster: it exited before it was ready (%s); see its output above",
-			reaper.Describe(process.ExitCode()))
+		started.Status, err = ReadStatus(ctx, spawner, o)
+	case <-up.Done():
+		return nil, fmt.Errorf("start devcluster: it exited before it was ready %s", started.End())
 	case <-ctx.Done():
-		return nil, errors.Join(context.Cause(ctx), stop(process))
+		err = context.Cause(ctx)
 	}
-	status, err := ReadStatus(ctx, spawner, o.Program, o.Data)
 	if err != nil {
-		return nil, errors.Join(err, stop(process))
-	}
-	started, err := o.running(status, process)
-	if err != nil {
-		return nil, errors.Join(err, stop(process))
+		return nil, errors.Join(err, started.Stop())
 	}
 	return started, nil
 }
 
-// Started reports whether this process started the devcluster.
-func (d *Devcluster) Started() bool { return d.process != nil }
-
-// Done returns a channel that is closed when the devcluster exits. A devcluster that another process started is watched
-// until ctx is done.
-func (d *Devcluster) Done(ctx context.Context) <-chan struct{} {
-	if d.process != nil {
-		return d.process.Done()
-	}
-	done := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(alivePoll)
-		defer tick.Stop()
-		for alive(d.pid) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-		close(done)
-	}()
-	return done
+// firstWrite reports the first write. Devcluster writes to standard output once, when the cluster is ready.
+type firstWrite struct {
+	once sync.Once
+	seen chan struct{}
 }
 
-// alive reports whether a process exists.
-func alive(pid int) bool {
-	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+// Write implements io.Writer.
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.once.Do(func() { close(w.seen) })
+	return len(p), nil
+}
+
+// Started reports whether this process started the devcluster.
+func (d *Devcluster) Started() bool { return d.up != nil }
+
+// AwaitEnd waits until the devcluster exits, or ctx is done. It reports whether the devcluster has exited.
+func (d *Devcluster) AwaitEnd(ctx context.Context) bool {
+	if d.up == nil {
+		return wait.PollUntilContextCancel(ctx, alivePoll, true, func(context.Context) (gone bool, err error) {
+			return errors.Is(syscall.Kill(d.PID, 0), syscall.ESRCH), nil
+		}) == nil
+	}
+	select {
+	case <-d.up.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // End describes how the devcluster exited.
 func (d *Devcluster) End() string {
-	if d.process == nil {
-		return fmt.Sprintf("(process %d is gone); it was not started by this einmal dev", d.pid)
+	if d.up == nil {
+		return fmt.Sprintf("(process %d is gone); it was not started by this einmal dev", d.PID)
 	}
-	return "(" + reaper.Describe(d.process.ExitCode()) + "); see its output above"
+	return "(" + process.Describe(d.up.ExitCode()) + "); see its output above"
 }
 
 // Stop stops the devcluster if this process started it.
 func (d *Devcluster) Stop() error {
-	if d.process == nil {
-		return nil
-	}
-	return stop(d.process)
-}
-
-func stop(process *reaper.Process) error {
-	if !process.Stop(stopTimeout) {
+	if d.up != nil && !d.up.Stop(stopTimeout) {
 		return fmt.Errorf("stop devcluster: killed because it did not stop within %s", stopTimeout)
 	}
 	return nil
-}
-
-// readyWriter writes output to the screen, except for the ready line, at which it closes seen.
-type readyWriter struct {
-	screen io.Writer
-	seen   chan struct{}
-
-	mu      sync.Mutex
-	partial []byte
-	ready   bool
-}
-
-// Write implements io.Writer.
-func (w *readyWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ready {
-		return w.screen.Write(p)
-	}
-	w.partial = append(w.partial, p...)
-	for !w.ready {
-		end := bytes.IndexByte(w.partial, '\n')
-		if end < 0 {
-			return len(p), nil
-		}
-		line := w.partial[:end+1]
-		w.partial = w.partial[end+1:]
-		if !bytes.HasPrefix(line, []byte(readyLine)) {
-			_, _ = w.screen.Write(line)
-			continue
-		}
-		w.ready = true
-		close(w.seen)
-	}
-	_, _ = w.screen.Write(w.partial)
-	w.partial = nil
-	return len(p), nil
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/dev"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
 
 func newDev(self string, forceStop <-chan struct{}) *cobra.Command {
@@ -47,7 +46,7 @@ Standard output contains only a line to copy to other terminals:
 			if err := parseArguments(cmd, args, &o); err != nil {
 				return &usageError{cause: err, command: cmd.CommandPath()}
 			}
-			return runDev(cmd, o, forceStop)
+			return runDev(cmd.Context(), o, forceStop)
 		},
 	}
 	flags := cmd.Flags()
@@ -98,33 +97,21 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-func runDev(cmd *cobra.Command, o dev.Options, forceStop <-chan struct{}) error {
-	parentPipe, err := reaper.NewParentPipe()
+func runDev(ctx context.Context, o dev.Options, forceStop <-chan struct{}) error {
+	spawner, err := process.NewSpawner()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = parentPipe.Close() }()
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the einmal executable: %w", err)
-	}
-	spawner := reaper.NewSpawner(parentPipe, executable, "reaper")
-	var killed atomic.Bool
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
+	defer func() { _ = spawner.Close() }()
 	go func() {
-		select {
-		case <-forceStop:
-			killed.Store(true)
-			spawner.KillAll()
-		case <-done:
-		}
+		<-forceStop
+		spawner.KillAll()
 	}()
 	err = dev.Run(ctx, spawner, o)
-	if killed.Load() {
+	select {
+	case <-forceStop:
 		return errors.Join(errors.New("killed all processes after a second signal"), err)
+	default:
+		return err
 	}
-	return err
 }

@@ -31,7 +31,7 @@ clusters, use kubectl itself.`,
 
 // runKubectl replaces this process with "devcluster kubectl".
 func runKubectl(_ *cobra.Command, args []string) error {
-	program, err := cluster.NewFinder("").Find()
+	program, err := cluster.FindProgram("")
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
 )
 
 // The exit codes.
@@ -44,11 +42,6 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.cause.Error() }
 func (e *usageError) Unwrap() error { return e.cause }
-
-// exitError ends the program with an exit code and without a message.
-type exitError int
-
-func (e exitError) Error() string { return reaper.Describe(int(e)) }
 
 // Main runs the command line args (the program name first) and returns the exit code. The first SIGINT, SIGTERM or
 // SIGHUP starts a graceful shutdown, the second one kills everything immediately.
@@ -80,13 +73,10 @@ func handleSignals(signals <-chan os.Signal, stop func(), forceStop chan<- struc
 }
 
 func exitCode(err error, stderr io.Writer) int {
-	var exit exitError
 	var usage *usageError
 	switch {
 	case err == nil:
 		return exitClean
-	case errors.As(err, &exit):
-		return int(exit)
 	case errors.As(err, &usage):
 		_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, usage.command)
 		return exitUsage
@@ -127,7 +117,7 @@ plane on this machine.`,
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(self, forceStop), newKubectl(), newVersion(env.Version), newReaper())
+	root.AddCommand(newDev(self, forceStop), newKubectl(), newVersion(env.Version))
 	return root
 }
 
@@ -147,15 +137,5 @@ func newHelp() *cobra.Command {
 			}
 			return found.Help()
 		},
-	}
-}
-
-func newReaper() *cobra.Command {
-	return &cobra.Command{
-		Use:                "reaper PROGRAM [ARGUMENTS]",
-		Short:              "Run a program and stop it when file descriptor 3 reaches its end",
-		Hidden:             true,
-		DisableFlagParsing: true,
-		RunE:               func(_ *cobra.Command, args []string) error { return exitError(reaper.Main(args)) },
 	}
 }

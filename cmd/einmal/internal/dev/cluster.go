@@ -17,17 +17,17 @@ func (s *session) openCluster(ctx context.Context) (*cluster.Devcluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	if s.target, err = cluster.Load(ctx, devcluster); err != nil {
+	if s.target, err = cluster.Load(devcluster); err != nil {
 		return nil, errors.Join(err, devcluster.Stop())
 	}
-	s.dev.Printf("the cluster is Kubernetes %s at %s", s.target.Version, s.target.Config.Host)
+	s.dev.Printf("the cluster is Kubernetes %s at %s", devcluster.Version, devcluster.Server)
 	s.screen.Result("export KUBECONFIG=" + cluster.Quote(devcluster.Kubeconfig))
 	return devcluster, nil
 }
 
 // openDevcluster finds or starts the devcluster.
 func (s *session) openDevcluster(ctx context.Context) (*cluster.Devcluster, error) {
-	program, err := cluster.NewFinder(s.options.Devcluster).Find()
+	program, err := cluster.FindProgram(s.options.Devcluster)
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/supervise"
 )
 
@@ -22,22 +21,16 @@ const (
 	exitUsage = 2
 )
 
-// supervise runs the operator and keeps its token valid, from the first rollout until ctx is done.
+// supervise runs the operator from the first rollout until ctx is done.
 func (s *session) supervise(ctx context.Context) {
 	select {
 	case <-s.replace:
 	case <-ctx.Done():
 		return
 	}
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	keeping.Go(func() { s.tokens.Keep(ctx) })
-	program := supervise.Program{
-		Name: "the operator", Start: s.startOperator, Refused: refused, Describe: reaper.Describe,
-		Grace: operatorGrace, Logf: s.dev.Printf,
-	}
-	supervise.Run(ctx, program, s.replace, func() {
-		s.dev.Printf("the operator runs as %s", s.account.User())
+	operator := supervise.Operator{Start: s.startOperator, Refused: s.refused, Grace: operatorGrace, Logf: s.dev.Printf}
+	supervise.Run(ctx, operator, s.replace, func() {
+		s.dev.Printf("the operator runs as %s", s.account.Load().User())
 		s.starting.Do(func() {
 			s.dev.Printf("started after %s", time.Since(s.begin).Round(100*time.Millisecond))
 			close(s.started)
@@ -53,23 +46,21 @@ func (s *session) startOperator() (supervise.Process, error) {
 		s.runDir.Binary, "run", "--kubeconfig", s.runDir.Kubeconfig,
 		"--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
 	}
-	p := &operatorProcess{done: make(chan struct{})}
-	process, err := s.spawner.Start(reaper.Command{
+	s.crash = &crashDetector{}
+	s.running.Store(true)
+	running, err := s.spawner.Start(process.Command{
 		Args: append(args, s.options.OperatorArgs...), Env: s.environment(), Stdout: stdout,
-		Stderr: io.MultiWriter(stderr, &p.crash),
+		Stderr: io.MultiWriter(stderr, s.crash),
+		OnExit: func() {
+			s.running.Store(false)
+			_, _ = stdout.Close(), stderr.Close()
+		},
 	})
 	if err != nil {
+		s.running.Store(false)
 		return nil, err
 	}
-	p.Process = process
-	s.running.Store(true)
-	go func() {
-		defer close(p.done)
-		<-process.Done()
-		s.running.Store(false)
-		_, _ = stdout.Close(), stderr.Close()
-	}()
-	return p, nil
+	return running, nil
 }
 
 // environment returns the environment of this process with KUBECONFIG set to the operator's own kubeconfig, so that the
@@ -84,17 +75,9 @@ func (s *session) environment() []string {
 	return append(env, "KUBECONFIG="+s.runDir.Kubeconfig)
 }
 
-// operatorProcess is a running operator. It is done only after all of its output has been written to the screen.
-type operatorProcess struct {
-	*reaper.Process
-	done  chan struct{}
-	crash crashDetector
-}
-
-// refused reports whether an operator has exited because it rejects its command line.
-func refused(process supervise.Process) bool {
-	p, ok := process.(*operatorProcess)
-	return ok && p.ExitCode() == exitUsage && !p.crash.seen.Load()
+// refused reports whether the last operator has exited because it rejects its command line.
+func (s *session) refused(code int) bool {
+	return code == exitUsage && !s.crash.seen.Load()
 }
 
 // crashDetector detects a stack trace in the output of a Go program.
@@ -118,14 +101,4 @@ func (d *crashDetector) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// Done returns a channel that is closed when the operator has exited.
-func (p *operatorProcess) Done() <-chan struct{} { return p.done }
-
-// Stop stops the operator and reports whether it exited within the grace period.
-func (p *operatorProcess) Stop(grace time.Duration) bool {
-	inTime := p.Process.Stop(grace)
-	<-p.done
-	return inTime
 }

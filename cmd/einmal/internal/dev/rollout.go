@@ -7,16 +7,15 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/apply"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 )
 
@@ -42,7 +41,7 @@ func (s *session) rollOut(ctx context.Context) error {
 // operatorState returns a message about the state of the previous version after a failed rollout.
 func (s *session) operatorState() string {
 	switch {
-	case s.tokens == nil:
+	case s.account.Load() == nil:
 		return "no operator is running"
 	case s.running.Load():
 		return "the previous version keeps running"
@@ -101,16 +100,13 @@ func (s *session) install(ctx context.Context) error {
 	if err := s.applyAll(ctx, "the operator's identity and rights", rbac); err != nil {
 		return err
 	}
-	tokens, err := s.renewIdentity(ctx, account)
-	if err != nil {
+	if err := s.writeIdentity(ctx, account); err != nil {
 		return err
 	}
 	if err := s.runDir.Swap(); err != nil {
 		return fmt.Errorf("replace the operator's executable: %w", err)
 	}
-	if s.tokens == nil { // after the first rollout, supervise reads them concurrently
-		s.tokens, s.account = tokens, account
-	}
+	s.account.Store(&account)
 	select {
 	case s.replace <- struct{}{}:
 	default: // a replacement is already pending
@@ -123,37 +119,21 @@ func (s *session) printedCRDs(ctx context.Context) ([]manifest.Object, error) {
 	command := filepath.Base(s.runDir.Next) + " crds"
 	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("timed out after %s", crdsTimeout))
 	defer cancel()
-	defer s.reportWaiting(command)()
-	output, err := s.spawner.Output(ctx, reaper.Command{Args: []string{s.runDir.Next, "crds"}, Env: s.environment()})
+	begin := time.Now()
+	go func() {
+		_ = wait.PollUntilContextCancel(ctx, crdsNotice, false, func(context.Context) (bool, error) {
+			s.dev.Printf("waiting for \"%s\" to print the operator's CRDs: running for %s, timeout %s",
+				command, time.Since(begin).Round(time.Second), crdsTimeout)
+			return false, nil
+		})
+	}()
+	output, err := s.spawner.Output(ctx, process.Command{Args: []string{s.runDir.Next, "crds"}, Env: s.environment()})
 	if err != nil {
 		return nil, fmt.Errorf("get the operator's CRDs: %w\n"+
 			"remedy: \"%s\" must print them and exit; a main function that calls op.Main() provides this command.\n"+
 			"        Code before op.Main() also runs for this command, so it must not block", err, command)
 	}
 	return manifest.Parse("the output of "+command, output)
-}
-
-// reportWaiting prints at regular intervals that a command is still running, until stop is called.
-func (s *session) reportWaiting(command string) (stop func()) {
-	done := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
-		begin, tick := time.Now(), time.NewTicker(crdsNotice)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				s.dev.Printf("waiting for \"%s\" to print the operator's CRDs: running for %s, timeout %s",
-					command, time.Since(begin).Round(time.Second), crdsTimeout)
-			}
-		}
-	})
-	return func() {
-		close(done)
-		reporting.Wait()
-	}
 }
 
 // applyAll applies objects and prints their names in one message.
@@ -180,25 +160,11 @@ func (s *session) loadRBAC() ([]manifest.Object, error) {
 	return objects, err
 }
 
-// renewIdentity writes a new token for the operator, and a kubeconfig for the server that this run started with: later
-// changes of the kubeconfig have no effect.
-func (s *session) renewIdentity(ctx context.Context, account identity.Account) (*identity.Tokens, error) {
-	if s.tokens != nil && account != s.account {
-		return nil, fmt.Errorf("the operator's ServiceAccount changed from %s to %s\nremedy: restart einmal dev", s.account, account)
+// writeIdentity writes a new token for the operator, and a kubeconfig for the server that this run started with: later
+// changes of the devcluster's kubeconfig have no effect.
+func (s *session) writeIdentity(ctx context.Context, account identity.Account) error {
+	if err := identity.WriteToken(ctx, s.target.Config, account, s.runDir.Token); err != nil {
+		return err
 	}
-	tokens := s.tokens
-	if tokens == nil {
-		client, err := corev1.NewForConfig(s.target.Config)
-		if err != nil {
-			return nil, fmt.Errorf("create token client: %w", err)
-		}
-		tokens = identity.NewTokens(client, account, s.runDir.Token, s.dev.Printf)
-	}
-	if err := tokens.Renew(ctx); err != nil {
-		return nil, err
-	}
-	if err := identity.WriteKubeconfig(s.runDir.Kubeconfig, s.target.Raw, account, s.runDir.Token); err != nil {
-		return nil, err
-	}
-	return tokens, nil
+	return identity.WriteKubeconfig(s.runDir.Kubeconfig, s.target.Config, account, s.runDir.Token)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/console"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/identity"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/rundir"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/watch"
@@ -24,7 +24,7 @@ import (
 // session is a single run of "einmal dev".
 type session struct {
 	options Options
-	spawner *reaper.Spawner
+	spawner *process.Spawner
 	begin   time.Time
 
 	screen *console.Console
@@ -42,17 +42,16 @@ type session struct {
 	broken  atomic.Bool // the last build failed
 	running atomic.Bool // the operator is running
 
-	tokens   *identity.Tokens // nil until the operator has an identity
-	account  identity.Account
-	kinds    []string // names of the operator's kinds for kubectl
+	account  atomic.Pointer[identity.Account] // nil until a version is installed
+	crash    *crashDetector                   // of the last start of the operator
+	kinds    []string                         // names of the operator's kinds for kubectl
 	replace  chan struct{}
 	started  chan struct{} // closed after the first start of the operator
 	starting sync.Once
-	tasks    sync.WaitGroup
 }
 
 // Run runs the operator until ctx is done and then stops everything that it started.
-func Run(ctx context.Context, spawner *reaper.Spawner, o Options) error {
+func Run(ctx context.Context, spawner *process.Spawner, o Options) error {
 	s := &session{
 		options: o, spawner: spawner, begin: time.Now(),
 		screen:  console.New(o.Screen, o.Stdout, o.Coloured, "operator", "dev", "cluster"),
@@ -133,32 +132,22 @@ func (s *session) work(ctx context.Context, devcluster *cluster.Devcluster) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, s.runDir.Close()) }()
-	ctx, stop := context.WithCancel(ctx)
-	defer s.tasks.Wait()
-	defer stop()
-	s.tasks.Go(func() { s.supervise(ctx) })
-	return s.untilEnd(ctx, devcluster)
-}
-
-// untilEnd rolls out the operator whenever its sources change, until ctx is done or the cluster exits.
-func (s *session) untilEnd(ctx context.Context, devcluster *cluster.Devcluster) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel(nil)
-	watching.Go(func() {
-		select {
-		case <-devcluster.Done(ctx):
-			cancel(fmt.Errorf("the devcluster exited unexpectedly %s", devcluster.End()))
-		case <-ctx.Done():
-		}
-	})
 	if s.watcher, err = watch.New(s.dev.Printf); err != nil {
 		return err
 	}
 	s.watchTree()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel(nil)
 	changed := make(chan []string)
-	watching.Go(func() { s.watcher.Run(ctx, changed) })
+	tasks.Go(func() { s.supervise(ctx) })
+	tasks.Go(func() { s.watcher.Run(ctx, changed) })
+	tasks.Go(func() {
+		if devcluster.AwaitEnd(ctx) {
+			cancel(fmt.Errorf("the devcluster exited unexpectedly %s", devcluster.End()))
+		}
+	})
 	return s.loop(ctx, changed, devcluster)
 }
 

@@ -1,5 +1,5 @@
 // Package identity runs an operator under its own ServiceAccount, so that it has the same permissions as in a real
-// cluster: it chooses the account, renews a token for it and writes a kubeconfig that uses the token.
+// cluster: it chooses the account, requests a token for it and writes a kubeconfig that uses the token.
 package identity
 
 import (

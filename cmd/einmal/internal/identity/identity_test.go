@@ -11,14 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/manifest"
 )
@@ -75,8 +72,8 @@ func TestAmbiguousChoiceListsTheAccounts(t *testing.T) {
 	}
 }
 
-// tokenServer returns a client of a server that issues a new token for system/operator at each request.
-func tokenServer(t *testing.T, lifetime time.Duration) corev1.ServiceAccountsGetter {
+// tokenServer serves the TokenRequests of system/operator and returns the access to it. Each token is a new one.
+func tokenServer(t *testing.T) *rest.Config {
 	t.Helper()
 	var count atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,27 +85,19 @@ func tokenServer(t *testing.T, lifetime time.Duration) corev1.ServiceAccountsGet
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
-			"status": map[string]any{
-				"token":               fmt.Sprintf("token-%d", count.Add(1)),
-				"expirationTimestamp": time.Now().Add(lifetime).UTC().Format(time.RFC3339),
-			},
+			"status": map[string]any{"token": fmt.Sprintf("token-%d", count.Add(1))},
 		})
 	}))
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL}
 	config.ContentType = "application/json"
-	client, err := corev1.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return config
 }
 
-func TestRenewReplacesTheTokenFileWithMode0600(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "token")
-	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "operator"}, file, t.Logf)
+func TestWriteTokenReplacesTheFileWithMode0600(t *testing.T) {
+	config, file := tokenServer(t), filepath.Join(t.TempDir(), "token")
 	for i := 1; i <= 2; i++ {
-		if err := tokens.Renew(t.Context()); err != nil {
+		if err := WriteToken(t.Context(), config, Account{"system", "operator"}, file); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(file)
@@ -131,40 +120,19 @@ func TestRenewReplacesTheTokenFileWithMode0600(t *testing.T) {
 	}
 }
 
-func TestTokenIsRenewedAfterFourFifthsOfItsLifetime(t *testing.T) {
-	now := time.Now()
-	if got := renewAt(now, now.Add(time.Hour)); !got.Equal(now.Add(48 * time.Minute)) {
-		t.Errorf("renewed after %s, want 48m", got.Sub(now))
-	}
-	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "operator"}, filepath.Join(t.TempDir(), "t"), t.Logf)
-	if err := tokens.Renew(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if tokens.isDue(time.Now().Add(47*time.Minute)) || !tokens.isDue(time.Now().Add(49*time.Minute)) {
-		t.Error("a token with a lifetime of one hour is not due after 48 minutes")
-	}
-}
-
-func TestRenewNamesAMissingAccount(t *testing.T) {
-	tokens := NewTokens(tokenServer(t, time.Hour), Account{"system", "missing"}, filepath.Join(t.TempDir(), "t"), t.Logf)
-	err := tokens.Renew(t.Context())
+func TestWriteTokenNamesAMissingAccount(t *testing.T) {
+	err := WriteToken(t.Context(), tokenServer(t), Account{"system", "missing"}, filepath.Join(t.TempDir(), "t"))
 	if err == nil || !strings.Contains(err.Error(), "no ServiceAccount system/missing") || !apierrors.IsNotFound(errors.Unwrap(err)) {
 		t.Errorf("error %v does not name the account or does not wrap the cause", err)
 	}
 }
 
 func TestOperatorKubeconfigHasNoOtherUser(t *testing.T) {
-	raw := clientcmdapi.Config{
-		CurrentContext: "admin@dev",
-		Contexts:       map[string]*clientcmdapi.Context{"admin@dev": {Cluster: "dev", AuthInfo: "admin"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"dev": {
-			Server: "https://127.0.0.1:6443", CertificateAuthorityData: []byte("ca"), TLSServerName: "kubernetes",
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"admin": {ClientKeyData: []byte("secret"), Token: "admin-token"}},
-	}
+	admin := &rest.Config{Host: "https://127.0.0.1:6443", BearerToken: "admin-token"}
+	admin.CAData, admin.ServerName, admin.KeyData = []byte("ca"), "kubernetes", []byte("secret")
 	dir := t.TempDir()
 	file, token := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "token")
-	if err := WriteKubeconfig(file, raw, Account{"system", "operator"}, token); err != nil {
+	if err := WriteKubeconfig(file, admin, Account{"system", "operator"}, token); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -190,6 +158,6 @@ func TestOperatorKubeconfigHasNoOtherUser(t *testing.T) {
 	}
 	text, _ := os.ReadFile(file)
 	if strings.Contains(string(text), "admin") {
-		t.Errorf("the kubeconfig mentions the admin:\n%s", text)
+		t.Errorf("the kubeconfig has the token of the admin:\n%s", text)
 	}
 }

@@ -5,21 +5,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
-
-// Runner runs a program until it exits. Run returns the exit code, Output the standard output.
-type Runner interface {
-	Run(ctx context.Context, c reaper.Command) (int, error)
-	Output(ctx context.Context, c reaper.Command) ([]byte, error)
-}
 
 // goPackage is the output of "go list -json" for a package.
 type goPackage struct {
@@ -43,7 +36,7 @@ type goModule struct {
 
 // Inspect returns the source files of the program in dir, an absolute path. The sources need not compile, but dir must
 // contain Go files of a main package.
-func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
+func Inspect(ctx context.Context, spawner *process.Spawner, dir string) (*Tree, error) {
 	const remedy = "remedy: name the directory of the operator's main package"
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("find the operator's sources: %w\n%s", err, remedy)
@@ -51,7 +44,7 @@ func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 		return nil, fmt.Errorf("find the operator's sources: %s is not a directory\n%s", dir, remedy)
 	}
 	const fields = "Dir,Name,Standard,DepOnly,Module,GoFiles,CgoFiles,IgnoredGoFiles,EmbedFiles,Error"
-	output, err := runner.Output(ctx, reaper.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
+	output, err := spawner.Output(ctx, process.Command{Args: []string{"go", "list", "-e", "-deps", "-json=" + fields, "."}, Dir: dir})
 	if err != nil {
 		return nil, fmt.Errorf("find the Go package in %s: %w", dir, err)
 	}
@@ -62,7 +55,7 @@ func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 	if err := check(dir, packages); err != nil {
 		return nil, err
 	}
-	workspace, err := runner.Output(ctx, reaper.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
+	workspace, err := spawner.Output(ctx, process.Command{Args: []string{"go", "env", "GOWORK"}, Dir: dir})
 	if err != nil {
 		return nil, fmt.Errorf("find the Go workspace of %s: %w", dir, err)
 	}
@@ -71,18 +64,14 @@ func Inspect(ctx context.Context, runner Runner, dir string) (*Tree, error) {
 
 func decode(output []byte) ([]goPackage, error) {
 	var packages []goPackage
-	decoder := json.NewDecoder(bytes.NewReader(output))
-	for {
+	for decoder := json.NewDecoder(bytes.NewReader(output)); decoder.More(); {
 		var p goPackage
-		err := decoder.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return packages, nil
-		}
-		if err != nil {
+		if err := decoder.Decode(&p); err != nil {
 			return nil, fmt.Errorf("parse the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}
+	return packages, nil
 }
 
 // check returns an error unless the listed package in dir is a main package.
@@ -107,8 +96,8 @@ func check(dir string, packages []goPackage) error {
 
 // Build builds the program in dir and writes it to binary. The output of the compiler goes to screen. ok reports whether
 // the program compiled.
-func Build(ctx context.Context, runner Runner, dir, binary string, screen io.Writer) (ok bool, err error) {
-	code, err := runner.Run(ctx, reaper.Command{
+func Build(ctx context.Context, spawner *process.Spawner, dir, binary string, screen io.Writer) (ok bool, err error) {
+	code, err := spawner.Run(ctx, process.Command{
 		Args: []string{"go", "build", "-o", binary, "."}, Dir: dir, Stdout: screen, Stderr: screen,
 	})
 	if err != nil {

@@ -8,26 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/source"
 )
 
-// TestMain lets the test binary act as the reaper.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "reaper" {
-		os.Exit(reaper.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
-
-func newSpawner(t *testing.T) *reaper.Spawner {
+func newSpawner(t *testing.T) *process.Spawner {
 	t.Helper()
-	parentPipe, err := reaper.NewParentPipe()
+	spawner, err := process.NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = parentPipe.Close() })
-	return reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
+	t.Cleanup(func() { _ = spawner.Close() })
+	return spawner
 }
 
 // workspace writes two modules, one of which the other replaces by its directory, and returns their root.

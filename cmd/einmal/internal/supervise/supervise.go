@@ -1,39 +1,29 @@
-// Package supervise keeps a program running: it restarts the program with backoff when it exits, and replaces it on
+// Package supervise keeps the operator running: it restarts the operator with backoff when it exits, and replaces it on
 // request.
 package supervise
 
 import (
 	"context"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
 
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// stableAfter is how long a program must run to reset the backoff.
+	// stableAfter is how long the operator must run to reset the backoff.
 	stableAfter = time.Minute
 )
 
-// Backoff computes how long to wait before a restart.
-type Backoff struct {
-	next time.Duration
+// firstBackoff returns the pauses between restarts: the first one, then twice as long each time, up to the last one.
+func firstBackoff() wait.Backoff {
+	return wait.Backoff{Duration: firstPause, Factor: 2, Cap: lastPause, Steps: int(lastPause / firstPause)}
 }
 
-// Next returns the pause before the next restart of a program that ran for the given time. The pause is one second at
-// first, doubles each time up to thirty seconds, and starts at one second again after the program ran for a minute.
-func (b *Backoff) Next(ran time.Duration) time.Duration {
-	if ran >= stableAfter {
-		b.Reset()
-	}
-	pause := max(b.next, firstPause)
-	b.next = min(2*pause, lastPause)
-	return pause
-}
-
-// Reset makes the next pause the shortest one.
-func (b *Backoff) Reset() { b.next = 0 }
-
-// Process is a running program.
+// Process is a running operator.
 type Process interface {
 	// Done returns a channel that is closed when the process has exited.
 	Done() <-chan struct{}
@@ -44,91 +34,90 @@ type Process interface {
 	Stop(grace time.Duration) bool
 }
 
-// Program describes the program to keep running.
-type Program struct {
-	// Name is the name of the program in messages.
-	Name string
-	// Start starts the program.
+// Operator describes the operator to keep running.
+type Operator struct {
+	// Start starts the operator.
 	Start func() (Process, error)
-	// Refused reports whether an exited process rejected its command line. The program is then not restarted until it is
-	// replaced, because it would fail in the same way. If Refused is nil, the program is always restarted.
-	Refused func(p Process) bool
-	// Describe returns a description of an exit code.
-	Describe func(code int) string
-	// Grace is how long the program may take to stop before it is killed.
+	// Refused reports whether the exit code means that the operator rejected its command line. The operator is then not
+	// restarted until it is replaced, because it would fail in the same way.
+	Refused func(code int) bool
+	// Grace is how long the operator may take to stop before it is killed.
 	Grace time.Duration
 	// Logf receives messages for the user.
 	Logf func(format string, args ...any)
 }
 
-// Run keeps the program running until ctx is done, then stops it and returns. A value from replace restarts the program
+// outcome is how a run of the operator ended.
+type outcome int
+
+const (
+	exited  outcome = iota // by itself, or it could not be started
+	refused                // it rejected its command line
+	stopped                // to be replaced, or because the context is done
+)
+
+// Run keeps the operator running until ctx is done, then stops it and returns. A value from replace restarts the operator
 // immediately. started is called after each start.
-func Run(ctx context.Context, p Program, replace <-chan struct{}, started func()) {
-	var backoff Backoff
+func Run(ctx context.Context, o Operator, replace <-chan struct{}, started func()) {
+	backoff := firstBackoff()
 	for ctx.Err() == nil {
 		begin := time.Now()
-		process, err := p.Start()
-		if err != nil {
-			p.Logf("failed to start %s: %v", p.Name, err)
-		} else {
-			started()
-			select {
-			case <-ctx.Done():
-				p.stop(process)
-				return
-			case <-replace:
-				p.stop(process)
-				backoff.Reset()
-				continue
-			case <-process.Done():
-				p.Logf("%s exited unexpectedly (%s)", p.Name, p.Describe(process.ExitCode()))
-				if p.Refused != nil && p.Refused(process) {
-					p.awaitReplacement(ctx, replace)
-					backoff.Reset()
-					continue
-				}
+		end := o.runOnce(ctx, replace, started)
+		var again <-chan time.Time
+		switch {
+		case end == stopped || ctx.Err() != nil:
+			backoff = firstBackoff()
+			continue
+		case end == refused:
+			o.Logf("the operator rejected its command line; it will be restarted only after source changes\n" +
+				"remedy: read its output above, stop einmal dev with Ctrl-C and correct the arguments after --")
+		default:
+			if time.Since(begin) >= stableAfter {
+				backoff = firstBackoff()
 			}
+			pause := backoff.Step()
+			o.Logf("restarting the operator in %s, or immediately after source changes", pause)
+			again = time.After(pause)
 		}
-		if !p.pause(ctx, backoff.Next(time.Since(begin)), replace) {
-			backoff.Reset()
+		select {
+		case <-ctx.Done():
+		case <-replace:
+			backoff = firstBackoff()
+		case <-again:
 		}
 	}
 }
 
-// awaitReplacement waits until the program is replaced or ctx is done.
-func (p Program) awaitReplacement(ctx context.Context, replace <-chan struct{}) {
-	p.Logf("%s rejected its command line; it will be restarted only after source changes\n"+
-		"remedy: read its output above, stop einmal dev with Ctrl-C and correct the arguments after --", p.Name)
+// runOnce runs the operator until it exits, is to be replaced, or ctx is done.
+func (o Operator) runOnce(ctx context.Context, replace <-chan struct{}, started func()) outcome {
+	running, err := o.Start()
+	if err != nil {
+		o.Logf("failed to start the operator: %v", err)
+		return exited
+	}
+	started()
 	select {
 	case <-ctx.Done():
+		o.stop(running)
+		return stopped
 	case <-replace:
+		o.stop(running)
+		return stopped
+	case <-running.Done():
+		o.Logf("the operator exited unexpectedly (%s)", process.Describe(running.ExitCode()))
+		if o.Refused(running.ExitCode()) {
+			return refused
+		}
+		return exited
 	}
 }
 
-// pause waits and reports whether it waited to the end, and not for a replacement.
-func (p Program) pause(ctx context.Context, length time.Duration, replace <-chan struct{}) bool {
-	if ctx.Err() != nil {
-		return true
-	}
-	p.Logf("restarting %s in %s, or immediately after source changes", p.Name, length)
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return true
-	case <-replace:
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func (p Program) stop(process Process) {
-	p.Logf("stopping %s …", p.Name)
+func (o Operator) stop(running Process) {
+	o.Logf("stopping the operator …")
 	begin := time.Now()
-	if process.Stop(p.Grace) {
-		p.Logf("%s stopped after %s (%s)", p.Name, time.Since(begin).Round(time.Millisecond), p.Describe(process.ExitCode()))
+	if running.Stop(o.Grace) {
+		o.Logf("the operator stopped after %s (%s)", time.Since(begin).Round(time.Millisecond), process.Describe(running.ExitCode()))
 		return
 	}
-	p.Logf("killed %s: it did not stop within %s", p.Name, p.Grace)
+	o.Logf("killed the operator: it did not stop within %s", o.Grace)
 }

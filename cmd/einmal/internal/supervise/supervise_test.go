@@ -15,18 +15,24 @@ import (
 )
 
 func TestBackoffDoublesUpToALimitAndResetsAfterALongRun(t *testing.T) {
-	var backoff supervise.Backoff
-	var pauses []int
-	for range 7 {
-		pauses = append(pauses, int(backoff.Next(time.Second).Seconds()))
+	messages := supervised(t, func(n int) (*fake, error) {
+		if n == 8 {
+			return newFake(time.Minute), nil
+		}
+		return newFake(time.Second), nil
+	}, func(chan<- struct{}) { <-time.After(4 * time.Minute) })
+	var pauses []string
+	for _, line := range messages {
+		if _, pause, ok := strings.Cut(line, "restarting the operator in "); ok {
+			pauses = append(pauses, strings.TrimSuffix(pause, ", or immediately after source changes"))
+		}
 	}
-	pauses = append(pauses, int(backoff.Next(2*time.Minute).Seconds()), int(backoff.Next(0).Seconds()))
-	if diff := cmp.Diff([]int{1, 2, 4, 8, 16, 30, 30, 1, 2}, pauses); diff != "" {
-		t.Errorf("pauses in seconds (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"1s", "2s", "4s", "8s", "16s", "30s", "30s", "1s", "2s"}, pauses[:min(9, len(pauses))]); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 }
 
-// fake is a program that runs for a while or until it is stopped. If it ignores the stop, it must be killed.
+// fake is an operator that runs for a while or until it is stopped. If it ignores the stop, it must be killed.
 type fake struct {
 	done        chan struct{}
 	ignoresStop bool
@@ -50,7 +56,7 @@ func (f *fake) Stop(grace time.Duration) bool {
 	return !f.ignoresStop
 }
 
-// supervised runs a program in virtual time. script returns the result of the n-th start. supervised returns the messages,
+// supervised runs an operator in virtual time. script returns the result of the n-th start. supervised returns the messages,
 // each prefixed with the time in seconds.
 func supervised(t *testing.T, script func(n int) (*fake, error), during func(replace chan<- struct{})) []string {
 	t.Helper()
@@ -61,9 +67,8 @@ func supervised(t *testing.T, script func(n int) (*fake, error), during func(rep
 			messages = append(messages, fmt.Sprintf("%.0fs ", time.Since(begin).Seconds())+fmt.Sprintf(format, args...))
 		}
 		starts := 0
-		program := supervise.Program{
-			Name: "op", Grace: 30 * time.Second, Logf: say,
-			Describe: func(code int) string { return fmt.Sprintf("exit code %d", code) },
+		operator := supervise.Operator{
+			Grace: 30 * time.Second, Logf: say, Refused: func(int) bool { return false },
 			Start: func() (supervise.Process, error) {
 				starts++
 				return script(starts)
@@ -74,7 +79,7 @@ func supervised(t *testing.T, script func(n int) (*fake, error), during func(rep
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			supervise.Run(ctx, program, replace, func() { say("started") })
+			supervise.Run(ctx, operator, replace, func() { say("started") })
 		}()
 		during(replace)
 		cancel()
@@ -94,11 +99,11 @@ func TestCrashedProgramIsRestartedWithBackoff(t *testing.T) {
 		return newFake(0), nil
 	}, func(chan<- struct{}) { <-time.After(20 * time.Second) })
 	want := []string{
-		"0s started", "5s op exited unexpectedly (exit code 2)",
-		"5s restarting op in 1s, or immediately after source changes",
-		"6s failed to start op: no such file",
-		"6s restarting op in 2s, or immediately after source changes",
-		"8s started", "20s stopping op …", "20s op stopped after 0s (exit code 2)",
+		"0s started", "5s the operator exited unexpectedly (exit code 2)",
+		"5s restarting the operator in 1s, or immediately after source changes",
+		"6s failed to start the operator: no such file",
+		"6s restarting the operator in 2s, or immediately after source changes",
+		"8s started", "20s stopping the operator …", "20s the operator stopped after 0s (exit code 2)",
 	}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
@@ -135,7 +140,7 @@ func TestProgramThatDoesNotStopIsKilled(t *testing.T) {
 		f.ignoresStop = true
 		return f, nil
 	}, func(chan<- struct{}) { <-time.After(time.Second) })
-	want := []string{"0s started", "1s stopping op …", "31s killed op: it did not stop within 30s"}
+	want := []string{"0s started", "1s stopping the operator …", "31s killed the operator: it did not stop within 30s"}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
@@ -144,9 +149,8 @@ func TestProgramThatDoesNotStopIsKilled(t *testing.T) {
 func TestProgramThatRejectsItsCommandLineIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts := make(chan int, 10)
-		program := supervise.Program{
-			Name: "op", Logf: t.Logf, Describe: func(int) string { return "" },
-			Refused: func(p supervise.Process) bool { return p.ExitCode() == 2 },
+		operator := supervise.Operator{
+			Logf: t.Logf, Refused: func(code int) bool { return code == 2 },
 			Start: func() (supervise.Process, error) {
 				starts <- 1
 				return newFake(time.Second), nil
@@ -156,7 +160,7 @@ func TestProgramThatRejectsItsCommandLineIsNotRestarted(t *testing.T) {
 		replace, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			supervise.Run(ctx, program, replace, func() {})
+			supervise.Run(ctx, operator, replace, func() {})
 		}()
 		<-time.After(time.Hour)
 		if len(starts) != 1 {

@@ -1,4 +1,4 @@
-package reaper_test
+package process_test
 
 import (
 	"bufio"
@@ -11,50 +11,43 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/einmal-operators/einmal/cmd/einmal/internal/reaper"
+	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
 
-// TestMain lets the test binary act as a reaper, or as a program that starts one.
+// TestMain lets the test binary act as a program that starts another one.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "reaper":
-			os.Exit(reaper.Main(os.Args[2:]))
-		case "holder":
-			os.Exit(hold(os.Args[2:]))
-		}
+	if len(os.Args) > 1 && os.Args[1] == "holder" {
+		os.Exit(hold(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
-// hold starts a program through a reaper, prints its output and never exits.
+// hold starts a program, prints its output and never exits.
 func hold(args []string) int {
-	parentPipe, err := reaper.NewParentPipe()
+	spawner, err := process.NewSpawner()
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	defer func() { _ = parentPipe.Close() }()
-	spawner := reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
-	if _, err := spawner.Start(reaper.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+	defer func() { _ = spawner.Close() }()
+	if _, err := spawner.Start(process.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	select {}
 }
 
-func newSpawner(t *testing.T) *reaper.Spawner {
+func newSpawner(t *testing.T) *process.Spawner {
 	t.Helper()
-	parentPipe, err := reaper.NewParentPipe()
+	spawner, err := process.NewSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = parentPipe.Close() })
-	return reaper.NewSpawner(parentPipe, os.Args[0], "reaper")
+	t.Cleanup(func() { _ = spawner.Close() })
+	return spawner
 }
 
 // alive reports whether a process exists and is not a zombie.
@@ -114,10 +107,10 @@ func startHolder(t *testing.T, script string) (*exec.Cmd, []int) {
 	return cmd, pids
 }
 
-func TestReaperPassesExitCodesThrough(t *testing.T) {
+func TestExitCodesAreThoseOfAShell(t *testing.T) {
 	spawner := newSpawner(t)
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137, "kill -TERM $$": 143} {
-		code, err := spawner.Run(t.Context(), reaper.Command{Args: []string{"sh", "-c", script}})
+		code, err := spawner.Run(t.Context(), process.Command{Args: []string{"sh", "-c", script}})
 		if err != nil || code != want {
 			t.Errorf("%s: code %d, error %v, want %d", script, code, err, want)
 		}
@@ -125,7 +118,7 @@ func TestReaperPassesExitCodesThrough(t *testing.T) {
 }
 
 func TestStartErrorNamesTheCause(t *testing.T) {
-	_, err := newSpawner(t).Start(reaper.Command{Args: []string{"/nowhere/operator"}})
+	_, err := newSpawner(t).Start(process.Command{Args: []string{"/nowhere/operator"}})
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/operator: no such file") {
 		t.Errorf("error %v does not name the missing file", err)
 	}
@@ -135,7 +128,7 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	spawner := newSpawner(t)
 	var out bytes.Buffer
 	ready, w := io.Pipe()
-	p, err := spawner.Start(reaper.Command{
+	p, err := spawner.Start(process.Command{
 		Args:   []string{"sh", "-c", `trap 'echo finishing; exit 3' TERM; echo ready >&2; while :; do sleep 0.05; done`},
 		Stdout: &out, Stderr: w,
 	})
@@ -154,7 +147,7 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 func TestStopKillsAProgramThatIgnoresSIGTERM(t *testing.T) {
 	spawner := newSpawner(t)
 	ready, w := io.Pipe()
-	p, err := spawner.Start(reaper.Command{
+	p, err := spawner.Start(process.Command{
 		Args: []string{"sh", "-c", `trap '' TERM; echo ready; while :; do sleep 0.05; done`}, Stdout: w,
 	})
 	if err != nil {
@@ -170,9 +163,9 @@ func TestStopKillsAProgramThatIgnoresSIGTERM(t *testing.T) {
 
 func TestKillAllKillsEverythingAndPreventsStarts(t *testing.T) {
 	spawner := newSpawner(t)
-	var processes []*reaper.Process
+	var processes []*process.Process
 	for range 3 {
-		p, err := spawner.Start(reaper.Command{Args: []string{"sleep", "600"}})
+		p, err := spawner.Start(process.Command{Args: []string{"sleep", "600"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,34 +177,41 @@ func TestKillAllKillsEverythingAndPreventsStarts(t *testing.T) {
 			t.Errorf("code %d, want 137", code)
 		}
 	}
-	if _, err := spawner.Start(reaper.Command{Args: []string{"true"}}); err == nil {
+	if _, err := spawner.Start(process.Command{Args: []string{"true"}}); err == nil {
 		t.Error("a program was started after KillAll")
 	}
 }
 
-func TestKilledReaperLeavesNoProcess(t *testing.T) {
-	spawner := newSpawner(t)
-	r, w := io.Pipe()
-	p, err := spawner.Start(reaper.Command{Args: []string{"sh", "-c", `echo $$ $PPID; exec sleep 600`}, Stdout: w})
+func TestAProgramLeavesNoProcessInItsGroup(t *testing.T) {
+	var out bytes.Buffer
+	script := `sh -c 'trap "" TERM HUP; while :; do sleep 0.1; done' >/dev/null 2>&1 & echo $!`
+	if _, err := newSpawner(t).Run(t.Context(), process.Command{Args: []string{"sh", "-c", script}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pid, reaperPID int
-	if _, err := fmt.Fscan(r, &pid, &reaperPID); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(reaperPID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 	waitGone(t, 10*time.Second, pid)
-	if code := p.ExitCode(); code != 137 {
-		t.Errorf("code %d, want 137", code)
+}
+
+func TestOnExitIsCalledAfterTheLastOutput(t *testing.T) {
+	var out bytes.Buffer
+	p, err := newSpawner(t).Start(process.Command{
+		Args: []string{"sh", "-c", "echo last"}, Stdout: &out, OnExit: func() { out.WriteString("exited") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	if want := "last\nexited"; out.String() != want {
+		t.Errorf("output %q, want %q", out.String(), want)
 	}
 }
 
 func TestExitErrorHasTheStandardError(t *testing.T) {
-	_, err := newSpawner(t).Output(t.Context(), reaper.Command{Args: []string{"sh", "-c", "echo no >&2; exit 4"}})
-	var exit *reaper.ExitError
+	_, err := newSpawner(t).Output(t.Context(), process.Command{Args: []string{"sh", "-c", "echo no >&2; exit 4"}})
+	var exit *process.ExitError
 	if !errors.As(err, &exit) || exit.Code != 4 || exit.Stderr != "no" {
 		t.Errorf("error %v, want exit code 4 and standard error \"no\"", err)
 	}
@@ -220,7 +220,7 @@ func TestExitErrorHasTheStandardError(t *testing.T) {
 func TestRunStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newSpawner(t).Run(ctx, reaper.Command{Args: []string{"sleep", "600"}})
+	_, err := newSpawner(t).Run(ctx, process.Command{Args: []string{"sleep", "600"}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
