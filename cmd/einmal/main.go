@@ -16,7 +16,5 @@ import (
 var version string
 
 func main() {
-	os.Exit(command.Main(os.Args, command.Environment{
-		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-	}))
+	os.Exit(command.Main(os.Args, version))
 }

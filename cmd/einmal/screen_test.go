@@ -32,7 +32,7 @@ const updateFlag = "update"
 // TestMain lets the test binary act as einmal.
 func TestMain(m *testing.M) {
 	if os.Getenv(einmalVariable) != "" {
-		os.Exit(command.Main(os.Args, command.Environment{Version: "v0.0.0-test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(command.Main(os.Args, "v0.0.0-test"))
 	}
 	flag.Bool(updateFlag, false, "rewrite testdata/commands.txt")
 	if err := buildOnce(); err != nil {

@@ -59,7 +59,7 @@ type Uninstalled struct {
 // that the operator's own objects stay. It returns an error, and has changed nothing, if it cannot begin: a *HeldError if the
 // operator runs.
 func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
-	u.own, u.unsearched, u.failed, u.sum = nil, nil, map[string]bool{}, Uninstalled{}
+	u.failed = map[string]bool{}
 	for _, prepare := range []func(context.Context) error{u.choose, u.findState, u.checkStopped} {
 		if err := prepare(ctx); err != nil {
 			return u.sum, err
@@ -87,7 +87,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 	for _, text := range trouble {
 		u.Report(text)
 	}
-	u.Kinds, u.Selections = append(u.Kinds, chosen...), nil
+	u.Kinds = append(u.Kinds, chosen...)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,28 +50,24 @@ func AwaitHolder(
 		return "", first, err
 	}
 	waiting(holderOf(first))
-	expired, ticker := time.NewTimer(lasts(first)), time.NewTicker(renewalPoll)
-	defer expired.Stop()
-	defer ticker.Stop()
-	for {
-		over := false
-		select {
-		case <-ctx.Done():
-			return "", first, context.Cause(ctx)
-		case <-expired.C:
-			over = true
-		case <-ticker.C:
+	now, renewed, expires := first, false, time.Now().Add(lasts(first))
+	err = wait.PollUntilContextCancel(ctx, renewalPoll, false, func(ctx context.Context) (over bool, err error) {
+		over = !time.Now().Before(expires) // before the read, so that the last read is after the Lease has expired
+		if now, err = readLease(ctx, api, place); err != nil {
+			return false, err
 		}
-		now, err := readLease(ctx, api, place)
-		switch {
-		case err != nil:
-			return "", nil, err
-		case !equality.Semantic.DeepEqual(now.Spec, first.Spec):
-			return holderOf(now), now, nil
-		case over:
-			return "", now, nil
-		}
+		renewed = !equality.Semantic.DeepEqual(now.Spec, first.Spec)
+		return renewed || over, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return "", first, context.Cause(ctx)
+	case err != nil:
+		return "", nil, err
+	case renewed:
+		return holderOf(now), now, nil
 	}
+	return "", now, nil
 }
 
 // readLease reads a Lease. It returns an empty one if there is none.

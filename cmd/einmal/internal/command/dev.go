@@ -76,8 +76,8 @@ func parseArguments(cmd *cobra.Command, args []string, o *dev.Options) error {
 		return err
 	}
 	o.OperatorDir, o.OperatorArgs = args[0], args[own:]
-	o.Stdin, o.Stdout, o.Screen = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	o.Coloured = console.Coloured(isTerminal(o.Screen), os.Getenv)
+	o.Stdin, o.Stdout, o.Screen = os.Stdin, os.Stdout, os.Stderr
+	o.Coloured = console.Coloured(term.IsTerminal(int(os.Stderr.Fd())), os.Getenv)
 	return nil
 }
 
@@ -89,12 +89,6 @@ func notEmpty(cmd *cobra.Command, flags ...string) error {
 		}
 	}
 	return nil
-}
-
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 func runDev(ctx context.Context, o dev.Options, forceStop <-chan struct{}) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,15 +24,6 @@ const (
 // duplicateWindow is how long after the first signal another one is treated as a duplicate of it.
 const duplicateWindow = 250 * time.Millisecond
 
-// Environment is the input of a command besides its arguments.
-type Environment struct {
-	// Version is the version of the program. If it is empty, the version in the Go build information is used.
-	Version string
-	In      io.Reader
-	Out     io.Writer
-	Err     io.Writer
-}
-
 // usageError reports an invalid command line. Its command is the one whose help explains the correct usage.
 type usageError struct {
 	cause   error
@@ -43,9 +33,10 @@ type usageError struct {
 func (e *usageError) Error() string { return e.cause.Error() }
 func (e *usageError) Unwrap() error { return e.cause }
 
-// Main runs the command line args (the program name first) and returns the exit code. The first SIGINT, SIGTERM or
-// SIGHUP starts a graceful shutdown, the second one kills everything immediately.
-func Main(args []string, env Environment) int {
+// Main runs the command line args (the program name first) and returns the exit code. If version is empty, that in the Go
+// build information is used. The first SIGINT, SIGTERM or SIGHUP starts a graceful shutdown, the second one kills everything
+// immediately.
+func Main(args []string, version string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	forceStop := make(chan struct{})
@@ -53,9 +44,9 @@ func Main(args []string, env Environment) int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	go handleSignals(signals, stop, forceStop)
-	root := newRoot(args[0], env, forceStop)
+	root := newRoot(args[0], version, forceStop)
 	root.SetArgs(args[1:])
-	return exitCode(root.ExecuteContext(ctx), env.Err)
+	return exitCode(root.ExecuteContext(ctx))
 }
 
 // handleSignals calls stop at the first signal and closes forceStop at the next one. It ignores signals within
@@ -72,21 +63,20 @@ func handleSignals(signals <-chan os.Signal, stop func(), forceStop chan<- struc
 	}
 }
 
-func exitCode(err error, stderr io.Writer) int {
-	var usage *usageError
-	switch {
-	case err == nil:
+// exitCode prints an error and returns the exit code.
+func exitCode(err error) int {
+	if err == nil {
 		return exitClean
-	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(stderr, "einmal: %v\nsee '%s --help'\n", err, usage.command)
-		return exitUsage
-	default:
-		_, _ = fmt.Fprintf(stderr, "einmal: %v\n", err)
-		return exitFailure
 	}
+	fmt.Fprintf(os.Stderr, "einmal: %v\n", err)
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(os.Stderr, "see '%s --help'\n", usage.command)
+		return exitUsage
+	}
+	return exitFailure
 }
 
-func newRoot(self string, env Environment, forceStop <-chan struct{}) *cobra.Command {
+func newRoot(self, version string, forceStop <-chan struct{}) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "einmal",
 		Short: "Develop Kubernetes operators made with Einmal",
@@ -107,17 +97,14 @@ plane on this machine.`,
 			return &usageError{cause: errors.New("missing command"), command: cmd.CommandPath()}
 		},
 	}
-	root.Version = describe(env.Version)
+	root.Version = describe(version)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetIn(env.In)
-	root.SetOut(env.Out)
-	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{cause: err, command: cmd.CommandPath()}
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(self, forceStop), newKubectl(), newVersion(env.Version))
+	root.AddCommand(newDev(self, forceStop), newKubectl(), newVersion(version))
 	return root
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Quiet is how long no file must change before the changes count as settled.
-const Quiet = 300 * time.Millisecond
+// quiet is how long no file must change before the changes count as settled.
+const quiet = 300 * time.Millisecond
 
 // Watcher watches the files in a set of directories.
 type Watcher struct {
@@ -58,7 +58,7 @@ func (w *Watcher) Run(ctx context.Context, changed chan<- []string) {
 	files := make(chan string)
 	var settling sync.WaitGroup
 	defer settling.Wait()
-	settling.Go(func() { Settle(ctx, Quiet, files, changed) })
+	settling.Go(func() { Settle(ctx, files, changed) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,7 +105,7 @@ func (w *Watcher) follow(dir string) {
 }
 
 // Settle collects names from in and sends them to out, without duplicates, when no name has arrived for the quiet period.
-func Settle(ctx context.Context, quiet time.Duration, in <-chan string, out chan<- []string) {
+func Settle(ctx context.Context, in <-chan string, out chan<- []string) {
 	pending := map[string]bool{}
 	timer := time.NewTimer(quiet)
 	timer.Stop()

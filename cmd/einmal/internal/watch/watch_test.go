@@ -18,7 +18,7 @@ func TestChangesAreReportedOnceWhenTheyHaveSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, out := make(chan string), make(chan []string)
-		go watch.Settle(ctx, 300*time.Millisecond, in, out)
+		go watch.Settle(ctx, in, out)
 		begin := time.Now()
 		for range 5 { // every 200 ms, so the quiet period does not pass in between
 			in <- "b.go"
@@ -46,7 +46,7 @@ func TestChangesAccumulateWhileTheReceiverIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, out := make(chan string), make(chan []string)
-		go watch.Settle(ctx, 300*time.Millisecond, in, out)
+		go watch.Settle(ctx, in, out)
 		in <- "a.go"
 		<-time.After(time.Minute) // the report is not received
 		in <- "b.go"
