@@ -142,7 +142,8 @@ func (u *Uninstall) strip(ctx context.Context, one marked) {
 	done := "would remove "
 	if !u.DryRun {
 		err := one.strip(ctx)
-		if u.failed[one.uid()] = err != nil; err != nil {
+		failed := err != nil && !errors.Is(err, kube.ErrGone)
+		if u.failed[one.uid()] = failed; failed {
 			u.fail(one.String(), err)
 			return
 		}
@@ -203,27 +204,19 @@ func (m marked) key() types.NamespacedName {
 
 func (m marked) String() string { return m.objects.Kind.Kind + " " + m.key().String() }
 
-// strip takes the marks out of the object. Another object that has its name meanwhile is left alone.
-func (m marked) strip(ctx context.Context) error {
-	for try := 1; ; try++ {
-		err := m.patch(ctx)
-		switch {
-		case err == nil || errors.Is(err, kube.ErrGone):
-			return nil
-		case !errors.Is(err, kube.ErrConflict):
+// strip takes the marks out of the object, or out of another one that has its name meanwhile. The error can be kube.ErrGone.
+func (m marked) strip(ctx context.Context) (err error) {
+	for range stripTries {
+		if err = m.patch(ctx); !errors.Is(err, kube.ErrConflict) {
 			return err
-		case try == stripTries:
-			return fmt.Errorf("rejected in %d attempts; stop the operator if it runs, and repair the object if it is invalid: %w", try, err)
 		}
-		body, err := m.objects.Get(ctx, m.key())
-		if errors.Is(err, kube.ErrGone) || err == nil && m.of(body).uid() != m.uid() {
-			return nil
-		}
-		if err != nil {
-			return err
+		body, errRead := m.objects.Get(ctx, m.key())
+		if errRead != nil {
+			return errRead
 		}
 		m = m.of(body)
 	}
+	return fmt.Errorf("rejected in %d attempts; stop the operator if it runs, and repair the object if it is invalid: %w", stripTries, err)
 }
 
 // patch sends one request for the status subresource and one for the object, if they have marks.
