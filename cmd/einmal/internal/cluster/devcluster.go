@@ -56,6 +56,7 @@ func Find(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluster
 		return nil, fmt.Errorf("flag --fresh: a devcluster is already running for %s (process %d)\n"+
 			"remedy: stop it first: %s down --data %s", o.Data, status.PID, Quote(o.Program), Quote(o.Data))
 	}
+	pid := status.PID
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("timed out after %s", startTimeout))
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, startPoll, true, func(ctx context.Context) (ready bool, err error) {
@@ -71,7 +72,7 @@ func Find(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluster
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("wait until the devcluster for %s is ready: %w", o.Data, err)
+		return nil, fmt.Errorf("wait until the devcluster for %s is ready (process %d): %w", o.Data, pid, err)
 	}
 	return &Devcluster{Status: status, options: o}, nil
 }

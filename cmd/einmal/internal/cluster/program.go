@@ -36,6 +36,9 @@ func FindProgram(flag string) (string, error) {
 		if err == nil {
 			path, err = exec.LookPath(path)
 		}
+		if lookup, ok := errors.AsType[*exec.Error](err); ok {
+			err = lookup.Err // without the path again
+		}
 		if err != nil {
 			return "", fmt.Errorf("%s: cannot run %s: %w", by, named, err)
 		}
