@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -66,13 +65,7 @@ func (s *session) startOperator() (supervise.Process, error) {
 // environment returns the environment of this process with KUBECONFIG set to the operator's own kubeconfig, so that the
 // operator cannot act as another user by accident.
 func (s *session) environment() []string {
-	var env []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "KUBECONFIG=") {
-			env = append(env, variable)
-		}
-	}
-	return append(env, "KUBECONFIG="+s.runDir.Kubeconfig)
+	return append(os.Environ(), "KUBECONFIG="+s.runDir.Kubeconfig) // the last value of a variable counts
 }
 
 // refused reports whether the last operator has exited because it rejects its command line.
