@@ -14,6 +14,7 @@ type badField struct {
 func (w *world) budgets() target {
 	return w.in("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget")
 }
+
 func (w *world) storageClasses() target {
 	return w.in("storage.k8s.io/v1", "storageclasses", "StorageClass")
 }

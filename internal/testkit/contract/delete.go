@@ -130,7 +130,7 @@ func owned(by object) object {
 }
 
 // referring is an owner reference to an object.
-func referring(to object, controls bool) object { //nolint:revive // It is a field of the reference.
+func referring(to object, controls bool) object {
 	return object{
 		"apiVersion": to.text("apiVersion"), "kind": to.text("kind"), "name": to.text("metadata.name"), "uid": to.uid(),
 		"controller": controls, "blockOwnerDeletion": true,

@@ -30,7 +30,7 @@ func badTemplates() []badTemplate {
 		},
 		{
 			"a mount above its volume", containerWith(object{"volumeMounts": []object{{"name": "data", "mountPath": "/data", "subPath": "../a"}}}),
-			[]string{in + `containers[0].volumeMounts[0].subPath: Invalid value: "../a": must not contain '..'`},
+			[]string{`subPath: Invalid value: "../a": must not contain '..'`},
 		},
 		{"a bad name of a container", containerWith(object{"name": "Main_1"}), []string{in + `containers[0].name: Invalid value: "Main_1"`}},
 		{"a container without an image", containerWith(object{"image": nil}), []string{in + "containers[0].image: Required value"}},
