@@ -2,16 +2,20 @@ package einmal_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -132,6 +136,46 @@ func TestNamespacesThatCannotBeFollowed(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("namespaces %q: %v, want %q", test.patterns, err, test.want)
 		}
+	}
+}
+
+// Scenario 84: a manager of your own can cache more namespaces than the operator serves. Objects in the others are not handled.
+func TestTheManagersCacheCanHaveMoreNamespaces(t *testing.T) {
+	var calls []string
+	declare := func(op *einmal.Operator) {
+		widgets := einmal.For[Widget](op)
+		widgets.OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+			calls = append(calls, fmt.Sprintf("%s %s/%s", c.Reason, c.Object.Namespace, c.Object.Name))
+			return nil
+		})
+		widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
+			calls = append(calls, fmt.Sprintf("%s %s/%s", c.Reason, c.Object.Namespace, c.Object.Name))
+			return nil
+		})
+	}
+	log := testLog(t)
+	virtually(t, log, declare, func(t *testing.T, w *virtualWorld) {
+		w.Stop() // The operator runs in another manager from here on.
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Namespaces("app"), einmal.StateNamespace("default"),
+			einmal.Logger(slog.New(slog.NewTextHandler(log, nil))))
+		declare(op)
+		must(t, w.User.Create(t.Context(), namespaceOf("app")))
+		must(t, w.User.Create(t.Context(), widgetIn("app")))
+		must(t, w.User.Create(t.Context(), widgetIn("default")))
+		mgr, err := ctrl.NewManager(w.Server.Config(), ctrl.Options{Scheme: op.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
+		must(t, err)
+		must(t, op.SetupWithManager(mgr))
+		stop := startManager(t, mgr)
+		defer stop()
+		w.Pass(time.Minute)
+		later := widgetIn("default")
+		later.Name = "later"
+		must(t, w.User.Create(t.Context(), later))
+		must(t, w.User.Delete(t.Context(), widgetIn("default")))
+		w.Pass(time.Minute)
+	})
+	if diff := cmp.Diff([]string{"create app/a", "listed app/a", "modified app/a"}, slices.Sorted(slices.Values(calls))); diff != "" {
+		t.Error(diff)
 	}
 }
 

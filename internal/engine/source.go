@@ -31,7 +31,7 @@ type informer struct {
 }
 
 // Start registers with the informer and returns at once.
-func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocognit // The handlers of one registration.
+func (e *informer) Start(ctx context.Context, to queue) error {
 	e.keeper.queue = to
 	shared, err := e.keeper.cache.GetInformer(ctx, e.keeper.kind.New(), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -39,39 +39,7 @@ func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocogni
 	}
 	e.keeper.lately.begin(shared)
 	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
-	e.registration, err = shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(added any, initial bool) {
-			existing := initial && !e.keeper.listedLater(added)
-			if existing {
-				e.keeper.noteExisting(added)
-			} else {
-				e.keeper.noteArrival(added)
-			}
-			if initial {
-				e.keeper.noteListed(added)
-			} else {
-				e.keeper.noteEvent(Added, added)
-			}
-			if existing {
-				e.expect(to, added)
-			} else {
-				enqueue(to, added)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
-				return
-			}
-			e.keeper.noteReplaced(before, after)
-			e.keeper.noteUpdate(before, after)
-			enqueue(to, after)
-		},
-		DeleteFunc: func(deleted any) {
-			e.keeper.noteDeparture(deleted)
-			e.keeper.noteEvent(Deleted, deleted)
-			enqueue(to, deleted)
-		},
-	})
+	e.registration, err = shared.AddEventHandler(e.handlers(to))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
@@ -82,6 +50,49 @@ func (e *informer) Start(ctx context.Context, to queue) error { //nolint:gocogni
 		}
 	})
 	return nil
+}
+
+// handlers returns what feeds the queue. A manager of the user's own can cache more namespaces than the operator serves.
+func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
+	return toolscache.FilteringResourceEventHandler{
+		FilterFunc: func(object any) bool {
+			key, ok := keyOf(object)
+			return ok && e.keeper.settings.serves(key.Namespace)
+		},
+		Handler: toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(added any, initial bool) {
+				existing := initial && !e.keeper.listedLater(added)
+				if existing {
+					e.keeper.noteExisting(added)
+				} else {
+					e.keeper.noteArrival(added)
+				}
+				if initial {
+					e.keeper.noteListed(added)
+				} else {
+					e.keeper.noteEvent(Added, added)
+				}
+				if existing {
+					e.expect(to, added)
+				} else {
+					enqueue(to, added)
+				}
+			},
+			UpdateFunc: func(before, after any) {
+				if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
+					return
+				}
+				e.keeper.noteReplaced(before, after)
+				e.keeper.noteUpdate(before, after)
+				enqueue(to, after)
+			},
+			DeleteFunc: func(deleted any) {
+				e.keeper.noteDeparture(deleted)
+				e.keeper.noteEvent(Deleted, deleted)
+				enqueue(to, deleted)
+			},
+		},
+	}
 }
 
 // WaitForSync waits until every object of the initial list is in the queue.
