@@ -107,6 +107,7 @@ func resourcesIn(ctx context.Context, api discovery.DiscoveryInterface, version 
 
 // property is the part of an OpenAPI schema that says what an object can contain.
 type property struct {
+	Type       string              `json:"type"`
 	Properties map[string]property `json:"properties"`
 	Preserve   bool                `json:"x-kubernetes-preserve-unknown-fields"`
 	Additional json.RawMessage     `json:"additionalProperties"`
@@ -206,5 +207,9 @@ func (p property) allowsRecords() bool {
 		return false
 	}
 	records, found := status.Properties[record.RecordsField]
-	return status.Preserve || found && (len(records.Additional) > 0 || records.Preserve)
+	if !found {
+		return status.Preserve
+	}
+	var values property // A field of the same name that is not a map of strings belongs to the kind.
+	return json.Unmarshal(records.Additional, &values) == nil && values.Type == "string"
 }

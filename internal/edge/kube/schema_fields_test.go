@@ -36,3 +36,25 @@ func TestTheSchemaTellsWhichListsHaveKeys(t *testing.T) {
 		}
 	}
 }
+
+// Only a map of strings can hold records: a field of the same name with another type belongs to the kind.
+func TestTheSchemaTellsWhetherTheStatusHoldsRecords(t *testing.T) {
+	status := func(text string) string { return `{"properties":{"status":{` + text + `}}}` }
+	for text, want := range map[string]bool{
+		`{}`: false,
+		`{"x-kubernetes-preserve-unknown-fields":true}`: true,
+		status(``): false,
+		status(`"x-kubernetes-preserve-unknown-fields":true`):                                            true,
+		status(`"properties":{"records":{"additionalProperties":{"type":"string"}}}`):                    true,
+		status(`"properties":{"records":{"additionalProperties":{"type":"object"}}}`):                    false,
+		status(`"properties":{"records":{"type":"array","items":{"type":"string"}}}`):                    false,
+		status(`"properties":{"records":{"type":"integer"}}`):                                            false,
+		status(`"x-kubernetes-preserve-unknown-fields":true,"properties":{"records":{"type":"array"}}`):  false,
+		status(`"properties":{"records":{"type":"object","properties":{"total":{"type":"integer"}}}}`):   false,
+		status(`"properties":{"records":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`): false,
+	} {
+		if got := shape(t, text).allowsRecords(); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
