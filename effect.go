@@ -54,8 +54,9 @@ func RecoverByName[R any](name string, do func(ctx context.Context, name string)
 //   - If find returns an error, do is not called, and the handler is retried.
 //
 // Return false only if the system itself confirms that nothing exists. Another replica may be in the middle of the
-// call, and some systems do not list new things at once. So the handler waits until the intent is 30 seconds old before
-// it calls find. If a system needs longer to list what was created, the effect can happen twice.
+// call, and some systems do not list new things at once. So the handler waits before it calls find: 30 seconds after a call
+// of the same process has ended, otherwise until the intent is 30 seconds old. If a system needs longer to list what was
+// created, the effect can happen twice.
 func RecoverByLookup[R any](find func(ctx context.Context, token string) (R, bool, error), do func(ctx context.Context, token string) (R, error)) Recovery[R] {
 	made := recoverBy(record.Findable, do, func(intent record.Intent) string { return intent.Token })
 	if made.find = find; find == nil {
@@ -229,6 +230,9 @@ func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, i
 	var text stdjson.RawMessage
 	if err == nil {
 		text, err = resultText(given, steps.Hides)
+	}
+	if err != nil {
+		steps.Called(intent) // mutant: wait-from-the-intent
 	}
 	if err != nil && r.class == record.Stop {
 		err = Permanent(fmt.Errorf("%w; %s", err, steps.Ask(id, r.class)))

@@ -17,6 +17,10 @@ func effectMutants() []mutant {
 			in: ".", test: "TestRetryAfterHasAFloor", says: "at most ten in a second",
 		},
 		{
+			name: "wait-from-the-intent", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestALookupWaitsAfterALongCall", says: "after the end of the call, want about 30 s",
+		},
+		{
 			name: "step-result-forgotten", changed: `if MUTATED { done.Result = nil }; LINE`,
 			in: ".", test: "TestAResultIsTheSameInEachAttempt", says: "FAIL",
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +34,34 @@ type effects struct {
 	words map[string]string
 	// stored tells that the record is where it was read from. Repeated and doubted are as in record.Found.
 	stored, repeated, doubted bool
+	times                     *intentTimes
+}
+
+// intentTimes is when this process saw the intents of an object and ended its calls, by token. The zero value is ready to use.
+type intentTimes struct {
+	mu           sync.Mutex
+	since, ended map[string]time.Time
+}
+
+// of returns when an intent was first seen, which is now if it is new, and when the last call for it ended, or zero.
+func (t *intentTimes) of(token string, now time.Time) (since, ended time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since == nil {
+		t.since, t.ended = map[string]time.Time{}, map[string]time.Time{}
+	}
+	if t.since[token].IsZero() {
+		t.since[token] = now
+	}
+	return t.since[token], t.ended[token]
+}
+
+// called notes that a call has ended without a result.
+func (t *intentTimes) called(token string, now time.Time) {
+	t.of(token, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended[token] = now
 }
 
 // waiting is an effect that waits for its intent to be stored.
@@ -49,7 +78,7 @@ func (p *pass) effects(run handler.Run) effects {
 		about:      p.kind.GVK.Kind + " " + p.key.String(),
 		annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
 		name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
-		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted,
+		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted, times: &p.memory.intents,
 	}
 }
 
@@ -63,9 +92,13 @@ func (s *Steps) Effect(id string) record.Found {
 	found := record.Found{Now: time.Now(), Stored: s.effects.stored, Repeated: s.effects.repeated, Doubted: s.effects.doubted}
 	if found.Intent = s.done[id].Intent; found.Intent != nil { // mutant: intent-forgotten
 		found.Word = s.effects.words[found.Intent.Token]
+		found.Since, found.Ended = s.effects.times.of(found.Intent.Token, found.Now)
 	}
 	return found
 }
+
+// Called notes that the call of an effect has ended without a result. It may still take effect.
+func (s *Steps) Called(intent record.Intent) { s.effects.times.called(intent.Token, time.Now()) }
 
 // Declare declares an effect, and waits until its intent is stored. An error says that it may not be, so that nothing must
 // be called. With newToken it gets another token than it had.

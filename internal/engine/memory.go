@@ -54,6 +54,8 @@ type memory struct {
 	// long the last wait was.
 	removal     time.Time
 	removalWait time.Duration
+	// intents is when intents of effects were seen, and when calls for them ended.
+	intents intentTimes
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }

@@ -114,8 +114,8 @@ func NoteAnswers(steps map[string]Step, words map[string]string, digest func(str
 	return steps
 }
 
-// settling is how long other processes than the one that declared an intent leave its effect alone, before they look it up or ask a
-// person. The first process may be in the middle of the call, and not every system finds at once what was made.
+// settling is how long an effect without a result is left alone before it is looked up or a person is asked. Another process may be in the
+// middle of the call, and not every system finds at once what was made.
 const settling = 30 * time.Second
 
 // Move is what to do next about an effect.
@@ -152,7 +152,10 @@ type Found struct {
 	Repeated, Doubted bool
 	// Word is the answer of a person about the intent, or "".
 	Word string
-	Now  time.Time
+	// Since is when this process first saw the intent, and Ended when its own last call for it ended without a result. Both are zero if
+	// unknown.
+	Since, Ended time.Time
+	Now          time.Time
 }
 
 // Next decides what to do about an effect that is called with this class.
@@ -182,5 +185,13 @@ func (f Found) Next(class Class) Move {
 	}
 }
 
-// young returns how long it takes until the intent is settled.
-func (f Found) young() time.Duration { return min(f.Intent.At.Add(settling).Sub(f.Now), settling) }
+// young returns how long it takes until the intent is settled. The time in the intent comes from another process, whose clock can be ahead.
+func (f Found) young() time.Duration {
+	if !f.Ended.IsZero() {
+		return f.Ended.Add(settling).Sub(f.Now)
+	}
+	if f.Since.IsZero() {
+		f.Since = f.Now
+	}
+	return min(f.Intent.At.Sub(f.Now), f.Since.Sub(f.Now)) + settling
+}

@@ -1,0 +1,76 @@
+package einmal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// A lookup waits after the end of a call, not only after its beginning: a call that has timed out may still take effect.
+func TestALookupWaitsAfterALongCall(t *testing.T) {
+	var ended, looked time.Time
+	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		find := func(context.Context, string) (Account, bool, error) {
+			looked = time.Now()
+			return Account{Number: 7}, true, t.run("look")
+		}
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByLookup(find, func(context.Context, string) (Account, error) {
+			<-time.After(2 * time.Minute)
+			ended = time.Now()
+			return Account{}, errors.Join(t.run("open"), errors.New("timeout"))
+		}))
+		return err
+	}
+	stepping(t, make, func(w *einmaltest.World, ran *trail) {
+		w.Advance(5 * time.Minute)
+		expectRan(w, ran, "open", "look")
+		if waited := looked.Sub(ended); waited < 30*time.Second || waited > time.Minute {
+			w.Errorf("the lookup was %s after the end of the call, want about 30 s", waited)
+		}
+	})
+}
+
+// An intent of a process whose clock was ahead by a day is looked up half a minute after another process has seen it.
+func TestAnIntentOfAClockThatWasAheadIsNotWaitedFor(t *testing.T) {
+	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		find := func(context.Context, string) (Account, bool, error) { return Account{Number: 7}, true, t.run("look") }
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByLookup(find, func(ctx context.Context, _ string) (Account, error) {
+			if err := t.run("open"); err != nil {
+				return Account{}, err
+			}
+			<-ctx.Done()
+			return Account{}, ctx.Err()
+		}))
+		return err
+	}
+	stepping(t, make, func(w *einmaltest.World, ran *trail) {
+		w.Advance(time.Second)
+		w.Kill()
+		one := newWidget()
+		w.Get(one)
+		stored := one.Status.Records.Records[testIdentity]
+		ahead := strings.ReplaceAll(stored, `"at":"2000-01-01`, `"at":"2000-01-02`)
+		if ahead == stored {
+			w.Fatalf("the record has no intent: %s", stored)
+		}
+		text, err := json.Marshal(map[string]any{"status": map[string]any{"records": map[string]string{testIdentity: ahead}}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := w.Client().Status().Patch(w.Context(), one, client.RawPatch(types.MergePatchType, text)); err != nil {
+			w.Fatal(err)
+		}
+		w.Restart()
+		w.Advance(time.Minute)
+		expectRan(w, ran, "open", "look")
+	})
+}
