@@ -105,6 +105,24 @@ func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 	})
 }
 
+// Events of an operator with the longest identity arrive, also about an object with the longest name.
+func TestALongIdentityHasEvents(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New(strings.Repeat("a", 96)+".dev", einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"))
+			einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+				c.Event(einmal.EventNormal, "Made", "it is made")
+				return nil
+			})
+			return op
+		})
+		name := strings.Repeat("n", 253)
+		w.Create(oneWidget(name))
+		w.Advance(time.Minute)
+		expectEvents(w, "Normal Made Widget default/"+name+": it is made")
+	})
+}
+
 // Many messages with the same reason are combined into one event, which has the newest message.
 func TestManyMessagesOfOneReasonAreOneEvent(t *testing.T) {
 	speaking(t, func(_ context.Context, c *einmal.Change[Widget]) error {

@@ -195,6 +195,10 @@ func recordingEvents() []behaviour {
 			core(w).create("a", object{"involvedObject": about(w), "reason": "Tried", "type": "Normal", "count": 1})
 			w.want(core(w).patch(strategicType, "a", object{"count": 2, "message": "again"}).ok(), "count", 2)
 		}},
+		{"events: the old form has no limit for the source", func(w *world) {
+			long := strings.Repeat("a", 98) + ".b"
+			core(w).create("a", object{"involvedObject": about(w), "reason": "Tried", "source": object{"component": long}, "reportingComponent": long})
+		}},
 		{"events: one about another namespace is 422", func(w *world) {
 			core(w).post(core(w).new("a", object{"involvedObject": about(w).with("namespace", "other")})).refused(
 				http.StatusUnprocessableEntity, "Invalid", `involvedObject.namespace: Invalid value: "other": does not match event.namespace`)
