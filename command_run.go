@@ -118,7 +118,7 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 	if code, ok := op.begin("run", &flags, args, out, failures); !ok {
 		return code
 	}
-	op.logTo(failures, flags)
+	op.logAs(failures, flags)
 	config, err := op.connect(&flags.connectionFlags)
 	if err != nil {
 		fail(failures, err)
@@ -221,10 +221,10 @@ func (op *Operator) connect(flags *connectionFlags) (*rest.Config, error) {
 	return config, nil
 }
 
-// logTo sets the operator's log and those of the libraries.
-func (op *Operator) logTo(out io.Writer, flags runFlags) {
+// logAs sets the operator's log and those of the libraries.
+func (op *Operator) logAs(out io.Writer, flags runFlags) {
 	if !op.ownLogger {
-		op.settings.Log = slog.New(flags.logHandler(out))
+		op.logTo(flags.logHandler(out))
 	}
 	if op.ownsProcess {
 		ctrl.SetLogger(op.libraryLog())

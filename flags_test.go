@@ -100,7 +100,7 @@ func TestMainKeepsTheLoggerOfTheAuthor(t *testing.T) {
 	if code := op.command(t.Context(), []string{"run", "--log-level", "debug"}, &out, &failures); code != exitUsage || !strings.Contains(failures.String(), "a logger of its own") {
 		t.Errorf("exit code %d, says %s", code, &failures)
 	}
-	op.logTo(&out, runFlags{op: op})
+	op.logAs(&out, runFlags{op: op})
 	op.settings.Log.Info("starting")
 	if !strings.Contains(log.String(), `"team":"platform"`) {
 		t.Errorf("logged %q", &log)

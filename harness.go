@@ -39,9 +39,12 @@ func (op *Operator) electIn(in engine.Elected) error {
 	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
 }
 
-// observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger.
+// observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.
 func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared {
-	op.settings.Witness, op.settings.Log = onAttempt, log
+	op.settings.Witness = onAttempt
+	if log != nil {
+		op.logTo(log.Handler())
+	}
 	definitions, err := op.definitions()
 	if err != nil {
 		op.mistake(err)

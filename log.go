@@ -5,7 +5,60 @@ import (
 	"log/slog"
 
 	"github.com/go-logr/logr"
+
+	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
+
+// longestText is the length in bytes that a message and each text and error in the log is shortened to.
+const longestText = 8192
+
+// logTo makes the operator log to a handler.
+func (op *Operator) logTo(handler slog.Handler) { op.settings.Log = slog.New(bounded{handler}) }
+
+// bounded shortens long texts, so that an error of a megabyte does not fill the log.
+type bounded struct{ slog.Handler }
+
+// Handle logs a record.
+func (b bounded) Handle(ctx context.Context, given slog.Record) error {
+	record := slog.NewRecord(given.Time, given.Level, scrub.Shorten(given.Message, longestText), given.PC)
+	given.Attrs(func(attribute slog.Attr) bool {
+		record.AddAttrs(shortened(attribute))
+		return true
+	})
+	return b.Handler.Handle(ctx, record) //nolint:wrapcheck // It is the error of the wrapped handler.
+}
+
+// WithAttrs returns a handler with more attributes.
+func (b bounded) WithAttrs(given []slog.Attr) slog.Handler {
+	attributes := make([]slog.Attr, len(given))
+	for i, attribute := range given {
+		attributes[i] = shortened(attribute)
+	}
+	return bounded{b.Handler.WithAttrs(attributes)}
+}
+
+// WithGroup returns a handler with a group.
+func (b bounded) WithGroup(name string) slog.Handler { return bounded{b.Handler.WithGroup(name)} }
+
+// shortened returns an attribute whose texts and errors are shortened.
+func shortened(attribute slog.Attr) slog.Attr {
+	attribute.Value = attribute.Value.Resolve()
+	switch attribute.Value.Kind() { //nolint:exhaustive // The others are short.
+	case slog.KindString:
+		attribute.Value = slog.StringValue(scrub.Shorten(attribute.Value.String(), longestText))
+	case slog.KindGroup:
+		var within []slog.Attr
+		for _, one := range attribute.Value.Group() {
+			within = append(within, shortened(one))
+		}
+		attribute.Value = slog.GroupValue(within...)
+	case slog.KindAny:
+		if err, is := attribute.Value.Any().(error); is && len(err.Error()) > longestText {
+			attribute.Value = slog.StringValue(scrub.Shorten(err.Error(), longestText))
+		}
+	}
+	return attribute
+}
 
 // libraryLog returns the logger of controller-runtime and client-go. It writes to the operator's log, and drops routine
 // messages unless the level is debug.

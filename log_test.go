@@ -1,11 +1,17 @@
 package einmal_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"maps"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal"
 )
 
 // testLog collects a log and shows it when the test has failed.
@@ -18,6 +24,35 @@ func testLog(t *testing.T) *syncedText {
 		}
 	})
 	return log
+}
+
+// An error of a megabyte fills neither the log nor the event nor the record.
+func TestALongErrorIsShortened(t *testing.T) {
+	log := testLog(t)
+	long := "begin " + strings.Repeat("x", 1<<20) + " end"
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+			c.Log.With("with", long).Info(long, "text", long, //nolint:sloglint // As handlers may do it.
+				"list", []string{long}, slog.Group("in", "error", errors.New(long)))
+			return einmal.Permanent(errors.New(long))
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		must(t, w.User.Create(t.Context(), widget("one")))
+		w.Pass(time.Minute)
+		for _, message := range events(t, w, "HandlerFailed") {
+			if len(message) > 1024 || !strings.HasSuffix(message, " end") {
+				t.Errorf("the event has %d bytes: %.40s", len(message), message)
+			}
+		}
+	})
+	const limit = 6 * 8192
+	for line := range strings.Lines(log.String()) {
+		if len(line) > limit {
+			t.Errorf("a line has %d bytes: %.200s", len(line), line)
+		}
+	}
+	tells(t, log, "msg~begin xxx", "msg~xxx end", "with~xxx end", "text~xxx end", "in.error~xxx end")
+	tells(t, log, "msg~handler failed permanently", "error~begin xxx", "error~xxx end")
 }
 
 type syncedText struct {

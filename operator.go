@@ -92,9 +92,10 @@ func New(identity string, options ...OperatorOption) *Operator {
 		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
-			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(), Log: slog.Default(),
+			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(),
 		},
 	}
+	op.logTo(slog.Default().Handler())
 	if err := clientscheme.AddToScheme(op.scheme); err != nil {
 		op.mistake(fmt.Errorf("add the built-in kinds: %w", err))
 	}

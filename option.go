@@ -293,7 +293,8 @@ func Logger(log *slog.Logger) OperatorOption {
 		if log == nil {
 			return fmt.Errorf("option Logger: the logger is nil")
 		}
-		op.settings.Log, op.ownLogger = log, true
+		op.logTo(log.Handler())
+		op.ownLogger = true
 		return nil
 	}}
 }

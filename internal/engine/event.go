@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
 
 // failedReason is the reason of events about handlers that have failed for good.
@@ -19,11 +18,8 @@ const failedReason = "HandlerFailed"
 // failingReason is the reason of events about handlers that are retried.
 const failingReason = "HandlerFailing"
 
-// longestMessage is the length in bytes that a message of an event is shortened to; ellipsis replaces what is cut out.
-const (
-	longestMessage = 1024
-	ellipsis       = "..."
-)
+// longestMessage is the length in bytes that a message of an event is shortened to.
+const longestMessage = 1024
 
 // eventRecorders send the events of an operator with client-go's recorder and correlator. What handlers send and what the framework
 // reports have separate rate limits, so that a handler cannot suppress the framework's warnings about its object.
@@ -68,7 +64,7 @@ func (k *keeper) eventFunc(given object.Body) func(about *corev1.ObjectReference
 		if eventType != corev1.EventTypeNormal {
 			eventType = corev1.EventTypeWarning // The API server accepts no others.
 		}
-		k.events.handlers.Event(about, eventType, k.scrub(reason, given), shorten(k.scrub(message, given)))
+		k.events.handlers.Event(about, eventType, k.scrub(reason, given), scrub.Shorten(k.scrub(message, given), longestMessage))
 	}
 }
 
@@ -80,23 +76,6 @@ func (p *pass) warnFailed(id, reason string) {
 // warn sends an event of the framework itself, which says why an object is as it is.
 func (p *pass) warn(reason, format string, args ...any) {
 	if !p.kind.excludesEvents() {
-		p.events.own.Event(p.reference(p.body), corev1.EventTypeWarning, reason, shorten(p.scrub(fmt.Sprintf(format, args...), p.body)))
+		p.events.own.Event(p.reference(p.body), corev1.EventTypeWarning, reason, scrub.Shorten(p.scrub(fmt.Sprintf(format, args...), p.body), longestMessage))
 	}
-}
-
-// shorten cuts out the middle of a message that is too long, because its beginning and its end say most.
-func shorten(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= longestMessage {
-		return text
-	}
-	kept := longestMessage - len(ellipsis)
-	head, tail := (kept+1)/2, len(text)-kept/2
-	for !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return text[:head] + ellipsis + text[tail:]
 }

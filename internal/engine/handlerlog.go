@@ -15,6 +15,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
 
+// longestValue is how long the text of an attribute can be, in bytes, that is logged in its own form.
+const longestValue = 8192
+
 // loggedReason is the reason of events that come from the log.
 const loggedReason = "Logging"
 
@@ -170,6 +173,9 @@ func (c cleaner) any(name string, value any) slog.Value {
 		return slog.StringValue(scrub.Mask)
 	}
 	plain := fmt.Sprintf("%+v", value)
+	if len(plain) > longestValue { // The log shortens texts, but no other values.
+		return slog.StringValue(scrub.Shorten(c.text(plain), longestValue))
+	}
 	clean := c.text(plain)
 	if encoded, err := json.Marshal(value); err == nil {
 		inJSON := string(encoded)

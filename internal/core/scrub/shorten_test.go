@@ -1,13 +1,15 @@
-package engine
+package scrub_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/einmal-operators/einmal/internal/core/scrub"
 )
 
 // Scenario 106 (docs/concepts/scenarios.md): a message of 5000 characters is cut to 1024, with an ellipsis in the middle.
-func TestTheMiddleOfALongMessageIsCutOut(t *testing.T) {
+func TestTheMiddleOfALongTextIsCutOut(t *testing.T) {
 	for name, test := range map[string]struct{ message, want string }{
 		"short":          {"all is well", "all is well"},
 		"just fits":      {strings.Repeat("x", 1024), strings.Repeat("x", 1024)},
@@ -16,7 +18,7 @@ func TestTheMiddleOfALongMessageIsCutOut(t *testing.T) {
 		"not UTF-8":      {"a\xffb", "a?b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := shorten(test.message)
+			got := scrub.Shorten(test.message, 1024)
 			if got != test.want || len(got) > 1024 || !utf8.ValidString(got) {
 				t.Errorf("got %d bytes: %q", len(got), got)
 			}
