@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// checkAccess rejects access strings that contain anything but flags, patterns and command rules. In particular, they must not contain
-// passwords.
+// checkAccess rejects access strings that contain anything but the flags on, off and resetchannels, patterns and command rules. In particular, they must not
+// contain passwords.
 func checkAccess(access string) error {
-	rule := regexp.MustCompile(`^(on|off|allkeys|resetkeys|allchannels|resetchannels|allcommands|nocommands|%(R|W|RW)~.+|[~&].+|[+-]@?[a-zA-Z0-9|_-]+)$`)
+	rule := regexp.MustCompile(`^(on|off|resetchannels|[~&].+|[+-]@?[a-zA-Z0-9|_-]+)$`)
 	for part := range strings.FieldsSeq(access) {
 		if !rule.MatchString(part) {
 			return refuse(codeBadValue, "The access string has an error: syntax error in a modifier.")
@@ -26,24 +26,18 @@ func normalize(access string) string {
 		switch {
 		case part == "on" || part == "off":
 			flag = part
-		case part == "allkeys":
-			keys = []string{"~*"}
-		case part == "resetkeys":
-			keys = nil
-		case part == "allchannels":
-			channels = []string{"&*"}
 		case part == "resetchannels":
 			channels = nil
-		case part[0] == '~' || part[0] == '%':
-			keys = add(keys, part)
+		case part[0] == '~':
+			keys = append(keys, part)
 		case part[0] == '&':
-			channels = add(channels, part)
-		case part == "allcommands" || part == "+@all":
+			channels = append(channels, part)
+		case part == "+@all":
 			commands = []string{"+@all"}
-		case part == "nocommands" || part == "-@all":
+		case part == "-@all":
 			commands = nil
 		default:
-			commands = add(commands, part)
+			commands = append(commands, part)
 		}
 	}
 	if !slices.Contains(channels, "&*") {
@@ -53,11 +47,4 @@ func normalize(access string) string {
 		commands = slices.Insert(commands, 0, "-@all")
 	}
 	return strings.Join(slices.Concat([]string{flag}, keys, channels, commands), " ")
-}
-
-func add(all []string, part string) []string {
-	if slices.Contains(all, part) {
-		return all
-	}
-	return append(all, part)
 }

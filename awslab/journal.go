@@ -2,7 +2,6 @@ package awslab
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 )
 
@@ -63,20 +62,17 @@ func (l *Lab) note(asked call, code string) {
 	})
 }
 
-// Fault is a failure of a call. If several of Refused, Lost and Code are set, the first one applies.
+// Fault is a failure of a call. If both Lost and Code are set, Lost applies.
 type Fault struct {
 	// Resource restricts the fault to calls for a resource. If it is empty, the fault applies to any resource.
 	Resource string
-	// Refused closes the connection without performing the call.
-	Refused bool
 	// Lost performs the call and then closes the connection without a response.
 	Lost bool
 	// Code is returned as an error, such as ThrottlingException, and the call is not performed. Codes of ElastiCache lack the suffix
 	// "Fault" of the SDK's types.
 	Code string
-	// Message is the message of the error. Status is its HTTP status. The default is 400.
+	// Message is the message of the error.
 	Message string
-	Status  int
 }
 
 // planned is a fault that has not been applied yet.
@@ -123,23 +119,12 @@ func (l *Lab) next(asked call) (Fault, bool) {
 }
 
 // failure is an error response of a service.
-type failure struct {
-	Code, Message string
-	Status        int
-}
+type failure struct{ Code, Message string }
 
 func (f *failure) Error() string { return f.Code + ": " + f.Message }
 
-func (f Fault) failure() error {
-	made := refuse(f.Code, f.Message)
-	if f.Status != 0 {
-		made.Status = f.Status
-	}
-	return made
-}
-
 func refuse(code, message string) *failure {
-	return &failure{Code: code, Message: message, Status: http.StatusBadRequest}
+	return &failure{code, message}
 }
 
 func codeOf(err error) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,23 +17,14 @@ const (
 	defaultUsers      = 1000
 	defaultGroupUsers = 100
 	defaultParameters = 10_000
-	defaultAccount    = "123456789012"
-	defaultRegion     = "eu-central-1"
 	maxPage           = 100
 )
-
-// Settle is how long each kind of change takes to become effective.
-type Settle struct {
-	Create, Modify, Delete time.Duration
-}
 
 // Options configure a Lab. With the zero value, all changes are effective immediately and nothing fails.
 type Options struct {
 	// Users and Groups set how long users and user groups stay in the states creating, modifying and deleting. With zero, a change is
 	// effective before the response.
-	Users, Groups Settle
-	// ReadLag is how long reads do not see a write. Writes see all earlier writes.
-	ReadLag time.Duration
+	Users, Groups time.Duration
 	// RecreateAfter is how long the name of a deleted parameter stays reserved: reads do not find the parameter, and creating it fails with
 	// ParameterAlreadyExists. AWS recommends to wait 30 s; the behaviour before that is a guess.
 	RecreateAfter time.Duration
@@ -49,18 +39,16 @@ type Options struct {
 	// Detached lists IDs of groups that are not attached to the cache, so that their users cannot log in. Of the other groups, the one
 	// created first is attached, because a cache of AWS has one group.
 	Detached []string
-	// Account and Region are used in ARNs. The defaults are 123456789012 and eu-central-1.
-	Account, Region string
 }
 
 // Lab emulates an AWS account in one region. It is an http.Handler and safe for concurrent use. Create it with New.
 type Lab struct {
 	mutex      sync.Mutex
 	options    Options
-	parameters map[string]*history[parameter]
-	deleted    map[string]time.Time // deletion times of parameters
-	users      map[string]*history[user]
-	groups     map[string]*history[group]
+	parameters map[string][]parameter // all versions
+	deleted    map[string]time.Time   // deletion times of parameters
+	users      map[string]user
+	groups     map[string]group
 	attachable []string // IDs of groups in order of creation
 	faults     []planned
 	refuses    bool
@@ -74,20 +62,16 @@ func New(options Options) *Lab {
 	options.MaxUsers = cmp.Or(options.MaxUsers, defaultUsers)
 	options.MaxGroupUsers = cmp.Or(options.MaxGroupUsers, defaultGroupUsers)
 	options.MaxParameters = cmp.Or(options.MaxParameters, defaultParameters)
-	options.Account = cmp.Or(options.Account, defaultAccount)
-	options.Region = cmp.Or(options.Region, defaultRegion)
-	l := &Lab{
-		options: options, parameters: map[string]*history[parameter]{}, deleted: map[string]time.Time{},
-		users: map[string]*history[user]{}, groups: map[string]*history[group]{}, timers: map[*time.Timer]bool{},
+	return &Lab{
+		options: options, parameters: map[string][]parameter{}, deleted: map[string]time.Time{}, groups: map[string]group{}, timers: map[*time.Timer]bool{},
+		users: map[string]user{defaultUser: {ID: defaultUser, Name: defaultUser, Access: "on ~* &* +@all", Mode: noPassword, Status: active}},
 	}
-	l.keepUser(user{ID: defaultUser, Name: defaultUser, Engine: "redis", Access: "on ~* &* +@all", Mode: noPassword, Status: active})
-	return l
 }
 
 // Config returns an SDK configuration for a Lab that is served at a URL.
 func Config(url string) aws.Config {
 	return aws.Config{
-		Region: defaultRegion, BaseEndpoint: &url,
+		Region: "eu-central-1", BaseEndpoint: &url,
 		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("lab", "lab", "")),
 	}
 }
@@ -131,11 +115,6 @@ func (l *Lab) after(wait time.Duration, do func()) {
 	l.timers[timer] = true
 }
 
-// arn returns the ARN of a resource.
-func (l *Lab) arn(service, resource string) string {
-	return "arn:aws:" + strings.Join([]string{service, l.options.Region, l.options.Account, resource}, ":")
-}
-
 // ServeHTTP handles a call of either service. For GET it returns the journal in JSON, one call per line.
 func (l *Lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
@@ -163,12 +142,12 @@ func (l *Lab) handle(asked call) (answer any, err error, cut bool) {
 	defer l.mutex.Unlock()
 	fault, wrong := l.next(asked)
 	switch {
-	case l.refuses || wrong && fault.Refused:
+	case l.refuses:
 		l.note(asked, CodeRefused)
 		return nil, nil, true
 	case wrong && !fault.Lost:
 		l.note(asked, fault.Code)
-		return nil, fault.failure(), false
+		return nil, refuse(fault.Code, fault.Message), false
 	}
 	answer, err = asked.do(l)
 	l.note(asked, codeOf(err))

@@ -18,8 +18,8 @@ const (
 func (l *Lab) Restore() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	for _, id := range l.present() {
-		if err := l.project(l.now(id)); err != nil {
+	for _, u := range l.users {
+		if err := l.project(u); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (l *Lab) project(u user) error {
 // member reports whether a user is in an attached group.
 func (l *Lab) member(id string) bool {
 	for _, g := range l.memberships(id) {
-		if g.Status != deleting && len(l.attached(g)) > 0 && slices.Contains(g.Users, id) {
+		if len(l.attached(g)) > 0 && slices.Contains(g.Users, id) {
 			return true
 		}
 	}

@@ -30,33 +30,28 @@ const (
 
 // parameter is a version of a parameter. Its value is kept in plain text because it must be returned.
 type parameter struct {
-	name, value, kind string
-	key, tier         string
+	value, kind, tier string
 	version           int64
 	changed           time.Time
-	tags              map[string]string
+	tags              []tag
 }
 
 // parameterInput has the fields of all requests.
 type parameterInput struct {
-	Name, Value, Type, KeyID string
-	Names                    []string
-	Overwrite                bool
-	WithDecryption           bool
-	Tags                     []tag
-	TagKeys                  []string
-	ResourceType, ResourceID string
-	Path, NextToken, Tier    string
-	Recursive                bool
-	MaxResults               int
+	Name, Value, Type, Tier, ResourceID string
+	Names                               []string
+	Overwrite, WithDecryption           bool
+	Tags                                []tag
+	Path, NextToken                     string
+	MaxResults                          int
 }
 
 // parameterOutput is a parameter in a response.
 type parameterOutput struct {
-	ARN, Name, Type, Value, DataType string
-	Selector                         string `json:",omitempty"`
-	Version                          int64
-	LastModifiedDate                 float64
+	Name, Type, Value string
+	Selector          string `json:",omitempty"`
+	Version           int64
+	LastModifiedDate  float64
 }
 
 func (l *Lab) ssm(action string, in parameterInput) (any, error) {
@@ -70,14 +65,14 @@ func (l *Lab) ssm(action string, in parameterInput) (any, error) {
 	case "GetParametersByPath":
 		return l.getParametersByPath(in)
 	case "DeleteParameter":
-		if !l.deleteParameter(in.Name) {
+		if _, there := l.parameters[in.Name]; !there {
 			return nil, notFound(in.Name)
 		}
+		delete(l.parameters, in.Name)
+		l.deleted[in.Name] = time.Now()
 		return struct{}{}, nil
-	case "DeleteParameters":
-		return l.deleteParameters(in)
-	case "AddTagsToResource", "RemoveTagsFromResource", "ListTagsForResource":
-		return l.tagParameter(action, in)
+	case "ListTagsForResource":
+		return struct{ TagList []tag }{l.latest(in.ResourceID).tags}, nil
 	default:
 		return nil, refuse("UnknownOperationException", "awslab does not implement the action "+action)
 	}
@@ -91,7 +86,8 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 	if err := checkParameter(in); err != nil {
 		return nil, err
 	}
-	found, there := l.parameters[in.Name].latest()
+	_, there := l.parameters[in.Name]
+	found := l.latest(in.Name)
 	taken := time.Since(l.deleted[in.Name]) < l.options.RecreateAfter
 	switch {
 	case there && !in.Overwrite, taken:
@@ -103,14 +99,11 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found = parameter{name: in.Name, kind: in.Type, tier: tier, tags: map[string]string{}}
-		for _, given := range in.Tags {
-			found.tags[given.Key] = given.Value
-		}
+		found = parameter{kind: in.Type, tier: tier, tags: in.Tags}
 	}
-	found.value, found.key, found.changed = in.Value, in.KeyID, time.Now()
+	found.value, found.changed = in.Value, time.Now()
 	found.version++
-	keep(l.parameters, in.Name, found, true)
+	l.parameters[in.Name] = append(l.parameters[in.Name], found)
 	return struct {
 		Version int64
 		Tier    string
@@ -120,10 +113,8 @@ func (l *Lab) putParameter(in parameterInput) (any, error) {
 // tier returns the tier of a new parameter, or an error if its quota is exhausted.
 func (l *Lab) tier(asked string) (string, error) {
 	counts := map[string]int{}
-	for _, all := range l.parameters {
-		if found, there := all.latest(); there {
-			counts[found.tier]++
-		}
+	for name := range l.parameters {
+		counts[l.latest(name).tier]++
 	}
 	tier, limit := standardTier, l.options.MaxParameters
 	switch {
@@ -175,19 +166,27 @@ func checkName(name string) error {
 	return nil
 }
 
-// read returns a parameter as lagging reads see it. Without decryption, the value of a SecureString is not readable. The name may end
-// with a colon and a version.
+// latest returns the latest version of a parameter, or the zero value.
+func (l *Lab) latest(name string) parameter {
+	versions := l.parameters[name]
+	if len(versions) == 0 {
+		return parameter{}
+	}
+	return versions[len(versions)-1]
+}
+
+// read returns a parameter. Without decryption, the value of a SecureString is not readable. The name may end with a colon and a version.
 func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint:revive // as in the request
 	name, selected, selects := strings.Cut(name, ":")
-	found, there := l.parameters[name].asOf(l.options.ReadLag)
-	if there && selects {
-		last := found.version
-		found, there = l.parameters[name].find(func(one parameter) bool {
-			return one.version <= last && strconv.FormatInt(one.version, 10) == selected
-		})
-		selected = ":" + selected
+	found := l.latest(name)
+	if selects {
+		at, _ := strconv.Atoi(selected)
+		if at < 1 || at > len(l.parameters[name]) {
+			return parameterOutput{}, false
+		}
+		found, selected = l.parameters[name][at-1], ":"+selected
 	}
-	if !there {
+	if found.version == 0 {
 		return parameterOutput{}, false
 	}
 	value := found.value
@@ -195,8 +194,7 @@ func (l *Lab) read(name string, decrypt bool) (parameterOutput, bool) { //nolint
 		value = "AQICAHencrypted"
 	}
 	return parameterOutput{
-		ARN: l.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")), Name: name, Type: found.kind, Value: value, DataType: "text", Selector: selected,
-		Version: found.version, LastModifiedDate: float64(found.changed.UnixMilli()) / 1000,
+		Name: name, Type: found.kind, Value: value, Selector: selected, Version: found.version, LastModifiedDate: float64(found.changed.UnixMilli()) / 1000,
 	}, true
 }
 
@@ -209,8 +207,9 @@ func (l *Lab) getParameter(in parameterInput) (any, error) {
 }
 
 func (l *Lab) getParameters(in parameterInput) (any, error) {
-	if err := checkNames(in.Names); err != nil {
-		return nil, err
+	if len(in.Names) == 0 || len(in.Names) > maxNames {
+		return nil, refuse("ValidationException", fmt.Sprintf("1 validation error detected: Value at 'names' failed to satisfy constraint: "+
+			"Member must have length less than or equal to %d and greater than or equal to 1", maxNames))
 	}
 	answer := struct {
 		Parameters        []parameterOutput
@@ -226,16 +225,7 @@ func (l *Lab) getParameters(in parameterInput) (any, error) {
 	return answer, nil
 }
 
-func checkNames(names []string) error {
-	if len(names) == 0 || len(names) > maxNames {
-		return refuse("ValidationException", fmt.Sprintf("1 validation error detected: Value at 'names' failed to satisfy constraint: "+
-			"Member must have length less than or equal to %d and greater than or equal to 1", maxNames))
-	}
-	return nil
-}
-
-// getParametersByPath returns a page of the parameters below a path, as lagging reads see them. The token of the next page is its first
-// name.
+// getParametersByPath returns a page of the parameters below a path, at all levels. The token of the next page is its first name.
 func (l *Lab) getParametersByPath(in parameterInput) (any, error) {
 	size := cmp.Or(in.MaxResults, maxNames)
 	if !strings.HasPrefix(in.Path, "/") || size < 1 || size > maxNames {
@@ -247,59 +237,15 @@ func (l *Lab) getParametersByPath(in parameterInput) (any, error) {
 		NextToken  string `json:",omitempty"`
 	}{}
 	for _, name := range slices.Sorted(maps.Keys(l.parameters)) {
-		below, is := strings.CutPrefix(name, folder)
-		found, there := l.read(name, in.WithDecryption)
-		if !is || !there || name < in.NextToken || strings.Contains(below, "/") && !in.Recursive {
+		if !strings.HasPrefix(name, folder) || name < in.NextToken {
 			continue
 		}
 		if len(answer.Parameters) == size {
 			answer.NextToken = name
 			break
 		}
+		found, _ := l.read(name, in.WithDecryption)
 		answer.Parameters = append(answer.Parameters, found)
 	}
 	return answer, nil
-}
-
-func (l *Lab) deleteParameter(name string) bool {
-	found, there := l.parameters[name].latest()
-	if there {
-		keep(l.parameters, name, found, false)
-		l.deleted[name] = time.Now()
-	}
-	return there
-}
-
-func (l *Lab) deleteParameters(in parameterInput) (any, error) {
-	if err := checkNames(in.Names); err != nil {
-		return nil, err
-	}
-	answer := struct{ DeletedParameters, InvalidParameters []string }{}
-	for _, name := range in.Names {
-		if l.deleteParameter(name) {
-			answer.DeletedParameters = append(answer.DeletedParameters, name)
-		} else {
-			answer.InvalidParameters = append(answer.InvalidParameters, name)
-		}
-	}
-	return answer, nil
-}
-
-func (l *Lab) tagParameter(action string, in parameterInput) (any, error) {
-	found, there := l.parameters[in.ResourceID].latest()
-	if !there || in.ResourceType != "Parameter" {
-		return nil, refuse("InvalidResourceId", "The resource ID isn't valid.")
-	}
-	if action == "ListTagsForResource" {
-		return struct{ TagList []tag }{sortedTags(found.tags)}, nil
-	}
-	found.tags = maps.Clone(found.tags)
-	for _, given := range in.Tags {
-		found.tags[given.Key] = given.Value
-	}
-	for _, key := range in.TagKeys {
-		delete(found.tags, key)
-	}
-	keep(l.parameters, in.ResourceID, found, true)
-	return struct{}{}, nil
 }

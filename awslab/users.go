@@ -1,7 +1,6 @@
 package awslab
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 // The authentication modes of users.
 const (
 	byPassword = "password"
-	byIAM      = "iam"
 	noPassword = "no-password"
 )
 
@@ -28,33 +26,20 @@ const (
 
 // user is a version of a user. Passwords are SHA-256 digests in hex.
 type user struct {
-	ID, Name, Engine, Access, Mode string
+	ID, Name, Access, Mode, Status string
 	Passwords                      []string
-	Status                         string
-	Tags                           map[string]string
-}
-
-func (l *Lab) keepUser(u user) {
-	if u.Tags == nil {
-		u.Tags = map[string]string{}
-	}
-	keep(l.users, u.ID, u, true)
 }
 
 func userNotFound(id string) error {
-	made := refuse(codeUserNotFound, "User "+id+" not found.")
-	made.Status = 404
-	return made
+	return refuse(codeUserNotFound, "User "+id+" not found.")
 }
 
 // userOutput is a user in a response.
 type userOutput struct {
-	UserID                                         string `xml:"UserId"`
-	UserName, Status, Engine, MinimumEngineVersion string
-	AccessString                                   string
-	UserGroupIDs                                   members[string] `xml:"UserGroupIds"`
-	Authentication                                 authentication
-	ARN                                            string
+	UserID                         string `xml:"UserId"`
+	UserName, Status, AccessString string
+	UserGroupIDs                   members[string] `xml:"UserGroupIds"`
+	Authentication                 authentication
 }
 
 type authentication struct {
@@ -63,31 +48,25 @@ type authentication struct {
 }
 
 func (l *Lab) userOutput(u user) userOutput {
-	return userOutput{
-		UserID: u.ID, UserName: u.Name, Status: u.Status, Engine: u.Engine, MinimumEngineVersion: "6.0", AccessString: normalize(u.Access),
-		UserGroupIDs: members[string]{l.groupsOf(u.ID)}, Authentication: authentication{u.Mode, len(u.Passwords)}, ARN: l.arn("elasticache", "user:"+u.ID),
-	}
-}
-
-// groupsOf returns the groups that contain a user, as lagging reads see them.
-func (l *Lab) groupsOf(id string) []string {
-	var found []string
-	for name, all := range l.groups {
-		if g, there := all.asOf(l.options.ReadLag); there && slices.Contains(g.Users, id) {
-			found = append(found, name)
+	var in []string
+	for _, g := range l.memberships(u.ID) {
+		if slices.Contains(g.Users, u.ID) {
+			in = append(in, g.ID)
 		}
 	}
-	slices.Sort(found)
-	return found
+	return userOutput{
+		UserID: u.ID, UserName: u.Name, Status: u.Status, AccessString: normalize(u.Access),
+		UserGroupIDs: members[string]{in}, Authentication: authentication{u.Mode, len(u.Passwords)},
+	}
 }
 
 func (l *Lab) createUser(c queryCall) (any, error) {
 	id := strings.ToLower(c.form.Get("UserId"))
-	made := user{ID: id, Name: c.form.Get("UserName"), Engine: strings.ToLower(c.form.Get("Engine")), Status: creating, Tags: c.tags()}
-	if err := checkUser(made); err != nil {
+	made := user{ID: id, Name: c.form.Get("UserName"), Status: creating}
+	if err := checkUser(made, c.form.Get("Engine")); err != nil {
 		return nil, err
 	}
-	if _, there := l.users[id].latest(); there {
+	if _, there := l.users[id]; there {
 		return nil, refuse("UserAlreadyExists", "User "+id+" already exists.")
 	}
 	if err := c.change(&made); err != nil {
@@ -98,23 +77,23 @@ func (l *Lab) createUser(c queryCall) (any, error) {
 		return nil, refuse(codeBadValue, "The parameter AccessString must be provided.")
 	case made.Mode == "":
 		return nil, refuse(codeCombination, "Input must have either Passwords, NoPasswordRequired or AuthenticationMode.")
-	case len(l.present()) >= l.options.MaxUsers:
+	case len(l.users) >= l.options.MaxUsers:
 		return nil, refuse("UserQuotaExceeded", "The quota of users has been exceeded.")
 	}
-	l.keepUser(made)
-	l.after(l.options.Users.Create, func() { l.finish(made) })
-	return l.userOutput(l.now(id)), nil
+	l.users[id] = made
+	l.after(l.options.Users, func() { l.finish(made) })
+	return l.userOutput(l.users[id]), nil
 }
 
 // checkUser checks the fields of a new user that cannot be modified later.
-func checkUser(made user) error {
+func checkUser(made user, engine string) error {
 	switch {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(made.ID), len(made.ID) > maxUserID, strings.HasSuffix(made.ID, "-"), strings.Contains(made.ID, "--"):
 		return refuse(codeBadValue, "The parameter UserId is not a valid identifier. Identifiers must begin with a letter; must contain only ASCII letters, "+
 			"digits, and hyphens; must not end with a hyphen or contain two consecutive hyphens; and have at most 40 characters.")
 	case made.Name == "" || strings.ContainsAny(made.Name, " \t\n"):
 		return refuse(codeBadValue, "The parameter UserName must be provided, without spaces.")
-	case made.Engine != "redis" && made.Engine != "valkey":
+	case engine != "redis" && engine != "valkey":
 		return refuse(codeBadValue, "The parameter Engine must be redis or valkey.")
 	}
 	return nil
@@ -125,9 +104,8 @@ func (c queryCall) change(u *user) error {
 	if access := c.form.Get("AccessString"); access != "" {
 		u.Access = access
 	}
-	u.Access = strings.TrimSpace(u.Access + " " + c.form.Get("AppendAccessString"))
-	mode := cmp.Or(c.form.Get("AuthenticationMode.Type"), map[bool]string{true: noPassword}[c.form.Get("NoPasswordRequired") == "true"])
-	if mode == "no-password-required" {
+	mode := c.form.Get("AuthenticationMode.Type")
+	if c.form.Get("NoPasswordRequired") == "true" {
 		mode = noPassword
 	}
 	passwords := append(c.list("AuthenticationMode.Passwords.member"), c.list("Passwords.member")...)
@@ -147,17 +125,8 @@ func (c queryCall) change(u *user) error {
 }
 
 func checkPasswords(mode string, passwords []string) error {
-	switch mode {
-	case "":
+	if mode == "" || mode == noPassword {
 		return nil
-	case noPassword, byIAM:
-		if len(passwords) > 0 {
-			return refuse(codeCombination, "Passwords cannot be used with the authentication mode "+mode+".")
-		}
-		return nil
-	case byPassword:
-	default:
-		return refuse(codeBadValue, "The authentication mode must be password, no-password-required or iam.")
 	}
 	if len(passwords) == 0 || len(passwords) > maxPasswords {
 		return refuse(codeBadValue, fmt.Sprintf("A user must have one or %d passwords.", maxPasswords))
@@ -181,20 +150,19 @@ func (l *Lab) modifyUser(c queryCall) (any, error) {
 		return nil, err
 	}
 	next := found
-	next.Engine = cmp.Or(strings.ToLower(c.form.Get("Engine")), next.Engine)
 	if err := c.change(&next); err != nil {
 		return nil, err
 	}
 	found.Status = modifying
-	l.keepUser(found)
-	l.after(l.options.Users.Modify, func() { l.finish(next) })
-	return l.userOutput(l.now(found.ID)), nil
+	l.users[found.ID] = found
+	l.after(l.options.Users, func() { l.finish(next) })
+	return l.userOutput(l.users[found.ID]), nil
 }
 
 // settled returns the user that a call modifies. It must be active.
 func (l *Lab) settled(c queryCall) (user, error) {
 	id := strings.ToLower(c.form.Get("UserId"))
-	found, there := l.users[id].latest()
+	found, there := l.users[id]
 	switch {
 	case !there:
 		return user{}, userNotFound(id)
@@ -204,20 +172,14 @@ func (l *Lab) settled(c queryCall) (user, error) {
 	return found, nil
 }
 
-func (l *Lab) now(id string) user {
-	found, _ := l.users[id].latest()
-	return found
-}
-
 // finish completes a change of a user. If Redis does not accept it, the user stays in its state and the change is retried.
 func (l *Lab) finish(next user) {
-	next.Tags = l.now(next.ID).Tags // They may have changed in the meantime.
 	next.Status = active
 	if err := l.project(next); err != nil {
 		l.after(retryProjection, func() { l.finish(next) })
 		return
 	}
-	l.keepUser(next)
+	l.users[next.ID] = next
 }
 
 // deleteUser deletes a user and removes it from its groups, which are modifying meanwhile.
@@ -236,12 +198,12 @@ func (l *Lab) deleteUser(c queryCall) (any, error) {
 		}
 	}
 	found.Status = deleting
-	l.keepUser(found)
+	l.users[found.ID] = found
 	answer := l.userOutput(found)
 	for _, g := range in {
 		l.regroup(g, nil, []string{found.ID})
 	}
-	l.after(l.options.Users.Delete, func() { l.vanish(found) })
+	l.after(l.options.Users, func() { l.vanish(found) })
 	return answer, nil
 }
 
@@ -250,33 +212,22 @@ func (l *Lab) vanish(gone user) {
 		l.after(retryProjection, func() { l.vanish(gone) })
 		return
 	}
-	keep(l.users, gone.ID, gone, false)
+	delete(l.users, gone.ID)
 }
 
 // memberships returns the groups that contain a user or to which it is being added.
 func (l *Lab) memberships(id string) []group {
 	var found []group
 	for _, name := range slices.Sorted(maps.Keys(l.groups)) {
-		if g, there := l.groups[name].latest(); there && (slices.Contains(g.Users, id) || slices.Contains(g.Adding, id)) {
+		if g := l.groups[name]; slices.Contains(g.Users, id) || slices.Contains(g.Adding, id) {
 			found = append(found, g)
 		}
 	}
 	return found
 }
 
-// present returns the IDs of all users.
-func (l *Lab) present() []string {
-	var found []string
-	for id, all := range l.users {
-		if _, there := all.latest(); there {
-			found = append(found, id)
-		}
-	}
-	return found
-}
-
 func (l *Lab) describeUsers(c queryCall) (any, error) {
-	found, marker, err := described(l, c, l.users, "UserId", l.userOutput)
+	found, marker, err := described(c, l.users, "UserId", userNotFound, l.userOutput)
 	return struct {
 		Users  members[userOutput]
 		Marker string `xml:",omitempty"`

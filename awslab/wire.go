@@ -1,6 +1,7 @@
 package awslab
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,12 +66,7 @@ func (jsonCall) service() string  { return "ssm" }
 func (c jsonCall) action() string { return c.named }
 
 func (c jsonCall) resource() string {
-	for _, name := range []string{c.input.Name, c.input.ResourceID, c.input.Path} {
-		if name != "" {
-			return name
-		}
-	}
-	return strings.Join(c.input.Names, ",")
+	return cmp.Or(c.input.Name, c.input.ResourceID, c.input.Path, strings.Join(c.input.Names, ","))
 }
 
 func (c jsonCall) do(l *Lab) (any, error) { return l.ssm(c.named, c.input) }
@@ -81,7 +76,7 @@ func (jsonCall) write(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("X-Amzn-Requestid", requestID)
 	if failed, ok := errors.AsType[*failure](err); ok {
 		w.Header().Set("X-Amzn-Errortype", failed.Code)
-		w.WriteHeader(failed.Status)
+		w.WriteHeader(http.StatusBadRequest)
 		answer = map[string]string{"__type": failed.Code, "message": failed.Message}
 	}
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // the client may have disconnected
@@ -94,12 +89,7 @@ func (queryCall) service() string  { return "elasticache" }
 func (c queryCall) action() string { return c.form.Get("Action") }
 
 func (c queryCall) resource() string {
-	for _, key := range []string{"UserGroupId", "UserId", "ResourceName"} {
-		if found := c.form.Get(key); found != "" {
-			return found
-		}
-	}
-	return ""
+	return cmp.Or(c.form.Get("UserGroupId"), c.form.Get("UserId"))
 }
 
 func (c queryCall) do(l *Lab) (any, error) { return l.elasticache(c) }
@@ -122,14 +112,6 @@ func (c queryCall) ids(prefix string) []string {
 	return found
 }
 
-func (c queryCall) tags() map[string]string {
-	found := map[string]string{}
-	for i := 1; c.form.Has(fmt.Sprintf("Tags.Tag.%d.Key", i)); i++ {
-		found[c.form.Get(fmt.Sprintf("Tags.Tag.%d.Key", i))] = c.form.Get(fmt.Sprintf("Tags.Tag.%d.Value", i))
-	}
-	return found
-}
-
 func (c queryCall) write(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("Content-Type", "text/xml")
 	failed, ok := errors.AsType[*failure](err)
@@ -138,7 +120,7 @@ func (c queryCall) write(w http.ResponseWriter, answer any, err error) {
 		_ = respond(body, c.action(), answer) // the client may have disconnected
 		return
 	}
-	w.WriteHeader(failed.Status)
+	w.WriteHeader(http.StatusBadRequest)
 	var sent struct {
 		XMLName xml.Name `xml:"http://elasticache.amazonaws.com/doc/2015-02-02/ ErrorResponse"`
 		Error   struct{ Type, Code, Message string }
@@ -176,12 +158,3 @@ func hangUp(w http.ResponseWriter) {
 
 // tag is a tag in a request or response.
 type tag struct{ Key, Value string }
-
-func sortedTags(all map[string]string) []tag {
-	found := make([]tag, 0, len(all))
-	for key, value := range all {
-		found = append(found, tag{key, value})
-	}
-	slices.SortFunc(found, func(a, b tag) int { return strings.Compare(a.Key, b.Key) })
-	return found
-}

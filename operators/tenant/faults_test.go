@@ -121,7 +121,7 @@ func (s *stage) lostAnswers(t *testing.T) {
 }
 
 func (s *stage) slowUsers(t *testing.T) {
-	s.lab.Adjust(func(options *awslab.Options) { options.Users.Create = 8 * time.Second })
+	s.lab.Adjust(func(options *awslab.Options) { options.Users = 8 * time.Second })
 	s.Kubectl(t, s.manifest("slow", ""), "apply", "-f", "-")
 	waits := s.awaitPhase(t, "slow", v1.Provisioning)
 	if condition(waits, v1.ConditionCacheReady) != "False Settling" || condition(waits, v1.ConditionDatabaseReady) != "True Accepted" {

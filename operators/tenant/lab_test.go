@@ -44,7 +44,7 @@ func startLab(t *testing.T, options awslab.Options) *stage {
 
 // settling is an AWS where users take a moment.
 func settling() awslab.Options {
-	moment := awslab.Settle{Create: 300 * time.Millisecond, Modify: 300 * time.Millisecond, Delete: 300 * time.Millisecond}
+	const moment = 300 * time.Millisecond
 	return awslab.Options{Users: moment, Groups: moment}
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,17 +48,13 @@ type flags struct {
 
 func parse(args []string, out io.Writer) (flags, error) {
 	var parsed flags
-	var settle, groupSettle time.Duration
+	var settle time.Duration
 	set := flag.NewFlagSet("awslab", flag.ContinueOnError)
 	set.SetOutput(out)
 	set.StringVar(&parsed.listen, "listen", "127.0.0.1:4566", "address to listen on; port 0 chooses a free port")
 	set.StringVar(&parsed.redis, "redis", "", "URL of the Redis to write users to, such as redis://admin:password@127.0.0.1:6379; if empty, users are not written")
 	set.StringVar(&parsed.groups, "groups", "tenants", "comma-separated IDs of the user groups to create at the start")
-	set.DurationVar(&settle, "settle", 2*time.Second, "how long users stay in the states creating, modifying and deleting")
-	set.DurationVar(&groupSettle, "group-settle", 0, "how long user groups stay in these states; if 0, the value of --settle")
-	set.DurationVar(&parsed.options.ReadLag, "read-lag", 0, "how long reads do not see a write")
-	set.DurationVar(&parsed.options.RecreateAfter, "recreate-after", 0, "how long the name of a deleted parameter stays reserved")
-	set.IntVar(&parsed.options.MaxGroupUsers, "group-users", 100, "maximum number of users in a user group")
+	set.DurationVar(&settle, "settle", 2*time.Second, "how long users and user groups stay in the states creating, modifying and deleting")
 	set.Usage = func() {
 		fmt.Fprintln(out, "awslab emulates SSM parameters and ElastiCache users. It keeps all state in memory and does not check permissions.")
 		fmt.Fprintln(out, "\nTo use it, set AWS_ENDPOINT_URL=http://ADDRESS, AWS_REGION, and any AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
@@ -69,9 +64,7 @@ func parse(args []string, out io.Writer) (flags, error) {
 	if err := set.Parse(args); err != nil {
 		return flags{}, err //nolint:wrapcheck // it names the flag
 	}
-	groupSettle = cmp.Or(groupSettle, settle)
-	parsed.options.Users = awslab.Settle{Create: settle, Modify: settle, Delete: settle}
-	parsed.options.Groups = awslab.Settle{Create: groupSettle, Modify: groupSettle, Delete: groupSettle}
+	parsed.options.Users, parsed.options.Groups = settle, settle
 	return parsed, nil
 }
 

@@ -70,7 +70,7 @@ func TestErrorsNameTheFlag(t *testing.T) {
 		}
 	}
 	var help strings.Builder
-	if err := run(t.Context(), []string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-read-lag") {
+	if err := run(t.Context(), []string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-settle") {
 		t.Errorf("--help: error %v, output %s", err, help.String())
 	}
 }

@@ -112,10 +112,7 @@ func (w *world) open() *elasticache.Cache {
 
 // settle makes all changes of users and of groups take so long.
 func settle(users, groups time.Duration) func(*awslab.Options) {
-	return func(o *awslab.Options) {
-		o.Users = awslab.Settle{Create: users, Modify: users, Delete: users}
-		o.Groups = awslab.Settle{Create: groups, Modify: groups, Delete: groups}
-	}
+	return func(o *awslab.Options) { o.Users, o.Groups = users, groups }
 }
 
 func (w *world) none(errs ...error) {
