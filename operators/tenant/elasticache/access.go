@@ -14,23 +14,8 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
-// Profile is the set of commands of a user, as in package redis.
-type Profile = redis.Profile
-
-// Access is the set of rights of a user, as in package redis. It requires Redis 7 or Valkey, which support rules for subcommands.
-type Access = redis.Access
-
-// The profiles.
+// digestPrefix is the prefix of a key pattern that matches no real key: the digest of an access string.
 const (
-	// ReadWrite allows all commands on keys and channels, and scripts with Access.Scripting.
-	ReadWrite = redis.ReadWrite
-	// ReadOnly allows reading keys and subscribing to channels.
-	ReadOnly = redis.ReadOnly
-)
-
-// Prefixes of key patterns that match no real key: ownership marks, and the digest of an access string.
-const (
-	markPrefix   = "~einmal.owner:"
 	digestPrefix = "~einmal.access:"
 	digestLength = 20
 )
@@ -48,36 +33,20 @@ func (g granted) keeps(given ...string) granted {
 	return g
 }
 
-// givenPattern returns the key pattern that names a record.
-func givenPattern(owner credential.Owner, record credential.Record) string {
-	given := credential.GivenOf(record)
-	return names.CacheGiven(owner.String(), given.Generation, given.Created)
-}
-
-// kept returns the patterns of a user that name its credential.
-func kept(user *types.User) []string {
-	var found []string
+// patterns returns the key patterns of a user as they were sent.
+func patterns(user *types.User) redis.Patterns {
+	var found redis.Patterns
 	for word := range strings.FieldsSeq(aws.ToString(user.AccessString)) {
-		if word = strings.TrimPrefix(word, "%RW"); names.IsCacheGiven(word) && !slices.Contains(found, word) {
+		if word = strings.TrimPrefix(word, "%RW"); strings.HasPrefix(word, "~") && !slices.Contains(found, word) {
 			found = append(found, word)
 		}
 	}
 	return found
 }
 
-// givenTo returns the credential that the access string of a user names, or zero.
-func givenTo(user *types.User, owner credential.Owner) credential.Given {
-	for _, pattern := range kept(user) {
-		if generation, created, ok := names.ParseCacheGiven(owner.String(), pattern); ok {
-			return credential.Given{Username: aws.ToString(user.UserId), Generation: generation, Created: created}
-		}
-	}
-	return credential.Given{}
-}
-
 // grantOf returns the access of an owner's user. AWS rewrites access strings, so another pattern contains a digest of the string that was
 // sent. The digest shows later whether the access is still the desired one.
-func grantOf(access Access, owner credential.Owner) granted {
+func grantOf(access redis.Access, owner credential.Owner) granted {
 	made := granted{
 		keys:     []string{"~" + access.Prefix + "*", names.CacheMark(owner.String())},
 		channels: []string{"&" + access.Prefix + "*"}, commands: access.Commands(),
@@ -110,18 +79,4 @@ func (g granted) is(user *types.User) bool {
 	}
 	slices.Sort(keys)
 	return on && !more && slices.Equal(slices.Compact(keys), slices.Sorted(slices.Values(g.keys)))
-}
-
-// whose returns the ownership of a user: Present for the owner, Foreign or Unmarked.
-func whose(user *types.User, owner credential.Owner) credential.State {
-	state := credential.Unmarked
-	for word := range strings.FieldsSeq(aws.ToString(user.AccessString)) {
-		switch word = strings.TrimPrefix(word, "%RW"); {
-		case word == names.CacheMark(owner.String()):
-			return credential.Present
-		case strings.HasPrefix(word, markPrefix):
-			state = credential.Foreign
-		}
-	}
-	return state
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // A tenant reaches its own keys and channels only, and a profile that changes is applied by level, without touching
@@ -38,7 +39,7 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 	for _, line := range []string{"GET other:k", "SET other:k v", "PUBLISH other:c hello", "KEYS *", "FLUSHALL", "SCAN 0", "ACL LIST", "CONFIG GET *"} {
 		may(line, false)
 	}
-	w.users.Access.Profile = elasticache.ReadOnly
+	w.users.Access.Profile = redis.ReadOnly
 	again := w.provisioned(w.user(""))
 	may("GET reach:k", true)
 	may("SET reach:k v", false)
@@ -76,7 +77,7 @@ func TestAnAccessThatIsNeverShownIsGivenOnce(t *testing.T) {
 	w := newWorld(t, "hidden")
 	w.provisioned(w.user(""))
 	before := w.seen(w.username()).AccessString
-	w.users.Access.Profile = elasticache.ReadOnly
+	w.users.Access.Profile = redis.ReadOnly
 	if _, err := w.users.ConvergeAccess(t.Context(), w.owner(), w.username()); !errors.Is(err, elasticache.ErrSettling) {
 		t.Fatal(err)
 	}
@@ -106,8 +107,8 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	for want, access := range map[string]elasticache.Access{
-		"profile": {Profile: "all", Prefix: "x:"}, "empty": {Profile: elasticache.ReadOnly}, "must not": {Profile: elasticache.ReadOnly, Prefix: "*"},
+	for want, access := range map[string]redis.Access{
+		"profile": {Profile: "all", Prefix: "x:"}, "empty": {Profile: redis.ReadOnly}, "must not": {Profile: redis.ReadOnly, Prefix: "*"},
 	} {
 		users := elasticache.Users{Cache: w.users.Cache, Access: access}
 		err := users.Create(t.Context(), w.owner(), credential.Record{Username: w.username(), Password: credential.NewPassword("x")})

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // The emulator proves our protocol, not AWS. Where an account is given, a user is made, proven, given a second password, and
@@ -40,7 +41,7 @@ func TestAUserOnARealAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := names.Tenant{Name: "einmal-test"}.App(strings.ToLower(rand.Text()))
-	users, owner, username := elasticache.Users{Cache: cache, Access: elasticache.Access{Profile: elasticache.ReadWrite, Prefix: app.KeyPrefix("")}}, ownerOf(app), app.ElastiCacheUser()
+	users, owner, username := elasticache.Users{Cache: cache, Access: redis.Access{Profile: redis.ReadWrite, Prefix: app.KeyPrefix("")}}, ownerOf(app), app.ElastiCacheUser()
 	t.Cleanup(func() {
 		slowly(t, "delete the user "+username, func(ctx context.Context) error { return users.Delete(ctx, owner, username) })
 	})
@@ -74,11 +75,10 @@ func slowly(t *testing.T, what string, do func(context.Context) error) {
 	defer cancel()
 	for {
 		err := do(ctx)
-		waits, settling := errors.AsType[*elasticache.SettlingError](err)
 		if err == nil {
 			return
 		}
-		if !settling {
+		if !errors.Is(err, elasticache.ErrSettling) {
 			t.Errorf("%s: %v", what, err)
 			return
 		}
@@ -86,7 +86,7 @@ func slowly(t *testing.T, what string, do func(context.Context) error) {
 		case <-ctx.Done():
 			t.Errorf("%s: %v", what, err)
 			return
-		case <-time.After(waits.After):
+		case <-time.After(10 * time.Second):
 		}
 	}
 }

@@ -66,11 +66,12 @@ type Cache struct {
 	config  Config
 	groups  []*group
 	limiter *rate.Limiter
-
-	mu sync.Mutex
-	// asked maps a user and a requested access to the access that AWS reported before the request.
-	asked map[string]string
+	// asked maps users to the last request for an access.
+	asked sync.Map
 }
+
+// request is a request for an access. before is the access that AWS reported before it.
+type request struct{ access, before string }
 
 // Open checks a Config. It sends no request.
 func Open(config Config) (*Cache, error) {
@@ -90,7 +91,7 @@ func Open(config Config) (*Cache, error) {
 	case err != nil || host == "" || port == "":
 		return nil, fmt.Errorf("invalid ElastiCache endpoint %q: must be host:port, for example master.shop.abc.euc1.cache.amazonaws.com:6379", config.Endpoint)
 	}
-	opened := &Cache{config: config, limiter: rate.NewLimiter(rate.Limit(config.Rate), max(1, int(config.Rate))), asked: map[string]string{}}
+	opened := &Cache{config: config, limiter: rate.NewLimiter(rate.Limit(config.Rate), max(1, int(config.Rate)))}
 	for i, id := range config.Groups {
 		if slices.ContainsFunc(config.Groups[:i], func(other string) bool { return strings.EqualFold(other, id) }) {
 			return nil, fmt.Errorf("duplicate ElastiCache user group %s: list it once", id)
@@ -141,7 +142,7 @@ func (c *Cache) user(ctx context.Context, username string) (*types.User, error) 
 		return nil, nil //nolint:nilnil // A missing user is a valid answer.
 	}
 	if err != nil {
-		return nil, told("read ElastiCache user "+username, username, err)
+		return nil, told("read ElastiCache user "+username, err)
 	}
 	if len(found.Users) != 1 {
 		return nil, fmt.Errorf("read ElastiCache user: got %d users with the ID %s", len(found.Users), username)
@@ -158,7 +159,7 @@ func (c *Cache) all(ctx context.Context) ([]types.User, error) {
 		}
 		page, err := pages.NextPage(ctx, quiet)
 		if err != nil {
-			return nil, told("list ElastiCache users", "", err)
+			return nil, told("list ElastiCache users", err)
 		}
 		found = append(found, page.Users...)
 	}
@@ -174,7 +175,7 @@ func (c *Cache) Apps(ctx context.Context, of names.Tenant, owner func(names.App)
 	}
 	var found []string
 	for _, user := range users {
-		if app, is := of.AppOfElastiCacheUser(aws.ToString(user.UserId)); is && whose(&user, owner(app)) == credential.Present {
+		if app, is := of.AppOfElastiCacheUser(aws.ToString(user.UserId)); is && patterns(&user).Whose(owner(app)) == credential.Present {
 			found = append(found, app.Name)
 		}
 	}
@@ -189,7 +190,7 @@ func (c *Cache) claim(ctx context.Context, owner credential.Owner, username stri
 	if err != nil || is == nil {
 		return nil, err
 	}
-	if state := whose(is, owner); state != credential.Present && !slices.Contains(allowed, state) {
+	if state := patterns(is).Whose(owner); state != credential.Present && !slices.Contains(allowed, state) {
 		return nil, fmt.Errorf("ElastiCache user %s is %s: %w", username, state, credential.ErrConflict)
 	}
 	return is, settled(is)
@@ -198,7 +199,7 @@ func (c *Cache) claim(ctx context.Context, owner credential.Owner, username stri
 // settled returns ErrSettling if a user is not active.
 func settled(is *types.User) error {
 	if status := aws.ToString(is.Status); status != active {
-		return settling(aws.ToString(is.UserId), "ElastiCache user %s is %s", aws.ToString(is.UserId), status)
+		return settling("ElastiCache user %s is %s", aws.ToString(is.UserId), status)
 	}
 	return nil
 }
@@ -219,9 +220,9 @@ func (c *Cache) create(ctx context.Context, record credential.Record, access gra
 	_, err := c.config.Client.CreateUser(ctx, request, quiet)
 	if codeOf(err) == codeUserExists {
 		// Another writer created it, or the answer to an earlier request of ours was lost.
-		return settling(record.Username, "%s: it exists already", doing)
+		return settling("%s: it exists already", doing)
 	}
-	return told(doing, record.Username, err, record.Password)
+	return told(doing, err, record.Password)
 }
 
 // passwords returns the passwords of records as the complete list of a user.
@@ -250,5 +251,5 @@ func (c *Cache) modify(ctx context.Context, username string, access *granted, re
 	for _, record := range records {
 		secret = append(secret, record.Password)
 	}
-	return told("modify ElastiCache user "+username, username, err, secret...)
+	return told("modify ElastiCache user "+username, err, secret...)
 }

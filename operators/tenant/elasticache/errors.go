@@ -3,9 +3,7 @@ package elasticache
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
-	"time"
 
 	"github.com/aws/smithy-go"
 
@@ -14,7 +12,7 @@ import (
 
 // The kinds of errors, besides failed requests.
 var (
-	// ErrSettling: a change is in progress, or another change has to end first. The error passes: see SettlingError.
+	// ErrSettling: a change is in progress, or another change has to end first. The error passes.
 	ErrSettling = errors.New("change in progress")
 	// ErrQuota: the account or all groups have the maximum number of users. A person has to get the quota raised or use another cache.
 	ErrQuota = errors.New("the maximum number of users is reached")
@@ -26,30 +24,9 @@ var (
 	ErrNoGroup = errors.New("user group not available")
 )
 
-// The wait before the next check of a change in progress: minWait plus up to waitSpan, so that users are not all checked at the same time.
-const (
-	minWait  = 5 * time.Second
-	waitSpan = 10 * time.Second
-)
-
-// SettlingError describes a change in progress. It is an ErrSettling.
-type SettlingError struct {
-	// What describes the change for a person.
-	What string
-	// After is how long to wait before the next check: 5 to 15 s, and always the same for a user.
-	After time.Duration
-}
-
-func (e *SettlingError) Error() string { return e.What + ": " + ErrSettling.Error() }
-
-// Unwrap returns ErrSettling.
-func (*SettlingError) Unwrap() error { return ErrSettling }
-
-func settling(username, format string, args ...any) error {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(username)) // It never fails.
-	spread := time.Duration(sum.Sum64() % uint64(waitSpan))
-	return &SettlingError{What: fmt.Sprintf(format, args...), After: minWait + spread}
+// settling returns an ErrSettling that describes the change in progress.
+func settling(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrSettling)
 }
 
 const (
@@ -73,9 +50,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// told returns an error of a request about a user, with its kind and remedy. It removes the error text if it contains one of the passwords,
+// told returns an error of a request, with its kind and remedy. It removes the error text if it contains one of the passwords,
 // because AWS could quote the request.
-func told(doing, username string, err error, passwords ...credential.Password) error {
+func told(doing string, err error, passwords ...credential.Password) error {
 	if err == nil {
 		return nil
 	}
@@ -87,7 +64,7 @@ func told(doing, username string, err error, passwords ...credential.Password) e
 	}
 	switch code {
 	case codeUserState, codeGroupState:
-		return settling(username, "%s: AWS error %s", doing, code)
+		return settling("%s: AWS error %s", doing, code)
 	case codeUserQuota, codeGroupQuota:
 		err = fmt.Errorf("%w: %w; request a higher quota, or use another cache", ErrQuota, err)
 	case codeDuplicate:

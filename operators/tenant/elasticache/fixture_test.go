@@ -20,6 +20,7 @@ import (
 	"github.com/einmal-operators/einmal/credential/ssm"
 	"github.com/einmal-operators/einmal/operators/tenant/elasticache"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
@@ -93,7 +94,7 @@ func newWorld(t *testing.T, tenant string, changes ...any) *world {
 	store, err := ssm.New(ssm.Options{Client: awsssm.NewFromConfig(of), Prefix: "/lab", Limits: ssm.NewLimits(1e6, 1e6)})
 	w.none(err)
 	w.store = store
-	w.users = elasticache.Users{Cache: w.open(), Access: elasticache.Access{Profile: elasticache.ReadWrite, Prefix: w.app.KeyPrefix("")}}
+	w.users = elasticache.Users{Cache: w.open(), Access: redis.Access{Profile: redis.ReadWrite, Prefix: w.app.KeyPrefix("")}}
 	return w
 }
 

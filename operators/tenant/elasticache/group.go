@@ -54,16 +54,6 @@ func newGroup(cache *Cache, id string) *group {
 	return &group{cache: cache, id: id, wants: map[string]want{}}
 }
 
-// fullError means that a group has no capacity.
-type fullError struct{ error }
-
-func (e fullError) Unwrap() error { return e.error }
-
-func isFull(err error) bool {
-	_, is := errors.AsType[fullError](err)
-	return is
-}
-
 // describe reads the group.
 func (g *group) describe(ctx context.Context) (types.UserGroup, error) {
 	if err := g.cache.turn(ctx); err != nil {
@@ -71,7 +61,7 @@ func (g *group) describe(ctx context.Context) (types.UserGroup, error) {
 	}
 	found, err := g.cache.config.Client.DescribeUserGroups(ctx, &sdk.DescribeUserGroupsInput{UserGroupId: &g.id}, quiet)
 	if err != nil {
-		return types.UserGroup{}, told("read user group "+g.id, g.id, err)
+		return types.UserGroup{}, told("read user group "+g.id, err)
 	}
 	if len(found.UserGroups) != 1 {
 		return types.UserGroup{}, fmt.Errorf("read user group: got %d groups with the ID %s", len(found.UserGroups), g.id)
@@ -146,7 +136,7 @@ func (g *group) run(ctx context.Context, made *write) {
 var errWaits = errors.New("waiting")
 
 func (g *group) waits(username, why string) error {
-	return fmt.Errorf("%w: %w", settling(username, "ElastiCache user %s waits for user group %s, which is %s", username, g.id, why), errWaits)
+	return fmt.Errorf("%w: %w", settling("ElastiCache user %s waits for user group %s, which is %s", username, g.id, why), errWaits)
 }
 
 // write does what is possible now and returns the result for each user.
@@ -176,7 +166,7 @@ func (g *group) write(ctx context.Context, wants map[string]want) map[string]err
 	}
 	if room := max(0, g.cache.config.GroupLimit-len(is.UserIds)); len(come) > room {
 		for _, username := range come[room:] {
-			results[username] = fullError{fmt.Errorf("user group %s has %d users: %w; request a higher quota, or use another cache", g.id, len(is.UserIds), ErrQuota)}
+			results[username] = fmt.Errorf("user group %s has %d users: %w; request a higher quota, or use another cache", g.id, len(is.UserIds), ErrQuota)
 		}
 		come = come[:room]
 	}
@@ -252,15 +242,13 @@ func (c change) divide(ctx context.Context, refusal error, results map[string]er
 
 // told returns the result for a user.
 func (c change) told(username string, err error) error {
-	switch code := codeOf(err); {
+	switch {
 	case err == nil:
-		return settling(username, "the membership of ElastiCache user %s in user group %s is changing", username, c.group.id)
-	case code == codeGroupState:
+		return settling("the membership of ElastiCache user %s in user group %s is changing", username, c.group.id)
+	case codeOf(err) == codeGroupState:
 		return c.group.waits(username, "modifying")
-	case code == codeUserQuota || code == codeGroupQuota:
-		return fullError{told("add ElastiCache user "+username+" to user group "+c.group.id, username, err)}
 	}
-	return told("change the membership of ElastiCache user "+username+" in user group "+c.group.id, username, err)
+	return told("change the membership of ElastiCache user "+username+" in user group "+c.group.id, err)
 }
 
 func (c change) request(ctx context.Context) error {

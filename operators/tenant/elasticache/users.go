@@ -2,6 +2,7 @@ package elasticache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,13 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/elasticache/types"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // Users are users of a cache with one access. A user has one password, or two during the overlap of a rotation. Connections stay open when
 // a password is retired: AWS can end them only by deleting the user.
 type Users struct {
-	Cache  *Cache
-	Access Access
+	Cache *Cache
+	// Access requires Redis 7 or Valkey, which support rules for subcommands.
+	Access redis.Access
 }
 
 var _ credential.Rotator = Users{}
@@ -32,7 +35,7 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 	if is == nil {
 		return credential.Absent, nil
 	}
-	if state := whose(is, owner); state != credential.Present {
+	if state := patterns(is).Whose(owner); state != credential.Present {
 		return state, nil
 	}
 	if err := settled(is); err != nil {
@@ -42,7 +45,7 @@ func (u Users) Observe(ctx context.Context, owner credential.Owner, username str
 	case password.IsZero():
 		return credential.Present, nil
 	case u.Cache.groupOf(is) == nil:
-		return "", settling(username, "ElastiCache user %s is in no user group and cannot log in", username)
+		return "", settling("ElastiCache user %s is in no user group and cannot log in", username)
 	case is.Authentication == nil || is.Authentication.Type != types.AuthenticationTypePassword:
 		return credential.Refused, nil // It needs no password, or uses another kind of authentication.
 	}
@@ -65,14 +68,14 @@ func (u Users) confirm(ctx context.Context, username string) error {
 	}
 	in := u.Cache.groupOf(is)
 	if in == nil {
-		return settling(username, "ElastiCache user %s has just left its user group", username)
+		return settling("ElastiCache user %s has just left its user group", username)
 	}
 	if err := settled(is); err != nil {
 		return err
 	}
 	described, err := in.attached(ctx)
 	if err == nil && aws.ToString(described.Status) != active {
-		err = settling(username, "user group %s of ElastiCache user %s is %s", in.id, username, aws.ToString(described.Status))
+		err = settling("user group %s of ElastiCache user %s is %s", in.id, username, aws.ToString(described.Status))
 	}
 	return err
 }
@@ -95,7 +98,7 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	if err := u.Access.Check(); err != nil {
 		return err
 	}
-	return u.Cache.create(ctx, record, grantOf(u.Access, owner).keeps(givenPattern(owner, record)))
+	return u.Cache.create(ctx, record, grantOf(u.Access, owner).keeps(redis.GivenPattern(owner, record)))
 }
 
 // Set sets the password of the user, with the mark and the access. With Keep, the Previous must be known, because AWS replaces the whole
@@ -116,7 +119,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	if change.Keep && previous.Username == change.Username && !previous.Password.IsZero() && previous.Password != change.Password {
 		accepted = []credential.Record{previous, change.Record}
 	}
-	access := grantOf(u.Access, owner).keeps(givenPattern(owner, change.Record))
+	access := grantOf(u.Access, owner).keeps(redis.GivenPattern(owner, change.Record))
 	return u.Cache.modify(ctx, change.Username, &access, accepted...)
 }
 
@@ -127,23 +130,8 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 	if err != nil || is == nil {
 		return credential.Beside{}, err
 	}
-	given := givenTo(is, owner)
+	given := patterns(is).Given(owner, current.Username)
 	return credential.Beside{Accepted: !alone(is), Latest: given, Current: given}, nil
-}
-
-// wasAsked reports whether an access of a user was already requested and AWS still reports the access from before the request.
-func (c *Cache) wasAsked(is *types.User, access granted) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before, asked := c.asked[aws.ToString(is.UserId)+" "+access.String()]
-	return asked && before == aws.ToString(is.AccessString)
-}
-
-// ask remembers that an access of a user was requested, and what AWS reported before.
-func (c *Cache) ask(is *types.User, access granted) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked[aws.ToString(is.UserId)+" "+access.String()] = aws.ToString(is.AccessString)
 }
 
 // alone reports whether a user has at most one password and needs it.
@@ -179,11 +167,11 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil || is == nil {
 		return false, err
 	}
-	access := grantOf(u.Access, owner).keeps(kept(is)...)
+	access := grantOf(u.Access, owner).keeps(patterns(is).Naming()...)
 	if !access.is(is) {
 		return u.Cache.grant(ctx, is, access)
 	}
-	u.Cache.shown(username, access)
+	u.Cache.asked.Delete(username)
 	if u.Cache.groupOf(is) != nil {
 		return false, nil
 	}
@@ -194,34 +182,28 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 // forever.
 func (c *Cache) grant(ctx context.Context, is *types.User, access granted) (bool, error) {
 	username := aws.ToString(is.UserId)
-	if c.wasAsked(is, access) {
+	asked := request{access.String(), aws.ToString(is.AccessString)}
+	if last, _ := c.asked.Load(username); last == asked {
 		return false, fmt.Errorf("the access of ElastiCache user %s is %q and differs from what was set: %w; compare it with %q",
-			username, aws.ToString(is.AccessString), credential.ErrUnproven, access)
+			username, asked.before, credential.ErrUnproven, access)
 	}
 	if err := c.modify(ctx, username, &access); err != nil {
 		return false, err
 	}
-	c.ask(is, access)
-	return true, settling(username, "the access of ElastiCache user %s is changing", username)
-}
-
-// shown forgets the request for an access that AWS now reports.
-func (c *Cache) shown(username string, access granted) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.asked, username+" "+access.String())
+	c.asked.Store(username, asked)
+	return true, settling("the access of ElastiCache user %s is changing", username)
 }
 
 // join adds a user to the first group with capacity.
 func (c *Cache) join(ctx context.Context, username string) (bool, error) {
 	var err error
 	for _, g := range c.groups {
-		if err = g.change(ctx, username, true); !isFull(err) {
+		if err = g.change(ctx, username, true); !errors.Is(err, ErrQuota) {
 			break
 		}
 	}
 	if err == nil {
-		err = settling(username, "ElastiCache user %s is being added to its user group", username)
+		err = settling("ElastiCache user %s is being added to its user group", username)
 	}
 	return true, err
 }
@@ -240,14 +222,14 @@ func (u Users) Delete(ctx context.Context, owner credential.Owner, username stri
 		if err := in.change(ctx, username, false); err != nil {
 			return err
 		}
-		return settling(username, "ElastiCache user %s is being removed from user group %s", username, in.id)
+		return settling("ElastiCache user %s is being removed from user group %s", username, in.id)
 	}
 	if err := u.Cache.turn(ctx); err != nil {
 		return err
 	}
 	_, err = u.Cache.config.Client.DeleteUser(ctx, &sdk.DeleteUserInput{UserId: &username}, quiet)
 	if err != nil && codeOf(err) != codeUserNotFound {
-		return told("delete ElastiCache user "+username, username, err)
+		return told("delete ElastiCache user "+username, err)
 	}
-	return settling(username, "ElastiCache user %s is being deleted", username)
+	return settling("ElastiCache user %s is being deleted", username)
 }

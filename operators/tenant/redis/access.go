@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // Profile is the set of commands of a user.
@@ -68,7 +69,7 @@ func (a Access) Commands() []string {
 }
 
 func (a Access) keys(owner credential.Owner) []string {
-	return []string{"~" + a.Prefix + "*", markOf(owner)}
+	return []string{"~" + a.Prefix + "*", names.CacheMark(owner.String())}
 }
 
 func (a Access) channels() []string { return []string{"&" + a.Prefix + "*"} }
@@ -85,7 +86,7 @@ func (a Access) rules(owner credential.Owner, is *account, given []string) []str
 
 // grants reports whether a user has exactly an access.
 func (n *node) grants(ctx context.Context, is *account, access Access, owner credential.Owner) (bool, error) {
-	if is.selectors > 0 || !sameWords(is.keys, append(access.keys(owner), is.kept()...)) || !sameWords(is.channels, access.channels()) {
+	if is.selectors > 0 || !sameWords(is.keys, append(access.keys(owner), is.keys.Naming()...)) || !sameWords(is.channels, access.channels()) {
 		return false, nil
 	}
 	asked := strings.Join(access.Commands(), " ")

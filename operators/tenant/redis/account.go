@@ -8,16 +8,16 @@ import (
 	"strings"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
 
 // account is the state of a user on a node.
 type account struct {
-	off, nopass    bool
-	passwords      []string // hashes
-	keys, channels []string // patterns, including the leading ~ or &
-	commands       string
-	selectors      int // the number of further selectors, each with rights of its own
+	off, nopass bool
+	passwords   []string // hashes
+	keys        Patterns
+	channels    []string // patterns, including the leading &
+	commands    string
+	selectors   int // the number of further selectors, each with rights of its own
 }
 
 // parseAccount parses the answer to ACL GETUSER.
@@ -69,59 +69,12 @@ func hash(password credential.Password) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// markOf returns the ownership mark of an owner, a key pattern.
-func markOf(owner credential.Owner) string { return names.CacheMark(owner.String()) }
-
-// isMark reports whether a key pattern is an ownership mark.
-func isMark(pattern string) bool {
-	sign, _, _ := strings.Cut(names.CacheMark(""), ":")
-	return strings.HasPrefix(pattern, sign+":")
-}
-
-// given returns the credential that the key patterns of a user name, or zero.
-func (a *account) given(owner credential.Owner, username string) credential.Given {
-	if a == nil || a.whose(owner) != credential.Present {
-		return credential.Given{}
-	}
-	for _, pattern := range a.keys {
-		if generation, created, ok := names.ParseCacheGiven(owner.String(), pattern); ok {
-			return credential.Given{Username: username, Generation: generation, Created: created}
-		}
-	}
-	return credential.Given{}
-}
-
-// kept returns the key patterns that name the given credential.
-func (a *account) kept() []string {
-	if a == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(a.keys), func(pattern string) bool { return !names.IsCacheGiven(pattern) })
-}
-
-// givenPattern returns the key pattern that names a record.
-func givenPattern(owner credential.Owner, record credential.Record) string {
-	given := credential.GivenOf(record)
-	return names.CacheGiven(owner.String(), given.Generation, given.Created)
-}
-
 // whose returns the ownership of a user: Present for the owner, or Absent, Foreign or Unmarked.
 func (a *account) whose(owner credential.Owner) credential.State {
 	if a == nil {
 		return credential.Absent
 	}
-	state := credential.Unmarked
-	for _, pattern := range a.keys {
-		switch {
-		case pattern == markOf(owner):
-			if state == credential.Unmarked {
-				state = credential.Present
-			}
-		case isMark(pattern):
-			state = credential.Foreign
-		}
-	}
-	return state
+	return a.keys.Whose(owner)
 }
 
 // state returns the state of a user on one node.

@@ -80,9 +80,7 @@ func tries() [][]any {
 func (n *node) tryRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
 	defer cancel()
-	options := n.options(n.config.Username, n.config.Password)
-	options.OnConnect = checkVersion
-	client := goredis.NewClient(options) // A separate client, because the connection can be left inside a transaction.
+	client := goredis.NewClient(n.options()) // A separate client, because the connection can be left inside a transaction.
 	defer func() { _ = client.Close() }()
 	session := client.Conn()
 	defer func() { _ = session.Close() }()

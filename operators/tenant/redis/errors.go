@@ -40,9 +40,6 @@ func (oldNodeError) Is(target error) bool { return target == ErrVersion }
 // ErrFull means that a user already has two passwords, so another cannot be added. Nothing was changed.
 var ErrFull = errors.New("the user already has two passwords")
 
-// wrongPassword is the error code of a wrong password.
-const wrongPassword = "WRONGPASS"
-
 // fault returns an error of a node with its kind and remedy. It removes password hashes that the server may have repeated.
 func (n *node) fault(doing string, err error) error {
 	if err == nil {
@@ -67,7 +64,7 @@ func classify(err error) (remedy string, kind error) {
 	}
 	code, text, _ := strings.Cut(answer.Error(), " ")
 	switch {
-	case code == wrongPassword, code == "NOAUTH", code == "NOPERM":
+	case code == "WRONGPASS", code == "NOAUTH", code == "NOPERM":
 		return "check the administrator's password, and grant the rights in docs/operators/tenant.md", ErrDenied
 	case code == "BUSY":
 		return "wait until the script ends, or end it with SCRIPT KILL as the administrator", ErrNotReady

@@ -100,29 +100,6 @@ func busy(t *testing.T, f *fixture) {
 	}
 }
 
-// To prove a password by logging in says the same as the hashes do, on all nodes.
-func TestALoginProvesAPassword(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	must(t, f.users.Create(t.Context(), owner(), user()))
-	prove := func(password string, want credential.State) {
-		t.Helper()
-		if state, err := f.users.Prove(t.Context(), user().Username, credential.NewPassword(password)); err != nil || state != want {
-			t.Errorf("%s is %s, %v, want %s", password, state, err, want)
-		}
-	}
-	f.quiet(t, "a login", func() { prove("first", credential.Accepted) })
-	prove("other", credential.Refused)
-	f.plant(t, f.servers[1], "-ping")
-	prove("first", credential.Accepted)
-	f.plant(t, f.servers[1], "off")
-	prove("first", credential.Refused)
-	must(t, f.servers[1].Stop())
-	if state, err := f.users.Prove(t.Context(), user().Username, user().Password); !errors.Is(err, redis.ErrUnreachable) {
-		t.Errorf("a node that is down says %s, %v", state, err)
-	}
-}
-
 // Passwords are set by hash, so they are in nothing that a server writes or shows.
 func TestNoPasswordReachesAServer(t *testing.T) {
 	t.Parallel()

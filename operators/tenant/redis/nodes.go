@@ -104,8 +104,8 @@ type node struct {
 
 func newNode(address string, config Config) *node {
 	made := &node{address: address, config: config, same: map[[2]string]bool{}}
-	options := made.options(config.Username, config.Password)
-	options.PoolSize, options.MaxRetries, options.OnConnect = 2, 2, checkVersion
+	options := made.options()
+	options.PoolSize, options.MaxRetries = 2, 2
 	made.client = goredis.NewClient(options)
 	made.client.AddHook(guard{breaker.New()})
 	return made
@@ -128,10 +128,10 @@ func checkVersion(ctx context.Context, connection *goredis.Conn) error {
 	return nil
 }
 
-// options returns the options of a client that logs in as a user. By default it uses one connection and does not retry.
-func (n *node) options(username string, password credential.Password) *goredis.Options {
+// options returns the options of a client that uses one connection and does not retry.
+func (n *node) options() *goredis.Options {
 	return &goredis.Options{
-		Addr: n.address, Username: username, Password: password.Reveal(), TLSConfig: n.config.TLS,
+		Addr: n.address, Username: n.config.Username, Password: n.config.Password.Reveal(), TLSConfig: n.config.TLS, OnConnect: checkVersion,
 		DialTimeout: n.config.Timeout, ReadTimeout: n.config.Timeout, WriteTimeout: n.config.Timeout, ContextTimeoutEnabled: true,
 		Protocol: protocol, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, ClientName: "einmal", DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -177,21 +177,4 @@ func (n *node) change(ctx context.Context, doing string, commands ...[]any) erro
 		}
 	}
 	return n.fault(doing, err)
-}
-
-// login tries to log in as a user.
-func (n *node) login(ctx context.Context, username string, password credential.Password) (credential.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
-	defer cancel()
-	client := goredis.NewClient(n.options(username, password))
-	defer func() { _ = client.Close() }()
-	err := client.Ping(ctx).Err()
-	switch {
-	case err == nil, goredis.HasErrorPrefix(err, "NOPERM"):
-		return credential.Accepted, nil // The login worked, only PING is not allowed.
-	case goredis.HasErrorPrefix(err, wrongPassword):
-		return credential.Refused, nil
-	default:
-		return "", n.fault("log in as user "+username, err)
-	}
 }

@@ -59,7 +59,7 @@ func (e Expected) same(ctx context.Context, n *node, is *account) (bool, error) 
 	switch {
 	case is == nil, is.whose(e.owner) != credential.Present, is.off, is.nopass:
 		return false, nil
-	case len(is.passwords) != 1, is.passwords[0] != e.password, is.given(e.owner, e.given.Username) != e.given:
+	case len(is.passwords) != 1, is.passwords[0] != e.password, is.keys.Given(e.owner, e.given.Username) != e.given:
 		return false, nil
 	}
 	return n.grants(ctx, is, e.users.Access, e.owner)

@@ -23,7 +23,7 @@ type Users struct {
 
 var _ credential.Rotator = Users{}
 
-// Observe compares the password hashes on the nodes and writes nothing. It does not log in: see Prove.
+// Observe compares the password hashes on the nodes and writes nothing. It does not log in.
 func (u Users) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	found, err := u.accounts(ctx, username)
 	if err != nil {
@@ -46,21 +46,6 @@ func (u Users) accounts(ctx context.Context, username string) (map[*node]*accoun
 	return found, err
 }
 
-// Prove logs in on every node. The result is Refused if a node says that the password is wrong or that the user does not exist, otherwise
-// Accepted. It writes nothing but a line in login logs.
-func (u Users) Prove(ctx context.Context, username string, password credential.Password) (credential.State, error) {
-	var states []credential.State
-	err := u.Nodes.each(func(n *node) error {
-		state, err := n.login(ctx, username, password)
-		states = append(states, state)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	return fold(states), nil
-}
-
 // Create creates the user on the nodes that lack it, with all passwords that it has on the others, so that a node that lost the user during
 // a rotation accepts both again. It returns an error if the user exists with other passwords.
 func (u Users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
@@ -71,14 +56,14 @@ func (u Users) Create(ctx context.Context, owner credential.Owner, record creden
 	if err != nil {
 		return err
 	}
-	passwords, given := []string{hash(record.Password)}, []string{givenPattern(owner, record)}
+	passwords, given := []string{hash(record.Password)}, []string{GivenPattern(owner, record)}
 	for n, is := range found {
 		switch {
 		case is == nil:
 		case !is.accepts(record.Password):
 			return fmt.Errorf("redis node %s: create user %s: it exists with another password", n.address, record.Username)
 		case len(is.passwords) > len(passwords):
-			passwords, given = is.passwords, is.kept()
+			passwords, given = is.passwords, is.keys.Naming()
 		}
 	}
 	return u.Nodes.each(func(n *node) error {
@@ -107,7 +92,7 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 		}
 	}
 	return u.Nodes.each(func(n *node) error {
-		return u.give(ctx, n, found[n], grant{owner, change.Username, wanted[n], []string{givenPattern(owner, change.Record)}})
+		return u.give(ctx, n, found[n], grant{owner, change.Username, wanted[n], []string{GivenPattern(owner, change.Record)}})
 	})
 }
 
@@ -166,7 +151,7 @@ type grant struct {
 // give brings a user of a node to the desired state in one command. It writes nothing if the user is already in that state.
 func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 	secret := is != nil && !is.nopass && sameWords(is.passwords, to.passwords)
-	if secret && !is.off && sameWords(is.kept(), to.given) {
+	if secret && !is.off && sameWords(is.keys.Naming(), to.given) {
 		granted, err := n.grants(ctx, is, u.Access, to.owner)
 		if err != nil || granted {
 			return err
@@ -210,14 +195,14 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 		}
 		if is == nil {
 			changed = true
-			return u.give(ctx, n, nil, grant{owner, username, elsewhere.passwords, elsewhere.kept()})
+			return u.give(ctx, n, nil, grant{owner, username, elsewhere.passwords, elsewhere.keys.Naming()})
 		}
 		granted, err := n.grants(ctx, is, u.Access, owner)
 		if err != nil || granted {
 			return err
 		}
 		changed = true
-		if err := n.change(ctx, "set access of user "+username, setUser(username, u.Access.rules(owner, is, is.kept()))); err != nil {
+		if err := n.change(ctx, "set access of user "+username, setUser(username, u.Access.rules(owner, is, is.keys.Naming()))); err != nil {
 			return err
 		}
 		return u.shown(ctx, n, owner, username)
@@ -261,7 +246,7 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 		if is == nil {
 			continue
 		}
-		given := is.given(owner, current.Username)
+		given := is.keys.Given(owner, current.Username)
 		if !is.off && given.After(beside.Latest) {
 			beside.Latest = given
 		}
