@@ -71,7 +71,7 @@ type secretWatch struct {
 
 	mu sync.Mutex
 	// current is the watch that delivers events, nil for none. failure is why there is none.
-	current *watch.ProxyWatcher
+	current *metadataWatch
 	failure error
 }
 
@@ -128,62 +128,42 @@ func (w *secretWatch) watch(ctx context.Context, options metav1.ListOptions) (wa
 	if err != nil {
 		return nil, err //nolint:wrapcheck // client-go compares some by identity.
 	}
-	events := make(chan watch.Event)
-	outer := watch.NewProxyWatcher(events)
+	made := &metadataWatch{of: w}
 	if lists := options.SendInitialEvents != nil && *options.SendInitialEvents; !lists {
-		w.delivers(outer)
+		w.delivers(made)
 	}
-	w.done.Go(func() {
-		defer close(events)
-		defer w.ended(outer)
-		defer drain(inner)
-		w.pump(inner, events, outer)
-	})
-	return outer, nil
-}
-
-// pump forwards events until the watch ends or its reader stops it. A bookmark shows that the watch delivers: initial events end with one.
-func (w *secretWatch) pump(from watch.Interface, to chan<- watch.Event, reader *watch.ProxyWatcher) {
-	for {
-		select {
-		case <-reader.StopChan():
-			return
-		case event, more := <-from.ResultChan():
-			if !more || !forward(event, to, reader) {
-				return
-			}
-			if event.Type == watch.Bookmark {
-				w.delivers(reader)
-			}
+	made.Interface = watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+		if event.Type == watch.Bookmark { // Initial events end with one.
+			w.delivers(made)
 		}
-	}
+		return event, true
+	})
+	return made, nil
 }
 
-// forward forwards an event. It returns false if the reader has stopped the watch.
-func forward(event watch.Event, to chan<- watch.Event, reader *watch.ProxyWatcher) bool {
-	select {
-	case to <- event:
-		return true
-	case <-reader.StopChan():
-		return false
-	}
+// metadataWatch is one watch of the API server.
+type metadataWatch struct {
+	watch.Interface
+
+	of *secretWatch
 }
 
-// drain stops a watch and discards its remaining events, so that no goroutine leaks.
-func drain(of watch.Interface) {
-	of.Stop()
-	for range of.ResultChan() {
+// Stop stops the watch and discards its remaining events, so that no goroutine leaks. The informer calls it after each watch, however it ended.
+func (m *metadataWatch) Stop() {
+	m.Interface.Stop()
+	for range m.ResultChan() {
 		continue
 	}
+	m.of.ended(m) // After the last bookmark.
 }
 
-func (w *secretWatch) delivers(current *watch.ProxyWatcher) {
+func (w *secretWatch) delivers(current *metadataWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.current, w.failure = current, nil
 }
 
-func (w *secretWatch) ended(last *watch.ProxyWatcher) {
+func (w *secretWatch) ended(last *metadataWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current == last {
