@@ -227,7 +227,7 @@ func (s *stage) credentials(t *testing.T, tenant string) (db, cache credential.R
 	t.Helper()
 	of := names.Tenant{Name: tenant}.App("web")
 	if s.lab != nil {
-		return s.parameter(t, of.DatabaseRecord(labPrefix)), s.parameter(t, of.CacheRecord(labPrefix))
+		return s.parameter(t, labPrefix+"/"+of.DatabaseRecord()), s.parameter(t, labPrefix+"/"+of.CacheRecord())
 	}
 	return s.stored(t, of.DatabaseSecret()), s.stored(t, of.CacheSecret())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -86,12 +85,7 @@ func (c *connector) stored(ctx context.Context, d declaration, api client.Client
 	if err != nil {
 		return store{}, fmt.Errorf("spec.store.ssm of TenantBackend %s: %w: %w", d.Name, errSetUp, err)
 	}
-	made := store{
-		Store:    parameters,
-		database: func(app names.App) string { return strings.TrimPrefix(app.DatabaseRecord(""), "/") },
-		cache:    func(app names.App) string { return strings.TrimPrefix(app.CacheRecord(""), "/") },
-		prefix:   of.Prefix + "/",
-	}
+	made := store{Store: parameters, database: names.App.DatabaseRecord, cache: names.App.CacheRecord, prefix: of.Prefix + "/"}
 	made.apps = parameterApps(parameters, &made)
 	return made, nil
 }

@@ -183,7 +183,7 @@ func (s *stage) deleted(t *testing.T) {
 		t.Error("the user of the cache is left")
 	}
 	of := names.Tenant{Name: "busy"}.App("web")
-	for _, name := range []string{of.DatabaseRecord(labPrefix), of.CacheRecord(labPrefix), of.DatabaseRecord(labPrefix) + "/g1"} {
+	for _, name := range []string{labPrefix + "/" + of.DatabaseRecord(), labPrefix + "/" + of.CacheRecord(), labPrefix + "/" + of.DatabaseRecord() + "/g1"} {
 		if _, err := s.parameters.GetParameter(t.Context(), &awsssm.GetParameterInput{Name: &name}); err == nil {
 			t.Errorf("the parameter %s is left", name)
 		}

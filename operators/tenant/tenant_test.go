@@ -264,8 +264,8 @@ func (s *stage) passwords(t *testing.T) []string {
 			continue
 		}
 		path := strings.Replace(generation, ".", "/", 1)
-		found = append(found, s.parameter(t, of.DatabaseRecord(labPrefix)+path).Password.Reveal(),
-			s.parameter(t, of.CacheRecord(labPrefix)+path).Password.Reveal())
+		found = append(found, s.parameter(t, labPrefix+"/"+of.DatabaseRecord()+path).Password.Reveal(),
+			s.parameter(t, labPrefix+"/"+of.CacheRecord()+path).Password.Reveal())
 	}
 	return found
 }

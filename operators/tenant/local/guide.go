@@ -5,24 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
 // guide prints how to log in as a tenant once the tenant is ready.
 type guide struct {
 	*systems
-	*voice
+	*log.Logger
 
 	// einmal is the program that reaches the cluster.
 	einmal string
@@ -45,7 +45,7 @@ func (g *guide) watch(ctx context.Context) {
 	}
 }
 
-// follow handles changes of tenants until the watch ends.
+// follow prints what has changed until the watch ends.
 func (g *guide) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,7 +60,7 @@ func (g *guide) follow(ctx context.Context) error {
 	for decoder := json.NewDecoder(output); err == nil; {
 		tenant := &v1.Tenant{}
 		if err = decoder.Decode(tenant); err == nil {
-			err = g.look(ctx, tenant)
+			g.look(tenant)
 		}
 	}
 	cancel()
@@ -71,45 +71,37 @@ func (g *guide) follow(ctx context.Context) error {
 func (g *guide) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, g.einmal, append([]string{"kubectl"}, args...)...) //nolint:gosec // The caller names it.
 	command.WaitDelay = patience
-	endWithParent(command)
+	servers.EndWithParent(command, syscall.SIGTERM)
 	return command
 }
 
-// look prints how to log in once the tenant is ready, and why if it is not. It returns an error if the status still describes an earlier
-// run.
-func (g *guide) look(ctx context.Context, tenant *v1.Tenant) error {
+// look prints how to log in once the tenant is ready, and why if it is not.
+func (g *guide) look(tenant *v1.Tenant) {
 	if tenant.DeletionTimestamp != nil {
 		delete(g.told, tenant.Name)
-		return nil
+		return
 	}
 	status, said := tenant.Status, g.told[tenant.Name]
 	if said == string(v1.Ready) || status.ObservedGeneration != tenant.Generation {
-		return nil
+		return
 	}
 	switch status.Phase {
 	case v1.Ready, v1.Rotating:
-		lines, err := g.lines(ctx, tenant)
-		if err != nil {
-			return err
-		}
 		g.told[tenant.Name] = string(v1.Ready)
-		g.say("the tenant %s is ready. To log in, in another terminal, in this folder:", tenant.Name)
-		g.copyable(lines)
+		g.Printf("the tenant %s is ready. To log in, in another terminal, in this folder:\n%s", tenant.Name, g.lines(tenant))
 	case v1.Blocked, v1.Degraded:
 		ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
 		if ready == nil || said == ready.Message {
-			return nil
+			return
 		}
 		g.told[tenant.Name] = ready.Message
-		g.say("the tenant %s is not ready: %s: %s", tenant.Name, ready.Reason, ready.Message)
+		g.Printf("the tenant %s is not ready: %s: %s", tenant.Name, ready.Reason, ready.Message)
 	case v1.Pending, v1.Provisioning, v1.Suspended, v1.Deleting:
 	}
-	return nil
 }
 
-// lines returns commands that log in with the credentials of a tenant. They read the credentials when they run. lines also tests the
-// credentials.
-func (g *guide) lines(ctx context.Context, tenant *v1.Tenant) (string, error) {
+// lines returns commands that log in with the credentials of a tenant. They read the credentials when they run.
+func (g *guide) lines(tenant *v1.Tenant) string {
 	lines := []string{fmt.Sprintf(
 		`secret() { %s kubectl get secret --namespace %s "$1" --output "jsonpath={.data.$2}" | base64 -d; }`, g.einmal, recordsNamespace,
 	)}
@@ -118,21 +110,15 @@ func (g *guide) lines(ctx context.Context, tenant *v1.Tenant) (string, error) {
 	psql, cli := client("psql", "EINMAL_POSTGRES_BIN", ""), client("redis-cli", "EINMAL_REDIS_SERVER", "..")
 	for _, app := range tenant.Status.Apps {
 		if at := app.Database; at != nil {
-			if err := g.try(ctx, at.Record, func(user, password string) error { return g.connect(ctx, user, password, at.Database) }); err != nil {
-				return "", err
-			}
 			lines = append(lines, fmt.Sprintf(`PGPASSWORD="$(secret %[1]s password)" %[2]s -h %[3]s -p %[4]s -U "$(secret %[1]s username)" %[5]s`,
 				at.Record, psql, host, port, at.Database))
 		}
 		if at := app.Cache; at != nil {
-			if err := g.try(ctx, at.Record, func(user, password string) error { return g.ping(ctx, user, password) }); err != nil {
-				return "", err
-			}
 			lines = append(lines, fmt.Sprintf(`REDISCLI_AUTH="$(secret %[1]s password)" %[2]s -h %[3]s -p %[4]s --user "$(secret %[1]s username)"`,
 				at.Record, cli, cacheHost, cachePort))
 		}
 	}
-	return strings.Join(lines, "\n"), nil
+	return strings.Join(lines, "\n")
 }
 
 // client is how to call a client of a server: by its name, or where the server's programs are.
@@ -145,30 +131,4 @@ func client(name, variable, up string) string {
 		return beside
 	}
 	return name
-}
-
-// try tries the credential in a Secret.
-func (g *guide) try(ctx context.Context, record string, login func(user, password string) error) error {
-	output, err := g.kubectl(ctx, "get", "secret", "--namespace", recordsNamespace, record, "--output", "json").Output()
-	if err != nil {
-		return fmt.Errorf("read Secret %s: %w", record, err)
-	}
-	secret := &corev1.Secret{}
-	if err := json.Unmarshal(output, secret); err != nil {
-		return fmt.Errorf("read Secret %s: %w", record, err)
-	}
-	return login(string(secret.Data[credential.UsernameKey]), string(secret.Data[credential.PasswordKey]))
-}
-
-func (g *guide) connect(ctx context.Context, user, password, database string) error {
-	session, err := pgx.Connect(ctx, g.postgres.DSNOf(user, password, database))
-	if err != nil {
-		return err
-	}
-	return session.Close(ctx)
-}
-
-func (g *guide) ping(ctx context.Context, user, password string) error {
-	session := g.redis.Client(user, password)
-	return errors.Join(session.Ping(ctx).Err(), session.Close())
 }

@@ -282,7 +282,7 @@ func (p place) awaitEnd(t *testing.T, lines string) {
 	einmaltest.Eventually(t, "nothing runs", func(ctx context.Context) error {
 		_, err := p.kubectl(ctx, "version")
 		var failed *exec.ExitError
-		if !errors.As(err, &failed) || !strings.Contains(string(failed.Stderr), "no devcluster is running") {
+		if !errors.As(err, &failed) || !strings.Contains(string(failed.Stderr), "none is running on") {
 			return os.ErrExist
 		}
 		for _, port := range regexp.MustCompile(` -p (\d+) `).FindAllStringSubmatch(lines, -1) {

@@ -5,33 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
-
-// voice prints messages with the same kind of prefix as "einmal dev" prints in front of the output of its programs.
-type voice struct {
-	mu     sync.Mutex
-	screen io.Writer
-}
-
-func (v *voice) say(format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	fmt.Fprintf(v.screen, " servers | "+format+"\n", args...)
-}
-
-// copyable prints lines without a prefix.
-func (v *voice) copyable(lines string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	fmt.Fprintln(v.screen, lines)
-}
 
 // run starts the servers, runs the command, and stops the servers when it has ended.
 func run(args []string, screen io.Writer) error {
@@ -50,54 +33,39 @@ func run(args []string, screen io.Writer) error {
 		return err
 	}
 	defer unlock()
-	v := &voice{screen: screen}
-	s, err := startAll(folder, v, signals)
-	if err != nil || s == nil {
+	v := log.New(screen, " servers | ", 0) // "einmal dev" prints such a prefix in front of the output of its programs.
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	s, err := start(ctx, folder, v)
+	if ctx.Err() != nil {
+		v.Print("interrupted during start")
+		return nil // The kernel ends the servers with this process, if they run already.
+	}
+	if err != nil {
 		return err
 	}
 	err = beside(s, args[1:], v, signals)
-	v.say("stopping PostgreSQL and Redis …")
+	v.Print("stopping PostgreSQL and Redis …")
 	if err = errors.Join(err, s.stop()); err == nil {
-		v.say("stopped")
+		v.Print("stopped")
 	}
 	return err
 }
 
-// startAll starts the servers. After a signal it stops them and returns nil.
-func startAll(folder string, v *voice, signals <-chan os.Signal) (*systems, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-done:
-		}
-	}()
-	s, err := start(ctx, folder, v)
-	if ctx.Err() != nil {
-		v.say("interrupted during start")
-		return nil, nil //nolint:nilnil // Nothing runs, as it was asked for.
-	}
-	return s, err
-}
-
 // beside runs the command and forwards signals to it. If the parent process ends, the command gets SIGTERM.
-func beside(s *systems, args []string, v *voice, signals <-chan os.Signal) error {
+func beside(s *systems, args []string, v *log.Logger, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	command := exec.Command(args[0], args[1:]...) //nolint:noctx,gosec // Signals end it, in its own order; the caller names it.
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	endWithParent(command)
+	servers.EndWithParent(command, syscall.SIGTERM)
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("run %s: %w", args[0], err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	told := make(chan struct{})
-	guide := &guide{systems: s, einmal: args[0], voice: v}
+	guide := &guide{systems: s, einmal: args[0], Logger: v}
 	go func() {
 		defer close(told)
 		guide.watch(ctx)

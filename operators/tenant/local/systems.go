@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ type systems struct {
 }
 
 // start starts the servers with the data that they had, and writes the manifests of what is needed to reach them.
-func start(ctx context.Context, folder string, v *voice) (*systems, error) {
+func start(ctx context.Context, folder string, v *log.Logger) (*systems, error) {
 	home, err := postgresHome(folder)
 	if err != nil {
 		return nil, err
@@ -38,14 +39,14 @@ func start(ctx context.Context, folder string, v *voice) (*systems, error) {
 		{"PostgreSQL", home, s.postgres.Start, s.postgres.Address},
 		{"Redis", s.redis.Dir, s.redis.Start, s.redis.Address},
 	} {
-		v.say("starting %s, with its data in %s …", server.name, server.folder)
+		v.Printf("starting %s, with its data in %s …", server.name, server.folder)
 		if err := free(ctx, server.folder, v); err != nil {
 			return nil, errors.Join(err, s.stop())
 		}
 		if err := server.start(ctx); err != nil {
 			return nil, errors.Join(err, s.stop())
 		}
-		v.say("%s listens on %s", server.name, server.address())
+		v.Printf("%s listens on %s", server.name, server.address())
 	}
 	if err := s.declare(filepath.Join(folder, "manifests")); err != nil {
 		return nil, errors.Join(err, s.stop())
@@ -82,7 +83,7 @@ func postgresHome(folder string) (string, error) {
 const portWait = 5 * time.Second
 
 // free waits until the port of the last run is free. If another program has it, another is chosen.
-func free(ctx context.Context, folder string, v *voice) error {
+func free(ctx context.Context, folder string, v *log.Logger) error {
 	note := filepath.Join(folder, "port")
 	noted, err := os.ReadFile(note)
 	if err != nil {
@@ -99,7 +100,7 @@ func free(ctx context.Context, folder string, v *voice) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-deadline:
-			v.say("another program listens on %s, choosing another port", address)
+			v.Printf("another program listens on %s, choosing another port", address)
 			return os.Remove(note)
 		case <-time.After(100 * time.Millisecond):
 		}

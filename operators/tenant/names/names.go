@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
-	"fmt"
 	"strings"
 )
 
@@ -19,15 +18,13 @@ const (
 	maxSecret = 253 - 12
 	// maxPath leaves space for a prefix, a generation and the ARN in the 1011 characters of an SSM parameter name.
 	maxPath = 640
-	// maxLabel is the maximum length of a DNS label (RFC 1123).
-	maxLabel = 63
 	// hashLength is the number of hash characters in a name: 50 bits.
 	hashLength = 10
 )
 
 // Tenant computes the names of a tenant's resources.
 type Tenant struct {
-	// Name is the name of the tenant. It should pass Check. Other names are accepted too and give distinct results.
+	// Name is the name of the tenant: a DNS label. Other names are accepted too and give distinct results.
 	Name string
 }
 
@@ -48,8 +45,7 @@ func (t Tenant) App(name string) App { return App{Tenant: t.Name, Name: name} }
 
 // App computes the names of an app's resources.
 type App struct {
-	// Tenant and Name are the names of the tenant and of the app. They should pass Check. Other names are accepted too and give distinct
-	// results.
+	// Tenant and Name are the names of the tenant and of the app: DNS labels. Other names are accepted too and give distinct results.
 	Tenant, Name string
 }
 
@@ -95,21 +91,19 @@ func (t Tenant) AppOfElastiCacheUser(id string) (App, bool) {
 	return app, app.ElastiCacheUser() == id
 }
 
-// KeyPrefix returns the prefix of the app's keys in a cache: the tenant, a colon, and the app's own prefix, which may be "". It is a text,
-// not a pattern: CheckKeyPrefix rejects prefixes with pattern characters.
+// KeyPrefix returns the prefix of the app's keys in a cache: the tenant, a colon, and the app's own prefix, which may be "".
 func (a App) KeyPrefix(own string) string {
 	return form{mark: "__", suffix: ":", limit: maxPath}.of(a.Tenant) + own
 }
 
-// DatabaseRecord returns the path of the credential of the app's database, below a prefix such as "/einmal", which is used unchanged.
-// Generations are below it: "/g1".
-func (a App) DatabaseRecord(prefix string) string { return a.record(prefix, "/db") }
+// DatabaseRecord returns the path of the credential of the app's database, below the prefix of a store. Generations are below it: "/g1".
+func (a App) DatabaseRecord() string { return a.record("/db") }
 
 // CacheRecord returns the path of the credential of the app's cache user: see DatabaseRecord.
-func (a App) CacheRecord(prefix string) string { return a.record(prefix, "/cache") }
+func (a App) CacheRecord() string { return a.record("/cache") }
 
-func (a App) record(prefix, kind string) string {
-	return prefix + form{prefix: "/", join: "/", mark: "__", suffix: kind, limit: maxPath}.of(a.Tenant, a.Name)
+func (a App) record(kind string) string {
+	return form{join: "/", mark: "__", suffix: kind, limit: maxPath}.of(a.Tenant, a.Name)
 }
 
 // DatabaseSecret returns the name of the Secret with the credential of the app's database. The names of generations end with ".g" and a
@@ -121,29 +115,6 @@ func (a App) CacheSecret() string { return a.secret(".cache") }
 
 func (a App) secret(kind string) string {
 	return form{join: ".", mark: ".x.", suffix: kind, limit: maxSecret}.of(a.Tenant, a.Name)
-}
-
-// Check returns an error if the name of a tenant or an app is not a DNS label (RFC 1123): 1 to 63 lowercase letters, digits and hyphens,
-// with a letter or digit at both ends. what is "tenant" or "app" and appears in the error.
-func Check(what, name string) error {
-	if isLabel(name) && len(name) <= maxLabel {
-		return nil
-	}
-	return fmt.Errorf("invalid %s name %q: must be 1 to %d lowercase letters, digits and hyphens, with a letter or digit at both ends",
-		what, name, maxLabel)
-}
-
-// CheckKeyPrefix returns an error if an app's own key prefix could be read as a pattern, or as several words. It may contain up to 128
-// letters, digits and the characters ":._/-".
-func CheckKeyPrefix(own string) error {
-	const limit = 128
-	allowed := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(":._/-", r)
-	}
-	if len(own) <= limit && strings.IndexFunc(own, func(r rune) bool { return !allowed(r) }) < 0 {
-		return nil
-	}
-	return fmt.Errorf("invalid key prefix %q: must be at most %d letters, digits and the characters \":._/-\"", own, limit)
 }
 
 func role(suffix string) form {

@@ -27,7 +27,7 @@ const (
 // Access is the set of rights of a user: commands, keys and channels.
 type Access struct {
 	Profile Profile
-	// Prefix is the prefix of all keys and channels of the user. It contains no pattern characters (names.CheckKeyPrefix).
+	// Prefix is the prefix of all keys and channels of the user. It contains no pattern characters.
 	Prefix string
 	// Scripting allows a ReadWrite user to run scripts and functions. The default is false: a server runs one script at a time and nothing
 	// else meanwhile, so a script that does not end blocks it for all tenants.

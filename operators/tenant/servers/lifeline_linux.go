@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// endWithParent makes the kernel kill a command when this process ends, however it ends: a test that is killed leaves no server.
-func endWithParent(command *exec.Cmd) {
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// EndWithParent makes the kernel send a signal to a command when this process ends, however it ends: a test that is killed leaves no server.
+func EndWithParent(command *exec.Cmd, signal syscall.Signal) {
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: signal}
 }

@@ -2,7 +2,10 @@
 
 package servers
 
-import "os/exec"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// endWithParent does nothing: other systems than Linux do not offer it.
-func endWithParent(*exec.Cmd) {}
+// EndWithParent does nothing: other systems than Linux do not offer it.
+func EndWithParent(*exec.Cmd, syscall.Signal) {}

@@ -87,7 +87,7 @@ func (p *Postgres) Start(ctx context.Context) error {
 }
 
 // occupied tells from what a server logged that it did not start because processes of its last run are still there. When its first process is
-// killed (endWithParent does that), the others end as soon as they notice, which a session that is busy does late.
+// killed (EndWithParent does that), the others end as soon as they notice, which a session that is busy does late.
 func occupied(logged string) bool {
 	return strings.Contains(logged, "pre-existing shared memory block") || strings.Contains(logged, `lock file "postmaster.pid" already exists`)
 }
@@ -104,7 +104,7 @@ func (p *Postgres) try(ctx context.Context, bin string, who *owner) error {
 	}
 	command := exec.Command(filepath.Join(bin, "postgres"), arguments...) //nolint:noctx,gosec // Stop ends it; the developer names the program.
 	command.Dir = p.Dir
-	endWithParent(command)
+	EndWithParent(command, syscall.SIGKILL)
 	who.runs(command)
 	var err error
 	if p.process, err = start(command, filepath.Join(p.Dir, postgresLog)); err != nil {

@@ -55,7 +55,7 @@ func (r *Redis) Start(ctx context.Context) error {
 		return err
 	}
 	command := exec.Command(program, filepath.Join(r.Dir, redisConfig)) //nolint:noctx,gosec // Stop ends it; the developer names the program.
-	endWithParent(command)
+	EndWithParent(command, syscall.SIGKILL)
 	if r.process, err = start(command, filepath.Join(r.Dir, redisLog)); err != nil {
 		return err
 	}
