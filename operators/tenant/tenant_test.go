@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoClientIsLockedOut holds the first credentials of a tenant and logs in with them every 50 ms, while all happens that has locked people out:
-// see package article. What the articles' own handlers do to such a witness is shown in package witness.
+// the tests of package witness show what the handlers of two published articles do to such a witness.
 func TestNoClientIsLockedOut(t *testing.T) {
 	t.Parallel()
 	program := einmaltest.Build(t, ".")

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/tenant/internal/article"
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 	"github.com/einmal-operators/einmal/operators/tenant/witness"
 )
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 // tenancy is a tenant that the article's operator has made.
 type tenancy struct {
 	name     string
-	operator article.Operator
+	operator article
 	redis    *servers.Redis
 }
 
@@ -42,12 +41,12 @@ func newTenancy(t *testing.T, name string) *tenancy {
 	connection, err := pgx.Connect(t.Context(), postgres.AdminDSN())
 	must(t, err)
 	made := &tenancy{name: name, redis: servers.StartRedis(t)}
-	made.operator = article.Operator{Postgres: connection, Redis: made.redis.Admin(), Parameters: &article.Parameters{}}
+	made.operator = article{connection, made.redis.Admin(), map[string]credential.Password{}}
 	t.Cleanup(func() {
 		_, err := connection.Exec(context.Background(), "DROP ROLE IF EXISTS "+pgx.Identifier{name}.Sanitize())
-		must(t, errors.Join(err, connection.Close(context.Background()), made.operator.Redis.Close()))
+		must(t, errors.Join(err, connection.Close(context.Background()), made.operator.redis.Close()))
 	})
-	must(t, made.operator.OnCreate(t.Context(), name))
+	must(t, made.operator.onCreate(t.Context(), name))
 	return made
 }
 
@@ -55,14 +54,14 @@ func newTenancy(t *testing.T, name string) *tenancy {
 func (y *tenancy) targets() []witness.Target {
 	return []witness.Target{
 		witness.Postgres{
-			Address: postgres.Address(), Database: "postgres", Username: y.name, Password: y.password(article.Database),
+			Address: postgres.Address(), Database: "postgres", Username: y.name, Password: y.password(databaseOf),
 		},
-		witness.Redis{Address: y.redis.Address(), Username: y.name, Password: y.password(article.Cache), Key: y.name + ":witness"},
+		witness.Redis{Address: y.redis.Address(), Username: y.name, Password: y.password(cacheOf), Key: y.name + ":witness"},
 	}
 }
 
 func (y *tenancy) password(of func(string) string) credential.Password {
-	return y.operator.Parameters.Get(of(y.name))
+	return y.operator.parameters[of(y.name)]
 }
 
 // until waits until a report is as it should be.

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,8 +22,6 @@ type Postgres struct {
 	Address, Database string
 	Username          string
 	Password          credential.Password
-	// Query is what is done after each login; "" is "SELECT 1".
-	Query string
 }
 
 // Redis is a login to a node of a Redis, without TLS.
@@ -33,7 +30,7 @@ type Redis struct {
 	Address  string
 	Username string
 	Password credential.Password
-	// Key is what is set after each login, for a minute: one that begins with the user's prefix. With "" it is only pinged.
+	// Key is what is set after each login, for a minute: one that begins with the user's prefix.
 	Key string
 }
 
@@ -44,37 +41,17 @@ func (p Postgres) String() string {
 	return fmt.Sprintf("PostgreSQL %s/%s as %s", p.Address, p.Database, p.Username)
 }
 
-func (p Postgres) attempt(ctx context.Context) (err error) {
-	config, err := p.config()
-	if err != nil {
-		return err
+func (p Postgres) attempt(ctx context.Context) error {
+	dsn := url.URL{
+		Scheme: "postgres", User: url.UserPassword(p.Username, p.Password.Reveal()), Host: p.Address, Path: p.Database, RawQuery: "sslmode=disable",
 	}
-	connection, err := pgx.ConnectConfig(ctx, config)
+	connection, err := pgx.Connect(ctx, dsn.String())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = connection.Close(ctx) }()
-	query := p.Query
-	if query == "" {
-		query = "SELECT 1"
-	}
-	_, err = connection.Exec(ctx, query)
+	_, err = connection.Exec(ctx, "SELECT 1")
 	return err
-}
-
-func (p Postgres) config() (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(p.Address)
-	if err != nil {
-		return nil, err
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	config.Host, config.Port, config.Fallbacks = host, uint16(number), nil
-	config.User, config.Password, config.Database = p.Username, p.Password.Reveal(), p.Database
-	return config, err
 }
 
 func (Postgres) reason(err error) Reason {
@@ -105,9 +82,6 @@ func (r Redis) attempt(ctx context.Context) error {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	defer func() { _ = client.Close() }()
-	if r.Key == "" {
-		return client.Ping(ctx).Err()
-	}
 	return client.Set(ctx, r.Key, "witness", keyLife).Err()
 }
 

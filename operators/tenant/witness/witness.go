@@ -49,23 +49,14 @@ type Target interface {
 	reason(err error) Reason
 }
 
-// Failure is an attempt that failed.
-type Failure struct {
-	// At is when it began.
-	At     time.Time
-	Reason Reason
-}
-
 // Tally is what a witness saw of one target.
 type Tally struct {
 	Target string
 	// Logins is how many attempts succeeded, Failed how many did not, and why.
 	Logins int
 	Failed map[Reason]int
-	// First is the first that failed; nil if none did.
-	First *Failure
-	// Slowest is how long the slowest attempt took.
-	Slowest time.Duration
+	// First is when the first that failed began; zero if none did.
+	First time.Time
 }
 
 // Report is what a witness saw, of each target.
@@ -97,10 +88,10 @@ func (r Report) String() string {
 	var lines []string
 	for _, tally := range r {
 		line := fmt.Sprintf("%s: %d logins, failures: %d", tally.Target, tally.Logins, Report{tally}.Failures())
-		if tally.First != nil {
-			line += fmt.Sprintf(" %v, the first (%s) at %s", tally.Failed, tally.First.Reason, tally.First.At.Format(time.RFC3339Nano))
+		if !tally.First.IsZero() {
+			line += fmt.Sprintf(" %v, the first at %s", tally.Failed, tally.First.Format(time.RFC3339Nano))
 		}
-		lines = append(lines, fmt.Sprintf("%s; slowest %s", line, tally.Slowest.Round(time.Millisecond)))
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -170,14 +161,12 @@ func (w *Witness) count(i int, target Target, began time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tally := &w.tallies[i]
-	tally.Slowest = max(tally.Slowest, time.Since(began))
 	if err == nil {
 		tally.Logins++
 		return
 	}
-	reason := target.reason(err)
-	tally.Failed[reason]++
-	if tally.First == nil {
-		tally.First = &Failure{At: began, Reason: reason}
+	tally.Failed[target.reason(err)]++
+	if tally.First.IsZero() {
+		tally.First = began
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/tenant/internal/article"
 	"github.com/einmal-operators/einmal/operators/tenant/witness"
 )
 
@@ -21,7 +20,7 @@ func TestAWitnessOfNothingSeesNoFailure(t *testing.T) {
 	if report := watching.Stop(); report.Failures() > 0 || report.Logins() < 10 {
 		t.Errorf("it saw:\n%s", report)
 	}
-	if value := tenant.operator.Redis.Get(t.Context(), "calm:witness").Val(); value != "witness" {
+	if value := tenant.operator.redis.Get(t.Context(), "calm:witness").Val(); value != "witness" {
 		t.Errorf("its key has the value %q", value)
 	}
 }
@@ -45,18 +44,18 @@ func TestAWitnessTellsWhyALoginFailed(t *testing.T) {
 			}
 			watching := witness.Start(t.Context(), targets...)
 			logins(t, watching)
-			_, err := tenant.operator.Postgres.Exec(t.Context(), fmt.Sprintf("ALTER ROLE %s %s", tenant.name, test.role))
+			_, err := tenant.operator.postgres.Exec(t.Context(), fmt.Sprintf("ALTER ROLE %s %s", tenant.name, test.role))
 			must(t, err)
-			must(t, tenant.operator.Redis.ACLSetUser(t.Context(), tenant.name, strings.Fields(test.user)...).Err())
+			must(t, tenant.operator.redis.ACLSetUser(t.Context(), tenant.name, strings.Fields(test.user)...).Err())
 			until(t, watching, "failures", func(now witness.Report) bool {
-				return !slices.ContainsFunc(now, func(tally witness.Tally) bool { return tally.First == nil })
+				return !slices.ContainsFunc(now, func(tally witness.Tally) bool { return tally.First.IsZero() })
 			})
 			report := watching.Stop()
-			if report.Failures(reason) != report.Failures() || report[0].First.Reason != reason || !strings.Contains(report.String(), string(reason)) {
+			if report.Failures(reason) != report.Failures() || report[0].Failed[reason] == 0 || !strings.Contains(report.String(), string(reason)) {
 				t.Errorf("it saw:\n%s", report)
 			}
 			shown := fmt.Sprintf("%s %+v %v", report, report, targets)
-			for _, password := range []credential.Password{tenant.password(article.Database), tenant.password(article.Cache)} {
+			for _, password := range []credential.Password{tenant.password(databaseOf), tenant.password(cacheOf)} {
 				if strings.Contains(shown, password.Reveal()) {
 					t.Errorf("it shows a password: %s", shown)
 				}
@@ -71,7 +70,7 @@ func TestAWitnessOutlivesAnOutage(t *testing.T) {
 	tenant := newTenancy(t, "outage")
 	watching := witness.Start(t.Context(), tenant.targets()[1])
 	logins(t, watching)
-	must(t, tenant.operator.Redis.Do(t.Context(), "ACL", "SAVE").Err())
+	must(t, tenant.operator.redis.Do(t.Context(), "ACL", "SAVE").Err())
 	must(t, tenant.redis.Stop())
 	until(t, watching, "failures", func(now witness.Report) bool { return now.Failures(witness.Unreachable) > 2 })
 	must(t, tenant.redis.Start(t.Context()))
@@ -87,7 +86,7 @@ func TestTheFirstArticleFailsTheWitness(t *testing.T) {
 	tenant := newTenancy(t, "first")
 	watching := witness.Start(t.Context(), tenant.targets()...)
 	logins(t, watching)
-	must(t, tenant.operator.OnCreate(t.Context(), tenant.name))
+	must(t, tenant.operator.onCreate(t.Context(), tenant.name))
 	lockedOut(t, watching)
 }
 
@@ -95,11 +94,11 @@ func TestTheFirstArticleFailsTheWitness(t *testing.T) {
 func TestTheSecondArticleFailsTheWitnessWhereSomethingIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, *tenancy){
-		"stored_db":    func(_ *testing.T, y *tenancy) { y.operator.Parameters.Delete(article.Database(y.name)) },
-		"stored_cache": func(_ *testing.T, y *tenancy) { y.operator.Parameters.Delete(article.Cache(y.name)) },
+		"stored_db":    func(_ *testing.T, y *tenancy) { delete(y.operator.parameters, databaseOf(y.name)) },
+		"stored_cache": func(_ *testing.T, y *tenancy) { delete(y.operator.parameters, cacheOf(y.name)) },
 		"cache": func(t *testing.T, y *tenancy) {
 			t.Helper()
-			must(t, y.operator.Redis.ACLDelUser(t.Context(), y.name).Err())
+			must(t, y.operator.redis.ACLDelUser(t.Context(), y.name).Err())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,13 +106,13 @@ func TestTheSecondArticleFailsTheWitnessWhereSomethingIsMissing(t *testing.T) {
 			tenant := newTenancy(t, "second_"+name)
 			watching := witness.Start(t.Context(), tenant.targets()...)
 			logins(t, watching)
-			must(t, tenant.operator.OnCreateChecked(t.Context(), tenant.name))
+			must(t, tenant.operator.onCreateChecked(t.Context(), tenant.name))
 			logins(t, watching)
 			if report := watching.Report(); report.Failures() > 0 {
 				t.Errorf("where nothing is missing it saw:\n%s", report)
 			}
 			lose(t, tenant)
-			must(t, tenant.operator.OnCreateChecked(t.Context(), tenant.name))
+			must(t, tenant.operator.onCreateChecked(t.Context(), tenant.name))
 			lockedOut(t, watching)
 		})
 	}
