@@ -8,7 +8,7 @@
 //	pg.Logins(names)                      an app's two logins: a credential.Rotator
 //	    .Observe .Create .Set .Superseded .Retire    the methods that package credential calls
 //	    .Converge                                    plan limits and access, level-based; never a password
-//	    .Delete .Sessions .EndSessions
+//	    .Delete
 //
 // Every method observes the server, computes the difference, and writes only that. An interrupted call is completed by the next one. The
 // server holds the only state: names come from package names, and a COMMENT on each role is its ownership mark. A role with the mark of

@@ -18,7 +18,7 @@ func TestAServerThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	app := newApp(t, "silent")
 	app.converge(t)
 	server, err := postgres.Open(postgres.Config{
-		DSN: credential.NewPassword(shared.AdminDSN()), Application: "frozen", PoolSize: 1, Timeout: 500 * time.Millisecond,
+		DSN: credential.NewPassword(shared.AdminDSN() + "&application_name=frozen"), PoolSize: 1, Timeout: 500 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type Limits struct {
 type Logins struct {
 	// Tenant is the tenant that owns the database.
 	Tenant Tenant
-	// Access sets the rights of new sessions; "" is AsOwner. Open sessions keep their rights: see EndSessions.
+	// Access sets the rights of new sessions; "" is AsOwner. Open sessions keep their rights.
 	Access Access
 	Limits Limits
 	// Terminate ends the sessions of a login when it is retired or its password is set. Otherwise only new sessions are affected.

@@ -74,7 +74,7 @@ func dropAll(t *testing.T, owner string) {
 // appIn is the app "web" of a tenant, in a server that has the DSN. The application_name of the sessions is the tenant.
 func appIn(t *testing.T, dsn, tenant string) app {
 	t.Helper()
-	server, err := postgres.Open(postgres.Config{DSN: credential.NewPassword(dsn), Application: tenant})
+	server, err := postgres.Open(postgres.Config{DSN: credential.NewPassword(dsn + "&application_name=" + tenant)})
 	if err != nil {
 		t.Fatal(err)
 	}

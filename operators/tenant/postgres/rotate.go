@@ -74,39 +74,6 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 	})
 }
 
-// Sessions returns the number of open sessions of a login. After a rotation it shows whether the previous login is still in use. It is 0 if
-// the login does not exist.
-func (l Logins) Sessions(ctx context.Context, username string) (int, error) {
-	seen, err := l.observe(ctx, username)
-	if err != nil {
-		return 0, fmt.Errorf("count sessions of role %s: %w", username, err)
-	}
-	return seen[username].sessions, nil
-}
-
-// EndSessions ends the sessions of a login of the owner. Clients that have the password can connect again at once, with the current access
-// and limits: PostgreSQL does not apply such changes, or a new password, to open sessions.
-func (l Logins) EndSessions(ctx context.Context, owner credential.Owner, username string) error {
-	err := settle(ctx, func(ctx context.Context) (bool, error) {
-		seen, err := l.observe(ctx, username)
-		if err != nil {
-			return false, err
-		}
-		role, there := seen[username]
-		switch {
-		case there && !role.isOf(owner):
-			return true, foreign(username, role.mark, owner)
-		case role.sessions > 0:
-			return true, l.endSessions(ctx, username, role)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return fmt.Errorf("end sessions of role %s: %w", username, err)
-	}
-	return nil
-}
-
 // endSessions ends the sessions of a role and waits up to 5 seconds for each. Only members of a role may do that, so the administrator is a
 // member for the duration of the transaction.
 func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {

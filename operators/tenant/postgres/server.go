@@ -19,10 +19,9 @@ import (
 
 // The defaults of a Config, and the fixed connect timeout.
 const (
-	defaultPoolSize    = 4
-	defaultApplication = "einmal-tenant"
-	connectTimeout     = 5 * time.Second
-	defaultTimeout     = 15 * time.Second
+	defaultPoolSize = 4
+	connectTimeout  = 5 * time.Second
+	defaultTimeout  = 15 * time.Second
 )
 
 // Authentication methods (require_auth of libpq).
@@ -42,8 +41,6 @@ type Config struct {
 	// PoolSize is the maximum number of pooled connections. As many again can be open for a short time, to work inside tenant databases and
 	// to verify passwords. The default is 4.
 	PoolSize int32
-	// Application is the application_name of its sessions. The default is "einmal-tenant".
-	Application string
 	// Timeout limits each read. The default is 15 seconds. Writes are limited by statement_timeout.
 	Timeout time.Duration
 }
@@ -63,7 +60,7 @@ type Server struct {
 }
 
 // Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
-// of statement_timeout and lock_timeout are a minute and ten seconds; the DSN can set others.
+// of application_name, statement_timeout and lock_timeout are "einmal-tenant", a minute and ten seconds; the DSN can set others.
 func Open(config Config) (*Server, error) {
 	settings, err := pgxpool.ParseConfig(config.DSN.Reveal())
 	if err != nil {
@@ -90,12 +87,8 @@ func Open(config Config) (*Server, error) {
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	application := config.Application
-	if application == "" {
-		application = defaultApplication
-	}
 	for name, value := range map[string]string{
-		"application_name": application, "statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s",
+		"application_name": "einmal-tenant", "statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s",
 	} {
 		if _, given := settings.ConnConfig.RuntimeParams[name]; !given {
 			settings.ConnConfig.RuntimeParams[name] = value

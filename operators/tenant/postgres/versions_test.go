@@ -72,9 +72,6 @@ func (a app) lives(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, connect(t, a.tenant.Database, generations[1]), "CREATE TABLE notes ()", "SET ROLE NONE", "CREATE TEMPORARY TABLE own ()")
-	if err := a.logins.EndSessions(t.Context(), a.mark, generations[1].Username); err != nil {
-		t.Error(err)
-	}
 	if wrote, err := a.tenant.Converge(t.Context(), a.mark); err != nil || wrote {
 		t.Errorf("in steady state it wrote: %t, %v", wrote, err)
 	}
