@@ -29,8 +29,6 @@ const (
 	DefaultEngine = "redis"
 	// DefaultWindow is how long changes of the members of a group are collected.
 	DefaultWindow = 300 * time.Millisecond
-	// DefaultTimeout limits a login to the cache.
-	DefaultTimeout = 5 * time.Second
 	// DefaultRate is the number of AWS requests per second. AWS does not document its limit; the SDK retries throttled requests.
 	DefaultRate = 10
 )
@@ -56,9 +54,9 @@ type Config struct {
 	TLS *tls.Config
 	// Tags are set on users when they are created.
 	Tags map[string]string
-	// Window, Timeout and Rate default to the constants.
-	Window, Timeout time.Duration
-	Rate            float64
+	// Window and Rate default to the constants.
+	Window time.Duration
+	Rate   float64
 }
 
 // Cache is a cache with its user groups. It is safe for concurrent use. Use one Cache for each group, so that changes are batched.
@@ -76,8 +74,7 @@ type request struct{ access, before string }
 // Open checks a Config. It sends no request.
 func Open(config Config) (*Cache, error) {
 	config.GroupLimit, config.Engine = cmp.Or(config.GroupLimit, DefaultGroupLimit), cmp.Or(config.Engine, DefaultEngine)
-	config.Window, config.Timeout = cmp.Or(config.Window, DefaultWindow), cmp.Or(config.Timeout, DefaultTimeout)
-	config.Rate = cmp.Or(config.Rate, DefaultRate)
+	config.Window, config.Rate = cmp.Or(config.Window, DefaultWindow), cmp.Or(config.Rate, DefaultRate)
 	host, port, err := net.SplitHostPort(config.Endpoint)
 	switch {
 	case config.Client == nil:

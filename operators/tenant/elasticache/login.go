@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -13,7 +14,7 @@ import (
 
 // login verifies a password. It is Refused only if the cache itself says that it is wrong.
 func (c *Cache) login(ctx context.Context, username string, password credential.Password) (credential.State, error) {
-	timeout := c.config.Timeout
+	const timeout = 5 * time.Second
 	client := redis.NewClient(&redis.Options{
 		Addr: c.config.Endpoint, TLSConfig: c.config.TLS, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
 		Protocol: 2, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,

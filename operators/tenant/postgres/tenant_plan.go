@@ -31,7 +31,7 @@ func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
 		switch {
 		case !there, role.Mark != nil && *role.Mark == owner.String():
 		case role.Mark != nil:
-			return fmt.Errorf("role %s has the ownership mark %q, want %q: %w; it was not changed", name, *role.Mark, owner, credential.ErrConflict)
+			return foreign(name, role.Mark, owner)
 		case !t.Adopt:
 			return fmt.Errorf("role %s has no ownership mark: %w; drop it if it is not needed, or set adoptionPolicy to Adopt", name, credential.ErrConflict)
 		}
