@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
@@ -36,13 +37,9 @@ const patience = time.Second
 // watch watches tenants until ctx ends. It retries while the cluster does not answer or does not have the kind Tenant.
 func (g *guide) watch(ctx context.Context) {
 	g.told = map[string]string{}
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		_ = g.follow(ctx) // It fails until the cluster has started, and when it stops.
-		select {
-		case <-ctx.Done():
-		case <-time.After(patience):
-		}
-	}
+	}, patience)
 }
 
 // follow prints what has changed until the watch ends.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
 
@@ -90,21 +92,18 @@ func free(ctx context.Context, folder string, v *log.Logger) error {
 		return nil //nolint:nilerr // There was no run, and a port is chosen.
 	}
 	address := net.JoinHostPort("127.0.0.1", strings.TrimSpace(string(noted)))
-	deadline := time.After(portWait)
-	for {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, portWait, true, func(ctx context.Context) (bool, error) {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err == nil {
-			return listener.Close()
+		if err != nil {
+			return false, nil //nolint:nilerr // It is tried again.
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-deadline:
-			v.Printf("another program listens on %s, choosing another port", address)
-			return os.Remove(note)
-		case <-time.After(100 * time.Millisecond):
-		}
+		return true, listener.Close()
+	})
+	if !wait.Interrupted(err) || ctx.Err() != nil {
+		return err
 	}
+	v.Printf("another program listens on %s, choosing another port", address)
+	return os.Remove(note)
 }
 
 // recordsNamespace is the namespace that the credentials of tenants are in.
