@@ -125,6 +125,17 @@ func (s *Server) dropRoles(ctx context.Context, roles ...string) error {
 	return fmt.Errorf("in %s%s: %w", what, strings.Join(databases, ", "), err)
 }
 
+// dropDatabase drops a database and ends its sessions. If it may not end one, it drops the database without ending sessions. PostgreSQL then ends
+// autovacuum workers itself, which run as a superuser, and refuses with code 55006 if another session is left.
+func (s *Server) dropDatabase(ctx context.Context, database string) error {
+	drop := "DROP DATABASE " + identifier(database)
+	err := transaction(ctx, s.pool, []string{drop + " WITH (FORCE)"})
+	if codeOf(err) == noRights {
+		return transaction(ctx, s.pool, []string{drop})
+	}
+	return err
+}
+
 // Delete drops the database with all its contents and sessions, if DropDatabase is set, and then the roles with what they own in other
 // databases. It skips what does not exist. If the database exists and DropDatabase is not set, it drops nothing and returns ErrDependent.
 // If a role does not have the owner's mark, it drops nothing and returns credential.ErrConflict. The logins of apps must be deleted before.
@@ -140,7 +151,7 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 		case err != nil:
 			return true, err
 		case drop:
-			return false, transaction(ctx, t.Server.pool, []string{"DROP DATABASE " + identifier(t.Database) + " WITH (FORCE)"})
+			return false, t.Server.dropDatabase(ctx, t.Database)
 		case len(seen.Roles) == 0:
 			return true, nil
 		case !disowned:

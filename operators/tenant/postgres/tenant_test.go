@@ -191,6 +191,23 @@ func denied(t *testing.T, what string, err error) {
 	}
 }
 
+// A session of a superuser, which the administrator may not end, keeps a database busy. The error says so, and does not ask for more rights.
+func TestADatabaseThatASuperuserUsesIsBusy(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "busy")
+	if err := app.logins.Delete(t.Context(), app.mark, record.Username); err != nil {
+		t.Fatal(err)
+	}
+	app.tenant.DropDatabase = true
+	inside := superuser(t, app.tenant.Database)
+	err := app.tenant.Delete(t.Context(), app.mark)
+	if !errors.Is(err, postgres.ErrBusy) || errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "1 other session") {
+		t.Errorf("the superuser's session is there: %v", err)
+	}
+	_ = inside.Close(t.Context())
+	eventually(t, "the database is dropped", func() bool { return app.tenant.Delete(t.Context(), app.mark) == nil })
+}
+
 // Logins go first and data goes only on request; what depends stays, with a word on it; each call can be the second.
 func TestDeletionKeepsWhatOthersOwn(t *testing.T) {
 	t.Parallel()
