@@ -25,6 +25,14 @@ func recordMutants() []mutant {
 			in: ".", test: "TestAnOverwrittenRecordIsPutBack", says: "the record is not put back",
 		},
 		{
+			name: "older-record-believed", changed: `if found.Record == nil || !MUTATED && found.Record.OlderThan(kept) {`,
+			in: ".", test: "TestARecordOfAnOpenCreationThatComesBackRunsNothing", says: `"make 2" "make 3" "make 2"`,
+		},
+		{
+			name: "record-not-counted", changed: `if !MUTATED { LINE }`,
+			in: ".", test: "TestARecordThatGoesBackWithTheContentHidesNoChange", says: `want ["make 1" "invoice" "make 2" "make 3" "tell 1 to 2" "tell 2 to 1"]`,
+		},
+		{
 			name:    "record-not-reduced",
 			changed: `if MUTATED { return false }; LINE`,
 			in:      ".", test: "TestARecordFitsIntoAnObjectThatIsNearlyFull", says: "passes have failed",

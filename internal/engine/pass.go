@@ -243,19 +243,30 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if err != nil {
 		p.log.Warn("cannot read the stored record", "error", err)
 	}
+	return p.chooseRecord(found)
+}
+
+// chooseRecord decides between the record in the object and the one that this process remembers. One in the object that is older was put there
+// with an older version of the object, such as by kubectl rollout undo, and counts as overwritten.
+func (p *pass) chooseRecord(found record.Stored) error {
 	p.record, p.stored, p.inPlace, p.remembered = found.Record, found.Preferred, found.InPlace(), false // mutant: attempts-lost
 	if found.Record != nil {                                                                            // mutant: wait-lost-at-restart
-		p.memory.record = found.Text
 		p.noteRecorded()
-		return nil
+	} else {
+		p.noteMissing()
 	}
-	p.noteMissing()
-	if p.memory.record != "" {
+	if p.memory.record != "" && p.memory.record != found.Text {
 		kept, err := record.Decode(p.memory.record)
 		if err != nil {
 			return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
 		}
-		p.record, p.remembered = &kept, true
+		if found.Record == nil || found.Record.OlderThan(kept) { // mutant: older-record-believed
+			p.record, p.inPlace, p.remembered = &kept, false, true
+			return nil
+		}
+	}
+	if found.Record != nil {
+		p.memory.record = found.Text
 	}
 	return nil
 }

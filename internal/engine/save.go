@@ -99,7 +99,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 func (p *pass) send(ctx context.Context, w *work) error {
 	p.updateFinalizer(w)
 	w.record = p.pure.Reduce(w.fold(p.pure, p.plan.Record), w.reduction)
-	text, err := w.record.Encode()
+	text, err := p.encode(w)
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,16 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	p.rememberUnstored(w, text)
 	p.removeFormer(ctx, w)
 	return nil
+}
+
+// encode returns the text of the work's record. A record with new content gets the next number, one that is put back keeps its own.
+func (p *pass) encode(w *work) (string, error) {
+	text, err := w.record.Encode()
+	if err != nil || w.keepRecord || text == p.stored || text == p.memory.record {
+		return text, err
+	}
+	w.record.Writes++ // mutant: record-not-counted
+	return w.record.Encode()
 }
 
 // acknowledge notes the object as our write has left it.

@@ -1,6 +1,10 @@
 package record
 
-import "github.com/einmal-operators/einmal/internal/core/object"
+import (
+	"errors"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
 
 // Carrier is the place in an object where the record is stored.
 type Carrier string
@@ -56,9 +60,9 @@ type Stored struct {
 // InPlace reports whether the usable record was read from the preferred carrier.
 func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred }
 
-// Read finds the operator's record in the object, first in the preferred carrier and then in the other one. A record with another
+// Read finds the operator's newest record in the object, in the preferred carrier or in the other one. A record with another
 // uid belongs to the object that a manifest was copied from, and is not usable. The error is about text that is not a valid record;
-// in that case there is no usable record.
+// in that case there is no usable record. With ErrNewer, the one in the other carrier is not usable either.
 func Read(body object.Body, identity string, preferred Carrier) (Stored, error) {
 	found := Stored{Preferred: object.Text(body, preferred.Path(identity)...)}
 	other, _ := preferred.Other()
@@ -68,17 +72,23 @@ func Read(body object.Body, identity string, preferred Carrier) (Stored, error) 
 			continue
 		}
 		r, failed := Decode(text)
-		if failed != nil {
+		switch {
+		case errors.Is(failed, ErrNewer):
+			return Stored{Preferred: found.Preferred}, failed
+		case failed != nil:
 			err = failed
-			continue
-		}
-		if r.UID == object.Text(body, "metadata", "uid") {
+		case r.UID == object.Text(body, "metadata", "uid") && (found.Record == nil || found.Record.OlderThan(r)):
 			found.Record, found.Text = &r, text
-			return found, nil
 		}
+	}
+	if found.Record != nil {
+		err = nil
 	}
 	return found, err
 }
+
+// OlderThan reports whether this record was stored before another one of the same object.
+func (r Record) OlderThan(other Record) bool { return r.Writes < other.Writes }
 
 // Usable reports whether the text is a record of the object with this uid.
 func Usable(text, uid string) bool {

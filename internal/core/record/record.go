@@ -77,6 +77,8 @@ type Record struct {
 	Version    int    `json:"v"`
 	UID        string `json:"uid"`
 	APIVersion string `json:"apiVersion"`
+	// Writes counts how often the record was stored with new content. Of two records of an object, the one with the lower number is older.
+	Writes int `json:"writes,omitempty"`
 	// Base is the digest of the essence that every handler without an entry has finished with. It is "" until the creation has been
 	// closed for the first time.
 	Base string `json:"base,omitempty"`
