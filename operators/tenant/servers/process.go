@@ -2,6 +2,7 @@ package servers
 
 import (
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -54,14 +55,19 @@ func (p *process) stop(signal syscall.Signal) error {
 	}
 }
 
-// freePort returns an unused port of 127.0.0.1.
+// freePort returns an unused port of 127.0.0.1. It is below the ports that Linux gives to outgoing connections, so that none of these takes the
+// port before the server listens on it, or while the server is stopped.
 func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It takes no time.
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	const first, ports, tries = 20000, 12768, 100
+	var err error
+	for range tries {
+		port := strconv.Itoa(first + mathrand.IntN(ports)) //nolint:gosec // It need not be unpredictable.
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil { //nolint:noctx // It takes no time.
+			return port, listener.Close()
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
+	return "", fmt.Errorf("find a free port: %w", err)
 }
 
 // The files with what is chosen at the first start.
