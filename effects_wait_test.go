@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,22 +56,61 @@ func TestAnIntentOfAClockThatWasAheadIsNotWaitedFor(t *testing.T) {
 	stepping(t, make, func(w *einmaltest.World, ran *trail) {
 		w.Advance(time.Second)
 		w.Kill()
-		one := newWidget()
-		w.Get(one)
-		stored := one.Status.Records.Records[testIdentity]
-		ahead := strings.ReplaceAll(stored, `"at":"2000-01-01`, `"at":"2000-01-02`)
-		if ahead == stored {
-			w.Fatalf("the record has no intent: %s", stored)
-		}
-		text, err := json.Marshal(map[string]any{"status": map[string]any{"records": map[string]string{testIdentity: ahead}}})
-		if err != nil {
-			w.Fatal(err)
-		}
-		if err := w.Client().Status().Patch(w.Context(), one, client.RawPatch(types.MergePatchType, text)); err != nil {
-			w.Fatal(err)
-		}
+		rewriteRecord(w, func(stored string) string { return strings.ReplaceAll(stored, `"at":"2000-01-01`, `"at":"2000-01-02`) })
 		w.Restart()
 		w.Advance(time.Minute)
 		expectRan(w, ran, "open", "look")
 	})
+}
+
+// A process knows when its own call ended, but not when the call of another process ended that has declared the effect again.
+func TestALookupWaitsForTheCallOfAnotherProcess(t *testing.T) {
+	var again, looked time.Time
+	make := func(ctx context.Context, c *einmal.Change[Widget], t *trail) error {
+		find := func(context.Context, string) (Account, bool, error) {
+			looked = time.Now()
+			return Account{Number: 7}, !again.IsZero(), t.run("look")
+		}
+		_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByLookup(find, func(context.Context, string) (Account, error) {
+			err := errors.Join(t.run("open"), errors.New("failed"))
+			if c.Attempt > 1 {
+				err = einmal.NotMade(einmal.RetryAfter(10*time.Minute, err))
+			}
+			return Account{}, err
+		}))
+		return err
+	}
+	stepping(t, make, func(w *einmaltest.World, ran *trail) {
+		w.Advance(10*time.Minute + 20*time.Second)
+		expectRan(w, ran, "open", "look", "open")
+		again = time.Now()
+		rewriteRecord(w, func(stored string) string {
+			declared := regexp.MustCompile(`"number":\d+,"by":"[^"]*","at":"[^"]*","void":true`)
+			return declared.ReplaceAllString(stored, `"number":9,"by":"another","at":"`+again.UTC().Format(time.RFC3339)+`"`)
+		})
+		w.Advance(2 * time.Minute)
+		expectRan(w, ran, "open", "look", "open", "look")
+		if waited := looked.Sub(again); waited < 29*time.Second {
+			w.Errorf("the lookup was %s after the declaration of the other process, want 30 s", waited)
+		}
+	})
+}
+
+// rewriteRecord rewrites the stored record of the Widget, as another process does.
+func rewriteRecord(w *einmaltest.World, how func(string) string) {
+	w.Helper()
+	one := newWidget()
+	w.Get(one)
+	stored := one.Status.Records.Records[testIdentity]
+	changed := how(stored)
+	if changed == stored {
+		w.Fatalf("the record has no such intent: %s", stored)
+	}
+	text, err := json.Marshal(map[string]any{"status": map[string]any{"records": map[string]string{testIdentity: changed}}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := w.Client().Status().Patch(w.Context(), one, client.RawPatch(types.MergePatchType, text)); err != nil {
+		w.Fatal(err)
+	}
 }

@@ -37,31 +37,32 @@ type effects struct {
 	times                     *intentTimes
 }
 
-// intentTimes is when this process saw the intents of an object and ended its calls, by token. The zero value is ready to use.
+// intentTimes is when this process saw the intents of an object and ended its calls. An intent that is declared again keeps its token, so
+// the key is who declared it: an end of a call is not known of the next one. The zero value is ready to use.
 type intentTimes struct {
 	mu           sync.Mutex
 	since, ended map[string]time.Time
 }
 
 // of returns when an intent was first seen, which is now if it is new, and when the last call for it ended, or zero.
-func (t *intentTimes) of(token string, now time.Time) (since, ended time.Time) {
+func (t *intentTimes) of(intent record.Intent, now time.Time) (since, ended time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since == nil {
 		t.since, t.ended = map[string]time.Time{}, map[string]time.Time{}
 	}
-	if t.since[token].IsZero() {
-		t.since[token] = now
+	if t.since[intent.By].IsZero() {
+		t.since[intent.By] = now
 	}
-	return t.since[token], t.ended[token]
+	return t.since[intent.By], t.ended[intent.By]
 }
 
 // called notes that a call has ended without a result.
-func (t *intentTimes) called(token string, now time.Time) {
-	t.of(token, now)
+func (t *intentTimes) called(intent record.Intent, now time.Time) {
+	t.of(intent, now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended[token] = now
+	t.ended[intent.By] = now
 }
 
 // waiting is an effect that waits for its intent to be stored.
@@ -92,13 +93,13 @@ func (s *Steps) Effect(id string) record.Found {
 	found := record.Found{Now: time.Now(), Stored: s.effects.stored, Repeated: s.effects.repeated, Doubted: s.effects.doubted}
 	if found.Intent = s.done[id].Intent; found.Intent != nil { // mutant: intent-forgotten
 		found.Word = s.effects.words[found.Intent.Token]
-		found.Since, found.Ended = s.effects.times.of(found.Intent.Token, found.Now)
+		found.Since, found.Ended = s.effects.times.of(*found.Intent, found.Now)
 	}
 	return found
 }
 
 // Called notes that the call of an effect has ended without a result. It may still take effect.
-func (s *Steps) Called(intent record.Intent) { s.effects.times.called(intent.Token, time.Now()) }
+func (s *Steps) Called(intent record.Intent) { s.effects.times.called(intent, time.Now()) }
 
 // Declare declares an effect, and waits until its intent is stored. An error says that it may not be, so that nothing must
 // be called. With newToken it gets another token than it had.
