@@ -90,7 +90,8 @@ type Change[T any] struct {
 	Started time.Time
 	// Client reads and writes other objects. Get reads handled kinds, and those of Owns, Watches and Index, from the
 	// cache, if it is called with the Go type that they were declared with. All other requests go to the API server.
-	// Updates and merge patches of handled objects preserve their records.
+	// Updates and merge patches of handled objects preserve their records. Get returns an error for an object that does not
+	// fit its Go type, and List leaves such objects out.
 	//
 	// It also implements client.WithWatch. Such watches go to the API server, and end with the handler's context.
 	Client client.Client

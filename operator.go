@@ -1,6 +1,7 @@
 package einmal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -71,6 +72,8 @@ type Operator struct {
 	counted *metrics.Metrics
 	// problems logs why the API server cannot be used.
 	problems kube.ProblemLog
+	// tolerance keeps the cache working while some objects cannot be decoded.
+	tolerance *kube.Tolerance
 	// pace is how the Lease is held.
 	pace kube.Pace
 	// ownLogger: the author has given a logger. ownFlags, runnables and httpHandlers are what the author adds to Main and Run.
@@ -89,6 +92,7 @@ func New(identity string, options ...OperatorOption) *Operator {
 	op := &Operator{
 		scheme:    runtime.NewScheme(),
 		pace:      kube.NewPace(1),
+		tolerance: kube.NewTolerance(),
 		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
@@ -118,12 +122,12 @@ func (op *Operator) applyManager() string { return op.settings.Identity + "/appl
 
 // CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which no handler reads, are
 // dropped, only the operator's namespaces are watched, and a watch of metadata that ends leaves no goroutine behind. They go into the
-// options of a manager of your own; Run uses them itself.
+// options of a manager of your own, together with NewCache; Run uses both itself.
 func (op *Operator) CacheOptions() cache.Options {
 	options := cache.Options{
 		DefaultTransform:         cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: op.watchFailed,
-		NewInformer:              kube.NewInformer,
+		NewInformer:              op.tolerance.NewInformer,
 	}
 	for _, namespace := range op.settings.Namespaces.Names() {
 		if options.DefaultNamespaces == nil {
@@ -163,6 +167,8 @@ func podNamespace() string {
 //     and listed. A watch that fails later is logged, and has no metric.
 //   - Requests: the option RequestTimeout applies to what the operator sends, and to the manager's cache if it is made with NewCache. It does
 //     not apply to the manager's own client and its RESTMapper.
+//   - Objects that do not fit their Go type: Run reports them and handles all other objects. Here, this needs a manager that is made with
+//     CacheOptions and NewCache. Otherwise one such object stops all handlers of its kind.
 //   - The verbs and flags of Main, the Lease that lets uninstall see the operator, and the options LeaseDuration, Flags,
 //     Runnables and HTTPHandler.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
@@ -192,6 +198,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 		return nil, err
 	}
 	through := op.deadlines.Client(mgr.GetHTTPClient())
+	through.Transport = op.tolerance.Wrap(through.Transport)
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandler, config.WarningHandlerWithContext = nil, kube.NewWarnings(op.settings.Log)
 	live, err := client.NewWithWatch(config, client.Options{
@@ -210,7 +217,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces,
+		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces, Tolerance: cmp.Or(kube.ToleranceOf(mgr.GetCache()), op.tolerance),
 		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	if !op.withoutEvents {

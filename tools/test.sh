@@ -27,6 +27,7 @@ Parts of "make test-all":
   mutate         injects each known bug and checks that a test catches it
   soak           large numbers, 200 kills, outages, hostile tenants, and a random tenth of all schedules of explorations;
                  EINMALTEST_ALL=K/N plays another share, EINMALTEST_ALL=1 all of them
+  field          on a real control plane: situations from public bug reports about other operators
   terraform      "terraform apply" of a Tenant; prints a notice if terraform is not available
 
 Tests of "real" share a control plane, which the script starts. If the environment variable EINMAL_TEST_KUBECONFIG names the kubeconfig of a
@@ -107,7 +108,7 @@ explore_quick() {
 race() {
 	step "race: PostgreSQL and Redis" tools/servers.sh
 	local long
-	long=$(tests_of explore-quick explore mutate soak terraform)
+	long=$(tests_of explore-quick explore mutate soak field terraform)
 	run_tests "race: the workspace" . -race -shuffle=on -timeout 25m -skip "$long" $(in_workspace)
 	run_tests "race: devcluster" devcluster -race -shuffle=on -timeout 10m -skip "$long" ./...
 }
@@ -135,6 +136,12 @@ soak() {
 	EINMALTEST_ALL=$share run_tests "soak: share $share of all schedules" . -timeout 60m -run "$explorations" $explored
 }
 
+field() {
+	local tests packages
+	tests=$(tests_of field) packages=$(packages_of field)
+	run_tests "field" . -timeout 15m -run "$tests" $packages
+}
+
 terraform() {
 	local tests packages
 	tests=$(tests_of terraform) packages=$(packages_of terraform)
@@ -157,12 +164,12 @@ parts=()
 for argument; do
 	case $argument in
 	-h | --help) usage && exit ;;
-	fast | race-quick | real | explore-quick | race | explore | mutate | soak | terraform) parts+=("${argument//-/_}") ;;
+	fast | race-quick | real | explore-quick | race | explore | mutate | soak | field | terraform) parts+=("${argument//-/_}") ;;
 	*) printf 'test.sh: unknown part %s; see tools/test.sh --help\n' "$argument" >&2 && exit 2 ;;
 	esac
 done
 ((${#parts[@]})) || { usage >&2 && exit 2; }
-elsewhere=$(tests_of real race explore-quick explore mutate soak terraform)
+elsewhere=$(tests_of real race explore-quick explore mutate soak field terraform)
 if [[ -n ${GOTESTSUM:-} ]]; then GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp -d) runs=0; fi
 for part in "${parts[@]}"; do $part; done
 if [[ -n ${GOTESTSUM:-} ]]; then report_time; fi

@@ -52,6 +52,7 @@ type follower struct {
 	operator *Operator
 	// changed is called for each event, one after the other; vanished when the kind, and so all of its objects, is gone.
 	changed  func(change)
+	readable readable
 	vanished func()
 	// begun is closed when it is known whether there is a list to wait for. late: there was not, since the kind was not
 	// served then.
@@ -65,7 +66,13 @@ type follower struct {
 }
 
 func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
-	f := &follower{Watched: watched, operator: o, changed: changed, vanished: func() {}, begun: make(chan struct{})}
+	f := &follower{Watched: watched, operator: o, vanished: func() {}, begun: make(chan struct{})}
+	f.readable.failed = o.undecodables.failed
+	f.changed = func(told change) {
+		for _, one := range f.readable.of(told) {
+			changed(one)
+		}
+	}
 	f.known = sync.OnceFunc(func() { close(f.begun) })
 	return f
 }
@@ -87,6 +94,7 @@ func (f *follower) letGo(ctx context.Context) {
 		if err := f.operator.Cache.RemoveInformer(ctx, f.New()); err != nil {
 			f.operator.Settings.Log.Debug("cannot remove informer", "kind", f.GVK.Kind, "error", err)
 		}
+		f.operator.undecodables.clear(f.GVK)
 		return
 	}
 	ticker := time.NewTicker(lookSoon)
@@ -146,6 +154,8 @@ func (f *follower) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
 	}
+	f.operator.undecodables.begin(f.GVK)
+	f.readable.forget()
 	registration, err := shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			kind := Added
@@ -153,6 +163,7 @@ func (f *follower) register(ctx context.Context) error {
 				kind = Listed
 			}
 			after, _ := objectOf(added)
+			f.operator.undecodables.follow(f.GVK, added)
 			f.changed(change{kind: kind, after: after})
 		},
 		UpdateFunc: func(old, updated any) {
@@ -161,10 +172,12 @@ func (f *follower) register(ctx context.Context) error {
 			if before == nil || after == nil || unchanged(before, after) {
 				return
 			}
+			f.operator.undecodables.follow(f.GVK, updated)
 			f.changed(change{kind: Modified, before: before, after: after})
 		},
 		DeleteFunc: func(deleted any) {
 			before, _ := objectOf(deleted)
+			f.operator.undecodables.end(f.GVK, deleted)
 			f.changed(change{kind: Deleted, before: before})
 		},
 	})

@@ -31,15 +31,16 @@ type keeper struct {
 	cache    cache.Cache
 	*past
 	// hub has the indexes of the kind; nil where there are none and no handler watches the kind.
-	hub        *hub
-	wakes      wakes
-	daemons    daemons
-	startup    startup
-	watermarks watermarks
-	events     *eventRecorders
-	meter      *metrics.Kind
-	scrubber   *scrub.Scrubber
-	log        *slog.Logger
+	hub          *hub
+	wakes        wakes
+	daemons      daemons
+	startup      startup
+	watermarks   watermarks
+	events       *eventRecorders
+	undecodables *undecodables
+	meter        *metrics.Kind
+	scrubber     *scrub.Scrubber
+	log          *slog.Logger
 	// told holds what is reported once for the kind, such as fields that the API server drops or changes.
 	told sync.Map
 	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
@@ -66,7 +67,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *ke
 	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
-	k.events = o.events
+	k.events, k.undecodables = o.events, o.undecodables
 	k.hub = o.hubs[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{

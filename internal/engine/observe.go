@@ -79,7 +79,7 @@ func (b *inbox) take(key types.NamespacedName) []event {
 // noteEvent keeps an event for the next pass of its object. Without observers only deletions matter: memos end with them.
 func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
-	if is && (len(k.kind.Observers) > 0 || kind == Deleted) {
+	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == Deleted) {
 		next := event{kind: kind, object: known}
 		k.lately.note(next)
 		k.inbox.put(client.ObjectKeyFromObject(known), next)
@@ -106,7 +106,9 @@ func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events [
 			return
 		}
 		for _, observer := range k.kind.Observers {
-			k.observeOne(ctx, observer, key, next)
+			if !k.undecodables.failed(next.object) {
+				k.observeOne(ctx, observer, key, next)
+			}
 		}
 		if next.kind == Deleted {
 			k.memos.forget(string(next.object.GetUID()))

@@ -43,13 +43,16 @@ type Operator struct {
 	// Streams knows how watches fare, and Spaces which namespaces there are; nil where that is unknown.
 	Streams *kube.Streams
 	Spaces  *kube.Spaces
+	// Tolerance knows which objects of the cache could not be decoded.
+	Tolerance *kube.Tolerance
 
-	events  *eventRecorders
-	begun   atomic.Bool
-	working atomic.Bool
-	strays  atomic.Int64
-	hubs    map[schema.GroupVersionKind]*hub
-	schemas schemas
+	events       *eventRecorders
+	undecodables *undecodables
+	begun        atomic.Bool
+	working      atomic.Bool
+	strays       atomic.Int64
+	hubs         map[schema.GroupVersionKind]*hub
+	schemas      schemas
 	// end ends when the operator is asked to stop.
 	end     <-chan struct{}
 	mu      sync.Mutex
@@ -62,7 +65,7 @@ type Operator struct {
 
 // Client is what handlers read and write with.
 func (o *Operator) Client() client.Client {
-	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: &o.forms}
+	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: &o.forms, Tolerance: o.Tolerance}
 	for _, kind := range o.Kinds {
 		reading.Cached.Add(kind.GVK, kind.New())
 	}
@@ -126,6 +129,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	recorders, stopEvents := o.recordEvents()
 	defer stopEvents()
 	o.events, o.end = recorders, ctx.Done()
+	o.undecodables = newUndecodables(o)
 	o.startHubs(ctx)
 	go o.followSchemas(ctx)
 	failures := make(chan error, len(o.Kinds))

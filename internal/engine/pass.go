@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,8 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		p.startup.passed(key)
 		return time.Time{}, nil
 	}
-	if errors.Is(err, errOver) {
-		p.startup.passed(key)
+	if _, undecodable := errors.AsType[*kube.UndecodableError](err); undecodable || errors.Is(err, errOver) {
+		p.startup.passed(key) // What cannot be decoded comes again when it is corrected.
 		return wait, nil
 	}
 	if err != nil || !wait.IsZero() { // The first pass of the object is still to come.
@@ -161,7 +162,11 @@ func (p *pass) decide() error {
 // that it is too early to look.
 func (p *pass) read(ctx context.Context) (time.Time, error) {
 	cached := p.kind.New()
-	if err := p.cache.Get(ctx, p.key, cached); apierrors.IsNotFound(err) {
+	err := p.cache.Get(ctx, p.key, cached)
+	if _, failed := errors.AsType[*kube.UndecodableError](err); failed {
+		return time.Time{}, cmp.Or(p.skipUndecodable(ctx, cached), err)
+	}
+	if apierrors.IsNotFound(err) {
 		return time.Time{}, errUnseen
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
@@ -202,7 +207,7 @@ func (p *pass) readLive(ctx context.Context) error {
 
 // openRaw opens the pass on an object as the API server sent it.
 func (p *pass) openRaw(raw object.Body) error {
-	body, err := p.kind.Canonical(raw)
+	body, err := p.canonical(raw)
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", p.key, err)
 	}
@@ -223,15 +228,7 @@ func (p *pass) awaitCache(raw object.Body) {
 func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
 	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
-	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
-		p.forgetMissing(p.key.Namespace, last.uid)
-	}
-	remembered, known := p.memories.of(p.key, body)
-	if p.memory = remembered; !known {
-		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
-		p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
-		p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
-	}
+	p.recall(body)
 	if !p.pure.Recorded() {
 		return nil
 	}
@@ -244,6 +241,19 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 		p.log.Warn("cannot read the stored record", "error", err)
 	}
 	return p.chooseRecord(found)
+}
+
+// recall finds what this process remembers of the object.
+func (p *pass) recall(body object.Body) {
+	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
+		p.forgetMissing(p.key.Namespace, last.uid)
+	}
+	remembered, known := p.memories.of(p.key, body)
+	if p.memory = remembered; !known {
+		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
+		p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
+		p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
+	}
 }
 
 // chooseRecord decides between the record in the object and the one that this process remembers. One in the object that is older was put there

@@ -41,6 +41,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		if err := o.Cache.RemoveInformer(ctx, kind.New()); err != nil {
 			return fmt.Errorf("remove informer: %w", err)
 		}
+		o.undecodables.clear(kind.GVK)
 		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
 		o.Streams.Forget(resource)
 		o.Metrics.Unwatched(o.Settings.Identity, resource)

@@ -38,6 +38,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
 	e.keeper.lately.begin(shared)
+	e.keeper.undecodables.begin(e.keeper.kind.GVK)
 	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))
 	if err != nil {
@@ -61,6 +62,7 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 		},
 		Handler: toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(added any, initial bool) {
+				e.keeper.undecodables.follow(e.keeper.kind.GVK, added)
 				existing := initial && !e.keeper.listedLater(added)
 				if existing {
 					e.keeper.noteExisting(added)
@@ -82,11 +84,13 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 				if old, isObject := before.(client.Object); isObject && unchanged(old, after) {
 					return
 				}
+				e.keeper.undecodables.follow(e.keeper.kind.GVK, after)
 				e.keeper.noteReplaced(before, after)
 				e.keeper.noteUpdate(before, after)
 				enqueue(to, after)
 			},
 			DeleteFunc: func(deleted any) {
+				e.keeper.undecodables.end(e.keeper.kind.GVK, deleted)
 				e.keeper.noteDeparture(deleted)
 				e.keeper.noteEvent(Deleted, deleted)
 				enqueue(to, deleted)

@@ -132,3 +132,26 @@ func equalLists(one, other []any) bool {
 	}
 	return true
 }
+
+// SameIntegers reports whether every integer of a value that was converted is also in the original, if the original has a value there.
+func SameIntegers(original, converted any) bool {
+	switch converted := converted.(type) {
+	case Body:
+		from, _ := original.(Body)
+		for key, value := range converted {
+			if before, has := from[key]; has && !SameIntegers(before, value) {
+				return false
+			}
+		}
+	case []any:
+		from, _ := original.([]any)
+		for i, item := range converted {
+			if i < len(from) && !SameIntegers(from[i], item) {
+				return false
+			}
+		}
+	case int64:
+		return Equal(original, converted)
+	}
+	return true
+}

@@ -111,6 +111,8 @@ type Reading struct {
 	client.Client
 	Cache  client.Reader
 	Cached *Forms
+	// Tolerance leaves objects that cannot be decoded out of lists.
+	Tolerance *Tolerance
 }
 
 var _ client.WithWatch = Reading{}
@@ -144,6 +146,11 @@ func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 		}
 	}
 	return notServed(r.Client.Get(ctx, key, into, options...), into)
+}
+
+// List lists objects on the API server. It leaves out objects that cannot be decoded.
+func (r Reading) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return r.Tolerance.List(ctx, into, func(ctx context.Context) error { return r.Client.List(ctx, into, options...) })
 }
 
 // Delete deletes one object.

@@ -48,7 +48,7 @@ func (l *late) Stop() {
 func TestAnEventForAnInformerThatHasStoppedIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told watch.Interface
-		informer := kube.NewInformer(&toolscache.ListWatch{
+		informer := kube.NewTolerance().NewInformer(&toolscache.ListWatch{
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 				told = watch.Filter(lateWatch(), func(event watch.Event) (watch.Event, bool) { return event, true })
 				return told, nil

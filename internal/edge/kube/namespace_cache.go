@@ -30,7 +30,7 @@ func (s *Spaces) newNamespaceCache(name string) (*namespaceCache, error) {
 	opened := &namespaceCache{namespace: name, refused: map[schema.GroupResource]bool{}}
 	options := s.options
 	options.DefaultNamespaces = map[string]cache.Config{name: {}}
-	options.NewInformer = newClosableInformer
+	options.NewInformer = closable(options.NewInformer)
 	options.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		s.reportForbiddenKind(opened, err)
 		s.options.DefaultWatchErrorHandler(ctx, r, err)
@@ -116,8 +116,17 @@ type closableInformer struct {
 	ended chan struct{}
 }
 
-func newClosableInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
-	return &closableInformer{SharedIndexInformer: NewInformer(from, example, resync, by), ended: make(chan struct{})}
+// newInformer is the type of NewInformer in cache.Options.
+type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
+// closable returns a function that creates closable informers. Nil creates those of client-go.
+func closable(inner newInformer) newInformer {
+	if inner == nil {
+		inner = toolscache.NewSharedIndexInformer
+	}
+	return func(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+		return &closableInformer{SharedIndexInformer: inner(from, example, resync, by), ended: make(chan struct{})}
+	}
 }
 
 // RunWithContext runs the informer.

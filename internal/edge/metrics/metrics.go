@@ -42,6 +42,7 @@ const (
 	daemons
 	indexHolds
 	indexFailed
+	undecodable
 )
 
 // Families lists all metrics. The documentation shows the same list.
@@ -96,7 +97,7 @@ func Families() []Family {
 	}, besideHandlers(handler)...)
 }
 
-// besideHandlers returns the last families: daemons, indexHolds and indexFailed.
+// besideHandlers returns the last families: daemons, indexHolds, indexFailed and undecodable.
 func besideHandlers(handler []string) []Family {
 	return []Family{
 		{
@@ -110,6 +111,10 @@ func besideHandlers(handler []string) []Family {
 		{
 			Name: "einmal_index_failures_total", Type: counter, Labels: []string{"operator", "kind", "index"},
 			Help: "Failed calls of the function of an index.",
+		},
+		{
+			Name: "einmal_objects_undecodable", Type: gauge, Labels: []string{"operator", "kind"},
+			Help: "Objects that do not fit the Go type of their kind. No handler runs for them. The log and an event on each object name the field.",
 		},
 	}
 }
@@ -293,6 +298,11 @@ func (m *Metrics) Unwatched(operator, resource string) {
 // UnwatchedIn records that an operator no longer watches a resource in a namespace.
 func (m *Metrics) UnwatchedIn(operator, resource, namespace string) {
 	m.gauges[watches].DeleteLabelValues(operator, resource, namespace)
+}
+
+// Undecodable sets the number of objects of a kind that cannot be decoded.
+func (m *Metrics) Undecodable(operator, kind string, count int) {
+	m.gauges[undecodable].WithLabelValues(operator, kind).Set(float64(count))
 }
 
 // Index counts for one index of one operator.

@@ -75,6 +75,7 @@ func TestSeriesDoNotGrowWithObjects(t *testing.T) {
 		kind.Woken("make", "ConfigMap")
 		kind.Daemon("guard", metrics.Running, 1)
 		m.Watch("a.example.com", "widgets.example.com", "", "refused")
+		m.Undecodable("a.example.com", "Widget.example.com", 1)
 		index.Failed()
 		index.Holds(1)
 	}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/edge/metrics"
+)
+
+// undecodableReason is the reason of events about objects that cannot be decoded.
+const undecodableReason = "Undecodable"
+
+// undecodables holds the objects that cannot be decoded, to report each failure once.
+type undecodables struct {
+	tolerance *kube.Tolerance
+	settings  Settings
+	metrics   *metrics.Metrics
+	events    *eventRecorders
+
+	mu       sync.Mutex
+	reported map[schema.GroupVersionKind]map[types.NamespacedName]string
+}
+
+func newUndecodables(o *Operator) *undecodables {
+	return &undecodables{
+		tolerance: o.Tolerance, settings: o.Settings, metrics: o.Metrics, events: o.events,
+		reported: map[schema.GroupVersionKind]map[types.NamespacedName]string{},
+	}
+}
+
+// set notes the report about an object, or that there is none if it is "". It returns whether that is new, and for how many objects of the
+// kind there is a report.
+func (u *undecodables) set(kind schema.GroupVersionKind, key types.NamespacedName, report string) (changed bool, count int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known := u.reported[kind]
+	changed = known[key] != report
+	switch {
+	case !changed:
+	case report == "":
+		delete(known, key)
+	case known == nil:
+		known = map[types.NamespacedName]string{key: report}
+		u.reported[kind] = known
+	default:
+		known[key] = report
+	}
+	return changed, len(known)
+}
+
+// failed reports whether an object of an event could not be decoded.
+func (u *undecodables) failed(delivered any) bool {
+	one, is := objectOf(delivered)
+	return is && u.tolerance.Failure(one) != nil
+}
+
+// follow reports that an object cannot be decoded, or can be decoded again.
+func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
+	one, is := objectOf(delivered)
+	if !is || !u.settings.serves(one.GetNamespace()) {
+		return
+	}
+	key, failure := client.ObjectKeyFromObject(one), u.tolerance.Failure(one)
+	log := u.settings.Log.With("kind", kind.Kind, "object", key.String())
+	if failure == nil {
+		if u.end(kind, delivered) {
+			log.Info("object can be decoded again")
+		}
+		return
+	}
+	remedy := "correct the field"
+	if one.GetDeletionTimestamp() != nil && slices.Contains(one.GetFinalizers(), u.settings.Finalizer()) {
+		remedy += "; to delete the object without its delete handlers, set the annotation " + object.ReleaseAnnotation(u.settings.Identity) + " to " + object.ReleaseAll
+	}
+	changed, count := u.set(kind, key, string(one.GetUID())+failure.Error()+remedy)
+	if !changed {
+		return
+	}
+	u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), count)
+	log.Error("object cannot be decoded, no handler runs for it", "error", failure, "remedy", remedy)
+	if !isEvent(kind) {
+		u.events.own.Event(referenceTo(kind, one), corev1.EventTypeWarning, undecodableReason,
+			scrub.Shorten("no handler runs for the object: "+failure.Error()+"; "+remedy, longestMessage))
+	}
+}
+
+// end notes that an object can be decoded or is gone. It reports whether it could not be decoded before.
+func (u *undecodables) end(kind schema.GroupVersionKind, delivered any) bool {
+	key, is := keyOf(delivered)
+	if !is {
+		return false
+	}
+	changed, count := u.set(kind, key, "")
+	if changed {
+		u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), count)
+	}
+	return changed
+}
+
+// begin notes that the objects of a kind are watched. Its metric exists from then on.
+func (u *undecodables) begin(kind schema.GroupVersionKind) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), len(u.reported[kind]))
+}
+
+// clear removes all objects of a kind that is not served any more.
+func (u *undecodables) clear(kind schema.GroupVersionKind) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.reported, kind)
+	u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), 0)
+}
+
+// referenceTo is how an event refers to an object of the cache.
+func referenceTo(kind schema.GroupVersionKind, one client.Object) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: one.GetNamespace(), Name: one.GetName(), UID: one.GetUID(),
+		ResourceVersion: one.GetResourceVersion(),
+	}
+}
+
+// skipUndecodable ends the pass of an object that cannot be decoded. What is remembered of the object is kept until it can.
+func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error {
+	body, err := p.kind.Body(cached) // Only the metadata is complete.
+	if err != nil {
+		return err
+	}
+	p.recall(body)
+	if cached.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	p.daemons.stop(p.key, func(*daemon) error { return ErrObjectDeleted })
+	if !slices.Contains(cached.GetFinalizers(), p.settings.Finalizer()) || !p.releasesAll(cached) {
+		return nil
+	}
+	return p.release(ctx)
+}
+
+// releasesAll reports whether the release annotation names all delete handlers.
+func (p *pass) releasesAll(of client.Object) bool {
+	asked := of.GetAnnotations()[object.ReleaseAnnotation(p.settings.Identity)]
+	for _, declared := range p.pure.Handlers {
+		if declared.Verb == cause.Delete && asked != object.ReleaseAll && asked != declared.ID {
+			return false
+		}
+	}
+	return asked != ""
+}
+
+// release removes the finalizer from an object that cannot be decoded.
+func (p *pass) release(ctx context.Context) error {
+	live, err := p.objects.Get(ctx, p.key)
+	if errors.Is(err, kube.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if object.Text(live, "metadata", "uid") != p.memory.uid || p.decodable(live) {
+		return nil // The cache shows it soon.
+	}
+	document := patch.New(live)
+	document.RemoveFinalizer(p.settings.Finalizer())
+	if document.Empty() {
+		return nil
+	}
+	p.log.Warn("delete handlers released by annotation, object cannot be decoded, what they clean up may be left behind",
+		"annotation", object.ReleaseAnnotation(p.settings.Identity))
+	if _, err := p.objects.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// decodable reports whether the Go type of the kind can hold an object.
+func (p *pass) decodable(raw object.Body) bool { return kube.Undecodable(raw, p.kind.New()) == nil }
+
+// canonical returns the object as the Go type of the kind writes it. The conversion itself would cut numbers that the Go type cannot hold.
+func (p *pass) canonical(raw object.Body) (object.Body, error) {
+	body, err := p.kind.Canonical(raw)
+	if err != nil || !object.SameIntegers(raw, body) {
+		if failure := kube.Undecodable(raw, p.kind.New()); failure != nil {
+			return nil, failure //nolint:wrapcheck // The caller names the object.
+		}
+	}
+	return body, err
+}
