@@ -94,14 +94,17 @@ func (p *pass) withRemoval(wake time.Time) time.Time {
 }
 
 // concede makes the work smaller after the API server has refused its content: the record, where the object would be too
-// large with it; else the handlers' changes are given up, and the record comes last. It reports whether there was
-// anything to leave out.
+// large with it; else conditions of the framework are left out, then the handlers' changes are given up, and the record comes
+// last. It reports whether there was anything to leave out.
 func (p *pass) concede(w *work, refusal error) bool {
 	if kube.TooLarge(refusal) && p.reduce(w) {
 		return true
 	}
+	if w.dropConditions() {
+		return true
+	}
 	if w.refuse(p, refusal) {
-		w.reduction = handler.Complete
+		w.reduction, w.withoutConditions = handler.Complete, false // They may not be the cause.
 		return true
 	}
 	return !kube.Denied(refusal) && p.reduce(w)

@@ -73,22 +73,61 @@ func (p *pass) undecided(asking []handler.Asking) condition {
 // markConditions adds what has become of the conditions to the document of the status. It expects their list to be as it
 // was.
 func (p *pass) markConditions(w *work, document *patch.Document) {
-	found := p.conditions(w)
-	if !p.description.HasConditions || len(found) == 0 {
+	w.marksConditions = false
+	if w.withoutConditions || p.memory.withoutConditions {
 		return
 	}
-	value, _ := document.Value(conditionsField())
-	list, _ := value.([]any)
+	found := p.conditions(w)
+	if len(found) == 0 {
+		return
+	}
+	value, has := document.Value(conditionsField())
+	list, isList := value.([]any)
+	if has && value != nil && !isList {
+		return
+	}
 	generation, _ := object.Get(p.body, "metadata", "generation")
 	changed := false
 	for _, c := range found {
+		if !p.description.Conditions.Accept(c.name) {
+			p.reportCondition(c.name, "the schema of the kind does not accept it")
+			continue
+		}
 		var news bool
 		list, news = c.put(list, generation)
 		changed = changed || news
 	}
-	if changed {
+	if w.marksConditions = changed; changed {
 		document.Test(conditionsField())
 		document.Edit(patch.Edit{Path: conditionsField(), Value: list})
+	}
+}
+
+// reportCondition logs once for the kind that a condition is not set.
+func (p *pass) reportCondition(name, reason string) {
+	if _, told := p.told.LoadOrStore("condition "+name, true); !told {
+		p.log.Warn("cannot set a condition, the log and events report the same", "condition", name, "reason", reason,
+			"remedy", "accept all conditions of the form metav1.Condition in the schema of the kind")
+	}
+}
+
+// dropConditions leaves the conditions of the framework out of the work. It reports whether there were any.
+func (w *work) dropConditions() bool {
+	if !w.marksConditions {
+		return false
+	}
+	w.withoutConditions = true
+	return true
+}
+
+// noteConditions remembers that the API server accepts the object only without the conditions of the framework.
+func (p *pass) noteConditions(w *work) {
+	if !w.withoutConditions || w.refusal != nil || p.memory.withoutConditions {
+		return
+	}
+	p.memory.withoutConditions = true
+	for _, c := range p.conditions(w) {
+		p.reportCondition(c.name, "the API server rejects it")
 	}
 }
 

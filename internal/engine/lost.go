@@ -37,7 +37,7 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
 	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
-	conditions := p.description.HasConditions && (p.plan.Cause == cause.Lost || asked || blocked)
+	conditions := p.description.Conditions.Listed && (p.plan.Cause == cause.Lost || asked || blocked)
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
 	hidden := p.hidesRecords && (p.record == nil || p.removes(time.Now())) // mutant: hidden-record
 	if p.exact || !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {

@@ -50,6 +50,8 @@ type memory struct {
 	// of which the log says that it names no delete handler.
 	deletionTold bool
 	releaseTold  string
+	// withoutConditions: the API server rejects the conditions of the framework in the object.
+	withoutConditions bool
 	// removal is when to try again to remove the record that an earlier release keeps in the other carrier; zero for never. removalWait is how
 	// long the last wait was.
 	removal     time.Time

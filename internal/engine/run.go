@@ -37,7 +37,9 @@ type work struct {
 	record record.Record
 	// keepRecord leaves the stored record as it is. reduction is how much of the one that is written is left out.
 	keepRecord bool
-	reduction  handler.Reduction
+	// marksConditions: the last document had conditions of the framework. withoutConditions leaves them out.
+	marksConditions, withoutConditions bool
+	reduction                          handler.Reduction
 	// answered is called with the result of writing what a daemon has handed in; it may be nil. The refusal is the error of the API server.
 	answered func(object.Body, error)
 	refusal  error

@@ -119,6 +119,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 		p.base, p.exact = answer, true // mutant: status-full-update
 		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
 	}
+	p.noteConditions(w)
 	p.rememberUnstored(w, text)
 	p.removeFormer(ctx, w)
 	return nil

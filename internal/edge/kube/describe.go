@@ -30,8 +30,8 @@ type Description struct {
 	Namespaced bool
 	// HasStatus means that the kind has a status subresource, so that writes of the status need separate requests.
 	HasStatus bool
-	// HasConditions means that the status has a list of conditions.
-	HasConditions bool
+	// Conditions says which conditions the status accepts.
+	Conditions Conditions
 	// Schema is the path of the published schema, which contains a hash of it. It is "" for a built-in kind.
 	Schema string
 	// Defaults are the defaults of the schema.
@@ -77,7 +77,7 @@ func Describe(ctx context.Context, api discovery.DiscoveryInterface, kind schema
 	found.Schema = at
 	found.Defaults = described.defaults()
 	found.Lists = conventional(described.lists(nil))
-	_, found.HasConditions = described.Properties["status"].Properties["conditions"]
+	found.Conditions = described.conditions()
 	if described.allowsRecords() {
 		found.Carrier = record.Status
 	}
@@ -115,6 +115,8 @@ type property struct {
 	Default    any                 `json:"default"`
 	ListType   string              `json:"x-kubernetes-list-type"`
 	ListKeys   []string            `json:"x-kubernetes-list-map-keys"`
+	Required   []string            `json:"required"`
+	Enum       []any               `json:"enum"`
 	Kinds      []struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`

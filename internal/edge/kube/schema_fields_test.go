@@ -58,3 +58,27 @@ func TestTheSchemaTellsWhetherTheStatusHoldsRecords(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSchemaTellsWhichConditionsTheStatusAccepts(t *testing.T) {
+	of := func(conditions string) string {
+		return `{"properties":{"status":{"properties":{"conditions":` + conditions + `}}}}`
+	}
+	for text, want := range map[string]Conditions{
+		`{}`: {},
+		`{"x-kubernetes-preserve-unknown-fields":true}`:                                                                       {},
+		of(`{"x-kubernetes-preserve-unknown-fields":true}`):                                                                   {Listed: true},
+		of(`{"type":"array","items":{"type":"object","required":["type","status"],"properties":{"type":{"type":"string"}}}}`): {Listed: true},
+		of(`{"type":"array","items":{"type":"object","properties":{"type":{"type":"string","enum":["Ready"]}}}}`):             {Listed: true, Types: []string{"Ready"}},
+		of(`{"type":"array","items":{"type":"object","required":["type","severity"]}}`):                                       {},
+		of(`{"type":"array","items":{"type":"string"}}`):                                                                      {},
+		of(`{"type":"object","additionalProperties":{"type":"string"}}`):                                                      {},
+	} {
+		got := shape(t, text).conditions()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+		if accepts := want.Listed && want.Types == nil; got.Accept("StateLost") != accepts {
+			t.Errorf("%s: accepts StateLost: %v", text, !accepts)
+		}
+	}
+}
