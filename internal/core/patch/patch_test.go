@@ -154,6 +154,11 @@ func TestFinalizersOfOthersStay(t *testing.T) { // docs/concepts/scenarios.md, 1
 	if got, err := apply(t, document, `{"metadata":{"uid":"u","finalizers":["us","a"]}}`); err == nil {
 		t.Errorf("removed from a position where it is no longer: %s", got)
 	}
+	document = patch.New(body(t, `{"metadata":{"uid":"u"}}`))
+	document.AddFinalizer("us")
+	if got, err := apply(t, document, `{"metadata":{"uid":"u","finalizers":["a"]}}`); err == nil {
+		t.Errorf("the first finalizer of another writer was overwritten: %s", got)
+	}
 }
 
 func sameFinalizers(t *testing.T, text, want string) bool {
