@@ -95,7 +95,7 @@ func TestAConditionThatIsRefusedBlocksNothing(t *testing.T) {
 				if one.Status.Phase != "refit" {
 					w.Errorf("the phase is %q", one.Status.Phase)
 				}
-				token := answerOf(w, one)
+				token := answerOf(w)
 				w.Patch(one, `{"metadata":{"annotations":{"`+token+`":"done"}}}`)
 				w.Advance(10 * time.Minute)
 				said.expect(w, "sold")
@@ -142,8 +142,8 @@ func TestConditionsAreSetWithoutARefusedChange(t *testing.T) {
 	})
 }
 
-// answerOf returns the annotation that answers the effect of the object.
-func answerOf(w *einmaltest.World, one *deal) string {
+// answerOf returns the annotation that answers the effect of which an event asks.
+func answerOf(w *einmaltest.World) string {
 	w.Helper()
 	for _, line := range eventsOf(w) {
 		if _, after, found := strings.Cut(line, "set the annotation "); found {

@@ -121,7 +121,7 @@ func mayBeDecoding(err error) bool {
 }
 
 // replace returns the object itself if it can be decoded, otherwise its replacement.
-func (s *tolerantSource) replace(text []byte, deleted bool) []byte {
+func (s *tolerantSource) replace(text []byte, event watch.EventType) []byte {
 	var found map[string]any
 	if kjson.UnmarshalCaseSensitivePreserveInts(text, &found) != nil {
 		return text
@@ -133,7 +133,7 @@ func (s *tolerantSource) replace(text []byte, deleted bool) []byte {
 	metadata, key := readableMetadata(found)
 	s.mu.Lock()
 	delete(s.replaced, key)
-	if failure != nil && !deleted {
+	if failure != nil && event != watch.Deleted {
 		s.replaced[key] = true
 	}
 	s.mu.Unlock()

@@ -7,13 +7,15 @@ import (
 	"io"
 	"mime"
 	"net/http"
+
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // replacerKey is the context key of the replacer of a request.
 type replacerKey struct{}
 
-// replacer returns an object of a response, or what comes in its place. Deleted is true for the last state of a deleted object.
-type replacer func(object []byte, deleted bool) []byte
+// replacer returns an object of a response, or what comes in its place. The objects of a list are Added.
+type replacer func(object []byte, event watch.EventType) []byte
 
 // Wrap returns a transport that replaces objects in the responses to lists and watches that ask for it.
 func (t *Tolerance) Wrap(next http.RoundTripper) http.RoundTripper {
@@ -74,15 +76,16 @@ func (b *replacingBody) Close() error { return b.from.Close() } //nolint:wrapche
 
 func (b *replacingBody) event(frame []byte) []byte {
 	var event struct {
-		Type   string          `json:"type"`
+		Type   watch.EventType `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}
 	if json.Unmarshal(frame, &event) != nil {
 		return frame
 	}
 	switch event.Type {
-	case "ADDED", "MODIFIED", "DELETED":
-		event.Object = b.replace(event.Object, event.Type == "DELETED")
+	case watch.Added, watch.Modified, watch.Deleted:
+		event.Object = b.replace(event.Object, event.Type)
+	case watch.Bookmark, watch.Error:
 	}
 	replaced, err := json.Marshal(event)
 	if err != nil {
@@ -120,7 +123,7 @@ func (l *replacingList) list(text []byte) []byte {
 		return text
 	}
 	for i, item := range items {
-		items[i] = l.replace(item, false)
+		items[i] = l.replace(item, watch.Added)
 	}
 	replaced, err := json.Marshal(items)
 	if err != nil {
