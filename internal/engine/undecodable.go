@@ -143,8 +143,9 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 		return nil
 	}
 	p.daemons.stop(p.key, func(*daemon) error { return ErrObjectDeleted })
-	if !slices.Contains(cached.GetFinalizers(), p.settings.Finalizer()) || !p.releasesAll(cached) {
-		return nil
+	marked := slices.Contains(cached.GetFinalizers(), p.settings.Finalizer())
+	if !marked || !p.releasesAll(cached) || p.daemons.hold(p.key, p.memory.uid) {
+		return nil // The end of a daemon leads to another pass.
 	}
 	return p.release(ctx)
 }

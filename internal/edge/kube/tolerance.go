@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -20,11 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
 // Tolerance keeps the lists and watches of a cache working while some objects cannot be decoded into the Go type of their kind. client-go
 // decodes a list as a whole, so that a single such object would stop its kind. A list or watch that fails to decode is therefore repeated,
-// and the objects that cannot be decoded are replaced by their metadata and a mark. While all objects can be decoded, this costs nothing.
+// and the objects that cannot be decoded are replaced by their metadata and a mark. While all objects can be decoded, this costs next to nothing.
 //
 // It needs three parts: NewInformer in the options of the cache, Wrap around the transport of the cache, and Cache around the cache. A nil
 // Tolerance marks nothing.
@@ -130,7 +131,7 @@ func (s *tolerantSource) replace(text []byte, event watch.EventType) []byte {
 	if decodeAs(s.goType, text) != nil {
 		failure = undecodable(found, s.goType)
 	}
-	metadata, key := readableMetadata(found)
+	key := types.NamespacedName{Namespace: object.Text(found, "metadata", "namespace"), Name: object.Text(found, "metadata", "name")}
 	s.mu.Lock()
 	delete(s.replaced, key)
 	if failure != nil && event != watch.Deleted {
@@ -140,22 +141,17 @@ func (s *tolerantSource) replace(text []byte, event watch.EventType) []byte {
 	if failure == nil {
 		return text
 	}
-	return s.replacement(found, metadata, failure, text)
+	return s.replacement(found, failure, text)
 }
 
 // replacement returns the metadata of an object with a mark, or the text itself if that cannot be encoded.
-func (s *tolerantSource) replacement(of, metadata map[string]any, failure *UndecodableError, text []byte) []byte {
+func (s *tolerantSource) replacement(of object.Body, failure *UndecodableError, text []byte) []byte {
 	reason, err := json.Marshal(failure)
 	if err != nil {
 		return text
 	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	annotations = maps.Clone(annotations)
-	if annotations == nil {
-		annotations = map[string]any{}
-	}
-	annotations[s.mark] = string(reason)
-	metadata["annotations"] = annotations
+	metadata := readableMetadata(of)
+	metadata = object.With(metadata, object.Path{"annotations", s.mark}, string(reason))
 	replaced, err := json.Marshal(map[string]any{"apiVersion": of["apiVersion"], "kind": of["kind"], "metadata": metadata})
 	if err != nil {
 		return text
@@ -163,19 +159,16 @@ func (s *tolerantSource) replacement(of, metadata map[string]any, failure *Undec
 	return replaced
 }
 
-// readableMetadata returns the fields of the metadata that can be decoded, and the key of the object.
-func readableMetadata(of map[string]any) (map[string]any, types.NamespacedName) {
-	readable := map[string]any{}
-	all, _ := of["metadata"].(map[string]any)
-	for name, value := range all {
+// readableMetadata returns the fields of the metadata that can be decoded.
+func readableMetadata(of object.Body) object.Body {
+	readable := object.Body{}
+	for name, value := range object.Map(of, "metadata") {
 		alone := map[string]any{name: value}
 		if name != "managedFields" && undecodable(alone, reflect.TypeFor[metav1.ObjectMeta]()) == nil {
 			readable[name] = value
 		}
 	}
-	namespace, _ := readable["namespace"].(string)
-	name, _ := readable["name"].(string)
-	return readable, types.NamespacedName{Namespace: namespace, Name: name}
+	return readable
 }
 
 // relayed is a watch that reports events which could not be decoded. When it is stopped, it drains the events in transit, which client-go's
