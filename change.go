@@ -60,7 +60,8 @@ type Difference struct {
 // handler returns. To call a handler as a plain function in a test, see einmaltest.NewChange.
 type Change[T any] struct {
 	// Object is the handler's own copy. It includes what earlier handlers changed in the same reconciliation. What the
-	// handler changes on it is written afterwards, also if the handler fails. Only changed fields are written. The first
+	// handler changes on it is written afterwards, also if the handler fails. Only changed fields are written, and only
+	// changed items of lists. If another client has changed the same item of a list without keys, the handler runs again. The first
 	// change outside of the status is logged as a warning, because GitOps tools can change it back. Of the
 	// metadata, change labels and annotations only: a change of finalizers, owner references or other metadata fails
 	// the attempt, as a programming error that this process does not retry.

@@ -29,30 +29,8 @@ type deal = einmal.Resource[dealSpec, dealStatus]
 
 // dealDefinition defines the kind with a schema for conditions.
 func dealDefinition(conditions string) []byte {
-	return []byte(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: deals.field.example.com}
-spec:
-  group: field.example.com
-  scope: Namespaced
-  names: {kind: Deal, listKind: DealList, plural: deals, singular: deal}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {price: {type: integer}}}
-          status:
-            type: object
-            properties:
-              phase: {type: string, maxLength: 10}
-              records: {type: object, additionalProperties: {type: string}}
-              conditions: ` + conditions + "\n")
+	return []byte(fieldDefinition("Deal", `{type: object, properties: {price: {type: integer}}}`, `{type: object, properties: {
+            phase: {type: string, maxLength: 10}, records: {type: object, additionalProperties: {type: string}}, conditions: `+conditions+`}}`))
 }
 
 // refusingConditions are schemas that refuse the conditions of Einmal.

@@ -29,12 +29,7 @@ func shopManifest(name, spec string) string {
 // Of twenty good and seven bad objects of a kind without a schema, the good ones are handled, and each bad one is reported. They become good
 // and bad again while the operator runs. See https://github.com/kubernetes-sigs/controller-runtime/issues/2591.
 func TestFieldWrongTypesStopNoOtherObject(t *testing.T) {
-	w := newWorld(t)
-	w.Kubectl(t, shopDefinition, "apply", "-f", "-")
-	w.Kubectl(t, shopDefinition, "wait", "--for=condition=Established", "-f", "-")
-	w.account = w.Account(t, "shops", rbacv1.PolicyRule{
-		APIGroups: []string{"field.example.com"}, Resources: []string{"shops", "shops/status"}, Verbs: []string{"get", "list", "watch", "patch"},
-	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	w := newFieldWorld(t, "Shop", "shops")
 	manifests, want := strings.Builder{}, []string(nil)
 	for i := range 20 {
 		name := fmt.Sprintf("good-%02d", i)
@@ -74,6 +69,19 @@ func TestFieldWrongTypesStopNoOtherObject(t *testing.T) {
 	w.Kubectl(t, "", "wait", "--for=delete", "shop/good-01")
 	metric(len(wrongShops()) - 2)
 	untilSaid(t, said)
+}
+
+// newFieldWorld is a cluster with a kind that accepts everything, and an account that may handle it.
+func newFieldWorld(t *testing.T, kind, resource string) *world {
+	t.Helper()
+	w := newWorld(t)
+	definition := freeDefinition(kind)
+	w.Kubectl(t, definition, "apply", "-f", "-")
+	w.Kubectl(t, definition, "wait", "--for=condition=Established", "-f", "-")
+	w.account = w.Account(t, resource, rbacv1.PolicyRule{
+		APIGroups: []string{"field.example.com"}, Resources: []string{resource, resource + "/status"}, Verbs: []string{"get", "list", "watch", "patch"},
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	return w
 }
 
 // serveShops runs the operator of shops.

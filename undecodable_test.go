@@ -44,15 +44,16 @@ type shop = einmal.Resource[shopSpec, shopStatus]
 
 const shopVersion = "field.example.com/v1"
 
-// shopDefinition accepts everything.
-const shopDefinition = `
+// fieldDefinition defines a kind with these schemas of spec and status.
+func fieldDefinition(kind, spec, status string) string {
+	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: shops.field.example.com}
+metadata: {name: %[1]ss.field.example.com}
 spec:
   group: field.example.com
   scope: Namespaced
-  names: {kind: Shop, listKind: ShopList, plural: shops, singular: shop}
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s}
   versions:
   - name: v1
     served: true
@@ -62,9 +63,15 @@ spec:
       openAPIV3Schema:
         type: object
         properties:
-          spec: {x-kubernetes-preserve-unknown-fields: true}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
+          spec: %[3]s
+          status: %[4]s
+`, strings.ToLower(kind), kind, spec, status)
+}
+
+// freeDefinition defines a kind that accepts everything.
+func freeDefinition(kind string) string {
+	return fieldDefinition(kind, `{x-kubernetes-preserve-unknown-fields: true}`, `{type: object, x-kubernetes-preserve-unknown-fields: true}`)
+}
 
 // shopsOperator is the operator of these tests. No other test counts under its name.
 const shopsOperator = "shops.field.example.com"
@@ -81,7 +88,7 @@ func withShops(t *testing.T, use func(*shops), declare ...func(*einmal.Operator,
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		s := &shops{World: w}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(shopDefinition)), einmal.CRDs(testKinds(s)), einmal.StateNamespace("default"))
+			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.CRDs(testKinds(s)), einmal.StateNamespace("default"))
 			kind := einmal.For[shop](op, einmal.GVK("field.example.com", "v1", "Shop"))
 			note := func(what string) einmal.HandlerFunc[shop] {
 				return func(_ context.Context, c *einmal.Change[shop]) error {
@@ -204,7 +211,7 @@ func expectReported(s *shops) {
 func TestTheLogNamesTheFieldThatCannotBeDecoded(t *testing.T) {
 	var log bytes.Buffer
 	virtuallyMade(t, &log, func() simulation.Operator {
-		op := einmal.New(shopsOperator, einmal.CRDs([]byte(shopDefinition)), einmal.StateNamespace("default"))
+		op := einmal.New(shopsOperator, einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.StateNamespace("default"))
 		einmal.For[shop](op, einmal.GVK("field.example.com", "v1", "Shop")).OnCreate("open", nothing[shop])
 		return op
 	}, func(t *testing.T, w *virtualWorld) {
@@ -335,7 +342,7 @@ func TestAnObjectThatBecomesUndecodableWhileAHandlerRuns(t *testing.T) {
 func TestNoHandlerSeesANumberThatIsCut(t *testing.T) {
 	said := &notes{}
 	virtuallyMade(t, testLog(t), func() simulation.Operator {
-		op := einmal.New(shopsOperator, einmal.CRDs([]byte(shopDefinition)), einmal.StateNamespace("default"))
+		op := einmal.New(shopsOperator, einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.StateNamespace("default"))
 		kind := einmal.For[shop](op, einmal.GVK("field.example.com", "v1", "Shop"))
 		kind.OnCreate("open", func(_ context.Context, c *einmal.Change[shop]) error {
 			said.add("open with %d", c.Object.Spec.Replicas)

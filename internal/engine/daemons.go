@@ -138,7 +138,11 @@ func (p *pass) deliver(ctx context.Context, handed handedIn) error {
 	}
 	p.noteTouches(w, handed.run, handed.edits)
 	w.rest, w.status = patch.Split(handed.edits)
-	return p.save(ctx, w)
+	err := p.save(ctx, w)
+	if w.refusal != nil && handed.answer == nil {
+		p.log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", w.refusal)
+	}
+	return err
 }
 
 // answer tells what has become of what was handed in.

@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
@@ -159,7 +159,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 
 // refuseEdits adds to an error that the observer has changed its copy.
 func refuseEdits(call *Call, err error) error {
-	if call.Left != nil && len(patch.Edits(record.Strip(call.Given), record.Strip(call.Left))) > 0 {
+	if call.Left != nil && len(object.Diff(record.Strip(call.Given), record.Strip(call.Left))) > 0 {
 		return errors.Join(err, errObserverWrites)
 	}
 	return err

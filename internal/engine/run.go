@@ -273,19 +273,28 @@ func (w *work) refuse(p *pass, refusal error) bool {
 
 // refused is what becomes of an attempt whose changes the API server does not accept.
 func (o outcome) refused(p *pass, refusal error, reason string) outcome {
+	o, over := o.takenBack(p, handler.Result{
+		Outcome: record.Retry, Message: "the API server rejected the changes of the handler: " + reason, Refused: !kube.Denied(refusal),
+	})
+	if over {
+		p.tellRefused(o, reason)
+		p.meter.Refused(o.run.ID)
+	}
+	return o
+}
+
+// takenBack is an attempt whose changes are not written, with another result. It returns false if the attempt goes on; then the handler
+// learns of it at its end.
+func (o outcome) takenBack(p *pass, bare handler.Result) (outcome, bool) {
 	o.steps.takeBack()
 	done := o.steps.finished()
-	if o.result.Outcome == record.Pending { // The attempt goes on; the handler learns of it at its end.
+	if o.result.Outcome == record.Pending {
 		o.result.Steps, o.edited = done, false
-		return o
+		return o, false
 	}
-	o.result = o.run.Judge(p.memory.uid, handler.Result{
-		Outcome: record.Retry, Message: "the API server rejected the changes of the handler: " + reason,
-		Refused: !kube.Denied(refusal), Broken: o.result.Broken, Steps: done,
-	}, time.Now())
+	bare.Broken, bare.Steps = o.result.Broken, done
+	o.result = o.run.Judge(p.memory.uid, bare, time.Now())
 	delete(p.memory.resumed, o.run.ID)
 	p.remember(o.run, o.result, o.seen)
-	p.tellRefused(o, reason)
-	p.meter.Refused(o.run.ID)
-	return o
+	return o, true
 }

@@ -54,6 +54,10 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 	var err error
 	for range saveTries {
 		err = p.send(ctx, w)
+		if contested, is := errors.AsType[*contestedError](err); is {
+			w.giveUp(p, contested)
+			continue
+		}
 		if err == nil || !kube.Refused(err) {
 			return err
 		}
@@ -107,7 +111,11 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	edits := p.changedFields(w, text)
 	p.countConflict(w, edits)
 	ctx = kube.WithSetter(ctx, w.setter)
-	for _, next := range p.requests(w, text) {
+	requests, err := p.requests(w, text)
+	if err != nil {
+		return err
+	}
+	for _, next := range requests {
 		if next.document.Empty() {
 			continue
 		}
@@ -154,16 +162,23 @@ func (p *pass) updateFinalizer(w *work) {
 }
 
 // requests composes the documents. The record goes last, so that it never says more than what is written; only a
-// finalizer goes after it.
-func (p *pass) requests(w *work, text string) []request {
-	main := request{document: patch.New(p.base), edits: w.rest}
-	status := request{subresource: statusResource, document: patch.New(p.base), edits: w.status}
+// finalizer goes after it. A contestedError names a list in which another client has changed the same items.
+func (p *pass) requests(w *work, text string) ([]request, error) {
+	seen, err := p.seen(w)
+	if err != nil {
+		return nil, err
+	}
+	main := request{document: patch.Seen(p.base, seen), edits: w.rest}
+	status := request{subresource: statusResource, document: patch.Seen(p.base, seen), edits: w.status}
 	if !p.description.HasStatus {
 		main.edits, status.edits = append(append([]patch.Edit{}, w.rest...), w.status...), nil
 	}
 	for _, composed := range []*request{&main, &status} {
 		for _, edit := range composed.edits {
 			composed.document.Edit(edit)
+		}
+		if field := composed.document.Contested(); field != nil {
+			return nil, &contestedError{field}
 		}
 	}
 	status.sent = func() {
@@ -177,9 +192,9 @@ func (p *pass) requests(w *work, text string) []request {
 	}
 	p.compose(w, text, &main, &status)
 	if p.recordResource() == statusResource && !p.removing(w) { // mutant: finalizer-before-record
-		return []request{main, status}
+		return []request{main, status}, nil
 	}
-	return []request{status, main}
+	return []request{status, main}, nil
 }
 
 // compose adds the finalizer and the record to the documents.

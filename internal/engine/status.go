@@ -31,15 +31,14 @@ type touched struct {
 // contradiction is what is reported once for a kind.
 type contradiction struct{ earlier, later, field string }
 
-// edits are what a handler has changed between two states of its copy; nothing if there is no second. Lists with keys are
-// to be merged.
+// edits are what a handler has changed between two states of its copy; nothing if there is no second.
 func (p *pass) edits(before, after object.Body) []patch.Edit {
 	if after == nil {
 		return nil
 	}
 	// A copy that was read through the client has the record, which is not the handler's to write.
 	before = record.Strip(before)
-	return p.description.Lists.Keyed(before, patch.Edits(before, record.Strip(after)))
+	return p.description.Lists.Edits(before, record.Strip(after))
 }
 
 // refused says what a handler has changed that is not its own.

@@ -75,6 +75,9 @@ func (p *pass) unsent(call *Call, left object.Body) []patch.Edit {
 
 // note notes what came of an attempt, or of a part of it, in the place of what was noted of an earlier part of it.
 func (p *pass) note(w *work, o outcome, edits []patch.Edit) {
+	for i := range edits {
+		edits[i].By = o.run.ID
+	}
 	p.noteTouches(w, o.run, edits)
 	rest, status := patch.Split(edits)
 	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)

@@ -73,10 +73,9 @@ func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
 		return
 	}
 	key, failure := client.ObjectKeyFromObject(one), u.tolerance.Failure(one)
-	log := u.settings.Log.With("kind", kind.Kind, "object", key.String())
 	if failure == nil {
 		if u.end(kind, delivered) {
-			log.Info("object can be decoded again")
+			u.settings.Log.Info("object can be decoded again", "kind", kind.Kind, "object", key.String())
 		}
 		return
 	}
@@ -89,7 +88,8 @@ func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
 		return
 	}
 	u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), count)
-	log.Error("object cannot be decoded, no handler runs for it", "error", failure, "remedy", remedy)
+	u.settings.Log.Error("object cannot be decoded, no handler runs for it", "kind", kind.Kind, "object", key.String(),
+		"error", failure, "remedy", remedy)
 	if !isEvent(kind) {
 		u.events.own.Event(referenceTo(kind, one), corev1.EventTypeWarning, undecodableReason,
 			scrub.Shorten("no handler runs for the object: "+failure.Error()+"; "+remedy, longestMessage))

@@ -8,20 +8,21 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// Edit sets one field or, with Remove, removes it. Maps are edited field by field. Lists are replaced as a whole, except those
-// with Keys: these are merged, item by item, with the list as it is at the time of the write.
+// Edit sets one field or, with Remove, removes it. Maps are edited field by field, and lists item by item.
 type Edit struct {
 	Path   object.Path
 	Value  any
 	Remove bool
-	// Before is the list that an edit with Keys was made from.
-	Before []any
-	Keys   []string
+	// List is the change of a list. The list that the object has at the time of the write gets the same change. It is nil for a
+	// list that replaces another one.
+	List *ListEdit
+	// By names the handler that makes the edit. It is "" for edits of the framework.
+	By string
 }
 
 // Edits returns the edits that turn before into after, for the changed fields only. An added map is also edited field by field,
 // since another client may be adding it at the same time.
-func Edits(before, after object.Body) []Edit {
+func (l Lists) Edits(before, after object.Body) []Edit {
 	var edits []Edit
 	for _, difference := range object.Diff(before, after) {
 		switch difference.Op {
@@ -32,6 +33,9 @@ func Edits(before, after object.Body) []Edit {
 		default:
 			edits = append(edits, Edit{Path: difference.Path, Value: difference.New})
 		}
+	}
+	for i := range edits {
+		edits[i].List = l.edit(before, edits[i])
 	}
 	return edits
 }
@@ -47,22 +51,15 @@ func set(path object.Path, value any, edits []Edit) []Edit {
 	return edits
 }
 
-// Apply returns body with the edits made. It does not modify body.
+// Apply returns body with the edits made. It does not modify body. Where the change of a list does not fit the list of body, the list
+// that the edit was made for replaces it.
 func Apply(body object.Body, edits []Edit) object.Body {
 	for _, edit := range edits {
-		if len(edit.Keys) > 0 {
-			current, _ := object.Get(body, edit.Path...)
-			whole, needed := edit.settled(current)
-			if !needed {
-				continue
-			}
-			edit = whole
+		made, fits := edit.in(state{seen: body, base: body})
+		if !fits {
+			made, _ = Edit{Path: edit.Path, Value: edit.Value, Remove: edit.Remove}.in(made)
 		}
-		if edit.Remove {
-			body = object.Without(body, edit.Path)
-		} else {
-			body = object.With(body, edit.Path, edit.Value)
-		}
+		body = made.seen
 	}
 	return body
 }

@@ -8,29 +8,40 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
+// Items stands for all items of a list in the path of a list that is inside of them.
+const Items = "*"
+
 // List is a list of maps in which each item is identified by the values of Keys, such as the type of a condition.
 type List struct {
 	Path object.Path
 	Keys []string
 }
 
-// Lists are the keyed lists of one kind.
+// Lists are the lists with keys of one kind, or of the items of a list.
 type Lists []List
 
-// Keyed marks the edits of keyed lists, so that they are merged by key. Before is what the edits were made from. A list with two
-// items of the same key cannot be merged and is replaced as a whole.
-func (l Lists) Keyed(before object.Body, edits []Edit) []Edit {
-	marked := slices.Clone(edits)
-	for i, edit := range marked {
-		keys := l.keysOf(edit.Path)
-		was, _ := object.Get(before, edit.Path...)
-		old, wasList := itemsOf(was)
-		wanted, isList := itemsOf(edit.Value)
-		if len(keys) > 0 && wasList && isList && distinct(old, keys) && distinct(wanted, keys) {
-			marked[i].Before, marked[i].Keys = old, keys
-		}
+// ListEdit is a change of a list: what it was, and what it became.
+type ListEdit struct {
+	Before, After []any
+	// Keys identify the items. It is empty for a list without keys, or with two items of the same key.
+	Keys []string
+	// Inner are the lists with keys that the items have.
+	Inner Lists
+}
+
+// edit returns the change of a list that an edit makes, or nil if it changes no list.
+func (l Lists) edit(before object.Body, edit Edit) *ListEdit {
+	was, _ := object.Get(before, edit.Path...)
+	old, wasList := itemsOf(was)
+	wanted, isList := itemsOf(edit.Value)
+	if !wasList || !isList || was == nil && edit.Value == nil {
+		return nil
 	}
-	return marked
+	found := &ListEdit{Before: old, After: wanted, Inner: l.below(edit.Path)}
+	if keys := l.keysOf(edit.Path); len(keys) > 0 && distinct(old, keys) && distinct(wanted, keys) {
+		found.Keys = keys
+	}
+	return found
 }
 
 func (l Lists) keysOf(path object.Path) []string {
@@ -40,6 +51,18 @@ func (l Lists) keysOf(path object.Path) []string {
 		}
 	}
 	return nil
+}
+
+// below returns the lists in the items of a list. Their paths begin in the item.
+func (l Lists) below(path object.Path) Lists {
+	var found Lists
+	items := path.Child(Items)
+	for _, list := range l {
+		if len(list.Path) > len(items) && list.Path.Under(items...) {
+			found = append(found, List{Path: list.Path[len(items):], Keys: list.Keys})
+		}
+	}
+	return found
 }
 
 // itemsOf returns the items of a list and whether the value is one. An absent list counts as an empty one.
@@ -89,62 +112,4 @@ func byName(items []any, keys []string) map[string]object.Body {
 		}
 	}
 	return found
-}
-
-// wanted returns the list as a keyed edit wants it to be.
-func (e Edit) wanted() []any {
-	items, _ := e.Value.([]any)
-	return items
-}
-
-// onto applies the changes of a keyed edit to the newest list: items that the edit added, changed or removed. In a changed item
-// only the changed fields are written. All other items stay as they are.
-func (e Edit) onto(newest []any) []any {
-	before, after := byName(e.Before, e.Keys), byName(e.wanted(), e.Keys)
-	merged := make([]any, 0, len(newest)+len(after))
-	present := map[string]bool{}
-	for _, item := range newest {
-		name := nameOf(item, e.Keys)
-		body, isMap := item.(object.Body)
-		was, known := before[name]
-		wanted, kept := after[name]
-		present[name] = true
-		switch {
-		case !isMap || !known && !kept:
-			merged = append(merged, item)
-		case !kept:
-		case known:
-			merged = append(merged, Apply(body, Edits(was, wanted)))
-		default:
-			merged = append(merged, wanted)
-		}
-	}
-	for _, item := range e.wanted() {
-		name := nameOf(item, e.Keys)
-		was, known := before[name]
-		untouched := known && object.Equal(was, after[name]) // Another client has removed it.
-		if !present[name] && !untouched {
-			merged = append(merged, item)
-		}
-	}
-	return merged
-}
-
-// settled turns a keyed edit into an edit of the whole list, given the newest list. It returns false if there is nothing to do.
-// A value that is not a list is replaced.
-func (e Edit) settled(newest any) (Edit, bool) {
-	list, isList := itemsOf(newest)
-	merged := e.onto(list)
-	whole := Edit{Path: e.Path, Value: merged}
-	if e.Remove && len(merged) == 0 {
-		whole = Edit{Path: e.Path, Remove: true}
-	}
-	switch {
-	case !isList:
-		return whole, true
-	case newest == nil && len(merged) == 0: // An empty list in place of an absent one was set on purpose.
-		return whole, !e.Remove && len(e.Before) == 0
-	default:
-		return whole, whole.Remove || !object.Equal(list, merged)
-	}
 }

@@ -34,18 +34,18 @@ func TestListsAreMergedByKey(t *testing.T) {
 		"removed by others, unchanged here": {
 			`[{"type":"A"},{"type":"B"}]`, `[{"type":"A"},{"type":"B","x":1}]`, `[]`, `[{"type":"B","x":1}]`,
 		},
-		"added on both sides with the same key: ours wins": {
-			`[]`, `[{"type":"A","x":1}]`, `[{"type":"A","y":1}]`, `[{"type":"A","x":1}]`,
+		"added on both sides with the same key: ours wins, field by field": {
+			`[]`, `[{"type":"A","x":1}]`, `[{"type":"A","x":2,"y":1}]`, `[{"type":"A","x":1,"y":1}]`,
 		},
 		"a different order is not a change": {
 			`[{"type":"A"},{"type":"B"}]`, `[{"type":"B"},{"type":"A"}]`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"A"},{"type":"B"}]`,
 		},
-		"items without a key stay":        {`[]`, `[{"type":"A"}]`, `["odd",{"x":1}]`, `["odd",{"x":1},{"type":"A"}]`},
-		"a removed list":                  {`[{"type":"A"}]`, `[{"type":"A","x":1}]`, `null`, `[{"type":"A","x":1}]`},
-		"removed as a whole":              {`[{"type":"A"}]`, `null`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"B"}]`},
-		"taken away, nothing left":        {`[{"type":"A"}]`, `null`, `[{"type":"A"}]`, `null`},
-		"duplicate keys: as a whole":      {`[{"type":"A"}]`, `[{"type":"A"},{"type":"A"}]`, `[{"type":"B"}]`, `[{"type":"A"},{"type":"A"}]`},
-		"items without a key: as a whole": {`[]`, `["a"]`, `[{"type":"B"}]`, `["a"]`},
+		"items without a key stay":          {`[]`, `[{"type":"A"}]`, `["odd",{"x":1}]`, `["odd",{"x":1},{"type":"A"}]`},
+		"a removed list":                    {`[{"type":"A"}]`, `[{"type":"A","x":1}]`, `null`, `[{"type":"A","x":1}]`},
+		"removed as a whole":                {`[{"type":"A"}]`, `null`, `[{"type":"A"},{"type":"B"}]`, `[{"type":"B"}]`},
+		"taken away, nothing left":          {`[{"type":"A"}]`, `null`, `[{"type":"A"}]`, `null`},
+		"duplicate keys: like no keys":      {`[{"type":"A"}]`, `[{"type":"A"},{"type":"A"}]`, `[{"type":"B"}]`, `[{"type":"B"},{"type":"A"}]`},
+		"items without a key: like no keys": {`[]`, `["a"]`, `[{"type":"B"}]`, `[{"type":"B"},"a"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			merges(t, holding(t, test.before), holding(t, test.after), holding(t, test.newest), holding(t, test.want))
@@ -64,7 +64,7 @@ func holding(tb testing.TB, list string) object.Body {
 
 func merges(t *testing.T, before, after, newest, want object.Body) {
 	t.Helper()
-	edits := conditions().Keyed(before, patch.Edits(before, after))
+	edits := conditions().Edits(before, after)
 	if diff := cmp.Diff(want, patch.Apply(newest, edits)); diff != "" {
 		t.Errorf("applied: %s", diff)
 	}
@@ -108,7 +108,7 @@ func TestAMergedListDoesNotOverwriteANewerOne(t *testing.T) {
 	} {
 		before := body(t, stored)
 		after := object.With(before, object.Path{"status", "conditions"}, []any{object.Body{"type": "A"}})
-		document := written(before, conditions().Keyed(before, patch.Edits(before, after)))
+		document := written(before, conditions().Edits(before, after))
 		if _, err := apply(t, document, stored); err != nil {
 			t.Errorf("%s: %v", stored, err)
 		}
@@ -123,7 +123,7 @@ func TestSeveralKeysNameOneItem(t *testing.T) {
 	after := body(t, `{"spec":{"ports":[{"port":53,"protocol":"TCP","name":"dns"},{"port":53,"protocol":"UDP"}]}}`)
 	newest := body(t, `{"spec":{"ports":[{"port":80},{"port":53,"protocol":"TCP"}]}}`)
 	want := body(t, `{"spec":{"ports":[{"port":80},{"port":53,"protocol":"TCP","name":"dns"},{"port":53,"protocol":"UDP"}]}}`)
-	if diff := cmp.Diff(want, patch.Apply(newest, conditions().Keyed(before, patch.Edits(before, after)))); diff != "" {
+	if diff := cmp.Diff(want, patch.Apply(newest, conditions().Edits(before, after))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -134,15 +134,17 @@ func TestTouchesThatContradictEachOther(t *testing.T) {
 		start, first, second string
 		want                 []string
 	}{
-		"another value":     {`{}`, `{"phase":"a"}`, `{"phase":"b"}`, []string{"status.phase"}},
-		"other fields":      {`{}`, `{"a":1}`, `{"a":1,"b":1}`, nil},
-		"taken away":        {`{}`, `{"a":1}`, `{}`, []string{"status.a"}},
-		"put back":          {`{"a":1}`, `{}`, `{"a":1}`, []string{"status.a"}},
-		"its parent":        {`{}`, `{"a":{"b":1}}`, `{"a":7}`, []string{"status.a"}},
-		"beside it":         {`{}`, `{"a":{"b":1}}`, `{"a":{"b":1,"c":1}}`, nil},
-		"below it":          {`{}`, `{"a":7}`, `{"a":{"b":1}}`, []string{"status.a"}},
-		"into an empty map": {`{}`, `{"a":{}}`, `{"a":{"b":1}}`, nil},
-		"other conditions":  {`{}`, `{"conditions":[{"type":"A"}]}`, `{"conditions":[{"type":"A"},{"type":"B"}]}`, nil},
+		"another value":            {`{}`, `{"phase":"a"}`, `{"phase":"b"}`, []string{"status.phase"}},
+		"other fields":             {`{}`, `{"a":1}`, `{"a":1,"b":1}`, nil},
+		"taken away":               {`{}`, `{"a":1}`, `{}`, []string{"status.a"}},
+		"put back":                 {`{"a":1}`, `{}`, `{"a":1}`, []string{"status.a"}},
+		"its parent":               {`{}`, `{"a":{"b":1}}`, `{"a":7}`, []string{"status.a"}},
+		"beside it":                {`{}`, `{"a":{"b":1}}`, `{"a":{"b":1,"c":1}}`, nil},
+		"below it":                 {`{}`, `{"a":7}`, `{"a":{"b":1}}`, []string{"status.a"}},
+		"into an empty map":        {`{}`, `{"a":{}}`, `{"a":{"b":1}}`, nil},
+		"other conditions":         {`{}`, `{"conditions":[{"type":"A"}]}`, `{"conditions":[{"type":"A"},{"type":"B"}]}`, nil},
+		"another item of a list":   {`{}`, `{"list":["a"]}`, `{"list":["a","b"]}`, nil},
+		"an item of a list leaves": {`{}`, `{"list":["a"]}`, `{"list":["b"]}`, []string{"status.list"}},
 		"one condition": {
 			`{}`, `{"conditions":[{"type":"A","s":1},{"type":"B","s":1}]}`, `{"conditions":[{"type":"A","s":2},{"type":"B","s":1}]}`,
 			[]string{"status.conditions.A"},
@@ -151,7 +153,7 @@ func TestTouchesThatContradictEachOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := func(text string) object.Body { return body(t, `{"status":`+text+`}`) }
 			touches := func(from, to string) []patch.Touch {
-				return patch.Touches(conditions().Keyed(status(from), patch.Edits(status(from), status(to))))
+				return patch.Touches(conditions().Edits(status(from), status(to)))
 			}
 			found := contradictions(touches(test.first, test.second), touches(test.start, test.first))
 			if diff := cmp.Diff(test.want, found); diff != "" {

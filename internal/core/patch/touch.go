@@ -12,19 +12,21 @@ type Touch struct {
 	Path  object.Path
 	Value any
 	Gone  bool
-	// keys are the keys of the list if the field is an item of one.
+	// keys are the keys of the list if the field is an item of one. list is the change of a list without keys.
 	keys []string
+	list *ListEdit
 }
 
 // Touches returns the fields that the edits change.
 func Touches(edits []Edit) []Touch {
 	var found []Touch
 	for _, edit := range edits {
-		if len(edit.Keys) == 0 {
-			found = append(found, Touch{Path: edit.Path, Value: edit.Value, Gone: edit.Remove})
+		if edit.List == nil || len(edit.List.Keys) == 0 {
+			found = append(found, Touch{Path: edit.Path, Value: edit.Value, Gone: edit.Remove, list: edit.List})
 			continue
 		}
-		before, after := byName(edit.Before, edit.Keys), byName(edit.wanted(), edit.Keys)
+		keys := edit.List.Keys
+		before, after := byName(edit.List.Before, keys), byName(edit.List.After, keys)
 		var names []string
 		for name := range before {
 			names = append(names, name)
@@ -37,7 +39,7 @@ func Touches(edits []Edit) []Touch {
 			was, wasThere := before[name]
 			is, isThere := after[name]
 			if wasThere != isThere || !object.Equal(was, is) {
-				found = append(found, Touch{Path: edit.Path.Child(name), Value: is, Gone: !isThere, keys: edit.Keys})
+				found = append(found, Touch{Path: edit.Path.Child(name), Value: is, Gone: !isThere, keys: keys})
 			}
 		}
 	}
@@ -62,6 +64,8 @@ func (t Touch) In(body object.Body) any {
 // Contradicts reports whether this touch undoes an earlier one of the same field, of a parent or of a child.
 func (t Touch) Contradicts(earlier Touch) bool {
 	switch {
+	case slices.Equal(t.Path, earlier.Path) && t.list != nil && earlier.list != nil:
+		return earlier.list.lostIn(t.list.After)
 	case slices.Equal(t.Path, earlier.Path):
 		return t.Gone != earlier.Gone || !object.Equal(t.Value, earlier.Value)
 	case earlier.Path.Under(t.Path...):
@@ -70,6 +74,14 @@ func (t Touch) Contradicts(earlier Touch) bool {
 		return !isMap(earlier.Value) && !earlier.Gone
 	}
 	return false
+}
+
+// lostIn reports whether a later list lacks an item that this change has added.
+func (e *ListEdit) lostIn(later []any) bool {
+	return slices.ContainsFunc(e.After, func(item any) bool {
+		same := func(other any) bool { return object.Equal(item, other) }
+		return !slices.ContainsFunc(e.Before, same) && !slices.ContainsFunc(later, same)
+	})
 }
 
 // Enters reports whether the touch changes anything at the path, above it or below it.

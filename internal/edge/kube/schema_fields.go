@@ -8,11 +8,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
 
-// lists returns the lists with keys that can be reached through fields, in the order of their names.
+// lists returns the lists with keys that can be reached through fields and items of lists, in the order of their names.
 func (p property) lists(at object.Path) patch.Lists {
 	var found patch.Lists
 	if p.ListType == "map" && len(p.ListKeys) > 0 {
 		found = append(found, patch.List{Path: at, Keys: p.ListKeys})
+	}
+	if p.Items != nil {
+		found = append(found, p.Items.lists(at.Child(patch.Items))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		found = append(found, p.Properties[name].lists(at.Child(name))...)

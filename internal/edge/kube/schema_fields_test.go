@@ -27,6 +27,10 @@ func TestTheSchemaTellsWhichListsHaveKeys(t *testing.T) {
 		`{"properties":{"spec":{"properties":{"net":{"properties":{
 			"ports":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"]},
 			"names":{"x-kubernetes-list-type":"set"}}}}}}}`: {ports, conditions},
+		`{"properties":{"spec":{"properties":{"jobs":{"items":{"properties":{
+			"env":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"]}}}}}}}}`: {
+			{Path: object.Path{"spec", "jobs", patch.Items, "env"}, Keys: []string{"name"}}, conditions,
+		},
 		`{"properties":{"status":{"properties":{"conditions":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"]}}}}}`: {
 			{Path: conditions.Path, Keys: []string{"name"}},
 		},
