@@ -86,6 +86,7 @@ func (k keptRecord) place(t *testing.T, server *apiserver.Server, use carrier) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	user = client.WithFieldOwner(user, testIdentity) // The operator has written the record.
 	made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(k.Essence)}
 	made.SetAPIVersion(testGroup + "/v1")
 	made.SetKind(use.kind)

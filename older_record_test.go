@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func exported(w *einmaltest.World) *corev1.ConfigMap {
 	if !w.Get(export) {
 		w.Fatal("the object is gone")
 	}
-	export.ResourceVersion = ""
+	export.ResourceVersion, export.ManagedFields = "", nil
 	return export
 }
 
@@ -118,5 +119,126 @@ func TestARecordOfAnOpenCreationThatComesBackRunsNothing(t *testing.T) {
 		if after := exported(w); after.Annotations[testIdentity+"/record"] != newest.Annotations[testIdentity+"/record"] {
 			w.Errorf("the record is %s after a restart, want %s", after.Annotations, newest.Annotations)
 		}
+	})
+}
+
+// While the operator is down, a record of an open creation comes back that is older than an effect. The effect is not made again: a person is
+// asked. The event names the client that has written the record, once.
+func TestAnOlderRecordFromAStopMakesNoEffectAgain(t *testing.T) {
+	var calls []string
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[corev1.ConfigMap](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				calls = append(calls, fmt.Sprint("make ", c.Attempt))
+				if c.Attempt == 1 {
+					return einmal.RetryAfter(time.Minute, errors.New("not yet"))
+				}
+				_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
+					calls = append(calls, "invoice")
+					return Account{}, nil
+				}))
+				return err
+			})
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(settled("1"))
+		w.Advance(time.Second)
+		open := exported(w)
+		w.Advance(5 * time.Minute)
+		made := []string{"make 1", "make 2", "invoice"}
+		expectCalls(w, calls, made...)
+		w.Stop()
+		replace(w, open)
+		w.Restart()
+		w.Advance(5 * time.Minute)
+		made = append(made, "make 2")
+		expectCalls(w, calls, made...)
+		expectOneEvent(w, "RecordReplaced")
+		expectOneEvent(w, "HandlerFailed")
+		w.Restart()
+		w.Advance(5 * time.Minute)
+		expectCalls(w, calls, made...)
+		expectOneEvent(w, "RecordReplaced")
+		w.AllowUnfinished("make")
+	})
+}
+
+// expectOneEvent checks that there is one event with a reason.
+func expectOneEvent(w *einmaltest.World, reason string) {
+	w.Helper()
+	found := eventsOf(w)
+	of := slices.DeleteFunc(slices.Clone(found), func(line string) bool { return !strings.Contains(line, reason) })
+	if len(of) != 1 {
+		w.Errorf("%d events %s, want one: %q", len(of), reason, found)
+	}
+}
+
+// kubectl rollout undo while the operator is down brings back the content and the record of then. That cannot be told from nothing having changed,
+// so that no handler runs, but it is reported.
+func TestARecordThatGoesBackWhileTheOperatorIsDownIsReported(t *testing.T) {
+	withOlderRecords(t, func(w *einmaltest.World, calls func() []string) {
+		w.Advance(time.Second)
+		w.Create(settled("1"))
+		made := []string{"make 1", "invoice", "make 2", "make 3"}
+		expectCalls(w, calls(), made...)
+		first := exported(w)
+		w.Patch(settled(""), `{"data":{"v":"2"}}`)
+		made = append(made, "tell 1 to 2")
+		expectCalls(w, calls(), made...)
+		w.Stop()
+		replace(w, first)
+		w.Restart()
+		expectCalls(w, calls(), made...)
+		expectOneEvent(w, "RecordReplaced")
+		w.Patch(settled(""), `{"data":{"v":"3"}}`)
+		made = append(made, "tell 1 to 3")
+		expectCalls(w, calls(), made...)
+		w.Restart()
+		expectCalls(w, calls(), made...)
+		expectOneEvent(w, "RecordReplaced")
+	})
+}
+
+// The older record that comes back while the operator is down has an open update, whose next attempt is later. Its effect is not made again either.
+func TestAnOlderRecordOfAWaitingUpdateMakesNoEffectAgain(t *testing.T) {
+	var calls []string
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.For[corev1.ConfigMap](op).OnUpdate("bill", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				calls = append(calls, "bill "+c.Object.Data["v"])
+				if c.Object.Data["v"] == "2" {
+					return errors.New("not yet")
+				}
+				_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
+					calls = append(calls, "invoice")
+					return Account{}, nil
+				}))
+				return err
+			}, einmal.Backoff(time.Hour, time.Hour))
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(settled("1"))
+		w.Advance(time.Second)
+		w.Patch(settled(""), `{"data":{"v":"2"}}`)
+		w.Advance(time.Second)
+		open := exported(w)
+		w.Patch(settled(""), `{"data":{"v":"3"}}`)
+		w.Advance(time.Second)
+		made := []string{"bill 2", "bill 3", "invoice"}
+		expectCalls(w, calls, made...)
+		w.Stop()
+		replace(w, open)
+		w.Restart()
+		w.Advance(time.Minute)
+		w.Patch(settled(""), `{"data":{"v":"3"}}`)
+		w.Advance(2 * time.Hour)
+		made = append(made, "bill 3")
+		expectCalls(w, calls, made...)
+		expectOneEvent(w, "HandlerFailed")
+		w.AllowUnfinished("bill")
 	})
 }

@@ -74,6 +74,8 @@ type Operator struct {
 	problems kube.ProblemLog
 	// tolerance keeps the cache working while some objects cannot be decoded.
 	tolerance *kube.Tolerance
+	// records knows which records another client has written last.
+	records *kube.RecordOwners
 	// pace is how the Lease is held.
 	pace kube.Pace
 	// ownLogger: the author has given a logger. ownFlags, runnables and httpHandlers are what the author adds to Main and Run.
@@ -93,6 +95,7 @@ func New(identity string, options ...OperatorOption) *Operator {
 		scheme:    runtime.NewScheme(),
 		pace:      kube.NewPace(1),
 		tolerance: kube.NewTolerance(),
+		records:   kube.NewRecordOwners(identity),
 		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
@@ -125,7 +128,7 @@ func (op *Operator) applyManager() string { return op.settings.Identity + "/appl
 // options of a manager of your own, together with NewCache; Run uses both itself.
 func (op *Operator) CacheOptions() cache.Options {
 	options := cache.Options{
-		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultTransform:         op.records.Strip,
 		DefaultWatchErrorHandler: op.watchFailed,
 		NewInformer:              op.tolerance.NewInformer,
 	}
@@ -218,7 +221,8 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
 		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces, Tolerance: cmp.Or(kube.ToleranceOf(mgr.GetCache()), op.tolerance),
-		Startup: op.activities.startup, Cleanup: op.activities.cleanup,
+		RecordOwners: op.records,
+		Startup:      op.activities.startup, Cleanup: op.activities.cleanup,
 	}
 	if !op.withoutEvents {
 		if driver.EventSink, err = kube.NewEventSink(config, through); err != nil {

@@ -79,7 +79,7 @@ func (p *pass) effects(run handler.Run) effects {
 		about:      p.kind.GVK.Kind + " " + p.key.String(),
 		annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
 		name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
-		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted, times: &p.memory.intents,
+		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted || p.memory.unsure, times: &p.memory.intents,
 	}
 }
 

@@ -38,6 +38,7 @@ type keeper struct {
 	watermarks   watermarks
 	events       *eventRecorders
 	undecodables *undecodables
+	recordOwners *kube.RecordOwners
 	meter        *metrics.Kind
 	scrubber     *scrub.Scrubber
 	log          *slog.Logger
@@ -67,7 +68,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *ke
 	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
 	k.startup.log = k.log
-	k.events, k.undecodables = o.events, o.undecodables
+	k.events, k.undecodables, k.recordOwners = o.events, o.undecodables, o.RecordOwners
 	k.hub = o.hubs[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{

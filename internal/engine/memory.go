@@ -29,6 +29,10 @@ type memory struct {
 	recheck time.Time
 	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
 	inherited, older bool
+	// othersRecord is the text of the record that this process has read first, if another client has written it. It can be older than what
+	// handlers did. Until nothing is open, unsure is set: effects that the record does not know may have been made.
+	othersRecord string
+	unsure       bool
 	// doubted: another replica may have written what the cache does not show. A live read ends that.
 	doubted bool
 	// resumed are the resume handlers that are finished in this process.

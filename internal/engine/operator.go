@@ -45,6 +45,8 @@ type Operator struct {
 	Spaces  *kube.Spaces
 	// Tolerance knows which objects of the cache could not be decoded.
 	Tolerance *kube.Tolerance
+	// RecordOwners knows which records another client has written last.
+	RecordOwners *kube.RecordOwners
 
 	events       *eventRecorders
 	undecodables *undecodables

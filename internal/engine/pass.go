@@ -276,6 +276,7 @@ func (p *pass) chooseRecord(found record.Stored) error {
 		}
 	}
 	if found.Record != nil {
+		p.checkWriter(found.Text)
 		p.memory.record = found.Text
 	}
 	return nil
@@ -337,6 +338,7 @@ func (p *pass) next(done *work) time.Time {
 	}
 	if !done.attempted {
 		p.memory.inherited, p.memory.older = false, false
+		p.memory.unsure = p.memory.unsure && p.plan.Record.Open()
 		return p.plan.Wake
 	}
 	state := p.state()
@@ -356,6 +358,7 @@ func (p *pass) gone() {
 		p.log.Info("the object is gone")
 		p.memories.forget(p.key)
 		p.forgetMissing(p.key.Namespace, last.uid)
+		p.recordOwners.Forget(last.uid)
 	}
 	p.endHandling()
 }

@@ -96,8 +96,8 @@ func (d *decision) answered(entry record.Entry) bool {
 	return false
 }
 
-// creatingAny reports whether a handler is in its creation or has failed in it.
-func (k Kind) creatingAny(r record.Record) bool {
+// Creating reports whether a handler is in its creation or has failed in it.
+func (k Kind) Creating(r record.Record) bool {
 	for _, declared := range k.Handlers {
 		if creating(declared, r.Handlers[declared.ID]) {
 			return true

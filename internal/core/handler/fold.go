@@ -122,7 +122,7 @@ func (k Kind) settleCreation(r record.Record, current object.Body) record.Record
 		}
 		r = k.closed(r)
 	}
-	r.Doubted = r.Doubted && k.creatingAny(r)
+	r.Doubted = r.Doubted && k.Creating(r)
 	return k.withoutDone(r, cause.Create)
 }
 

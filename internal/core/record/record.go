@@ -93,6 +93,16 @@ type Record struct {
 	Handlers map[string]Entry `json:"handlers,omitempty"`
 }
 
+// Open reports whether a handler has begun and not finished.
+func (r Record) Open() bool {
+	for _, entry := range r.Handlers {
+		if entry.Outcome.Open() {
+			return true
+		}
+	}
+	return false
+}
+
 // New returns an empty record of an object.
 func New(uid, apiVersion string) Record {
 	return Record{Version: Version, UID: uid, APIVersion: apiVersion}
