@@ -326,3 +326,29 @@ func TestMistakesInIndexes(t *testing.T) {
 		}
 	}
 }
+
+// A handler waits until a slow index has its object, and runs as soon as it has.
+func TestAHandlerRunsAsSoonAsASlowIndexHasItsObject(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		var indexed, ran time.Time
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			einmal.Index(op, "by-team", func(config *corev1.ConfigMap) (map[string]string, error) {
+				<-time.After(2 * time.Second)
+				indexed = time.Now()
+				return byTeam(config)
+			})
+			einmal.For[corev1.ConfigMap](op).OnCreate("use", func(context.Context, *einmal.Change[corev1.ConfigMap]) error {
+				ran = time.Now()
+				return nil
+			})
+			return op
+		})
+		w.Advance(time.Second)
+		w.Create(configOfTeams("one", "red"))
+		w.Advance(3 * time.Second)
+		if indexed.IsZero() || ran.Before(indexed) || ran.Sub(indexed) > time.Second {
+			w.Errorf("indexed at %s, handled at %s", indexed, ran)
+		}
+	})
+}

@@ -18,6 +18,10 @@ func watermarkMutants() []mutant {
 			in:      ".", test: "TestAnObjectThatArrivesLateIsNotLost", says: "late: handlers ran []",
 		},
 		{
+			name: "lost-by-old-list", changed: `lost := !MUTATED && p.plan.Cause == cause.Lost`,
+			in: ".", test: "TestAFirstListThatIsOldLosesNoRecord", says: "a record counts as lost",
+		},
+		{
 			name:    "lost-is-created",
 			changed: `return covered && !MUTATED`,
 			in:      ".", test: others, says: twice,

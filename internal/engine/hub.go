@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
@@ -18,6 +19,8 @@ type hub struct {
 	indexers  []*indexer
 	mu        sync.Mutex
 	relatives []*relative
+	// waiting are the passes that wait until the indexes have seen an object.
+	waiting map[types.NamespacedName]func()
 }
 
 // startHubs begins to follow every kind that is watched for the sake of others. Handlers wait for them: see awaitRelated.
@@ -45,6 +48,13 @@ func (h *hub) changed(ctx context.Context, told change) {
 	}
 	h.mu.Lock()
 	woken := slices.Clone(h.relatives)
+	for _, one := range told.objects() {
+		key := client.ObjectKeyFromObject(one)
+		if wake, waits := h.waiting[key]; waits {
+			delete(h.waiting, key)
+			wake()
+		}
+	}
 	h.mu.Unlock()
 	for _, r := range woken {
 		r.wake(told)
@@ -81,6 +91,23 @@ func (h *hub) behind(key types.NamespacedName, version string) bool {
 		seen := x.version(key)
 		return seen == "" || kube.Older(seen, version)
 	})
+}
+
+// awaits reports whether an index has not seen a version of an object yet. Then it calls wake once after the next event of the object.
+func (h *hub) awaits(key types.NamespacedName, version string, wake func()) bool {
+	if !h.behind(key, version) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.behind(key, version) { // The event has come in the meantime.
+		return false
+	}
+	if h.waiting == nil {
+		h.waiting = map[types.NamespacedName]func(){}
+	}
+	h.waiting[key] = wake
+	return true
 }
 
 // awaitRelated waits until all indexes are complete, and until the cache holds what wakes the handlers of a kind: no handler runs

@@ -28,19 +28,22 @@ func (p *pass) tellLost() {
 	p.warn(lostCondition, lostSentence, annotation)
 }
 
-// lookCloser reads the object live where the condition of a lost record, or the end of one, is to be written: the
-// handlers' type need not have conditions, and those of others must stay. So it does where a related object is gone: it may
-// have gone with this one, and the cache tells of that later. And before the first handler runs where another replica may
-// have run it, and the cache does not show that yet. And where the handlers' type drops a record that an earlier release has kept
-// in the status.
+// lookCloser reads the object live in the cases in which the cache is not enough:
+//
+//   - The record seems to be lost. The cache may not show it yet.
+//   - A condition is to be written or ended. The type of the handlers need not have conditions, and those of others must stay.
+//   - A related object is gone. The object may be gone too, and the cache shows that later.
+//   - Another replica may have run the handlers, and the cache does not show that yet.
+//   - The type of the handlers drops a record that an earlier release has kept in the status.
 func (p *pass) lookCloser(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
 	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
-	conditions := p.description.Conditions.Listed && (p.plan.Cause == cause.Lost || asked || blocked)
+	conditions := p.description.Conditions.Listed && (asked || blocked)
+	lost := p.plan.Cause == cause.Lost // mutant: lost-by-old-list
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
 	hidden := p.hidesRecords && (p.record == nil || p.removes(time.Now())) // mutant: hidden-record
-	if p.exact || !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {
+	if p.exact || !lost && !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)

@@ -32,8 +32,8 @@ var errOver = errors.New("object treated as deleted")
 // goneRecheck is how long an object counts as gone because of a 404 before it is read again, if the cache still shows it.
 const goneRecheck = time.Minute
 
-// indexLag is when a pass looks again that would be ahead of an index of its kind.
-const indexLag = 5 * time.Millisecond
+// indexLag is when a pass that would be ahead of an index of its kind looks again, if the event of the object does not wake it.
+const indexLag = 5 * time.Second
 
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
@@ -185,7 +185,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 			return last.recheck, errOver // What calls for a pass now takes the place of the later one in the queue.
 		}
 	}
-	if p.hub.behind(p.key, cached.GetResourceVersion()) {
+	if p.hub.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
 		return time.Now().Add(indexLag), nil
 	}
 	p.tellUnstripped(cached)

@@ -32,9 +32,10 @@ type Steps struct {
 
 	mu   sync.Mutex
 	done map[string]record.Step
-	// called are all steps of this attempt; at is the one that runs, "" outside of all.
-	called map[string]bool
-	at     string
+	// called are all steps of this attempt; at is the one that runs, "" outside of all. reserved is the room for those that run.
+	called   map[string]bool
+	at       string
+	reserved int
 	// waiting are the effects that wait for their intents to be stored. Nothing is called any more once closed says why.
 	waiting []waiting
 	closed  error
@@ -127,11 +128,20 @@ func (s *Steps) Begin(id string, room int) (done record.Step, is bool, err error
 	if done, is = s.done[id]; is && done.Done() {
 		return done, true, nil
 	}
-	if record.StepsSize(s.done)+len(id)+room > record.StepsLimit {
+	room += record.StepsSize(map[string]record.Step{id: {}})
+	if record.StepsSize(s.done)+s.reserved+room > record.StepsLimit {
 		return done, false, fmt.Errorf("step %q: does not fit into the record, which already holds %d steps and has a limit of %d bytes for them; "+
 			"use fewer and larger steps, or an object for each", id, len(s.done), record.StepsLimit)
 	}
+	s.reserved += room
 	return done, false, nil
+}
+
+// Release gives back the room of a step that Begin has begun and that runs no longer.
+func (s *Steps) Release(id string, room int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved -= room + record.StepsSize(map[string]record.Step{id: {}})
 }
 
 // Enter notes which step the handler is in; leave it with what it returns. Steps that change the object do so one after
