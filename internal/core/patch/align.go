@@ -15,7 +15,7 @@ const (
 	equal   = 1000
 )
 
-// alignLimit is the largest number of pairs of items that are compared. In longer lists, items have the same places or are different ones.
+// alignLimit is the largest number of pairs of items that are compared. Beyond it, only items in the same place can be the same one.
 const alignLimit = 1 << 16
 
 // link says which item of an earlier list an item was; was is -1 for none.
@@ -109,17 +109,13 @@ func (a *alignment) middle(before, list []any, offset int) {
 
 // moves links items of which only the order has changed.
 func (a *alignment) moves(before, list []any) {
-	var left, added []int
+	var left []int
 	for i, now := range a.now {
 		if now < 0 {
 			left = append(left, i)
 		}
 	}
-	for j, link := range a.links {
-		if link.was < 0 {
-			added = append(added, j)
-		}
-	}
+	added := a.added()
 	if len(left)*len(added) > alignLimit {
 		return
 	}
@@ -130,6 +126,17 @@ func (a *alignment) moves(before, list []any) {
 			left = slices.Delete(left, at, at+1)
 		}
 	}
+}
+
+// added returns the indexes of the items that were none before.
+func (a *alignment) added() []int {
+	var found []int
+	for i, link := range a.links {
+		if link.was < 0 {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // weigh returns how likely two items are the same one; 0 means that they are different ones.

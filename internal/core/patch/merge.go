@@ -1,6 +1,10 @@
 package patch
 
-import "github.com/einmal-operators/einmal/internal/core/object"
+import (
+	"fmt"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+)
 
 // state is an object in two forms: seen is how the Go type of the handlers writes it, and base is how the API server has it, with fields that
 // the Go type does not know. Changes are found in seen and made in both.
@@ -121,7 +125,7 @@ func (e *ListEdit) onto(newest lists) ([]item, bool) {
 	if len(newest.seen) != len(newest.base) { // The Go type has a decoder of its own.
 		return fresh(e.After), object.Equal(newest.seen, e.Before)
 	}
-	m := merging{ListEdit: e, newest: newest, ours: e.align(e.After), theirs: e.align(newest.seen)}
+	m := merging{edit: e, newest: newest, ours: e.align(e.After), theirs: e.align(newest.seen)}
 	m.findTwins()
 	added := m.added()
 	items := make([]item, 0, len(newest.seen)+len(e.After))
@@ -142,8 +146,7 @@ func (e *ListEdit) onto(newest lists) ([]item, bool) {
 
 // merging is one merge of a list. Indexes: i of Before, j of After, k of the newest list.
 type merging struct {
-	*ListEdit
-
+	edit         *ListEdit
 	newest       lists
 	ours, theirs alignment
 	// twins are the items that the edit and another client have both added: the index in After for each one of the newest list.
@@ -153,22 +156,25 @@ type merging struct {
 
 func (m *merging) findTwins() {
 	m.twins = map[int]int{}
-	taken := map[int]bool{}
-	for k, one := range m.newest.seen {
-		for j, other := range m.After {
-			alone := m.theirs.links[k].was < 0 && m.ours.links[j].was < 0 && !taken[j]
-			if _, found := m.twins[k]; alone && !found && m.same(one, other) {
-				m.twins[k], taken[j] = j, true
-			}
+	mine := map[string][]int{}
+	for _, j := range m.ours.added() {
+		name := m.identity(m.edit.After[j])
+		mine[name] = append(mine[name], j)
+	}
+	for _, k := range m.theirs.added() {
+		name := m.identity(m.newest.seen[k])
+		if same := mine[name]; len(same) > 0 {
+			m.twins[k], mine[name] = same[0], same[1:]
 		}
 	}
 }
 
-func (m *merging) same(one, other any) bool {
-	if len(m.Keys) > 0 {
-		return nameOf(one, m.Keys) == nameOf(other, m.Keys)
+// identity tells items apart: by their keys, or by all that they contain.
+func (m *merging) identity(one any) string {
+	if len(m.edit.Keys) > 0 {
+		return nameOf(one, m.edit.Keys)
 	}
-	return object.Equal(one, other)
+	return fmt.Sprintf("%#v", one) // It sorts the keys of maps and quotes texts.
 }
 
 // kept returns what an item of the newest list becomes. It returns false for one that is removed, or has another place.
@@ -177,7 +183,7 @@ func (m *merging) kept(k int) (item, bool) {
 	i := m.theirs.links[k].was
 	if i < 0 {
 		if j, twin := m.twins[k]; twin {
-			return m.edited(as, object.Body{}, m.After[j]), true
+			return m.edited(as, object.Body{}, m.edit.After[j]), true
 		}
 		return as, true
 	}
@@ -188,7 +194,7 @@ func (m *merging) kept(k int) (item, bool) {
 	case j >= 0:
 		return m.changed(k, j), true
 	}
-	m.failed = m.failed || len(m.Keys) == 0 && !object.Equal(as.seen, m.Before[i])
+	m.failed = m.failed || len(m.edit.Keys) == 0 && !object.Equal(as.seen, m.edit.Before[i])
 	return item{}, false
 }
 
@@ -199,7 +205,7 @@ func (m *merging) added() map[int][]item {
 	for k, j := range m.twins {
 		twin[j] = k
 	}
-	for j, one := range m.After {
+	for j, one := range m.edit.After {
 		i := m.ours.links[j].was
 		k, isTwin := twin[j]
 		switch {
@@ -207,8 +213,8 @@ func (m *merging) added() map[int][]item {
 			anchor = k
 		case i < 0:
 			found[anchor] = append(found[anchor], newItem(one))
-		case m.theirs.now[i] < 0 && object.Equal(m.Before[i], one): // Another client has removed it.
-		case m.theirs.now[i] < 0 && len(m.Keys) > 0:
+		case m.theirs.now[i] < 0 && object.Equal(m.edit.Before[i], one): // Another client has removed it.
+		case m.theirs.now[i] < 0 && len(m.edit.Keys) > 0:
 			found[anchor] = append(found[anchor], newItem(one))
 		case m.theirs.now[i] < 0:
 			m.failed = true
@@ -227,7 +233,7 @@ func (m *merging) added() map[int][]item {
 func (m *merging) changed(k, j int) item {
 	theirs, ours := m.theirs.links[k], m.ours.links[j]
 	as := item{seen: m.newest.seen[k], base: m.newest.base[k], from: k}
-	was, is := m.Before[ours.was], m.After[j]
+	was, is := m.edit.Before[ours.was], m.edit.After[j]
 	uncertain := (theirs.weak || ours.weak) && !object.Equal(as.seen, was) && !object.Equal(as.seen, is)
 	if uncertain && !object.Equal(was, is) {
 		m.failed = true
@@ -256,8 +262,8 @@ func (m *merging) inner(as item, was, is any) (item, bool) {
 	const field = "item"
 	holder := func(value any) object.Body { return object.Body{field: value} }
 	s, fits := state{seen: holder(as.seen), base: holder(as.base)}, true
-	inner := make(Lists, len(m.Inner))
-	for at, list := range m.Inner {
+	inner := make(Lists, len(m.edit.Inner))
+	for at, list := range m.edit.Inner {
 		inner[at] = List{Path: append(object.Path{field}, list.Path...), Keys: list.Keys}
 	}
 	for _, edit := range inner.Edits(holder(was), holder(is)) {

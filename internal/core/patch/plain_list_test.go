@@ -208,3 +208,20 @@ func edited(random *rand.Rand, list []any, by string) []any {
 	}
 	return list
 }
+
+// Two clients add many items each.
+func TestLongListsAreMerged(t *testing.T) {
+	many := func(by string) []any {
+		list := make([]any, 20_000)
+		for i := range list {
+			list[i] = fmt.Sprint(by, i)
+		}
+		return list
+	}
+	before := many("before")
+	document := written(listed(append(many("theirs"), before...)), patch.Lists(nil).Edits(listed(before), listed(append(before, many("ours")...))))
+	value, _ := document.Value(object.Path{"spec", "list"})
+	if list, _ := value.([]any); len(list) != 60_000 {
+		t.Errorf("%d items", len(list))
+	}
+}
