@@ -74,13 +74,22 @@ func TestFieldWrongTypesStopNoOtherObject(t *testing.T) {
 // newFieldWorld is a cluster with a kind that accepts everything, and an account that may handle it.
 func newFieldWorld(t *testing.T, kind, resource string) *world {
 	t.Helper()
+	return fieldWorldOf(t, freeDefinition(kind), resource)
+}
+
+// fieldWorldOf is newFieldWorld with a definition of its own. The account may also write ConfigMaps.
+func fieldWorldOf(t *testing.T, definition, resource string) *world {
+	t.Helper()
 	w := newWorld(t)
-	definition := freeDefinition(kind)
 	w.Kubectl(t, definition, "apply", "-f", "-")
 	w.Kubectl(t, definition, "wait", "--for=condition=Established", "-f", "-")
 	w.account = w.Account(t, resource, rbacv1.PolicyRule{
 		APIGroups: []string{"field.example.com"}, Resources: []string{resource, resource + "/status"}, Verbs: []string{"get", "list", "watch", "patch"},
-	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "update"},
+	})
 	return w
 }
 
