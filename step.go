@@ -244,7 +244,7 @@ func (c *Change[T]) step(ctx context.Context, of part, fn func(context.Context) 
 		c.Log.Debug("step skipped, already done", "step", inner.id)
 		return known.Result, nil
 	}
-	defer c.steps.Release(inner.id, of.room)
+	defer c.steps.Release(inner.id)
 	if !outer.items {
 		leave, err := c.steps.Enter(outer.id, inner.id)
 		if err != nil {

@@ -32,7 +32,8 @@ type Steps struct {
 
 	mu   sync.Mutex
 	done map[string]record.Step
-	// called are all steps of this attempt; at is the one that runs, "" outside of all. reserved is the room for those that run.
+	// called are all steps of this attempt; at is the one that runs, "" outside of all. reserved is the room for those that run,
+	// without their results, which are mostly much smaller than they may be.
 	called   map[string]bool
 	at       string
 	reserved int
@@ -128,20 +129,20 @@ func (s *Steps) Begin(id string, room int) (done record.Step, is bool, err error
 	if done, is = s.done[id]; is && done.Done() {
 		return done, true, nil
 	}
-	room += record.StepsSize(map[string]record.Step{id: {}})
-	if record.StepsSize(s.done)+s.reserved+room > record.StepsLimit {
+	own := record.StepsSize(map[string]record.Step{id: {}})
+	if record.StepsSize(s.done)+s.reserved+own+room > record.StepsLimit {
 		return done, false, fmt.Errorf("step %q: does not fit into the record, which already holds %d steps and has a limit of %d bytes for them; "+
 			"use fewer and larger steps, or an object for each", id, len(s.done), record.StepsLimit)
 	}
-	s.reserved += room
+	s.reserved += own
 	return done, false, nil
 }
 
 // Release gives back the room of a step that Begin has begun and that runs no longer.
-func (s *Steps) Release(id string, room int) {
+func (s *Steps) Release(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reserved -= room + record.StepsSize(map[string]record.Step{id: {}})
+	s.reserved -= record.StepsSize(map[string]record.Step{id: {}})
 }
 
 // Enter notes which step the handler is in; leave it with what it returns. Steps that change the object do so one after
