@@ -75,7 +75,7 @@ func TestFieldRolloutUndoHidesNoChange(t *testing.T) {
 	w.untilEvent(t, "shop", "kubectl has written the record of this object")
 	revision("4")
 	w.Kubectl(t, "", "set", "image", "deployment/shop", "shop=example.com/shop:3")
-	cluster.Until(t, "the change to the third image is told", func() bool { return log.lines("msg~handler succeeded", "handler=tell") > 0 })
+	cluster.Until(t, "the handler runs for the third image", func() bool { return log.lines("msg~handler succeeded", "handler=tell") > 0 })
 	stop()
 	quiet, _ := w.serveRollouts(t, said)
 	cluster.Until(t, "all is handled", func() bool { return quiet.lines("msg~watching") == 1 })

@@ -53,7 +53,7 @@ func (o *RecordOwners) note(one metav1.Object) {
 	}
 }
 
-// otherWriter returns the field manager that owns a record, or "" if the operator owns it too, or nobody does.
+// otherWriter returns the field manager that owns a record, or "" if the operator owns it too, or no client does.
 func (o *RecordOwners) otherWriter(entries []metav1.ManagedFieldsEntry) string {
 	for _, key := range o.keys {
 		other, ours := "", false
