@@ -21,6 +21,15 @@ func settled(value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Data: map[string]string{"v": value}}
 }
 
+// sendInvoice notes that it sends an invoice, which must not happen twice.
+func sendInvoice(ctx context.Context, c *einmal.Change[corev1.ConfigMap], calls *[]string) error {
+	_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
+		*calls = append(*calls, "invoice")
+		return Account{}, nil
+	}))
+	return err
+}
+
 // withOlderRecords runs an operator of ConfigMaps that notes its calls. The creation succeeds in the third attempt.
 func withOlderRecords(t *testing.T, use func(*einmaltest.World, func() []string)) {
 	t.Helper()
@@ -31,10 +40,7 @@ func withOlderRecords(t *testing.T, use func(*einmaltest.World, func() []string)
 			maps := einmal.For[corev1.ConfigMap](op)
 			maps.OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 				calls = append(calls, fmt.Sprint("make ", c.Attempt))
-				if _, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
-					calls = append(calls, "invoice")
-					return Account{}, nil
-				})); err != nil || c.Attempt < 3 {
+				if err := sendInvoice(ctx, c, &calls); err != nil || c.Attempt < 3 {
 					return einmal.RetryAfter(time.Minute, errors.Join(err, errors.New("not yet")))
 				}
 				return nil
@@ -134,11 +140,7 @@ func TestAnOlderRecordFromAStopMakesNoEffectAgain(t *testing.T) {
 				if c.Attempt == 1 {
 					return einmal.RetryAfter(time.Minute, errors.New("not yet"))
 				}
-				_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
-					calls = append(calls, "invoice")
-					return Account{}, nil
-				}))
-				return err
+				return sendInvoice(ctx, c, &calls)
 			})
 			return op
 		})
@@ -212,11 +214,7 @@ func TestAnOlderRecordOfAWaitingUpdateMakesNoEffectAgain(t *testing.T) {
 				if c.Object.Data["v"] == "2" {
 					return errors.New("not yet")
 				}
-				_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (Account, error) {
-					calls = append(calls, "invoice")
-					return Account{}, nil
-				}))
-				return err
+				return sendInvoice(ctx, c, &calls)
 			}, einmal.Backoff(time.Hour, time.Hour))
 			return op
 		})

@@ -107,6 +107,9 @@ func (w *world) ownersRecords(t *testing.T) {
 	if log.lines("msg=seen for the first time") > 0 {
 		t.Error("the record of the owner is taken for its own")
 	}
+	if log.lines("msg~another client has written the record") > 0 {
+		t.Error("the record that a ReplicaSet has from its owner counts as written by another client")
+	}
 }
 
 // versionMoves changes the definition of a kind under an operator that handles it.

@@ -276,7 +276,7 @@ func (p *pass) chooseRecord(found record.Stored) error {
 		}
 	}
 	if found.Record != nil {
-		p.checkWriter(found.Text)
+		p.checkWriter(found)
 		p.memory.record = found.Text
 	}
 	return nil

@@ -50,9 +50,10 @@ func (c Carrier) Other() (other Carrier, found bool) {
 
 // Stored is the record of the operator as found in an object.
 type Stored struct {
-	// Record is the usable record, or nil. Text is what it was decoded from.
+	// Record is the usable record, or nil. Text is what it was decoded from, and From is where that is stored.
 	Record *Record
 	Text   string
+	From   Carrier
 	// Preferred is the text in the preferred carrier, whether or not it is usable. A conditional write tests it.
 	Preferred string
 }
@@ -67,7 +68,8 @@ func Read(body object.Body, identity string, preferred Carrier) (Stored, error) 
 	found := Stored{Preferred: object.Text(body, preferred.Path(identity)...)}
 	other, _ := preferred.Other()
 	var err error
-	for _, text := range []string{found.Preferred, object.Text(body, other.Path(identity)...)} {
+	for _, carrier := range []Carrier{preferred, other} {
+		text := object.Text(body, carrier.Path(identity)...)
 		if text == "" {
 			continue
 		}
@@ -78,7 +80,7 @@ func Read(body object.Body, identity string, preferred Carrier) (Stored, error) 
 		case failed != nil:
 			err = failed
 		case r.UID == object.Text(body, "metadata", "uid") && (found.Record == nil || found.Record.OlderThan(r)):
-			found.Record, found.Text = &r, text
+			found.Record, found.Text, found.From = &r, text, carrier
 		}
 	}
 	if found.Record != nil {

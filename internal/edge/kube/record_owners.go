@@ -17,19 +17,22 @@ import (
 // RecordOwners knows no object.
 type RecordOwners struct {
 	identity string
-	// keys are the names of the fields that hold the record, as managed fields write them.
-	keys [][]byte
+	// keys are the names of the fields that hold records, as managed fields write them.
+	keys map[record.Carrier][]byte
 
 	mu     sync.Mutex
-	others map[types.UID]string
+	others map[types.UID]writers
 }
+
+// writers are the field managers of one object's records, by where a record is stored.
+type writers map[record.Carrier]string
 
 // NewRecordOwners returns the RecordOwners of an operator, whose identity is also its field manager.
 func NewRecordOwners(identity string) *RecordOwners {
-	owners := &RecordOwners{identity: identity, others: map[types.UID]string{}}
+	owners := &RecordOwners{identity: identity, keys: map[record.Carrier][]byte{}, others: map[types.UID]writers{}}
 	for _, carrier := range record.Carriers() {
 		path := carrier.Path(identity)
-		owners.keys = append(owners.keys, []byte(`"f:`+path[len(path)-1]+`"`))
+		owners.keys[carrier] = []byte(`"f:` + path[len(path)-1] + `"`)
 	}
 	return owners
 }
@@ -43,19 +46,20 @@ func (o *RecordOwners) Strip(of any) (any, error) {
 }
 
 func (o *RecordOwners) note(one metav1.Object) {
-	other := o.otherWriter(one.GetManagedFields())
+	found := o.otherWriters(one.GetManagedFields())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if other == "" {
+	if len(found) == 0 {
 		delete(o.others, one.GetUID())
 	} else {
-		o.others[one.GetUID()] = other
+		o.others[one.GetUID()] = found
 	}
 }
 
-// otherWriter returns the field manager that owns a record, or "" if the operator owns it too, or no client does.
-func (o *RecordOwners) otherWriter(entries []metav1.ManagedFieldsEntry) string {
-	for _, key := range o.keys {
+// otherWriters returns the field managers that own a record which the operator does not own too.
+func (o *RecordOwners) otherWriters(entries []metav1.ManagedFieldsEntry) writers {
+	var found writers
+	for carrier, key := range o.keys {
 		other, ours := "", false
 		for _, entry := range entries {
 			if entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), key) {
@@ -65,21 +69,25 @@ func (o *RecordOwners) otherWriter(entries []metav1.ManagedFieldsEntry) string {
 				other = entry.Manager
 			}
 		}
-		if other != "" && !ours {
-			return other
+		if other == "" || ours {
+			continue
 		}
+		if found == nil {
+			found = writers{}
+		}
+		found[carrier] = other
 	}
-	return ""
+	return found
 }
 
-// Other returns the field manager that has written the record of an object last, or "" if that is not known to be another client.
-func (o *RecordOwners) Other(uid string) string {
+// Other returns the field manager that has written the record in a carrier of an object last, or "" if that is not known to be another client.
+func (o *RecordOwners) Other(uid string, carrier record.Carrier) string {
 	if o == nil {
 		return ""
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.others[types.UID(uid)]
+	return o.others[types.UID(uid)][carrier]
 }
 
 // Forget forgets an object that is gone.
