@@ -3,6 +3,7 @@ package einmal_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,9 +82,15 @@ func recoveries(b *bank, p *einmaltest.Process) map[string]einmal.Recovery[Accou
 	}
 }
 
+// later follows the name of a class whose effect is made in the second attempt, so that there is a record that does not know the effect.
+const later = ", later"
+
 // inAccounts declares a creation that opens an account, takes its time, and says which one it is.
-func inAccounts[T any](kind *einmal.Kind[T], of sized[T], by func() einmal.Recovery[Account]) {
+func inAccounts[T any](kind *einmal.Kind[T], of sized[T], class string, by func() einmal.Recovery[Account]) {
 	kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[T]) error {
+		if strings.HasSuffix(class, later) && c.Attempt == 1 {
+			return einmal.RetryAfter(time.Minute, errors.New("the bank is closed"))
+		}
 		account, err := einmal.Effect(ctx, c, "account", by())
 		if err != nil {
 			return err
@@ -102,7 +109,7 @@ func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kin
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
 		op := newTestOperator(w)
 		declared, of := kind(op)
-		inAccounts(declared, of, func() einmal.Recovery[Account] { return recoveries(outside, p)[class] })
+		inAccounts(declared, of, class, func() einmal.Recovery[Account] { return recoveries(outside, p)[strings.TrimSuffix(class, later)] })
 		return op
 	})
 	w.Advance(time.Minute) // What is there at the start may have been handled before, and a person is asked.
@@ -113,7 +120,7 @@ func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kin
 		again += tend(w, one, outside)
 	}
 	open, calls := outside.accounts()
-	if class == "stop" && calls > 1+again {
+	if strings.HasPrefix(class, "stop") && calls > 1+again {
 		w.Errorf("it was called %d times, and people have said %d times that nothing was made: want one call more at most", calls, again)
 	}
 	w.Outcome("accounts", open)
@@ -178,6 +185,11 @@ func findableWidget(w *einmaltest.World) { tended(w, declareWidgets, newWidget()
 func stopWidget(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop") }
 func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, newGadget(), "stop") }
 
+func keyedLater(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "keyed"+later) }
+func namedLater(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "named"+later) }
+func findableLater(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "findable"+later) }
+func stopLater(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop"+later) }
+
 // With any fault at any time, exactly one account exists: for effects with a token or a name, for effects that can be looked up, and for effects
 // whose result a user reports. The last are never made twice unless a user asks for it.
 func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
@@ -188,6 +200,15 @@ func TestWhateverGoesWrongAnEffectIsMadeOnce(t *testing.T) {
 	t.Run("findable", func(t *testing.T) { einmaltest.Explore(t, findableWidget) })
 	t.Run("stop, record in the status", func(t *testing.T) { einmaltest.Explore(t, stopWidget) })
 	t.Run("stop, record in the annotation", func(t *testing.T) { einmaltest.Explore(t, stopGadget, einmaltest.Without(elsewhere...)) })
+}
+
+// A record from before the effect comes back, while the operator runs or is down.
+func TestWhateverGoesWrongAnOlderRecordRepeatsNoEffect(t *testing.T) {
+	older := einmaltest.Only(einmaltest.OlderRecords)
+	t.Run("keyed", func(t *testing.T) { einmaltest.Explore(t, keyedLater, older) })
+	t.Run("named", func(t *testing.T) { einmaltest.Explore(t, namedLater, older) })
+	t.Run("findable", func(t *testing.T) { einmaltest.Explore(t, findableLater, older) })
+	t.Run("stop", func(t *testing.T) { einmaltest.Explore(t, stopLater, older) })
 }
 
 // The negative control: the exploration finds a handler that makes a new token for each call.

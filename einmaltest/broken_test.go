@@ -177,7 +177,7 @@ func brokenEffects() []broken {
 		{
 			name:     "harm at the third attempt, which no single fault leads to",
 			scenario: configHandled(harmAtTheThird, secrets),
-			options:  []einmaltest.Option{einmaltest.Without(dimensionsBut(einmaltest.Answers, einmaltest.Recovery)...)},
+			options:  []einmaltest.Option{einmaltest.Only(einmaltest.Answers, einmaltest.Recovery)},
 			says:     []string{"; refused: get secrets default/known by handle #2", "effect give up one: it happened once, and never without faults"},
 		},
 		{
@@ -257,7 +257,7 @@ func certified(ctx context.Context, _ *einmaltest.Process, c *einmal.Change[core
 // Times are not compared where no rule says how: most of them say when something happened.
 func TestATimeWithoutARuleIsNotCompared(t *testing.T) {
 	scenario := configHandled(certified, einmal.Applies(&coordinationv1.Lease{}))
-	if finding := einmaltest.Search(t, scenario, einmaltest.Without(dimensionsBut(einmaltest.Crashes)...)); finding != nil {
+	if finding := einmaltest.Search(t, scenario, einmaltest.Only(einmaltest.Crashes)); finding != nil {
 		t.Errorf("the finding is %v", finding)
 	}
 }

@@ -2,6 +2,7 @@ package einmaltest_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestEachDimensionFindsItsBug(t *testing.T) {
 	for _, test := range eachDimension() {
 		t.Run(string(test.by), func(t *testing.T) {
 			t.Parallel()
-			finding := einmaltest.Search(t, test.scenario, einmaltest.Without(dimensionsBut(test.by)...))
+			finding := einmaltest.Search(t, test.scenario, einmaltest.Only(test.by))
 			if finding == nil || finding.Schedule == "nothing goes wrong" || !strings.Contains(finding.String(), test.says) {
 				t.Errorf("the finding is %v, want %q", finding, test.says)
 			}
@@ -49,10 +50,19 @@ func eachDimension() []found {
 			of.OnResume("see", see)
 		}), "effect see one: it happened"},
 		{einmaltest.Restores, versionKept, "example.com/version"},
+		{einmaltest.OlderRecords, configHandled(chargeAtTheSecond), "effect charge one: it happened 2 times"},
 		{einmaltest.Operators, seeing(func(of *einmal.Kind[corev1.ConfigMap], see einmal.HandlerFunc[corev1.ConfigMap]) {
 			of.OnEvent("see", see)
 		}), "effect see one: it happened"},
 	}
+}
+
+// chargeAtTheSecond fails at first. Its second attempt charges, and does not use einmal.Effect.
+func chargeAtTheSecond(_ context.Context, p *einmaltest.Process, c *einmal.Change[corev1.ConfigMap]) error {
+	if c.Attempt == 1 {
+		return einmal.RetryAfter(time.Minute, errors.New("not yet"))
+	}
+	return p.Effect("charge "+c.Object.Name, func() (any, error) { return nil, nil })
 }
 
 // harmAtTheThird gives up at its third attempt.

@@ -2,34 +2,15 @@ package einmaltest_test
 
 import (
 	"os"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// only returns an option that leaves all dimensions out but some. While you look for the reason of a finding, one dimension answers in seconds what
-// all of them answer in minutes.
-func only(wanted ...einmaltest.Dimension) einmaltest.Option {
-	ofTheProcess := []einmaltest.Dimension{
-		einmaltest.Crashes, einmaltest.Updates, einmaltest.Replicas, einmaltest.Standby, einmaltest.SlowCalls, einmaltest.Recovery,
-	}
-	ofTheAPIServer := []einmaltest.Dimension{
-		einmaltest.Answers, einmaltest.Refusals, einmaltest.Hangs, einmaltest.Outages, einmaltest.Events, einmaltest.StaleCache, einmaltest.Clocks,
-		einmaltest.Restores,
-	}
-	ofOthers := []einmaltest.Dimension{
-		einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes,
-	}
-	return einmaltest.Without(slices.DeleteFunc(slices.Concat(ofTheProcess, ofTheAPIServer, ofOthers), func(one einmaltest.Dimension) bool {
-		return slices.Contains(wanted, one)
-	})...)
-}
-
 // Does the authority issue one certificate, wherever the process crashes, and where it crashes again while it recovers?
 func TestWhateverGoesWrongACertificateIsIssuedOnce(t *testing.T) {
-	einmaltest.Explore(t, issued, only(einmaltest.Crashes, einmaltest.Recovery))
+	einmaltest.Explore(t, issued, einmaltest.Only(einmaltest.Crashes, einmaltest.Recovery))
 }
 
 // byDayOrNight returns options for one test that is short while you work, and thorough at night: then it plays each fault at each point, and after
@@ -39,6 +20,7 @@ func byDayOrNight(t *testing.T) []einmaltest.Option {
 	if os.Getenv("NIGHTLY") == "" {
 		return []einmaltest.Option{einmaltest.Without(
 			einmaltest.Refusals, einmaltest.Hangs, einmaltest.Outages, einmaltest.Restores, einmaltest.Clocks, einmaltest.Recovery,
+			einmaltest.SlowCalls,
 		)}
 	}
 	t.Setenv(einmaltest.AllVariable, "1")
@@ -49,7 +31,8 @@ func byDayOrNight(t *testing.T) []einmaltest.Option {
 // reader sees what the test does not show.
 func TestWhateverGoesWrongAnOperatorAloneIssuesOnce(t *testing.T) {
 	oneProcess := einmaltest.Without(einmaltest.Replicas, einmaltest.Standby, einmaltest.Updates)
-	ownCluster := einmaltest.Without(einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes)
+	ownCluster := einmaltest.Without(einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes,
+		einmaltest.OlderRecords)
 	einmaltest.Explore(t, issued, append(byDayOrNight(t), oneProcess, ownCluster)...)
 }
 
@@ -60,7 +43,7 @@ func TestWhateverGoesWrongTheExpiryIsDecidedOnce(t *testing.T) {
 		"status.expires": einmaltest.SetOnce(),
 		"status.checked": einmaltest.Within(time.Hour),
 	}
-	options := []einmaltest.Option{only(einmaltest.Crashes)}
+	options := []einmaltest.Option{einmaltest.Only(einmaltest.Crashes)}
 	for field, rule := range rules {
 		options = append(options, einmaltest.CompareTime("Certificate", field, rule))
 	}

@@ -68,7 +68,7 @@ func requireFound(t *testing.T, finding *einmaltest.Finding, broken string) {
 // Would the test of the operator find a bug? Search returns what Explore would fail with. A handler that asks with another token each time gets two
 // certificates.
 func TestACarelessHandlerIsFound(t *testing.T) {
-	requireFound(t, einmaltest.Search(t, carelesslyIssued, only(einmaltest.Crashes)), "valid: the outcome differs")
+	requireFound(t, einmaltest.Search(t, carelesslyIssued, einmaltest.Only(einmaltest.Crashes)), "valid: the outcome differs")
 }
 
 // A finding was repaired. How does a test make sure that it stays so, without the whole exploration? It plays the one schedule of the report.

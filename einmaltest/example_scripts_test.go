@@ -43,5 +43,5 @@ func TestScriptsAboutCertificatesHold(t *testing.T) {
 
 // Does the story of a script end in the same way when the process crashes? The script is a scenario, too.
 func TestWhateverGoesWrongScriptsAboutCertificatesEndTheSame(t *testing.T) {
-	einmaltest.ExploreScripts(t, "testdata/certificates/issued.txtar", certificateSubjects(), only(einmaltest.Crashes))
+	einmaltest.ExploreScripts(t, "testdata/certificates/issued.txtar", certificateSubjects(), einmaltest.Only(einmaltest.Crashes))
 }

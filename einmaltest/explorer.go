@@ -96,6 +96,9 @@ func (e *explorer) summary() string {
 	if len(e.inert) > 0 {
 		text += fmt.Sprintf("; nothing to change for: %s", some(e.inert))
 	}
+	if e.settings.only != nil {
+		text += fmt.Sprintf("; played by Only: %v", e.settings.only)
+	}
 	if len(e.settings.without) > 0 {
 		text += fmt.Sprintf("; left out by Without: %v", e.settings.without)
 	}

@@ -58,6 +58,8 @@ func noticing(noted *trace) Scenario {
 		w.Advance(10 * time.Minute)
 		w.Patch(one, `{"data":{"size":"2"}}`)
 		w.Advance(20 * time.Minute)
+		w.Patch(one, `{"data":{"size":"3"}}`)
+		w.Advance(10 * time.Minute)
 	}
 }
 
@@ -104,6 +106,9 @@ func (of probe) make(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) er
 
 func (of probe) check(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 	of.note("%d: check, attempt %d, size %s", of.number, c.Attempt, c.Object.Data["size"])
+	if old, known := c.Old(); known {
+		of.note("%d: the size was %s", of.number, old.Data["size"])
+	}
 	if err := of.tried("measure", of.process.IdempotentEffect("measure", func() (any, error) { return nil, nil })); err != nil {
 		return err
 	}
@@ -194,8 +199,10 @@ func faultsOfOthers() []faultRow {
 	)
 	return []faultRow{
 		{"another writer before: patch configmaps default/one #1", []string{"2: it has the annotations [another-operator.example.com/record probe"}},
-		{"bookkeeping wiped before: " + update, []string{"asked: get configmaps default/one #2", "asked: patch configmaps default/one #3"}},
-		{"record replaced by other text before: patch configmaps default/one #2", []string{"asked: get configmaps default/one #2", "asked: patch configmaps default/one #3"}},
+		{"bookkeeping wiped before: " + update, []string{"asked: get configmaps default/one #2", "asked: patch configmaps default/one #4"}},
+		{"record replaced by other text before: patch configmaps default/one #2", []string{"asked: get configmaps default/one #2", "asked: patch configmaps default/one #4"}},
+		{"older records put back before: patch configmaps default/one #3", []string{"asked: get configmaps default/one #2", "asked: patch configmaps default/one #4"}},
+		{"crash before, older records put back while down: update services default/child by check #2", []string{"30m0s 3: the size was 1"}},
 		{"child edited by another writer before: " + update, []string{"2: update child: Operation cannot be fulfilled", "2: the child was created 10m0s ago, " + edited}},
 		{"child replaced by another writer before: " + update, []string{"2: update child: Operation cannot be fulfilled", "2: the child was created 0s ago, with labels map[]"}},
 		{"child deleted by another writer before: get services default/child by check #1", []string{`2: get child: services "child" not found`}},

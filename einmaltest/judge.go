@@ -32,7 +32,7 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 		// A process that stops while a write hangs cannot save what it has done.
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
-	if deletedBeforeRead(clean, found, schedule) {
+	if schedule.GoesBack() || deletedBeforeRead(clean, found, schedule) {
 		return slices.Concat(found.reported, found.missingRights(), repeatedEffects(clean, found, schedule))
 	}
 	broken = append(broken, compareEnds(clean, found, schedule)...)

@@ -42,6 +42,10 @@ const (
 	// Wipes remove annotations, finalizers and records of the operator, while it runs and while it is down, or replace the records by
 	// other text while it runs.
 	Wipes Dimension = "wipes"
+	// OlderRecords puts back records that the operator has written earlier, while it runs and while it is down, as kubectl rollout undo and
+	// manifests that were exported earlier do. If the operator was down, handlers can run again with the newest object, and an effect can wait for a
+	// person. So the final state is not checked then: only effects, generated values and permissions.
+	OlderRecords Dimension = "older records"
 	// Replicas runs a second replica of the operator beside the first, without leader election.
 	Replicas Dimension = "replicas"
 	// Standby runs a second replica with leader election. When the first crashes or stops, the second takes over. In some of these
@@ -115,6 +119,8 @@ func atSomePoints() []trouble {
 		{Updates, simulation.RollingUpdate},
 		{Updates, simulation.RollBack},
 		{Restores, simulation.CrashThenReset},
+		{OlderRecords, simulation.OlderRecords},
+		{OlderRecords, simulation.CrashThenOlder},
 		{Clocks, simulation.ClockForward},
 		{Clocks, simulation.ClockBack},
 	}
@@ -178,7 +184,7 @@ func (t trouble) happensAt(at simulation.Point) bool {
 	switch t.kind {
 	case simulation.AnotherWriter:
 		return !reads
-	case simulation.RecordReplaced:
+	case simulation.RecordReplaced, simulation.OlderRecords:
 		return verb == "patch"
 	case simulation.Forbidden, simulation.NotServed, simulation.Throttled, simulation.Overloaded:
 		return !effect

@@ -38,7 +38,9 @@ func (w *World) disturb(fault Fault) {
 	case BookkeepingWiped:
 		w.wipe()
 	case RecordReplaced:
-		w.replaceRecords(fault.At.N)
+		w.replaceRecords(foreignRecord(fault.At.N))
+	case OlderRecords:
+		w.goBack(fault)
 	case AnotherWriter:
 		w.writeAnother(fault.At.N)
 	case ChildEdited, ChildReplaced, ChildDeleted:
@@ -164,26 +166,6 @@ func (w *World) keptAnother(one unstructured.Unstructured) {
 		unstructured.RemoveNestedField(one.Object, at...)
 		for last := len(at) - 1; last > 0 && len(object.Map(one.Object, at[:last]...)) == 0; last-- {
 			unstructured.RemoveNestedField(one.Object, at[:last]...)
-		}
-	}
-}
-
-// replaceRecords writes other text over the operator's record of every object that has one. A manifest that was exported from another
-// cluster does so, and so does an edit by hand.
-func (w *World) replaceRecords(n int) {
-	foreign := `{"v":1,"uid":"another-object","apiVersion":"v1","base":"another-digest"}`
-	if n%2 == 0 {
-		foreign = "no record"
-	}
-	for _, one := range w.handled() {
-		for _, carrier := range []record.Carrier{record.Annotation, record.Status} {
-			at := carrier.Path(w.declared.Identity)
-			if one.GetDeletionTimestamp() != nil || object.Text(one.Object, at...) == "" {
-				continue
-			}
-			if err := w.writeText(one.DeepCopy(), carrier, at, foreign); client.IgnoreNotFound(err) != nil {
-				w.setup.Failed(fmt.Errorf("replace the record: %w", err))
-			}
 		}
 	}
 }

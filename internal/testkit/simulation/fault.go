@@ -18,6 +18,7 @@ const (
 	CrashThenDown    Kind = "crash before, down 5m"
 	CrashThenWiped   Kind = "crash before, bookkeeping wiped while down"
 	CrashThenReset   Kind = "crash before, resource versions reset while down"
+	CrashThenOlder   Kind = "crash before, older records put back while down"
 	AnswerLost       Kind = "answer lost"
 	Refused          Kind = "refused"
 	RefusedThrice    Kind = "refused 3 times in a row"
@@ -41,6 +42,7 @@ const (
 	RollBack         Kind = "update before, rolled back 1m later"
 	BookkeepingWiped Kind = "bookkeeping wiped before"
 	RecordReplaced   Kind = "record replaced by other text before"
+	OlderRecords     Kind = "older records put back before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
 )
@@ -86,7 +88,7 @@ func Kinds() map[Kind]bool {
 		DeniedByWebhook: true, OverQuota: true, Conflict: true, Hung: true, HungAfter: true,
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
-		RollingUpdate: true, RollBack: true, CrashThenReset: true,
+		RollingUpdate: true, RollBack: true, CrashThenReset: true, CrashThenOlder: true, OlderRecords: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,
 		SkewedClocks: false, TwoOperators: false,
@@ -95,11 +97,13 @@ func Kinds() map[Kind]bool {
 
 // Crash reports whether the process ends.
 func (k Kind) Crash() bool {
-	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped || k == CrashThenReset
+	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped || k == CrashThenReset || k == CrashThenOlder
 }
 
-// Wipe reports whether bookkeeping is lost.
-func (k Kind) Wipe() bool { return k == CrashThenWiped || k == BookkeepingWiped || k == RecordReplaced }
+// Wipe reports whether bookkeeping is lost or overwritten.
+func (k Kind) Wipe() bool {
+	return k == CrashThenWiped || k == BookkeepingWiped || k == RecordReplaced || k == OlderRecords || k == CrashThenOlder
+}
 
 // Repeats reports whether a handler that has succeeded may run once more: its process ends before the success is saved, or what it
 // changes in its object is denied, so that the attempt has failed.
@@ -163,12 +167,18 @@ func (s Schedule) Count(such func(Kind) bool) int {
 	return n
 }
 
+// GoesBack reports whether a process can begin with a record that is older than the one that the process before it wrote.
+func (s Schedule) GoesBack() bool {
+	ends := s.Count(func(k Kind) bool { return k.Crash() || k.Replaces() })
+	return s.Has(CrashThenOlder) || s.Has(OlderRecords) && ends > 0
+}
+
 // Disturbs reports whether an attempt of a handler can fail because of the schedule, other than by the end of the process.
 func (s Schedule) Disturbs() bool {
 	return s.Count(func(k Kind) bool {
 		switch k {
-		case CrashBefore, CrashAfter, CrashThenDown, CrashThenWiped, CrashThenReset, BookkeepingWiped, RecordReplaced, ClockForward, ClockBack,
-			EventDoubled, EventLost, EventsSwapped, StaleCache, Standby:
+		case CrashBefore, CrashAfter, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder, BookkeepingWiped, RecordReplaced, OlderRecords,
+			ClockForward, ClockBack, EventDoubled, EventLost, EventsSwapped, StaleCache, Standby:
 			return false
 		default:
 			return true

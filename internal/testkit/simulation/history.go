@@ -22,6 +22,8 @@ type history struct {
 	// rights are those that were used, refused the requests for which one was missing.
 	rights  map[string]bool
 	refused []string
+	// records are the records of the operator, by place, in the order in which it wrote them.
+	records map[string][]string
 	// others is what another writer has written, by object and field.
 	others map[string]string
 }

@@ -53,7 +53,7 @@ type Process struct {
 	apart bool
 
 	mu     sync.Mutex
-	end    Kind // how it crashed; "" while it has not
+	end    Fault // how it crashed; the zero value while it has not
 	lines  map[*stream]struct{}
 	joined sync.WaitGroup
 	// running are the attempts of handlers that have begun and not ended.
@@ -75,9 +75,9 @@ func (p *Process) dead() bool {
 }
 
 // die ends the process: nothing it sends from now on arrives, and its watches break.
-func (p *Process) die(how Kind) {
+func (p *Process) die(how Fault) {
 	p.mu.Lock()
-	if p.end != "" {
+	if p.end.Kind != "" {
 		p.mu.Unlock()
 		return
 	}
@@ -256,7 +256,7 @@ func (p *Process) reach(what string, asked call) error {
 	for _, fault := range faults {
 		switch fault.Kind { //nolint:exhaustive // The others are over.
 		case CrashAfter:
-			p.die(fault.Kind)
+			p.die(fault)
 			return ErrCrashed
 		case AnswerLost:
 			return errors.Join(err, apiserver.ErrConnection)
@@ -271,8 +271,8 @@ func (p *Process) reach(what string, asked call) error {
 // meet does what a fault does before its point is carried out. An error means that the point is not carried out.
 func (p *Process) meet(fault Fault, asked call) error {
 	switch fault.Kind {
-	case CrashBefore, CrashThenDown, CrashThenWiped, CrashThenReset:
-		p.die(fault.Kind)
+	case CrashBefore, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder:
+		p.die(fault)
 		return ErrCrashed
 	case Refused:
 		return ErrRefused
@@ -364,6 +364,7 @@ func (p *Process) noteAnswer(request Request, answer *http.Response) error {
 	case answer.StatusCode < http.StatusMultipleChoices:
 		p.world.history.wrote(request, text)
 		p.world.noteTimes(text)
+		p.world.noteRecords(text)
 	}
 	return nil
 }

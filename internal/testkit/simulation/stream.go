@@ -47,7 +47,7 @@ func (p *Process) watch(r *http.Request, next http.RoundTripper, resource string
 		arriving: make(chan frame, 1), closed: make(chan struct{}),
 	}
 	p.mu.Lock()
-	if p.end == "" {
+	if p.end.Kind == "" {
 		p.lines[s] = struct{}{}
 	} else {
 		s.sever()

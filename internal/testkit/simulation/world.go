@@ -237,7 +237,7 @@ func (w *World) Kill() {
 	processes := w.processes
 	w.mu.Unlock()
 	for _, p := range processes {
-		p.die(CrashBefore)
+		p.die(Fault{Kind: CrashBefore})
 	}
 	w.Stop()
 }
@@ -281,8 +281,8 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, a
 			w.setup.Failed(fmt.Errorf("the operator ended: %w", err))
 			return
 		}
-		p.die(CrashBefore) // One that lost its lease ends, whatever its handlers are at.
-		switch p.end {     //nolint:exhaustive // The others begin again at once.
+		p.die(Fault{Kind: CrashBefore}) // One that lost its lease ends, whatever its handlers are at.
+		switch p.end.Kind {             //nolint:exhaustive // The others begin again at once.
 		case CrashThenDown:
 			down := time.NewTimer(downFor)
 			select {
@@ -294,6 +294,8 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, a
 			w.wipe() //nolint:contextcheck // The user who wipes is not the operator.
 		case CrashThenReset:
 			w.resetVersions()
+		case CrashThenOlder:
+			w.goBack(p.end) //nolint:contextcheck // As above.
 		}
 	}
 }
