@@ -60,24 +60,28 @@ func (o *RecordOwners) note(one metav1.Object) {
 func (o *RecordOwners) otherWriters(entries []metav1.ManagedFieldsEntry) writers {
 	var found writers
 	for carrier, key := range o.keys {
-		other, ours := "", false
-		for _, entry := range entries {
-			if entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), key) {
-				continue
+		if other := o.otherWriter(entries, key); other != "" {
+			if found == nil {
+				found = writers{}
 			}
-			if ours = ours || entry.Manager == o.identity; entry.Manager != o.identity {
-				other = entry.Manager
-			}
+			found[carrier] = other
 		}
-		if other == "" || ours {
-			continue
-		}
-		if found == nil {
-			found = writers{}
-		}
-		found[carrier] = other
 	}
 	return found
+}
+
+// otherWriter returns the field manager that owns a field, or "" if the operator owns it too, or no client does.
+func (o *RecordOwners) otherWriter(entries []metav1.ManagedFieldsEntry, key []byte) (other string) {
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), key) {
+			continue
+		}
+		if entry.Manager == o.identity {
+			return ""
+		}
+		other = entry.Manager
+	}
+	return other
 }
 
 // Other returns the field manager that has written the record in a carrier of an object last, or "" if that is not known to be another client.
