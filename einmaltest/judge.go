@@ -72,9 +72,18 @@ func replicasOf(schedule simulation.Schedule) int {
 	return 1 + schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.TwoReplicas || kind.Replaces() })
 }
 
-// wipes counts the losses of bookkeeping.
+// wipes counts the losses of bookkeeping that a process can begin with: those while no process ran, and those whose process ended before it could
+// write its record again.
 func wipes(schedule simulation.Schedule) int {
-	return schedule.Count(func(kind simulation.Kind) bool { return kind == simulation.CrashThenWiped })
+	if ends(schedule) > 0 {
+		return schedule.Count(simulation.Kind.Wipe)
+	}
+	return 0
+}
+
+// ends counts the faults that end a process.
+func ends(schedule simulation.Schedule) int {
+	return schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() || kind.Replaces() })
 }
 
 // more is how much higher some counts are than others, in all. A write that a webhook denies holds the results of several handlers: each of them
@@ -179,8 +188,7 @@ func lostEffects(clean, found result, schedule simulation.Schedule) []string {
 
 // losesHandling reports whether an operator need not do all that it does without faults, because a record was lost while no process ran. Then create and update handlers are not called, because a second creation does harm.
 func losesHandling(schedule simulation.Schedule) bool {
-	ends := schedule.Count(func(kind simulation.Kind) bool { return kind.Crash() || kind.Replaces() })
-	return schedule.Has(simulation.CrashThenWiped) || schedule.Count(simulation.Kind.Wipe) > 0 && ends > 0
+	return wipes(schedule) > 0
 }
 
 // fewerDone reports whether a handler was done less often than without faults. It need not be where several changes of an object are handled as one,
