@@ -18,7 +18,7 @@ GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 
 # The parts of the tests: see tools/test.sh --help.
 SHORT := fast race-quick real explore-quick
-LONG := race explore mutate soak field terraform
+LONG := race explore mutate soak field node terraform
 
 .PHONY: help build run test test-all check lint generate einmal $(SHORT) $(LONG)
 
@@ -35,7 +35,7 @@ run: build ## run OPERATOR in a local control plane, with its servers and its sa
 test: build ## run the tests that every change must pass: fast, race-quick, real and explore-quick
 	@tools/test.sh $(SHORT)
 
-test-all: build $(GOTESTSUM) ## run all other tests: race, explore, mutate, soak, field and terraform; then lint
+test-all: build $(GOTESTSUM) ## run all other tests: race, explore, mutate, soak, field, node and terraform; then lint
 	@GOTESTSUM=$(GOTESTSUM) tools/test.sh $(LONG)
 	@$(MAKE) lint
 
@@ -47,6 +47,7 @@ race: build ## run all tests but those of the next five targets, with the race d
 explore: build ## run all explorations, with a random sample of faults
 mutate: ## inject each known bug and check that a test catches it
 soak: build ## run tests with large numbers, 200 kills, outages and hostile tenants, and a tenth of all schedules of explorations
+node: build ## run the tests of real nodes: Linux, root, containerd
 field: build ## run situations from public bug reports on a real control plane
 terraform: build ## run the test with terraform
 $(SHORT):

@@ -28,6 +28,7 @@ Parts of "make test-all":
   soak           large numbers, 200 kills, outages, hostile tenants, and a random tenth of all schedules of explorations;
                  EINMALTEST_ALL=K/N plays another share, EINMALTEST_ALL=1 all of them
   field          on a real control plane: situations from public bug reports about other operators
+  node           Pods as containers on real nodes of devcluster; needs Linux and root, and installs containerd with apt-get
   terraform      "terraform apply" of a Tenant; prints a notice if terraform is not available
 
 Tests of "real" share a control plane, which the script starts. If the environment variable EINMAL_TEST_KUBECONFIG names the kubeconfig of a
@@ -108,7 +109,7 @@ explore_quick() {
 race() {
 	step "race: PostgreSQL and Redis" tools/servers.sh
 	local long
-	long=$(tests_of explore-quick explore mutate soak field terraform)
+	long=$(tests_of explore-quick explore mutate soak field node terraform)
 	run_tests "race: the workspace" . -race -shuffle=on -timeout 25m -skip "$long" $(in_workspace)
 	run_tests "race: devcluster" devcluster -race -shuffle=on -timeout 10m -skip "$long" ./...
 }
@@ -134,6 +135,13 @@ soak() {
 	run_tests "soak: large numbers, outages and hostile tenants" . -timeout 25m -run "$tests" $packages
 	EINMAL_KILLS=200 run_tests "soak: 200 kills" . -timeout 25m -run '^TestAKilledOperatorEndsTheSame$' ./operators/tenant
 	EINMALTEST_ALL=$share run_tests "soak: share $share of all schedules" . -timeout 60m -run "$explorations" $explored
+}
+
+node() {
+	local tests
+	tests=$(tests_of node)
+	step "node: containerd" tools/containerd.sh
+	run_tests "node" devcluster -timeout 15m -run "$tests" ./internal/acceptance
 }
 
 field() {
@@ -164,12 +172,12 @@ parts=()
 for argument; do
 	case $argument in
 	-h | --help) usage && exit ;;
-	fast | race-quick | real | explore-quick | race | explore | mutate | soak | field | terraform) parts+=("${argument//-/_}") ;;
+	fast | race-quick | real | explore-quick | race | explore | mutate | soak | field | node | terraform) parts+=("${argument//-/_}") ;;
 	*) printf 'test.sh: unknown part %s; see tools/test.sh --help\n' "$argument" >&2 && exit 2 ;;
 	esac
 done
 ((${#parts[@]})) || { usage >&2 && exit 2; }
-elsewhere=$(tests_of real race explore-quick explore mutate soak field terraform)
+elsewhere=$(tests_of real race explore-quick explore mutate soak field node terraform)
 if [[ -n ${GOTESTSUM:-} ]]; then GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp -d) runs=0; fi
 for part in "${parts[@]}"; do $part; done
 if [[ -n ${GOTESTSUM:-} ]]; then report_time; fi

@@ -84,7 +84,8 @@ func newRoot(programs Programs) *cobra.Command {
 		Short: "Run a Kubernetes cluster for development",
 		Long: `devcluster runs etcd and the Kubernetes API server, controller manager and
 scheduler on this machine, without containers or root. Nodes and volumes are
-simulated: Pods are scheduled and become ready, but nothing runs in them.
+simulated: Pods are scheduled and become ready, but nothing runs in them. With
+"up --node=real", one node runs Pods as containers.
 
 The exit code is 0 after success, 1 after a failure and 2 for an invalid command
 line. "status" exits with 3 if no cluster is running.`,
@@ -101,7 +102,7 @@ line. "status" exits with 3 if no cluster is running.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(programs), newVersion())
+	root.AddCommand(newUp(), newDown(), newStatus(), newKubectl(programs), newImage(), newVersion())
 	return root
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 )
 
-// downTimeout is how long "down" waits until the instance has stopped.
-const downTimeout = 15 * time.Second
+// downTimeout is how long "down" waits until the instance has stopped. Containers
+// of a real node get up to 30 seconds.
+const downTimeout = 50 * time.Second
 
 func newDown() *cobra.Command {
 	var data string

@@ -15,9 +15,15 @@ import (
 
 const maxNodes = 1000
 
+// The kinds of nodes.
+const (
+	simulatedNode = "simulated"
+	realNode      = "real"
+)
+
 func newUp() *cobra.Command {
 	o := cluster.Options{}
-	exitFD := -1
+	exitFD, kind := -1, simulatedNode
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run a cluster until Ctrl-C",
@@ -27,14 +33,24 @@ output. Everything else goes to standard error. The cluster's data is kept for
 the next start. The logs of the components are in the directory "logs" in the
 data directory.
 
-All servers listen only on the loopback interface, on free ports.`,
+All servers listen only on the loopback interface, on free ports.
+
+With --node=real, the cluster has one node whose Pods are containers. It needs
+Linux, root and the programs of some packages, which it names if they are missing.
+The node has a network of its own: kubectl reaches its Pods, other programs do not.
+"devcluster image load" gives it images. When the cluster stops, containers get
+their grace period, but at most 30 seconds.`,
 		Example: `  devcluster up
   devcluster up --fresh --nodes 3
-  devcluster up --data /tmp/cluster --kubeconfig /tmp/cluster.kubeconfig`,
+  devcluster up --data /tmp/cluster --kubeconfig /tmp/cluster.kubeconfig
+  devcluster up --node=real`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Nodes < 0 || o.Nodes > maxNodes {
 				return wrongUsage(cmd, fmt.Errorf("flag --nodes: must be between 0 and %d, got %d", maxNodes, o.Nodes))
+			}
+			if err := kindOfNode(cmd, kind, &o); err != nil {
+				return err
 			}
 			err := notEmpty(cmd, "data", "kubeconfig")
 			if err != nil {
@@ -59,10 +75,26 @@ All servers listen only on the loopback interface, on free ports.`,
 	cmd.Flags().StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"`FILE` to write the kubeconfig to (default \"kubeconfig\" in the data directory)")
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 1, "number of simulated nodes")
+	cmd.Flags().StringVar(&kind, "node", simulatedNode,
+		"`KIND` of nodes: simulated, or real for one node that runs containers (Linux, root, containerd)")
 	cmd.Flags().IntVar(&exitFD, "exit-with-fd", -1,
 		"stop when the inherited file descriptor `N` reaches its end, "+
 			"so that the cluster does not outlive the program that started it")
 	return cmd
+}
+
+// kindOfNode sets the kind of nodes.
+func kindOfNode(cmd *cobra.Command, kind string, o *cluster.Options) error {
+	switch {
+	case kind == simulatedNode:
+		return nil
+	case kind != realNode:
+		return wrongUsage(cmd, fmt.Errorf("flag --node: must be %s or %s, got %q", simulatedNode, realNode, kind))
+	case cmd.Flags().Changed("nodes"):
+		return wrongUsage(cmd, fmt.Errorf("flag --nodes: must not be set with --node=%s, which makes one node", realNode))
+	}
+	o.Nodes, o.RealNode = 0, true
+	return nil
 }
 
 // untilStopped returns a context that is canceled by SIGINT, SIGTERM or SIGHUP.

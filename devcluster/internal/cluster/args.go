@@ -1,6 +1,9 @@
 package cluster
 
-import "github.com/einmal-operators/einmal/devcluster/internal/instance"
+import (
+	"github.com/einmal-operators/einmal/devcluster/internal/instance"
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
+)
 
 // The names of the components, which are arguments of the child processes.
 const (
@@ -19,6 +22,32 @@ const etcdSocket = "etcd.sock"
 // etcdReady is the file that the etcd component creates when it is ready.
 const etcdReady = "etcd.ready"
 
+func (r *running) apiServerArgs() []string {
+	if !r.RealNode {
+		return apiServerArgs(r.dir, r.server)
+	}
+	// Later flags win.
+	return append(apiServerArgs(r.dir, r.server), realNodeArgs(r.dir)...)
+}
+
+// realNodeArgs are the arguments with which the API server is known to the Pods of
+// a real node, and reaches its kubelet.
+func realNodeArgs(d instance.Dir) []string {
+	return []string{
+		"--egress-selector-config-file=" + realLayout(d).EgressFile(),
+		"--advertise-address=" + realnode.Address,
+		"--endpoint-reconciler-type=lease",
+		"--kubelet-client-certificate=" + d.File(pkiDir, "apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + d.File(pkiDir, "apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority=" + d.File(pkiDir, "ca.crt"),
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+}
+
+func realLayout(d instance.Dir) realnode.Layout {
+	return realnode.Layout{Data: d.Path, Pki: d.File(pkiDir)}
+}
+
 func apiServerArgs(d instance.Dir, p port) []string {
 	return []string{
 		"--etcd-servers=unix://" + etcdSocket,
@@ -29,7 +58,7 @@ func apiServerArgs(d instance.Dir, p port) []string {
 		// Endpoints must not be loopback addresses, so the Service "kubernetes"
 		// has none. Simulated Pods do not use it.
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-cluster-ip-range=" + realnode.ServiceRange,
 		"--tls-cert-file=" + d.File(pkiDir, "apiserver.crt"),
 		"--tls-private-key-file=" + d.File(pkiDir, "apiserver.key"),
 		"--client-ca-file=" + d.File(pkiDir, "ca.crt"),

@@ -11,13 +11,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
 )
 
 // bootstrap creates the initial objects of a cluster: the permissions of the
 // components that are not part of Kubernetes, the default storage class and the
 // nodes.
-func bootstrap(ctx context.Context, client kubernetes.Interface, count int) error {
+func bootstrap(ctx context.Context, client kubernetes.Interface, o Options) error {
 	for user, rules := range map[string][]rbacv1.PolicyRule{
 		node.User:   node.Rules(),
 		volume.User: volume.Rules(),
@@ -30,7 +31,18 @@ func bootstrap(ctx context.Context, client kubernetes.Interface, count int) erro
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create storage class: %w", err)
 	}
-	return node.Ensure(ctx, client, count)
+	if err := node.Ensure(ctx, client, o.Nodes); err != nil {
+		return err
+	}
+	if o.RealNode {
+		return bind(ctx, client, "system:node-proxier", "system:kube-proxy")
+	}
+	// The node of an earlier start with a real one would never be ready.
+	err = client.CoreV1().Nodes().Delete(ctx, realnode.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", realnode.Name, err)
+	}
+	return nil
 }
 
 // grant grants a user the permissions in the whole cluster.
@@ -45,12 +57,17 @@ func grant(ctx context.Context, client kubernetes.Interface, user string, rules 
 	if err != nil {
 		return err
 	}
+	return bind(ctx, client, role.Name, user)
+}
+
+// bind gives a user the permissions of a role in the whole cluster.
+func bind(ctx context.Context, client kubernetes.Interface, role, user string) error {
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/pki"
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/shell"
 	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
 )
@@ -60,6 +61,8 @@ type Options struct {
 	Kubeconfig string
 	// Nodes is the number of simulated nodes.
 	Nodes int
+	// RealNode says that the cluster has one node that runs containers. Then Nodes is 0.
+	RealNode bool
 	// Out receives the line to copy into a shell, Progress everything else.
 	Out, Progress io.Writer
 }
@@ -74,8 +77,10 @@ type running struct {
 
 	server, managerPort, schedulerPort port
 
-	etcd, apiServer *supervise.Process
-	controllers     []*supervise.Process
+	etcd, apiServer, node *supervise.Process
+	// leaveNode ends the connection between the networks of the machine and the node.
+	leaveNode   context.CancelFunc
+	controllers []*supervise.Process
 
 	// client and http act as the administrator.
 	client kubernetes.Interface
@@ -85,8 +90,13 @@ type running struct {
 // Up runs a cluster until ctx is done, then stops it and returns nil. It returns an
 // error if the cluster cannot start or a component fails.
 func Up(ctx context.Context, o Options) error {
-	r := &running{Options: o, start: time.Now()}
+	r := &running{Options: o, start: time.Now(), leaveNode: func() {}}
 	var err error
+	if o.RealNode {
+		if err := realnode.Missing(realnode.Problems()); err != nil {
+			return err
+		}
+	}
 	if r.dir, err = instance.At(o.Data); err != nil {
 		return err
 	}
@@ -115,7 +125,9 @@ func Up(ctx context.Context, o Options) error {
 	case err != nil:
 		err = r.rootCause(err)
 	}
-	return errors.Join(err, r.stop())
+	err = errors.Join(err, r.stop())
+	r.leaveNode()
+	return err
 }
 
 // rootCause returns the failure of a component if there is one. In that case err,
@@ -136,10 +148,16 @@ func (r *running) run(ctx context.Context, kubeconfig string) error {
 	if err := r.prepare(kubeconfig); err != nil {
 		return err
 	}
+	if err := r.prepareNode(); err != nil { //nolint:contextcheck // Its connection ends after the components, which end after the context.
+		return err
+	}
 	if err := r.startControlPlane(ctx); err != nil {
 		return err
 	}
 	if err := r.startControllers(ctx); err != nil {
+		return err
+	}
+	if err := r.startNode(ctx); err != nil {
 		return err
 	}
 	r.state.Ready = true
@@ -299,7 +317,7 @@ func (r *running) stop() error {
 		// An open connection would delay the shutdown of a server by a second.
 		utilnet.CloseIdleConnectionsFor(r.http.Transport)
 	}
-	var problems []error
+	problems := []error{r.stopNode()}
 	if err := r.group.Stop(controllersGrace, r.controllers...); err != nil {
 		problems = append(problems, err)
 	}

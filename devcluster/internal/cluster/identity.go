@@ -9,6 +9,7 @@ import (
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
 	"github.com/einmal-operators/einmal/devcluster/internal/pki"
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
 )
 
@@ -43,6 +44,7 @@ func identities(d instance.Dir, server string) (admin []byte, err error) {
 		proxy.Write(d.File(pkiDir), "front-proxy-client"),
 		serving(d, ca),
 		clients(d, ca, server),
+		nodeIdentities(d, ca, server),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("create credentials: %w", err)
@@ -63,7 +65,7 @@ func serving(d instance.Dir, ca *pki.Authority) error {
 				"localhost", "kubernetes", "kubernetes.default",
 				"kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 			},
-			IPs: append(local, net.IPv4(10, 96, 0, 1)),
+			IPs: append(local, net.IPv4(10, 96, 0, 1), net.ParseIP(realnode.Address)),
 		},
 		controllerManager: {CommonName: controllerManager, DNSNames: []string{"localhost"}, IPs: local},
 		scheduler:         {CommonName: scheduler, DNSNames: []string{"localhost"}, IPs: local},
@@ -74,6 +76,37 @@ func serving(d instance.Dir, ca *pki.Authority) error {
 			return err
 		}
 		if err := pair.Write(d.File(pkiDir), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeIdentities writes the credentials of a real node, and those with which the
+// API server calls its kubelet.
+func nodeIdentities(d instance.Dir, ca *pki.Authority, server string) error {
+	for name, request := range map[string]pki.Request{
+		"apiserver-kubelet-client": {CommonName: "kube-apiserver-kubelet-client", Organizations: []string{mastersGroup}},
+		"kubelet":                  {CommonName: realnode.Name, DNSNames: []string{realnode.Name}, IPs: []net.IP{net.ParseIP(realnode.Address)}},
+	} {
+		pair, err := ca.Issue(request)
+		if err != nil {
+			return err
+		}
+		if err := pair.Write(d.File(pkiDir), name); err != nil {
+			return err
+		}
+	}
+	for name, request := range map[string]pki.Request{
+		"kubelet":    {CommonName: "system:node:" + realnode.Name, Organizations: []string{"system:nodes"}},
+		"kube-proxy": {CommonName: "system:kube-proxy"},
+	} {
+		pair, err := ca.Issue(request)
+		if err != nil {
+			return err
+		}
+		config := pki.Kubeconfig(server, request.CommonName, ca, pair)
+		if err := pki.WriteKubeconfig(d.File(pkiDir, name+".kubeconfig"), config); err != nil {
 			return err
 		}
 	}

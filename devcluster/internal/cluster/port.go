@@ -65,9 +65,12 @@ func (p port) release() error { return unix.Close(p.fd) }
 
 func (p port) String() string { return strconv.Itoa(p.number) }
 
+// address returns the address in the form host:port.
+func (p port) address() string { return net.JoinHostPort(loopback, p.String()) }
+
 // url returns the HTTPS URL of a path on the port.
 func (p port) url(path string) string {
-	return "https://" + net.JoinHostPort(loopback, p.String()) + path
+	return "https://" + p.address() + path
 }
 
 // reserveServerPort reserves the port of the previous run, so that its kubeconfig

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,7 @@ func (r *running) startControlPlane(ctx context.Context) error {
 	if err := r.await(ctx, etcd, r.etcdServes); err != nil {
 		return err
 	}
-	r.apiServer, err = r.launch(apiServer, r.server.url("/readyz"), apiServerArgs(r.dir, r.server)...)
+	r.apiServer, err = r.launch(apiServer, r.server.url("/readyz"), r.apiServerArgs()...)
 	if err != nil {
 		return err
 	}
@@ -55,15 +56,18 @@ func (r *running) startControllers(ctx context.Context) error {
 		{controllerManager, r.managerPort.url("/healthz"), controllerManagerArgs(r.dir, r.managerPort)},
 		{scheduler, r.schedulerPort.url("/readyz"), schedulerArgs(r.dir, r.schedulerPort)},
 		{nodes, "", []string{r.kubeconfigOf(nodes)}},
-		{volumes, "", []string{r.kubeconfigOf(volumes)}},
+		{volumes, "", []string{r.kubeconfigOf(volumes), r.volumeDir()}},
 	} {
+		if c.name == nodes && r.RealNode {
+			continue
+		}
 		p, err := r.launch(c.name, c.health, c.args...)
 		if err != nil {
 			return err
 		}
 		r.controllers = append(r.controllers, p)
 	}
-	if err := bootstrap(ctx, r.client, r.Nodes); err != nil {
+	if err := bootstrap(ctx, r.client, r.Options); err != nil {
 		return err
 	}
 	return r.awaitControllers(ctx)
@@ -78,6 +82,9 @@ func (r *running) awaitControllers(ctx context.Context) error {
 		{controllerManager, r.managerWorks},
 		{nodes, func(ctx context.Context) error { return node.AllReady(ctx, r.client) }},
 	} {
+		if step.name == nodes && r.RealNode {
+			continue
+		}
 		if err := r.await(ctx, step.name, step.check); err != nil {
 			return err
 		}
@@ -94,12 +101,18 @@ func (r *running) managerWorks(ctx context.Context) error {
 
 // launch starts a component and records it in the state.
 func (r *running) launch(name, health string, args ...string) (*supervise.Process, error) {
+	return r.launchIn(nil, name, health, args...)
+}
+
+// launchIn is launch with attributes of the process, such as its namespaces.
+func (r *running) launchIn(attributes *syscall.SysProcAttr, name, health string, args ...string) (*supervise.Process, error) {
 	p, err := r.group.Start(supervise.Spec{
-		Name:    name,
-		Program: r.Program,
-		Args:    append([]string{"component", name}, args...),
-		Dir:     r.dir.Path,
-		LogFile: r.dir.File(logDir, name+".log"),
+		Name:       name,
+		Program:    r.Program,
+		Args:       append([]string{"component", name}, args...),
+		Dir:        r.dir.Path,
+		LogFile:    r.dir.File(logDir, name+".log"),
+		Attributes: attributes,
 	})
 	if err != nil {
 		return nil, err

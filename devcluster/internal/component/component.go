@@ -1,7 +1,7 @@
 //go:build !race
 
 // Package component runs the components of a cluster in child processes: etcd, the
-// three Kubernetes servers, the simulated nodes and volumes. It also runs kubectl.
+// Kubernetes programs, the simulated nodes, a real node and volumes. It also runs kubectl.
 // It is the only package that imports their sources, so that the rest of the
 // module builds and tests quickly.
 package component
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
 )
 
@@ -26,6 +27,8 @@ const (
 	Scheduler         = "kube-scheduler"
 	Nodes             = "nodes"
 	Volumes           = "volumes"
+	Kubelet           = "kubelet"
+	KubeProxy         = "kube-proxy"
 )
 
 // Run runs the named component in this process until it exits or the process
@@ -34,14 +37,16 @@ const (
 func Run(name string, args []string) int {
 	var err error
 	switch name {
-	case APIServer, ControllerManager, Scheduler:
+	case APIServer, ControllerManager, Scheduler, Kubelet, KubeProxy:
 		return runKubernetes(name, args)
 	case Etcd:
 		err = untilTerminated(args, runEtcd)
 	case Nodes:
 		err = untilTerminated(args, runNodes)
 	case Volumes:
-		err = untilTerminated(args, volume.Run)
+		err = runVolumes(args)
+	case realnode.Component:
+		return realnode.Run(args)
 	default:
 		err = fmt.Errorf("unknown component; the components are %s",
 			strings.Join(names(), ", "))
@@ -54,9 +59,21 @@ func Run(name string, args []string) int {
 }
 
 func names() []string {
-	all := []string{Etcd, APIServer, ControllerManager, Scheduler, Nodes, Volumes}
+	all := []string{Etcd, APIServer, ControllerManager, Scheduler, Nodes, Volumes, Kubelet, KubeProxy, realnode.Component}
 	slices.Sort(all)
 	return all
+}
+
+// runVolumes runs the provisioner with its arguments: a kubeconfig and the directory
+// of the volumes.
+func runVolumes(args []string) error {
+	const wanted = 2
+	if len(args) != wanted {
+		return fmt.Errorf("expected %d arguments, got %d", wanted, len(args))
+	}
+	return untilTerminated(args[:1], func(ctx context.Context, kubeconfig string) error {
+		return volume.Run(ctx, kubeconfig, args[1])
+	})
 }
 
 // untilTerminated calls run with the single argument of the component and a

@@ -18,7 +18,8 @@ const VersionName = "version"
 // with their contents.
 func createdPatterns() []string {
 	return []string{
-		"etcd/member", "etcd.sock", "etcd.ready",
+		"etcd/member", "etcd.sock", "etcd.ready", "api.sock", "node.sock", "egress.sock",
+		"node/*",
 		"pki/*.crt", "pki/*.key", "pki/*.kubeconfig", "pki/.kubeconfig-*",
 		"logs/*.log", "logs/*.log.1",
 		"kubeconfig", ".kubeconfig-*", "port", VersionName, stateName, stateName + ".new",
@@ -58,7 +59,7 @@ func (d Dir) Clear() (kept []string, err error) {
 
 // folders lists the subdirectories that devcluster creates. They may contain files
 // of the user.
-func folders() []string { return []string{"etcd", "pki", "logs"} }
+func folders() []string { return []string{"etcd", "pki", "logs", "node"} }
 
 // removeEmpty deletes a folder if it is empty. Otherwise it returns its contents.
 func (d Dir) removeEmpty(folder string) (kept []string, err error) {

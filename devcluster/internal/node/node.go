@@ -60,25 +60,29 @@ func AllReady(ctx context.Context, client kubernetes.Interface) error {
 		return err
 	}
 	for _, n := range all.Items {
-		if !ready(n) {
-			return fmt.Errorf("node %s is not ready", n.Name)
+		if err := Ready(&n); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func ready(n corev1.Node) bool {
+// Ready returns an error if a node is not ready for Pods.
+func Ready(n *corev1.Node) error {
 	for _, taint := range n.Spec.Taints {
 		if taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable {
-			return false
+			return fmt.Errorf("node %s has the taint %s", n.Name, taint.Key)
 		}
 	}
 	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return fmt.Errorf("node %s is not ready: %s", n.Name, condition.Message)
+		}
 		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+			return nil
 		}
 	}
-	return false
+	return fmt.Errorf("node %s has not reported yet", n.Name)
 }
 
 func simulated(name string) *corev1.Node {

@@ -32,6 +32,13 @@ type Spec struct {
 	// LogFile receives the output of the component. The log of the previous run
 	// is kept with the suffix ".1".
 	LogFile string
+	// Attributes say in which namespaces the process starts; nil for those of the
+	// parent.
+	Attributes *syscall.SysProcAttr
+	// Foreign is set for a program that is not devcluster. It does not read the
+	// parent pipe, so it can outlive a parent that is killed, unless the parent is
+	// the first process of its namespaces.
+	Foreign bool
 }
 
 // Process is a started component.
@@ -53,8 +60,8 @@ type Group struct {
 	stopping  map[*Process]bool
 }
 
-// NewGroup returns a group without processes. Each process inherits hold, so that
-// a lock on it is held until the last process has exited.
+// NewGroup returns a group without processes. Each process inherits hold, if it is
+// not nil, so that a lock on it is held until the last process has exited.
 func NewGroup(hold *os.File) (*Group, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -79,11 +86,17 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	p.cmd = exec.Command(spec.Program, spec.Args...) //nolint:gosec,noctx // runs the same binary; Stop stops it
 	p.cmd.Dir = spec.Dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	// In this order they become parentPipeFD and holdFD.
-	p.cmd.ExtraFiles = []*os.File{g.readEnd, g.hold}
+	if !spec.Foreign {
+		// In this order they become parentPipeFD and holdFD.
+		p.cmd.ExtraFiles = []*os.File{g.readEnd, g.hold}
+	}
+	p.cmd.SysProcAttr = spec.Attributes
+	if p.cmd.SysProcAttr == nil {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	// In its own process group, a child does not receive Ctrl-C from the terminal.
 	// The parent stops the components in the right order.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr.Setpgid = true
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}

@@ -3,7 +3,9 @@ package volume
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/reference"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 )
 
 const (
@@ -67,7 +71,7 @@ func (c *controller) provision(ctx context.Context, claim *corev1.PersistentVolu
 		c.events.Event(claim, corev1.EventTypeWarning, "ProvisioningFailed", reason)
 		return nil
 	}
-	volume, err := newVolume(name, claim, class)
+	volume, err := c.newVolume(name, claim, class)
 	if err != nil {
 		return err
 	}
@@ -104,7 +108,7 @@ func unsupported(claim *corev1.PersistentVolumeClaim) string {
 	}
 }
 
-func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*corev1.PersistentVolume, error) {
+func (c *controller) newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*corev1.PersistentVolume, error) {
 	ref, err := reference.GetReference(scheme.Scheme, claim)
 	if err != nil {
 		return nil, fmt.Errorf("create reference to claim: %w", err)
@@ -113,7 +117,10 @@ func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev
 	if class.ReclaimPolicy != nil {
 		reclaim = *class.ReclaimPolicy
 	}
-	directory := corev1.HostPathUnset
+	source, affinity, err := c.place(name)
+	if err != nil {
+		return nil, err
+	}
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
@@ -123,9 +130,8 @@ func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev
 			Capacity: corev1.ResourceList{
 				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage],
 			},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: path.Join(pathPrefix, name), Type: &directory},
-			},
+			PersistentVolumeSource:        source,
+			NodeAffinity:                  affinity,
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			ClaimRef:                      ref,
@@ -136,8 +142,8 @@ func newVolume(name string, claim *corev1.PersistentVolumeClaim, class *storagev
 	}, nil
 }
 
-// syncVolume deletes a released volume if it is ours and its reclaim policy is
-// Delete.
+// syncVolume deletes a released volume and its directory if it is ours and its
+// reclaim policy is Delete.
 func (c *controller) syncVolume(ctx context.Context, name string) error {
 	volume, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -150,6 +156,12 @@ func (c *controller) syncVolume(ctx context.Context, name string) error {
 		volume.Status.Phase != corev1.VolumeReleased ||
 		volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return nil
+	}
+	if local := volume.Spec.Local; local != nil && local.Path == filepath.Join(c.directory, name) {
+		if err := os.RemoveAll(local.Path); err != nil {
+			c.events.Eventf(volume, corev1.EventTypeWarning, "VolumeFailedDelete", "%v", err)
+			return err
+		}
 	}
 	err = c.client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(volume.UID)),
@@ -164,4 +176,27 @@ func (c *controller) syncVolume(ctx context.Context, name string) error {
 // ours reports whether this provisioner created the volume.
 func ours(volume *corev1.PersistentVolume) bool {
 	return volume.Annotations[provisionedByAnnotation] == Provisioner
+}
+
+// place returns where a volume is, and on which node. On a real node, it creates the
+// directory. Every user may write there, because a volume has no owner: the kubelet
+// sets the group that a Pod asks for.
+func (c *controller) place(name string) (corev1.PersistentVolumeSource, *corev1.VolumeNodeAffinity, error) {
+	if c.directory == "" {
+		directory := corev1.HostPathUnset
+		return corev1.PersistentVolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: path.Join(pathPrefix, name), Type: &directory},
+		}, nil, nil
+	}
+	directory := filepath.Join(c.directory, name)
+	err := os.MkdirAll(directory, 0o700)
+	if err == nil {
+		err = os.Chmod(directory, 0o777) //nolint:gosec // As said above; the directories above it have mode 0700.
+	}
+	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: directory}},
+		&corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{realnode.Name},
+			}},
+		}}}}, err
 }

@@ -1,7 +1,8 @@
-// Package volume simulates the volumes of a development cluster. It creates a
+// Package volume provides the volumes of a development cluster. It creates a
 // PersistentVolume for each claim of its storage classes, expands it when the claim
-// requests more storage, and deletes it when it is released. Nothing is mounted and
-// no directory is created, because the nodes are simulated.
+// requests more storage, and deletes it when it is released. On simulated nodes,
+// nothing is mounted and no directory is created. On a real node, each volume is a
+// directory, whose size is not limited.
 package volume
 
 import (
@@ -83,10 +84,14 @@ type controller struct {
 	classes storagelisters.StorageClassLister
 	events  record.EventRecorder
 	queue   workqueue.TypedRateLimitingInterface[key]
+	// directory contains the directories of the volumes; "" on simulated nodes.
+	directory string
 }
 
-// Run provisions volumes in the cluster of the kubeconfig until ctx is done.
-func Run(ctx context.Context, kubeconfig string) error {
+// Run provisions volumes in the cluster of the kubeconfig until ctx is done. On a
+// real node, directory is an absolute path below which it creates their directories.
+// On simulated nodes it is "".
+func Run(ctx context.Context, kubeconfig, directory string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -108,6 +113,8 @@ func Run(ctx context.Context, kubeconfig string) error {
 		classes: factory.Storage().V1().StorageClasses().Lister(),
 		events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Provisioner}),
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]()),
+
+		directory: directory,
 	}
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Core().V1().PersistentVolumeClaims().Informer(),

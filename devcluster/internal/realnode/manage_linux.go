@@ -1,0 +1,165 @@
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
+)
+
+const (
+	// startTimeout is the timeout for the start of containerd. It allows for very slow machines.
+	startTimeout = 2 * time.Minute
+	pollInterval = 25 * time.Millisecond
+	stopGrace    = 2 * time.Second
+)
+
+// manager runs the programs of a node.
+type manager struct {
+	Layout
+	group                          *supervise.Group
+	containerd, kubelet, kubeProxy *supervise.Process
+}
+
+// manage runs a node until SIGTERM.
+func manage(l Layout, apiServer string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	group, err := supervise.NewGroup(nil)
+	if err != nil {
+		return err
+	}
+	m := &manager{Layout: l, group: group}
+	serving, end := context.WithCancel(context.Background())
+	defer end()
+	err = m.start(ctx, serving, apiServer)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case p := <-group.Failed():
+			err = fmt.Errorf("%s exited unexpectedly (%s); see its log %s", p.Name, p.Reason(), p.LogFile)
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil // Stopped on request.
+	}
+	return errors.Join(err, m.stop())
+}
+
+// start starts everything. The proxies serve until the context of the second argument ends.
+func (m *manager) start(ctx, serving context.Context, apiServer string) error {
+	if err := serveNode(serving, apiServer); err != nil {
+		return err
+	}
+	var err error
+	m.containerd, err = m.launch("containerd", supervise.Spec{
+		Program: "containerd", Args: []string{"--config", m.config("containerd.toml")}, Foreign: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.awaitContainerd(ctx); err != nil {
+		return err
+	}
+	if err := importPause(ctx); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m.kubelet, err = m.launch("kubelet", supervise.Spec{Program: self, Args: []string{
+		"component", "kubelet", "--config=" + m.config("kubelet.yaml"), "--kubeconfig=" + filepath.Join(m.Pki, "kubelet.kubeconfig"),
+		"--hostname-override=" + Name, "--node-ip=" + Address,
+	}})
+	if err != nil {
+		return err
+	}
+	m.kubeProxy, err = m.launch("kube-proxy", supervise.Spec{Program: self, Args: []string{
+		"component", "kube-proxy", "--config=" + m.config("kube-proxy.yaml"),
+	}})
+	return err
+}
+
+func (m *manager) launch(name string, spec supervise.Spec) (*supervise.Process, error) {
+	spec.Name, spec.Dir, spec.LogFile = name, m.Data, filepath.Join(m.Data, "logs", name+".log")
+	return m.group.Start(spec)
+}
+
+// awaitContainerd waits until containerd answers.
+func (m *manager) awaitContainerd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		out, err := ctr(ctx, nil, "version")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("start containerd: not ready after %s: %w: %s; see its log %s", startTimeout, err, out, m.containerd.LogFile)
+		case p := <-m.group.Failed():
+			return fmt.Errorf("start containerd: it exited (%s); see its log %s", p.Reason(), p.LogFile)
+		case <-ticker.C:
+		}
+	}
+}
+
+// stop ends the kubelet first, which would start the containers again.
+func (m *manager) stop() error {
+	var err error
+	for _, p := range []*supervise.Process{m.kubelet, m.kubeProxy} {
+		if p != nil {
+			err = errors.Join(err, m.group.Stop(stopGrace, p))
+		}
+	}
+	if m.kubelet != nil {
+		err = errors.Join(err, stopContainers())
+	}
+	if m.containerd != nil {
+		err = errors.Join(err, m.group.Stop(stopGrace, m.containerd))
+	}
+	return errors.Join(err, m.group.Close())
+}
+
+// serveNode joins the node's network with the machine's. The data directory is the working directory.
+func serveNode(ctx context.Context, apiServer string) error {
+	_, port, err := net.SplitHostPort(apiServer)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(".")
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = dir.Close() })
+	toServer := forwarding(dialing("unix", inDir(dir, apiSocket)))
+	// The kubeconfigs name the first address, and the endpoint of the Service kubernetes is the second.
+	for _, address := range []string{apiServer, net.JoinHostPort(Address, port)} {
+		l, err := net.Listen("tcp", address) //nolint:noctx // It returns at once.
+		if err != nil {
+			return err
+		}
+		go serve(ctx, l, toServer)
+	}
+	l, err := listenIn(dir, nodeSocket)
+	if err != nil {
+		return err
+	}
+	go serve(ctx, l, connecting(func(address string) dialer { return dialing("tcp", address) }))
+	return nil
+}
+
+// ctr runs containerd's own client and returns what it printed.
+func ctr(ctx context.Context, input []byte, args ...string) (string, error) {
+	return ctrAt(ctx, containerdSocket, input, args...)
+}
