@@ -14,7 +14,7 @@ import (
 
 // downTimeout is how long "down" waits until the instance has stopped. Containers
 // of a real node get up to 30 seconds.
-const downTimeout = 50 * time.Second
+const downTimeout = 60 * time.Second
 
 func newDown() *cobra.Command {
 	var data string

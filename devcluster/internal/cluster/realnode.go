@@ -13,7 +13,7 @@ import (
 )
 
 // nodeGrace is how long a real node may take to stop its containers and programs.
-const nodeGrace = 40 * time.Second
+const nodeGrace = 45 * time.Second
 
 // prepareNode prepares what the API server needs to reach a real node.
 func (r *running) prepareNode() error {
