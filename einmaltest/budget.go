@@ -12,7 +12,7 @@ import (
 )
 
 // AllVariable is the environment variable that lifts the budget of Explore. With the value 1, Explore plays every fault of every dimension at every
-// point, and every recovery. This takes about five times as long. With K/N, such as 2/5, Explore plays the Kth of N equal shares of that, so that N
+// point, and every recovery. This takes about 25 times as long. With K/N, such as 2/5, Explore plays the Kth of N equal shares of that, so that N
 // runs together play all. Any other value fails the test.
 const AllVariable = "EINMALTEST_ALL"
 

@@ -25,7 +25,7 @@ Parts of "make test-all":
   race           all tests except those of the parts below, with the race detector and in random order
   explore        explorations, with another sample of faults each time; EINMALTEST_SEED=N repeats a sample
   mutate         injects each known bug and checks that a test catches it
-  soak           large numbers, 200 kills, outages, hostile tenants, and a random tenth of all schedules of explorations;
+  soak           large numbers, 200 kills, outages, hostile tenants, and a random fortieth of all schedules of explorations;
                  EINMALTEST_ALL=K/N plays another share, EINMALTEST_ALL=1 all of them
   field          on a real control plane: situations from public bug reports about other operators
   node           Pods as containers on real nodes of devcluster; needs Linux and root, and installs containerd with apt-get
@@ -128,7 +128,7 @@ mutate() {
 }
 
 soak() {
-	local share=${EINMALTEST_ALL:-$((RANDOM % 10 + 1))/10} tests packages explorations explored
+	local share=${EINMALTEST_ALL:-$((RANDOM % 40 + 1))/40} tests packages explorations explored
 	tests=$(tests_of soak) packages=$(packages_of soak)
 	explorations=$(tests_of explore-quick) explored=$(packages_of explore-quick)
 	step "soak: PostgreSQL and Redis" tools/servers.sh
