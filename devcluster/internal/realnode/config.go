@@ -28,9 +28,8 @@ type Layout struct {
 
 // values are what the templates of the configuration use.
 type values struct {
-	Layout
-	// Dir has the configuration and the data of the node.
-	Dir, PluginDir, Name, Address, PodRange, Cgroup, PauseImage, Egress string
+	// Pki is as in Layout. Dir has the configuration and the data of the node.
+	Pki, Dir, PluginDir, Name, Address, PodRange, Cgroup, PauseImage, Egress string
 }
 
 // dir is the directory of the node's files in the data directory.
@@ -51,7 +50,7 @@ func (l Layout) WriteConfig() error {
 		return err
 	}
 	of := values{
-		Layout: l, Dir: l.dir(), PluginDir: pluginDir, Name: Name, Address: Address, PodRange: PodRange,
+		Pki: l.Pki, Dir: l.dir(), PluginDir: pluginDir, Name: Name, Address: Address, PodRange: PodRange,
 		Cgroup: cgroupOf(l.Data), PauseImage: pauseImage, Egress: egressSocket,
 	}
 	for _, one := range all.Templates() {

@@ -23,7 +23,7 @@ const (
 
 // manager runs the programs of a node.
 type manager struct {
-	Layout
+	layout                         Layout
 	group                          *supervise.Group
 	containerd, kubelet, kubeProxy *supervise.Process
 }
@@ -36,7 +36,7 @@ func manage(l Layout, apiServer string) error {
 	if err != nil {
 		return err
 	}
-	m := &manager{Layout: l, group: group}
+	m := &manager{layout: l, group: group}
 	serving, end := context.WithCancel(context.Background())
 	defer end()
 	err = m.start(ctx, serving, apiServer)
@@ -60,7 +60,7 @@ func (m *manager) start(ctx, serving context.Context, apiServer string) error {
 	}
 	var err error
 	m.containerd, err = m.launch("containerd", supervise.Spec{
-		Program: "containerd", Args: []string{"--config", m.config("containerd.toml")}, Foreign: true,
+		Program: "containerd", Args: []string{"--config", m.layout.config("containerd.toml")}, Foreign: true,
 	})
 	if err != nil {
 		return err
@@ -76,20 +76,20 @@ func (m *manager) start(ctx, serving context.Context, apiServer string) error {
 		return err
 	}
 	m.kubelet, err = m.launch("kubelet", supervise.Spec{Program: self, Args: []string{
-		"component", "kubelet", "--config=" + m.config("kubelet.yaml"), "--kubeconfig=" + filepath.Join(m.Pki, "kubelet.kubeconfig"),
+		"component", "kubelet", "--config=" + m.layout.config("kubelet.yaml"), "--kubeconfig=" + filepath.Join(m.layout.Pki, "kubelet.kubeconfig"),
 		"--hostname-override=" + Name, "--node-ip=" + Address,
 	}})
 	if err != nil {
 		return err
 	}
 	m.kubeProxy, err = m.launch("kube-proxy", supervise.Spec{Program: self, Args: []string{
-		"component", "kube-proxy", "--config=" + m.config("kube-proxy.yaml"),
+		"component", "kube-proxy", "--config=" + m.layout.config("kube-proxy.yaml"),
 	}})
 	return err
 }
 
 func (m *manager) launch(name string, spec supervise.Spec) (*supervise.Process, error) {
-	spec.Name, spec.Dir, spec.LogFile = name, m.Data, filepath.Join(m.Data, "logs", name+".log")
+	spec.Name, spec.Dir, spec.LogFile = name, m.layout.Data, filepath.Join(m.layout.Data, "logs", name+".log")
 	return m.group.Start(spec)
 }
 
