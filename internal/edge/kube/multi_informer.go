@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,7 @@ func (m *multiInformer) enterLocked(ctx context.Context, where *namespaceCache) 
 		return fmt.Errorf("watch %s in namespace %s: %w", m.resource, where.namespace, err)
 	}
 	m.informers[where] = informer
+	where.listing[m.resource] = false
 	for _, by := range m.indexers {
 		if err := informer.AddIndexers(by); err != nil {
 			return fmt.Errorf("index %s in namespace %s: %w", m.resource, where.namespace, err)
@@ -192,7 +194,12 @@ type part struct {
 }
 
 func (r *multiRegistration) enterLocked(where *namespaceCache) error {
-	counted := &deliveryTracker{to: r.handler, live: map[string]any{}}
+	begins := sync.OnceFunc(func() {
+		r.of.spaces.mu.Lock()
+		defer r.of.spaces.mu.Unlock()
+		where.listing[r.of.resource] = true
+	})
+	counted := &deliveryTracker{to: r.handler, begins: begins, live: map[string]any{}}
 	registration, err := r.of.informers[where].AddEventHandlerWithOptions(counted, r.options)
 	if err != nil {
 		return fmt.Errorf("add event handler for %s in namespace %s: %w", r.of.resource, where.namespace, err)

@@ -24,10 +24,12 @@ type namespaceCache struct {
 	gone, appeared bool
 	// refused holds the kinds for which the last watch in this namespace was forbidden.
 	refused map[schema.GroupResource]bool
+	// listing holds the kinds of which objects have been delivered. Their list is in the cache, or will be in a moment.
+	listing map[schema.GroupResource]bool
 }
 
 func (s *Spaces) newNamespaceCache(name string) (*namespaceCache, error) {
-	opened := &namespaceCache{namespace: name, refused: map[schema.GroupResource]bool{}}
+	opened := &namespaceCache{namespace: name, refused: map[schema.GroupResource]bool{}, listing: map[schema.GroupResource]bool{}}
 	options := s.options
 	options.DefaultNamespaces = map[string]cache.Config{name: {}}
 	options.NewInformer = closable(options.NewInformer)
@@ -60,6 +62,8 @@ func (s *Spaces) reportForbiddenKind(where *namespaceCache, err error) {
 // deliveryTracker forwards events and tracks which objects exist.
 type deliveryTracker struct {
 	to toolscache.ResourceEventHandler
+	// begins is called before the first object is forwarded.
+	begins func()
 
 	mu   sync.Mutex
 	live map[string]any
@@ -67,6 +71,7 @@ type deliveryTracker struct {
 
 // OnAdd records and forwards a new object.
 func (t *deliveryTracker) OnAdd(added any, initial bool) {
+	t.begins()
 	t.note(added)
 	t.to.OnAdd(added, initial)
 }

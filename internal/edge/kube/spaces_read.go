@@ -175,10 +175,11 @@ func (s *Spaces) watched(key client.ObjectKey, of client.Object) (*namespaceCach
 	return where, nil
 }
 
-// refusedLocked reports whether watching the kind in a namespace is forbidden.
+// refusedLocked reports whether watching the kind in a namespace is forbidden. When the right is granted, objects of the list are delivered before the
+// informer counts as synced. They can be read.
 func (m *multiInformer) refusedLocked(where *namespaceCache) bool {
 	informer, entered := m.informers[where]
-	return where.refused[m.resource] && (!entered || !informer.HasSynced())
+	return where.refused[m.resource] && !where.listing[m.resource] && (!entered || !informer.HasSynced())
 }
 
 // List lists the objects of one namespace, or of all watched namespaces.
