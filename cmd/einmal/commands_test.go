@@ -33,6 +33,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"dev", "--kubeconfig", "remote.kubeconfig", operator},
 		{"dev", "--context", "remote", operator},
 		{"dev", "--data", "", operator},
+		{"dev", "--node", "container", operator},
 		{"dev", "none"},
 		{"dev", "empty"},
 		{"dev", "my operator"},

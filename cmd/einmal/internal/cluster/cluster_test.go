@@ -119,6 +119,16 @@ func TestFindReusesARunningClusterUnlessFresh(t *testing.T) {
 	}
 }
 
+func TestFindRefusesARunningClusterWithOtherNodes(t *testing.T) {
+	path := program(t, t.TempDir()+"/devcluster", `echo '{"running":true,"ready":true,"pid":12,"node":{"kind":"simulated"}}'`)
+	for kind, refused := range map[string]bool{"": false, "simulated": false, "real": true} {
+		_, err := cluster.Find(t.Context(), newSpawner(t), cluster.Options{Program: path, Data: "/d", Node: kind})
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "must be real, got simulated\nremedy: stop it first; its data is kept: ") {
+			t.Errorf("with the kind %q: %v", kind, err)
+		}
+	}
+}
+
 // screen is a string builder for concurrent writers.
 type screen struct {
 	mu   sync.Mutex
@@ -143,7 +153,7 @@ trap 'echo stopped >&2; exit 0' TERM
 echo "args $*" >&2; echo starting >&2; sleep 0.1; echo "export KUBECONFIG='/d/kube config'"; echo running >&2
 while :; do sleep 0.05; done`
 	out := &screen{}
-	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Screen: out}
+	options := cluster.Options{Program: program(t, t.TempDir()+"/devcluster", script), Data: "/d", Fresh: true, Node: "real", Screen: out}
 	started, err := cluster.Start(t.Context(), newSpawner(t), options)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +171,7 @@ while :; do sleep 0.05; done`
 	if err := started.Stop(); err != nil {
 		t.Error(err)
 	}
-	want := "args up --data /d --exit-with-fd 3 --fresh\nstarting\nrunning\nstopped\n"
+	want := "args up --data /d --exit-with-fd 3 --fresh --node=real\nstarting\nrunning\nstopped\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("screen (-want +got):\n%s", diff)
 	}

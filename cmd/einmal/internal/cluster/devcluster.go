@@ -14,8 +14,8 @@ import (
 	"github.com/einmal-operators/einmal/cmd/einmal/internal/process"
 )
 
-// stopTimeout is how long a devcluster may take to stop. Its components stop one after the other.
-const stopTimeout = 45 * time.Second
+// stopTimeout is how long a devcluster may take to stop. Its components stop one after the other, the containers of a real node first.
+const stopTimeout = time.Minute
 
 const (
 	// startPoll is how often to check whether a cluster that another process is starting is ready, startTimeout how long.
@@ -42,6 +42,8 @@ type Options struct {
 	Data string
 	// Fresh requires a cluster without the data of earlier runs.
 	Fresh bool
+	// Node is the required kind of nodes, "simulated" or "real". The default is what a running cluster has, else "simulated".
+	Node string
 	// Screen receives the output of devcluster.
 	Screen io.Writer
 }
@@ -74,6 +76,10 @@ func Find(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluster
 	if err != nil {
 		return nil, fmt.Errorf("wait until the devcluster for %s is ready (process %d): %w", o.Data, pid, err)
 	}
+	if o.Node != "" && o.Node != status.Node.Kind {
+		return nil, fmt.Errorf("flag --node: the nodes of the devcluster that is running for %s (process %d) must be %s, got %s\n"+
+			"remedy: stop it first; its data is kept: %s down --data %s", o.Data, status.PID, o.Node, status.Node.Kind, Quote(o.Program), Quote(o.Data))
+	}
 	return &Devcluster{Status: status, options: o}, nil
 }
 
@@ -82,6 +88,9 @@ func Start(ctx context.Context, spawner *process.Spawner, o Options) (*Devcluste
 	args := []string{o.Program, "up", "--data", o.Data, "--exit-with-fd", "3"}
 	if o.Fresh {
 		args = append(args, "--fresh")
+	}
+	if o.Node != "" {
+		args = append(args, "--node="+o.Node)
 	}
 	ready := &firstWrite{seen: make(chan struct{})}
 	up, err := spawner.Start(process.Command{Args: args, Stdout: ready, Stderr: o.Screen, ReadsPipe: true})

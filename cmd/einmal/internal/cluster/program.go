@@ -71,6 +71,11 @@ type Status struct {
 	Server     string `json:"server"`
 	// Version is the version of Kubernetes.
 	Version string `json:"version"`
+	// Node says what the nodes are.
+	Node struct {
+		// Kind is "simulated" or "real"; "" while a cluster is starting.
+		Kind string `json:"kind"`
+	} `json:"node"`
 }
 
 // ReadStatus runs "devcluster status" for a data directory.

@@ -21,8 +21,9 @@ func newDev(self string, forceStop <-chan struct{}) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Short:                 "Run an operator from its sources in a devcluster and restart it when they change",
 		Long: `Dev builds the operator in OPERATOR_DIR and runs it in a devcluster: a real
-Kubernetes control plane on this machine with simulated nodes. If none is running
-for the data directory, dev starts one. Dev works on no other cluster: it does not
+Kubernetes control plane on this machine. Its nodes are simulated, or with
+--node=real one node that runs containers. If none is running for the data
+directory, dev starts one. Dev works on no other cluster: it does not
 read KUBECONFIG or ~/.kube/config.
 
 Dev first applies the CRDs that the operator prints and the manifests in
@@ -41,6 +42,7 @@ Standard output contains only a line to copy to other terminals:
 		Example: `  einmal dev ./operators/volumeclaim
   einmal dev --apply demo.yaml ./operators/volumeclaim
   einmal dev --fresh ./operators/volumeclaim
+  einmal dev --node=real ./operators/volumeclaim
   einmal dev ./operators/volumeclaim -- --log-format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := parseArguments(cmd, args, &o); err != nil {
@@ -52,6 +54,7 @@ Standard output contains only a line to copy to other terminals:
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.Apply, "apply", nil, "`FILE`, directory or - (standard input) to apply once, after the operator has started (repeatable)")
 	flags.BoolVar(&o.Fresh, "fresh", false, "start with an empty devcluster")
+	flags.StringVar(&o.Node, "node", "", "`KIND` of nodes: simulated, or real for one that runs containers (default: as a devcluster that is running, else simulated)")
 	flags.StringVar(&o.Data, "data", dev.DefaultData, "data `DIR` of the devcluster")
 	flags.StringVar(&o.Devcluster, "devcluster", "", "`PATH` of the devcluster program (default: $EINMAL_DEVCLUSTER, next to einmal, or on the PATH)")
 	flags.StringVar(&o.ServiceAccount, "service-account", "", "`NAMESPACE/NAME` of the ServiceAccount that the operator runs as (default: the only one in config/rbac)")
@@ -72,8 +75,11 @@ func parseArguments(cmd *cobra.Command, args []string, o *dev.Options) error {
 	case args[0] == "":
 		return errors.New("argument OPERATOR_DIR: must not be empty; name the directory of the operator's main package")
 	}
-	if err := notEmpty(cmd, "data", "devcluster", "service-account"); err != nil {
+	if err := notEmpty(cmd, "data", "devcluster", "node", "service-account"); err != nil {
 		return err
+	}
+	if o.Node != "" && o.Node != "simulated" && o.Node != "real" {
+		return fmt.Errorf("flag --node: must be simulated or real, got %q", o.Node)
 	}
 	o.OperatorDir, o.OperatorArgs = args[0], args[own:]
 	o.Stdin, o.Stdout, o.Screen = os.Stdin, os.Stdout, os.Stderr

@@ -32,7 +32,7 @@ func (s *session) openDevcluster(ctx context.Context) (*cluster.Devcluster, erro
 		return nil, err
 	}
 	screen := s.screen.Stream("cluster", console.Magenta)
-	options := cluster.Options{Program: program, Data: s.data, Fresh: s.options.Fresh, Screen: screen}
+	options := cluster.Options{Program: program, Data: s.data, Fresh: s.options.Fresh, Node: s.options.Node, Screen: screen}
 	running, err := cluster.Find(ctx, s.spawner, options)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type Options struct {
 	Apply []string
 	// Fresh starts the devcluster without the data of earlier runs.
 	Fresh bool
+	// Node is the kind of nodes, "simulated" or "real". The default is what a running devcluster has, else "simulated".
+	Node string
 	// Data is the data directory of the devcluster.
 	Data string
 	// Devcluster is the path of the devcluster program. If it is empty, the program is searched for.
