@@ -330,3 +330,19 @@ func checkLoopback(t *testing.T, server string) {
 		t.Errorf("the server is %s, %v", server, err)
 	}
 }
+
+// status and up name what a machine lacks for a real node.
+func TestWhatARealNodeNeedsIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	without := append(environment(), "PATH="+dir)
+	remedy := "apt-get install --no-install-recommends containerd runc containernetworking-plugins nftables\n"
+	if r := runIn(t, dir, without, "status"); !strings.Contains(r.stdout, "\nreal node  not possible: nft is not installed (package nftables)\n") ||
+		!strings.Contains(r.stdout, "\nremedy     "+remedy) {
+		t.Errorf("status: %+v", r)
+	}
+	if r := runIn(t, dir, without, "up", "--node=real"); r.code != 1 || !strings.Contains(r.stderr, "\n  nft is not installed (package nftables)\n") ||
+		!strings.Contains(r.stderr, "\nremedy: "+remedy) {
+		t.Errorf("up: %+v", r)
+	}
+}

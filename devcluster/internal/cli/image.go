@@ -94,10 +94,11 @@ func nodeProcess(dir instance.Dir) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, c := range state.Components {
-		if c.Name == realnode.Component {
-			return c.PID, nil
-		}
+	if pid, found := realNodeOf(state); found {
+		return pid, nil
+	}
+	if state.RealNode {
+		return 0, errors.New("the real node is starting\nremedy: wait until the cluster is ready")
 	}
 	return 0, errors.New("the nodes of the cluster are simulated, and run no containers\nremedy: stop it and start it with: " + start)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"text/tabwriter"
@@ -36,8 +37,11 @@ type status struct {
 	Version    string            `json:"version"`
 	Started    *time.Time        `json:"started,omitempty"`
 	Components []componentStatus `json:"components,omitempty"`
+	Node       *nodeStatus       `json:"node,omitempty"`
+	// Missing is what this machine lacks for a real node.
+	Missing []missingStatus `json:"missing,omitempty"`
 	// Problem is why the kubeconfig cannot be used although the cluster is running,
-	// with the remedy. Usually it is empty.
+	// with the remedy, or why the node cannot be read. Usually it is empty.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -54,8 +58,9 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Print whether a cluster is running, and its health",
 		Long: `Status prints the process, server address, kubeconfig and component health of the
-cluster that runs on the data directory. The exit code is 0 if a cluster is
-running and 3 if not.`,
+cluster that runs on the data directory, the kind of its nodes and the images of a
+real node. It also prints what this machine lacks for a real node. The exit code is
+0 if a cluster is running and 3 if not.`,
 		Example: `  devcluster status
   devcluster status --output json`,
 		Args: noArguments,
@@ -100,7 +105,7 @@ func (s status) print(cmd *cobra.Command, output string) error {
 }
 
 func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
-	s := status{Data: dir.Path}
+	s := status{Data: dir.Path, Missing: readMissing()}
 	locked, err := dir.Locked()
 	if err != nil || !locked {
 		return s, err
@@ -139,6 +144,9 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 		})
 	}
 	wg.Wait()
+	if s.Node, err = readNode(ctx, config, client, state); err != nil {
+		s.Problem = strings.TrimPrefix(s.Problem+"\n"+err.Error(), "\n")
+	}
 	return s, nil
 }
 
@@ -167,11 +175,14 @@ func printJSON(out io.Writer, s status) error {
 }
 
 func printText(out io.Writer, s status) error {
-	if !s.Running {
-		_, err := fmt.Fprintf(out, "no cluster is running on %s\n", s.Data)
-		return err
-	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if !s.Running {
+		if _, err := fmt.Fprintf(out, "no cluster is running on %s\n", s.Data); err != nil {
+			return err
+		}
+		printNode(w, s)
+		return w.Flush()
+	}
 	state := "running"
 	if !s.Ready {
 		state = "starting"
@@ -185,5 +196,6 @@ func printText(out io.Writer, s status) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\n", c.Name, health)
 	}
+	printNode(w, s)
 	return w.Flush()
 }

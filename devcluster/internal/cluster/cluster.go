@@ -202,7 +202,7 @@ func (r *running) prepare(kubeconfig string) error {
 	}
 	r.state = instance.State{
 		PID: os.Getpid(), Kubeconfig: kubeconfig, Server: r.server.url(""),
-		Version: version.Get().GitVersion, Started: r.start.Truncate(time.Second),
+		Version: version.Get().GitVersion, Started: r.start.Truncate(time.Second), RealNode: r.RealNode,
 	}
 	return r.dir.WriteState(r.state)
 }

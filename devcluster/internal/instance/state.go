@@ -26,6 +26,8 @@ type State struct {
 	Version string `json:"version"`
 	// Started is the start time.
 	Started time.Time `json:"started"`
+	// RealNode reports whether the cluster has a node that runs containers, not simulated ones.
+	RealNode bool `json:"realNode,omitempty"`
 	// Components are the child processes.
 	Components []Component `json:"components,omitempty"`
 }

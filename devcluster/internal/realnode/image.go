@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,8 +24,7 @@ const (
 // LoadImages loads the images of an OCI or docker archive into the node whose first process has a process ID, and returns their names. The caller
 // must be root.
 func LoadImages(ctx context.Context, pid int, archive string) ([]string, error) {
-	// The node has its own /run.
-	socket := filepath.Join("/proc", strconv.Itoa(pid), "root", containerdSocket)
+	socket := socketOf(pid)
 	before, err := imagesAt(ctx, socket)
 	if err != nil {
 		return nil, err
@@ -46,6 +47,19 @@ func LoadImages(ctx context.Context, pid int, archive string) ([]string, error) 
 		return nil, errors.New("load " + archive + ": it names no image")
 	}
 	return names, nil
+}
+
+// Images returns the sorted names of the images of the node whose first process has a process ID, without the one that devcluster makes for itself.
+// The caller must be root.
+func Images(ctx context.Context, pid int) ([]string, error) {
+	images, err := imagesAt(ctx, socketOf(pid))
+	delete(images, pauseImage)
+	return slices.Sorted(maps.Keys(images)), err
+}
+
+// socketOf returns containerd's socket in a node, which has its own /run.
+func socketOf(pid int) string {
+	return filepath.Join("/proc", strconv.Itoa(pid), "root", containerdSocket)
 }
 
 // imagesAt returns the digest of each image by name.
