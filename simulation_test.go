@@ -197,6 +197,28 @@ func TestWhateverGoesWrongTheEndIsTheSame(t *testing.T) {
 	t.Run("keyed digests of Secrets", func(t *testing.T) { einmaltest.Explore(t, lifeOfSecrets) })
 }
 
+// A record that is lost while no process runs, of an object that had one for long, is reported as a condition. A test that wipes records expects that.
+func TestWhateverGoesWrongALostRecordIsReported(t *testing.T) {
+	einmaltest.Explore(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := newTestOperator(w)
+			widgets, of := declareWidgets(op)
+			widgets.OnCreate("greet", func(context.Context, *einmal.Change[Widget]) error { return nil })
+			widgets.Timer("show", 20*time.Minute, func(_ context.Context, c *einmal.Change[Widget]) error {
+				phase := "shown"
+				if c.Object.Status.Phase == "" {
+					phase = "new"
+				}
+				of.setPhase(c.Object, phase)
+				return nil
+			})
+			return op
+		})
+		w.Create(&Widget{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}})
+		w.Advance(time.Hour) // The watermark moves before the second write of the status.
+	}, einmaltest.Only(einmaltest.Wipes))
+}
+
 // The reference run: each handler is called once for its cause, and once more after each failure.
 func TestALifeInWhichNothingGoesWrong(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -184,6 +185,14 @@ func lostEffects(clean, found result, schedule simulation.Schedule) []string {
 		}
 	}
 	return broken
+}
+
+// reportOfLoss returns the type of the condition by which an operator reports that a record was lost while no process ran.
+func reportOfLoss(schedule simulation.Schedule) []string {
+	if wipes(schedule) == 0 {
+		return nil
+	}
+	return []string{engine.LostCondition}
 }
 
 // losesHandling reports whether an operator need not do all that it does without faults, because a record was lost while no process ran. Then create and update handlers are not called, because a second creation does harm.

@@ -112,7 +112,7 @@ func (w *World) end() result {
 		w.fail(err.Error())
 	}
 	if len(w.setup.Schedule) == 0 || w.setup.Schedule.Count(simulation.Kind.Wipe) > 0 {
-		if found.unmarked, err = w.sim.ObjectsAfterLoss(); err != nil {
+		if found.unmarked, err = w.sim.ObjectsAfterLoss(reportOfLoss(w.setup.Schedule)...); err != nil {
 			w.fail(err.Error())
 		}
 	}

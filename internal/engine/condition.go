@@ -35,7 +35,7 @@ func (p *pass) conditions(w *work) []condition {
 	lost, asked := p.plan.Cause == cause.Lost, p.record != nil && p.record.Recreated != w.record.Recreated
 	if lost || asked {
 		found = append(found, condition{
-			name: lostCondition, reason: lostReason, holds: lost,
+			name: LostCondition, reason: lostReason, holds: lost,
 			message: "the record is missing; to run the create handlers once, set the annotation " +
 				object.RecreateAnnotation(p.settings.Identity) + " to a new value",
 			ended: "the create handlers were requested by annotation",

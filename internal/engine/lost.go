@@ -13,7 +13,8 @@ import (
 
 // What people see when a record was lost.
 const (
-	lostCondition = "StateLost"
+	// LostCondition is the type of the condition of an object whose record was lost.
+	LostCondition = "StateLost"
 	lostReason    = "RecordMissing"
 	lostSentence  = "the record of this object is missing, although every object of its age had one. Create handlers do not run, " +
 		"because they may have run already. To run them once, set the annotation %s to a new value"
@@ -25,7 +26,7 @@ func (p *pass) tellLost() {
 	p.meter.Lost()
 	p.log.Warn("record lost while the operator was down, create handlers do not run",
 		"remedy", "set the annotation to a new value to run them once", "annotation", annotation)
-	p.warn(lostCondition, lostSentence, annotation)
+	p.warn(LostCondition, lostSentence, annotation)
 }
 
 // lookCloser reads the object live in the cases in which the cache is not enough:

@@ -103,7 +103,7 @@ func (u *Uninstall) each(ctx context.Context, kind Kind, use func(context.Contex
 		namespaces, err = u.scopes(ctx, described.Namespaced)
 	}
 	one := marked{objects: kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}, subresource: described.HasStatus, marks: patch.Marks{
-		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: []string{lostCondition, blockedCondition, undecidedCondition},
+		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: []string{LostCondition, blockedCondition, undecidedCondition},
 	}}
 	for i := 0; err == nil && i < len(namespaces); i++ {
 		err = one.objects.Pages(ctx, namespaces[i], func(page []object.Body) error {

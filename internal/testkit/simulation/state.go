@@ -25,19 +25,27 @@ import (
 // Objects are all objects that exist, by kind, group and name, as text that is the same for two runs that ended alike: times, uids, revisions
 // and generated names are replaced by words, records by what they say, values of Secrets by their lengths. LeftOut names what is left out.
 func (w *World) Objects() (map[string]string, error) {
-	return w.objects(func(record.Entry) bool { return true })
+	return w.objects(view{compares: func(record.Entry) bool { return true }})
 }
 
 // ObjectsAfterLoss are the objects without what cannot be known any more where records were lost: that a create handler
-// was not for the object when it was created.
-func (w *World) ObjectsAfterLoss() (map[string]string, error) {
-	return w.objects(func(entry record.Entry) bool {
+// did not match the object when it was created. They also lack the conditions of the given types.
+func (w *World) ObjectsAfterLoss(without ...string) (map[string]string, error) {
+	return w.objects(view{without: without, compares: func(entry record.Entry) bool {
 		return entry.Outcome != record.Outside || entry.Cause != string(cause.Create)
-	})
+	}})
 }
 
-// objects are all objects, with the entries of their records that are compared.
-func (w *World) objects(compared func(record.Entry) bool) (map[string]string, error) {
+// view is what of objects is compared.
+type view struct {
+	// compares reports whether an entry of a record is compared.
+	compares func(record.Entry) bool
+	// without are the types of conditions that are not.
+	without []string
+}
+
+// objects are all objects, with what of them is compared.
+func (w *World) objects(v view) (map[string]string, error) {
 	found := w.everything()
 	known := strings.NewReplacer(aliases(found)...)
 	shared := map[string]string{}
@@ -47,7 +55,7 @@ func (w *World) objects(compared func(record.Entry) bool) (map[string]string, er
 			continue
 		}
 		name := nameOf(one)
-		text, err := w.lasting(one, compared, shared)
+		text, err := w.lasting(one, v, shared)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +125,7 @@ func (w *World) isLeftOut(one unstructured.Unstructured) bool {
 }
 
 // lasting is the text of what is to be the same in another run.
-func (w *World) lasting(one unstructured.Unstructured, compared func(record.Entry) bool, shared map[string]string) (string, error) {
+func (w *World) lasting(one unstructured.Unstructured, v view, shared map[string]string) (string, error) {
 	before, known := w.beginning[one.GetUID()]
 	if known && before.version == one.GetResourceVersion() {
 		return Unchanged, nil
@@ -138,27 +146,39 @@ func (w *World) lasting(one unstructured.Unstructured, compared func(record.Entr
 		if stored == "" {
 			continue
 		}
-		if err := unstructured.SetNestedField(body, summary(stored, compared), at...); err != nil {
+		if err := unstructured.SetNestedField(body, summary(stored, v.compares), at...); err != nil {
 			return "", fmt.Errorf("summarize the record of %s: %w", one.GetName(), err)
 		}
 	}
 	if isSecret(one) {
 		hide(one, shared)
 	}
-	sortConditions(body)
+	if err := v.arrangeConditions(body); err != nil {
+		return "", fmt.Errorf("compare the conditions of %s: %w", one.GetName(), err)
+	}
 	text, err := yaml.Marshal(withoutTimes(body, times()))
 	return string(text), err
 }
 
-// sortConditions brings conditions into the order of their types: it tells who came first, and nothing else.
-func sortConditions(body map[string]any) {
+// arrangeConditions removes conditions that are not compared, and brings the others into the order of their types: it tells who came first, and
+// nothing else.
+func (v view) arrangeConditions(body map[string]any) error {
 	conditions, _ := object.Get(body, "status", "conditions")
 	items, _ := conditions.([]any)
-	slices.SortStableFunc(items, func(a, b any) int {
-		one, _ := a.(object.Body)
-		other, _ := b.(object.Body)
-		return strings.Compare(object.Text(one, "type"), object.Text(other, "type"))
-	})
+	typeOf := func(item any) string {
+		condition, _ := item.(object.Body)
+		return object.Text(condition, "type")
+	}
+	kept := slices.DeleteFunc(items, func(item any) bool { return slices.Contains(v.without, typeOf(item)) })
+	slices.SortStableFunc(kept, func(a, b any) int { return strings.Compare(typeOf(a), typeOf(b)) })
+	if len(kept) == len(items) {
+		return nil
+	}
+	if len(kept) == 0 {
+		unstructured.RemoveNestedField(body, "status", "conditions")
+		return nil
+	}
+	return unstructured.SetNestedSlice(body, kept, "status", "conditions")
 }
 
 // isSecret reports whether an object is a Secret of Kubernetes.
