@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +109,9 @@ func (c inCluster) reachesTheAPIServer(t *testing.T) {
 
 // The logs of a container that has ended stay, those of one that runs can be followed to its end, and a program can be given input.
 func (c inCluster) logsAndAttach(t *testing.T) {
-	c.create(t, shellPod("again", "echo before; exit 7", ""),
+	c.create(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: again}, spec: {terminationGracePeriodSeconds: 1, volumes: [{name: work, emptyDir: {}}],
+  containers: [{name: c, image: "%s", volumeMounts: [{name: work, mountPath: /work}],
+    command: [sh, -c, "cat /work/failed && exec sleep 3600; echo before; echo >/work/failed; exit 7"]}]}}`, busybox),
 		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: counts}, spec: {restartPolicy: Never,
   containers: [{name: c, image: "%s", command: [sh, -c, "for i in 1 2 3; do echo $i; sleep 0.5; done"]}]}}`, busybox),
 		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: reads}, spec: {restartPolicy: Never,
@@ -119,7 +123,7 @@ func (c inCluster) logsAndAttach(t *testing.T) {
 		return nil
 	})
 	c.awaitRestarts(t, "again", 1)
-	if r := run(t, c.dir, "kubectl", "logs", "--previous", "again"); r.stdout != "before\n" {
+	if r := run(t, c.dir, "kubectl", "logs", "--previous", "again"); !strings.HasSuffix(r.stdout, "\nbefore\n") {
 		t.Errorf("logs --previous: %+v", r)
 	}
 	c.awaitReady(t, "reads")
@@ -154,6 +158,53 @@ func (c inCluster) webhookInPod(t *testing.T) {
 		_, err := c.client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), "refused in a Pod") {
 			return fmt.Errorf("the webhook was not asked: %w", err)
+		}
+		return nil
+	})
+}
+
+// Pods find Services and the Pods of a StatefulSet by name, and other names as this machine does.
+func (c inCluster) namesAreResolved(t *testing.T) {
+	c.create(t, shellPod("asks", "while :; do sleep 1; done", ""),
+		`{apiVersion: v1, kind: Service, metadata: {name: alias}, spec: {type: ExternalName, externalName: kubernetes.default.svc.cluster.local}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: peers}, spec: {clusterIP: None, selector: {app: peers}, ports: [{port: 80}]}}`,
+		fmt.Sprintf(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: peers}, spec: {serviceName: peers, replicas: 2, podManagementPolicy: Parallel,
+  selector: {matchLabels: {app: peers}}, template: {metadata: {labels: {app: peers}}, spec: {terminationGracePeriodSeconds: 1,
+    containers: [{name: c, image: "%s", command: [sh, -c, "while :; do sleep 1; done"]}]}}}}`, busybox))
+	var addresses []string
+	for _, name := range []string{"asks", "peers-0", "peers-1"} {
+		c.awaitReady(t, name)
+		pod, err := c.client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, pod.Status.PodIP)
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := net.DefaultResolver.LookupHost(t.Context(), machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const server = "10.96.0.1"
+	peers := addresses[1:]
+	slices.Sort(own)
+	want := []string{
+		"kubernetes: " + server, "kubernetes.default: " + server, "kubernetes.default.svc.cluster.local.: " + server, "alias: " + server,
+		"peers-0.peers: " + peers[0], "peers-1.peers.default.svc.cluster.local: " + peers[1],
+		"peers: " + strings.Join(slices.Sorted(slices.Values(peers)), " "),
+		"none: no such host", "none.peers: no such host", machine + ": " + strings.Join(own, " "),
+	}
+	ask := []string{"kubectl", "exec", "asks", "--", "program", "lookup"}
+	for _, line := range want {
+		name, _, _ := strings.Cut(line, ": ")
+		ask = append(ask, name)
+	}
+	eventually(t, func() error { // The endpoints need a moment.
+		if r := run(t, c.dir, ask...); r.stdout != strings.Join(want, "\n")+"\n" {
+			return fmt.Errorf("got %+v, want %q", r, want)
 		}
 		return nil
 	})

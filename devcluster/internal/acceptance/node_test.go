@@ -45,6 +45,7 @@ func TestNodeRunsContainers(t *testing.T) {
 			"kubectl follows logs and attaches":  c.logsAndAttach,
 			"a container reaches the API server": c.reachesTheAPIServer,
 			"a webhook in a Pod is called":       c.webhookInPod,
+			"names are resolved":                 c.namesAreResolved,
 			"an init container runs first":       c.initContainer,
 			"a job ends":                         c.jobEnds,
 			"a volume keeps its data":            c.volumeKeepsData,

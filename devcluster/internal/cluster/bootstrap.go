@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/dns"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
 	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
@@ -35,7 +36,7 @@ func bootstrap(ctx context.Context, client kubernetes.Interface, o Options) erro
 		return err
 	}
 	if o.RealNode {
-		return bind(ctx, client, "system:node-proxier", "system:kube-proxy")
+		return bootstrapNode(ctx, client)
 	}
 	// The node of an earlier start with a real one would never be ready.
 	err = client.CoreV1().Nodes().Delete(ctx, realnode.Name, metav1.DeleteOptions{})
@@ -43,6 +44,17 @@ func bootstrap(ctx context.Context, client kubernetes.Interface, o Options) erro
 		return fmt.Errorf("delete node %s: %w", realnode.Name, err)
 	}
 	return nil
+}
+
+// bootstrapNode creates the objects that a real node needs.
+func bootstrapNode(ctx context.Context, client kubernetes.Interface) error {
+	if err := bind(ctx, client, "system:node-proxier", "system:kube-proxy"); err != nil {
+		return err
+	}
+	if err := grant(ctx, client, dns.User, dns.Rules()); err != nil {
+		return fmt.Errorf("grant permissions to %s: %w", dns.User, err)
+	}
+	return dns.EnsureService(ctx, client, realnode.DNSAddress, realnode.Address)
 }
 
 // grant grants a user the permissions in the whole cluster.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/dns"
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
 	"github.com/einmal-operators/einmal/devcluster/internal/pki"
@@ -100,6 +101,7 @@ func nodeIdentities(d instance.Dir, ca *pki.Authority, server string) error {
 	for name, request := range map[string]pki.Request{
 		"kubelet":    {CommonName: "system:node:" + realnode.Name, Organizations: []string{"system:nodes"}},
 		"kube-proxy": {CommonName: "system:kube-proxy"},
+		"dns":        {CommonName: dns.User},
 	} {
 		pair, err := ca.Issue(request)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/dns"
 	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 	"github.com/einmal-operators/einmal/devcluster/internal/volume"
 )
@@ -29,6 +30,7 @@ const (
 	Volumes           = "volumes"
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
+	DNS               = "dns"
 )
 
 // Run runs the named component in this process until it exits or the process
@@ -45,6 +47,8 @@ func Run(name string, args []string) int {
 		err = untilTerminated(args, runNodes)
 	case Volumes:
 		err = runVolumes(args)
+	case DNS:
+		err = runDNS(args)
 	case realnode.Component:
 		return realnode.Run(args)
 	default:
@@ -59,7 +63,7 @@ func Run(name string, args []string) int {
 }
 
 func names() []string {
-	all := []string{Etcd, APIServer, ControllerManager, Scheduler, Nodes, Volumes, Kubelet, KubeProxy, realnode.Component}
+	all := []string{Etcd, APIServer, ControllerManager, Scheduler, Nodes, Volumes, Kubelet, KubeProxy, DNS, realnode.Component}
 	slices.Sort(all)
 	return all
 }
@@ -73,6 +77,17 @@ func runVolumes(args []string) error {
 	}
 	return untilTerminated(args[:1], func(ctx context.Context, kubeconfig string) error {
 		return volume.Run(ctx, kubeconfig, args[1])
+	})
+}
+
+// runDNS answers the queries of Pods. Its arguments are a kubeconfig, the address to listen on, and the socket of the machine's resolver.
+func runDNS(args []string) error {
+	const wanted = 3
+	if len(args) != wanted {
+		return fmt.Errorf("expected %d arguments, got %d", wanted, len(args))
+	}
+	return untilTerminated(args[:1], func(ctx context.Context, kubeconfig string) error {
+		return dns.Run(ctx, kubeconfig, args[1], args[2])
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/dns"
 )
 
 const (
@@ -30,6 +32,8 @@ type Layout struct {
 type values struct {
 	// Pki is as in Layout. Dir has the configuration and the data of the node.
 	Pki, Dir, PluginDir, Name, Address, PodRange, Cgroup, PauseImage, Egress string
+	// DNS is the address of the DNS server, and Domain the domain of the cluster.
+	DNS, Domain string
 }
 
 // dir is the directory of the node's files in the data directory.
@@ -52,6 +56,7 @@ func (l Layout) WriteConfig() error {
 	of := values{
 		Pki: l.Pki, Dir: l.dir(), PluginDir: pluginDir, Name: Name, Address: Address, PodRange: PodRange,
 		Cgroup: cgroupOf(l.Data), PauseImage: pauseImage, Egress: egressSocket,
+		DNS: DNSAddress, Domain: dns.Domain,
 	}
 	for _, one := range all.Templates() {
 		path := l.config(one.Name())

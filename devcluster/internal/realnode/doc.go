@@ -7,6 +7,7 @@
 //	machine                                     node
 //	API server 127.0.0.1:PORT  <- api.sock    - 10.250.0.1:PORT, the endpoint of the Service kubernetes
 //	API server                 -> node.sock   - kubelet, Pods and Services, for logs, exec, port-forward and webhooks
+//	the machine's resolver     <- dns.sock    - the DNS server of Pods, for names outside the cluster
 //
 // Only Linux can run such a node. On other systems, Problems says so.
 package realnode
@@ -26,6 +27,8 @@ const (
 	Address = "10.250.0.1"
 	// ServiceRange is the address range of Services.
 	ServiceRange = "10.96.0.0/16"
+	// DNSAddress is the address of the Service that answers the DNS queries of Pods.
+	DNSAddress = "10.96.0.10"
 	// PodRange is the address range of Pods.
 	PodRange = "10.244.0.0/24"
 
@@ -34,6 +37,7 @@ const (
 	apiSocket    = "api.sock"
 	nodeSocket   = "node.sock"
 	egressSocket = "egress.sock"
+	dnsSocket    = "dns.sock"
 )
 
 // Problem is something that this machine lacks for a real node.

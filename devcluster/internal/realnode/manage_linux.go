@@ -19,6 +19,9 @@ const (
 	startTimeout = 2 * time.Minute
 	pollInterval = 25 * time.Millisecond
 	stopGrace    = 2 * time.Second
+
+	// dnsListen is where the DNS server listens.
+	dnsListen = Address + ":53"
 )
 
 // manager runs the programs of a node.
@@ -26,6 +29,7 @@ type manager struct {
 	layout                         Layout
 	group                          *supervise.Group
 	containerd, kubelet, kubeProxy *supervise.Process
+	dns                            *supervise.Process
 }
 
 // manage runs a node until SIGTERM.
@@ -58,21 +62,29 @@ func (m *manager) start(ctx, serving context.Context, apiServer string) error {
 	if err := serveNode(serving, apiServer); err != nil {
 		return err
 	}
-	var err error
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m.dns, err = m.launch("dns", supervise.Spec{Program: self, Args: []string{
+		"component", "dns", filepath.Join(m.layout.Pki, "dns.kubeconfig"), dnsListen, dnsSocket,
+	}})
+	if err != nil {
+		return err
+	}
 	m.containerd, err = m.launch("containerd", supervise.Spec{
 		Program: "containerd", Args: []string{"--config", m.layout.config("containerd.toml")}, Foreign: true,
 	})
 	if err != nil {
 		return err
 	}
-	if err := m.awaitContainerd(ctx); err != nil {
+	if err := m.awaitAnswer(ctx, m.containerd, containerdAnswers); err != nil {
 		return err
 	}
 	if err := importPause(ctx); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
+	if err := m.awaitAnswer(ctx, m.dns, dnsAnswers); err != nil {
 		return err
 	}
 	m.kubelet, err = m.launch("kubelet", supervise.Spec{Program: self, Args: []string{
@@ -93,31 +105,48 @@ func (m *manager) launch(name string, spec supervise.Spec) (*supervise.Process, 
 	return m.group.Start(spec)
 }
 
-// awaitContainerd waits until containerd answers.
-func (m *manager) awaitContainerd(ctx context.Context) error {
+// awaitAnswer waits until a check of a program succeeds.
+func (m *manager) awaitAnswer(ctx context.Context, p *supervise.Process, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		out, err := ctr(ctx, nil, "version")
+		err := check(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("start containerd: not ready after %s: %w: %s; see its log %s", startTimeout, err, out, m.containerd.LogFile)
-		case p := <-m.group.Failed():
-			return fmt.Errorf("start containerd: it exited (%s); see its log %s", p.Reason(), p.LogFile)
+			return fmt.Errorf("start %s: not ready after %s: %w; see its log %s", p.Name, startTimeout, err, p.LogFile)
+		case failed := <-m.group.Failed():
+			return fmt.Errorf("start %s: %s exited (%s); see its log %s", p.Name, failed.Name, failed.Reason(), failed.LogFile)
 		case <-ticker.C:
 		}
 	}
 }
 
+func containerdAnswers(ctx context.Context) error {
+	out, err := ctr(ctx, nil, "version")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// dnsAnswers connects to the DNS server, which listens when it has read the Services.
+func dnsAnswers(ctx context.Context) error {
+	conn, err := dialing("tcp", dnsListen)(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // stop ends the kubelet first, which would start the containers again.
 func (m *manager) stop() error {
 	var err error
-	for _, p := range []*supervise.Process{m.kubelet, m.kubeProxy} {
+	for _, p := range []*supervise.Process{m.kubelet, m.kubeProxy, m.dns} {
 		if p != nil {
 			err = errors.Join(err, m.group.Stop(stopGrace, p))
 		}

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/dns"
 )
 
 // dialer opens a connection.
@@ -165,7 +167,7 @@ func inDir(dir *os.File, name string) string {
 }
 
 // ServeMachine joins the machine's network with the node's, until the context ends. Processes of the node reach the API server at the given address, and
-// the API server reaches the node. It listens when it returns.
+// the API server reaches the node. The node's DNS server resolves other names than those of the cluster here. It listens when it returns.
 func ServeMachine(ctx context.Context, data, apiServer string) error {
 	dir, err := os.Open(data)
 	if err != nil {
@@ -189,5 +191,10 @@ func ServeMachine(ctx context.Context, data, apiServer string) error {
 		}
 		go serve(ctx, l, each)
 	}
+	l, err := listenIn(dir, dnsSocket)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", dnsSocket, err)
+	}
+	go dns.ServeMachine(ctx, l)
 	return nil
 }

@@ -1,19 +1,24 @@
 // Command program is what the tests run in Pods:
 //
-//	program version   asks the API server for its version, with the address, the authority and the token that the Pod has
-//	program webhook   serves an admission webhook that refuses everything, with the certificate in /tls
+//	program version          asks the API server for its version, with the address, the authority and the token that the Pod has
+//	program lookup NAME...   prints the addresses of each name, or the error
+//	program webhook          serves an admission webhook that refuses everything, with the certificate in /tls
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -21,16 +26,34 @@ const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 func main() {
 	var text string
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == "webhook" {
-		err = http.ListenAndServeTLS(":8443", "/tls/tls.crt", "/tls/tls.key", http.HandlerFunc(refuse)) //nolint:gosec // It ends with its Pod.
-	} else {
+	switch os.Args[1] {
+	case "version":
 		text, err = version("https://" + os.Getenv("KUBERNETES_SERVICE_HOST") + "/version")
+	case "lookup":
+		text = lookup(os.Args[2:])
+	case "webhook":
+		err = http.ListenAndServeTLS(":8443", "/tls/tls.crt", "/tls/tls.key", http.HandlerFunc(refuse)) //nolint:gosec // It ends with its Pod.
 	}
 	if err != nil {
 		fmt.Println("program:", err)
 		os.Exit(1)
 	}
 	fmt.Println(text)
+}
+
+// lookup resolves names as Go programs do, with the search list of the Pod.
+func lookup(names []string) string {
+	var lines []string
+	for _, name := range names {
+		addresses, err := net.DefaultResolver.LookupHost(context.Background(), name)
+		slices.Sort(addresses)
+		text := strings.Join(addresses, " ")
+		if failure, ok := errors.AsType[*net.DNSError](err); ok {
+			text = failure.Err
+		}
+		lines = append(lines, name+": "+text)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // refuse answers an AdmissionReview.
