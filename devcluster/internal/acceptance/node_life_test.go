@@ -29,7 +29,7 @@ func TestNodeLeavesNothing(t *testing.T) {
 
 	u = up(t, dir, "--node=real")
 	c.client, c.dynamic = clients(t, u.kubeconfig)
-	c.awaitRestarts(t, "slow", 1)
+	c.awaitRestart(t, "slow")
 	if err := u.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestNodeSurvivesKills(t *testing.T) {
 	}
 	u = up(t, dir, "--node=real")
 	c.client, c.dynamic = clients(t, u.kubeconfig)
-	c.awaitRestarts(t, "kept", 1)
+	c.awaitRestart(t, "kept")
 	stopped(t, u)
 	eventually(t, func() error { return nothingLeftOf(dir) })
 }

@@ -39,7 +39,7 @@ func TestNodeRunsPostgreSQL(t *testing.T) {
 	c.sql(t, "create table kept (n int); insert into kept values (42)", "")
 
 	killPostgres(t, name)
-	c.awaitRestarts(t, "db-0", 1)
+	c.awaitRestart(t, "db-0")
 	c.awaitReady(t, "db-0")
 	c.sql(t, "select n from kept", "42")
 

@@ -122,7 +122,7 @@ func (c inCluster) logsAndAttach(t *testing.T) {
 		}
 		return nil
 	})
-	c.awaitRestarts(t, "again", 1)
+	c.awaitRestart(t, "again")
 	if r := run(t, c.dir, "kubectl", "logs", "--previous", "again"); !strings.HasSuffix(r.stdout, "\nbefore\n") {
 		t.Errorf("logs --previous: %+v", r)
 	}

@@ -76,12 +76,12 @@ func (c inCluster) awaitReady(t *testing.T, name string) {
 	})
 }
 
-// awaitRestarts waits until the container of a Pod has been started again.
-func (c inCluster) awaitRestarts(t *testing.T, name string, times int32) {
+// awaitRestart waits until the container of a Pod has been started again.
+func (c inCluster) awaitRestart(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, func() error {
 		pod, err := c.client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
-		if err == nil && (len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount < times) {
+		if err == nil && (len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount == 0) {
 			err = fmt.Errorf("%s was not started again: %+v", name, pod.Status.ContainerStatuses)
 		}
 		return err

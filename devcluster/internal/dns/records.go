@@ -97,7 +97,7 @@ func (r records) endpoints(s *corev1.Service) []discoveryv1.Endpoint {
 // addresses returns a record for each distinct IPv4 address, in random order, because clients take the first.
 func addresses(name string, all []string) []dns.RR {
 	all = slices.Compact(slices.Sorted(slices.Values(all)))
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // No secret depends on it.
 	var found []dns.RR
 	for _, address := range all {
 		if ip := net.ParseIP(address).To4(); ip != nil {

@@ -82,6 +82,11 @@ func Rules() []rbacv1.PolicyRule {
 
 // EnsureService creates the Service that Pods send their queries to, with an address, and the endpoint that answers.
 func EnsureService(ctx context.Context, client kubernetes.Interface, address, endpoint string) error {
+	// A creation of what exists would fail because its address is taken.
+	_, err := client.CoreV1().Services(metav1.NamespaceSystem).Get(ctx, service, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
 	meta := metav1.ObjectMeta{Name: service, Namespace: metav1.NamespaceSystem}
 	s := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: address}}
 	slice := &discoveryv1.EndpointSlice{
@@ -95,12 +100,13 @@ func EnsureService(ctx context.Context, client kubernetes.Interface, address, en
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: name, Port: port, Protocol: protocol})
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: new(int32(port)), Protocol: &protocol})
 	}
-	if _, err := client.CoreV1().Services(meta.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create Service %s: %w", service, err)
-	}
-	_, err := client.DiscoveryV1().EndpointSlices(meta.Namespace).Create(ctx, slice, metav1.CreateOptions{})
+	_, err = client.DiscoveryV1().EndpointSlices(meta.Namespace).Create(ctx, slice, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create EndpointSlice %s: %w", slice.Name, err)
+	}
+	// The Service comes last: where it exists, both do.
+	if _, err := client.CoreV1().Services(meta.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create Service %s: %w", service, err)
 	}
 	return nil
 }
