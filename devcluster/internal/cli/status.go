@@ -118,6 +118,9 @@ func readStatus(ctx context.Context, dir instance.Dir) (status, error) {
 	if err != nil {
 		return s, err
 	}
+	if state.RealNode {
+		s.Missing = nil // It runs, also if this process has other rights, or does not find the programs.
+	}
 	s.Ready, s.PID = state.Ready, state.PID
 	s.Kubeconfig, s.Server, s.Version = state.Kubeconfig, state.Server, state.Version
 	s.Started = &state.Started

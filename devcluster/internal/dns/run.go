@@ -52,9 +52,10 @@ func Run(ctx context.Context, kubeconfig, address, machine string) error {
 
 // serve listens by UDP and TCP.
 func serve(ctx context.Context, handler dns.Handler, address string) error {
-	ended := make(chan error)
+	networks := []string{"udp", "tcp"}
+	ended := make(chan error, len(networks))
 	var all []*dns.Server
-	for _, network := range []string{"udp", "tcp"} {
+	for _, network := range networks {
 		one := &dns.Server{Addr: address, Net: network, Handler: handler}
 		all = append(all, one)
 		go func() { ended <- one.ListenAndServe() }()

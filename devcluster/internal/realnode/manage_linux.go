@@ -143,20 +143,21 @@ func dnsAnswers(ctx context.Context) error {
 	return conn.Close()
 }
 
-// stop ends the kubelet first, which would start the containers again.
+// stop ends the kubelet first, which would start the containers again. Containers that stop can still look up names.
 func (m *manager) stop() error {
 	var err error
-	for _, p := range []*supervise.Process{m.kubelet, m.kubeProxy, m.dns} {
+	end := func(p *supervise.Process) {
 		if p != nil {
 			err = errors.Join(err, m.group.Stop(stopGrace, p))
 		}
 	}
+	end(m.kubelet)
+	end(m.kubeProxy)
 	if m.kubelet != nil {
 		err = errors.Join(err, stopContainers())
 	}
-	if m.containerd != nil {
-		err = errors.Join(err, m.group.Stop(stopGrace, m.containerd))
-	}
+	end(m.dns)
+	end(m.containerd)
 	return errors.Join(err, m.group.Close())
 }
 
