@@ -34,7 +34,8 @@ func newConnectionServer(t *testing.T, http2 bool, handler http.HandlerFunc) *co
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if number, _ := r.Context().Value(connectionNumber{}).(int32); number <= s.dead.Load() {
 			<-r.Context().Done()
-			return
+			// A response could still reach the client while it closes the connection.
+			panic(http.ErrAbortHandler)
 		}
 		handler(w, r)
 	}))
