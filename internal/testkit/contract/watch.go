@@ -82,11 +82,6 @@ func watchingSome() []behaviour {
 			c := call{method: http.MethodGet, path: w.widgets().path("b"), query: query("watch", "true", "timeoutSeconds", "1")}
 			w.want(w.send(c).ok(), "metadata.name", "b")
 		}},
-	}
-}
-
-func watchingMore() []behaviour {
-	return []behaviour{
 		{"watch: what begins to match is added, what ceases to match is deleted", func(w *world) {
 			made := w.widgets().create("a", object{"metadata.labels": object{"on": "no"}})
 			s := w.widgets().watch("resourceVersion", made.version(), "labelSelector", "on=yes")
@@ -99,6 +94,11 @@ func watchingMore() []behaviour {
 			w.want(last, "metadata.labels.on", "yes")
 			w.want(last, "metadata.resourceVersion", changed.version())
 		}},
+	}
+}
+
+func watchingMore() []behaviour {
+	return []behaviour{
 		{"watch: a bookmark comes before the end and counts what does not match", func(w *world) {
 			made := w.widgets().create("a")
 			w.widgets().create("b")
