@@ -18,9 +18,7 @@ import (
 func TestNodeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	u := upWithNode(t, dir)
-	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
-	c.client, c.dynamic = clients(t, u.kubeconfig)
+	u, c := upWithNode(t, dir)
 	c.create(t, shellPod("slow", "trap 'sleep 1; echo stopped; exit 0' TERM; echo started; while :; do sleep 0.1; done", ""))
 	c.awaitReady(t, "slow")
 	stopped(t, u)
@@ -109,9 +107,7 @@ func nothingLeftOf(dir string) error {
 func TestNodeSurvivesKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	u := upWithNode(t, dir)
-	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
-	c.client, c.dynamic = clients(t, u.kubeconfig)
+	u, c := upWithNode(t, dir)
 	c.create(t, shellPod("kept", "while :; do sleep 1; done", ""))
 	c.awaitReady(t, "kept")
 	stopped(t, u)

@@ -110,8 +110,8 @@ func (c inCluster) reachesTheAPIServer(t *testing.T) {
 // The logs of a container that has ended stay, those of one that runs can be followed to its end, and a program can be given input.
 func (c inCluster) logsAndAttach(t *testing.T) {
 	c.create(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: again}, spec: {terminationGracePeriodSeconds: 1, volumes: [{name: work, emptyDir: {}}],
-  containers: [{name: c, image: "%s", volumeMounts: [{name: work, mountPath: /work}],
-    command: [sh, -c, "cat /work/failed && exec sleep 3600; echo before; echo >/work/failed; exit 7"]}]}}`, busybox),
+  containers: [{name: c, image: "%s", volumeMounts: [{name: work, mountPath: /scratch}],
+    command: [sh, -c, "cat /scratch/failed && exec sleep 3600; echo before; echo >/scratch/failed; exit 7"]}]}}`, busybox),
 		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: counts}, spec: {restartPolicy: Never,
   containers: [{name: c, image: "%s", command: [sh, -c, "for i in 1 2 3; do echo $i; sleep 0.5; done"]}]}}`, busybox),
 		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: reads}, spec: {restartPolicy: Never,

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// upWithNode starts a cluster with a real node that has the image busybox.
-func upWithNode(t *testing.T, dir string) *upProcess {
+// upWithNode starts a cluster with a real node that has the image busybox, and returns clients for it.
+func upWithNode(t *testing.T, dir string) (*upProcess, inCluster) {
 	t.Helper()
 	u := up(t, dir, "--node=real")
 	if r := run(t, dir, "image", "load", busyboxArchive(t)); r.code != 0 || r.stdout != "loaded "+busybox+"\n" {
@@ -23,7 +23,9 @@ func upWithNode(t *testing.T, dir string) *upProcess {
 	if r := run(t, dir, "image", "load", "none.tar"); r.code != 1 || !strings.Contains(r.stderr, "none.tar: no such file") {
 		t.Errorf("image load of a file that does not exist: %+v", r)
 	}
-	return u
+	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
+	c.client, c.dynamic = clients(t, u.kubeconfig)
+	return u, c
 }
 
 // shellPod is a Pod that runs a script.
@@ -36,9 +38,7 @@ func shellPod(name, script, more string) string {
 func TestNodeRunsContainers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	u := upWithNode(t, dir)
-	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
-	c.client, c.dynamic = clients(t, u.kubeconfig)
+	_, c := upWithNode(t, dir)
 	t.Run("group", func(t *testing.T) {
 		for name, part := range map[string]func(*testing.T){
 			"kubectl reaches a container":        c.reachedByKubectl,
@@ -90,8 +90,8 @@ func (c inCluster) awaitRestart(t *testing.T, name string) {
 
 func (c inCluster) initContainer(t *testing.T) {
 	c.create(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: prepared}, spec: {
-  terminationGracePeriodSeconds: 1, initContainers: [{name: first, image: "%[1]s", command: [sh, -c, "echo prepared >/work/file"], volumeMounts: [{name: work, mountPath: /work}]}],
-  containers: [{name: c, image: "%[1]s", command: [sh, -c, "cat /work/file; sleep 3600"], volumeMounts: [{name: work, mountPath: /work}]}],
+  terminationGracePeriodSeconds: 1, initContainers: [{name: first, image: "%[1]s", command: [sh, -c, "echo prepared >/scratch/file"], volumeMounts: [{name: work, mountPath: /scratch}]}],
+  containers: [{name: c, image: "%[1]s", command: [sh, -c, "cat /scratch/file; sleep 3600"], volumeMounts: [{name: work, mountPath: /scratch}]}],
   volumes: [{name: work, emptyDir: {}}]}}`, busybox))
 	c.awaitReady(t, "prepared")
 	eventually(t, func() error {

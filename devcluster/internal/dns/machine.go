@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ServeMachine answers queries for addresses as programs of this machine resolve them, also from its file of hosts, until the context ends. Other
-// types of records are not implemented.
+// ServeMachine answers queries for addresses as programs of this machine resolve them, also from its file of hosts, until the context ends. A
+// query for another type of record gets the code NOTIMP.
 func ServeMachine(ctx context.Context, l net.Listener) {
 	s := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, request *dns.Msg) {
 		reply := new(dns.Msg).SetReply(request)
