@@ -10,9 +10,6 @@ import (
 	"testing"
 )
 
-// postgres is an image of PostgreSQL from Debian's packages.
-const postgres = "example.org/postgres:1"
-
 // postgresScript creates the database at the first start. The name of the cluster is in the command lines of its processes.
 const postgresScript = `[ -s $PGDATA/PG_VERSION ] || initdb --username=postgres --auth=trust --encoding=UTF8 --no-instructions
 exec postgres -k /tmp -c cluster_name=%s`
@@ -23,9 +20,7 @@ func TestNodeRunsPostgreSQL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	u := up(t, dir, "--node=real")
-	if r := run(t, dir, "image", "load", postgresArchive(t)); r.code != 0 {
-		t.Fatalf("image load: %+v", r)
-	}
+	buildPostgres(t, dir)
 	c := inCluster{dir: dir, kubeconfig: u.kubeconfig}
 	c.client, c.dynamic = clients(t, u.kubeconfig)
 	name := filepath.Base(filepath.Dir(dir))

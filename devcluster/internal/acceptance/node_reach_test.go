@@ -132,12 +132,7 @@ func (c inCluster) logsAndAttach(t *testing.T) {
 	if out, err := attach.CombinedOutput(); err != nil {
 		t.Errorf("attach: %v: %s", err, out)
 	}
-	eventually(t, func() error {
-		if r := run(t, c.dir, "kubectl", "logs", "reads"); r.stdout != "got a line\n" {
-			return fmt.Errorf("logs: %+v", r)
-		}
-		return nil
-	})
+	eventually(t, func() error { return c.logged(t, "reads", "got a line\n") })
 }
 
 // The API server calls a webhook that a Service names, in the network of the node.

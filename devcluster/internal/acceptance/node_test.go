@@ -14,9 +14,7 @@ import (
 func upWithNode(t *testing.T, dir string) (*upProcess, inCluster) {
 	t.Helper()
 	u := up(t, dir, "--node=real")
-	if r := run(t, dir, "image", "load", busyboxArchive(t)); r.code != 0 || r.stdout != "loaded "+busybox+"\n" {
-		t.Fatalf("image load: %+v", r)
-	}
+	buildBusybox(t, dir)
 	if status := run(t, dir, "status"); !strings.Contains(status.stdout, "\nnode                     real, ready\nimage                    "+busybox+"\n") {
 		t.Errorf("status: %+v", status)
 	}
@@ -46,6 +44,7 @@ func TestNodeRunsContainers(t *testing.T) {
 			"a container reaches the API server": c.reachesTheAPIServer,
 			"a webhook in a Pod is called":       c.webhookInPod,
 			"names are resolved":                 c.namesAreResolved,
+			"images are built":                   c.imagesAreBuilt,
 			"an init container runs first":       c.initContainer,
 			"a job ends":                         c.jobEnds,
 			"a volume keeps its data":            c.volumeKeepsData,
@@ -76,6 +75,15 @@ func (c inCluster) awaitReady(t *testing.T, name string) {
 	})
 }
 
+// logged returns an error unless a Pod has logged a text.
+func (c inCluster) logged(t *testing.T, pod, text string) error {
+	t.Helper()
+	if r := run(t, c.dir, "kubectl", "logs", pod); r.stdout != text {
+		return fmt.Errorf("logs of %s: %+v", pod, r)
+	}
+	return nil
+}
+
 // awaitRestart waits until the container of a Pod has been started again.
 func (c inCluster) awaitRestart(t *testing.T, name string) {
 	t.Helper()
@@ -94,12 +102,7 @@ func (c inCluster) initContainer(t *testing.T) {
   containers: [{name: c, image: "%[1]s", command: [sh, -c, "cat /scratch/file; sleep 3600"], volumeMounts: [{name: work, mountPath: /scratch}]}],
   volumes: [{name: work, emptyDir: {}}]}}`, busybox))
 	c.awaitReady(t, "prepared")
-	eventually(t, func() error {
-		if r := run(t, c.dir, "kubectl", "logs", "prepared"); r.stdout != "prepared\n" {
-			return fmt.Errorf("logs: %+v", r)
-		}
-		return nil
-	})
+	eventually(t, func() error { return c.logged(t, "prepared", "prepared\n") })
 }
 
 func (c inCluster) jobEnds(t *testing.T) {

@@ -21,7 +21,7 @@ func newImage() *cobra.Command {
 		Args:  knownCommand,
 		RunE:  knownCommand, // as for the root command
 	}
-	cmd.AddCommand(newImageLoad())
+	cmd.AddCommand(newImageBuild(), newImageLoad())
 	return cmd
 }
 
@@ -50,16 +50,21 @@ or Never; IfNotPresent is the default unless the tag is "latest".`,
 			if err != nil {
 				return err
 			}
-			for _, name := range slices.Sorted(slices.Values(names)) {
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), "loaded", name); err != nil {
-					return err
-				}
-			}
-			return nil
+			return printLoaded(cmd, names)
 		},
 	}
 	addDataFlag(cmd, &data)
 	return cmd
+}
+
+// printLoaded prints the names of loaded images.
+func printLoaded(cmd *cobra.Command, names []string) error {
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), "loaded", name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadImages loads an archive into the real node of the cluster that runs on a data

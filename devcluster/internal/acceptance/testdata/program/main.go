@@ -1,6 +1,7 @@
 // Command program is what the tests run in Pods:
 //
 //	program version          asks the API server for its version, with the address, the authority and the token that the Pod has
+//	program self             prints the variable GREETING, its user, and whether the image has CA certificates
 //	program lookup NAME...   prints the addresses of each name, or the error
 //	program webhook          serves an admission webhook that refuses everything, with the certificate in /tls
 package main
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +31,8 @@ func main() {
 	switch os.Args[1] {
 	case "version":
 		text, err = version("https://" + os.Getenv("KUBERNETES_SERVICE_HOST") + "/version")
+	case "self":
+		text, err = self()
 	case "lookup":
 		text = lookup(os.Args[2:])
 	case "webhook":
@@ -39,6 +43,18 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println(text)
+}
+
+func self() (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	authorities, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(authorities) {
+		return "", fmt.Errorf("the image has no certificates: %w", err)
+	}
+	return os.Getenv("GREETING") + " as " + u.Username + ", " + u.Gid + " with certificates", nil
 }
 
 // lookup resolves names as Go programs do, with the search list of the Pod.
