@@ -2,7 +2,7 @@
 # Installs the programs that a real node of devcluster needs, if they are missing and the user is root.
 set -euo pipefail
 
-readonly packages=(containerd runc containernetworking-plugins nftables)
+readonly packages=(containerd runc containernetworking-plugins nftables xfsprogs)
 
 usage() {
 	cat <<END
@@ -25,7 +25,7 @@ case ${1:-} in
 esac
 
 missing=()
-for program in containerd ctr runc nft /usr/lib/cni/{ptp,host-local,loopback}; do
+for program in containerd ctr runc nft mkfs.xfs xfs_growfs /usr/lib/cni/{ptp,host-local,loopback}; do
 	command -v "$program" >/dev/null || missing+=("$program")
 done
 if ((${#missing[@]} == 0)); then

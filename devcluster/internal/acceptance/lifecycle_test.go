@@ -336,7 +336,7 @@ func TestWhatARealNodeNeedsIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	without := append(environment(), "PATH="+dir)
-	remedy := "apt-get install --no-install-recommends containerd runc containernetworking-plugins nftables\n"
+	remedy := "apt-get install --no-install-recommends containerd runc containernetworking-plugins nftables xfsprogs\n"
 	if r := runIn(t, dir, without, "status"); !strings.Contains(r.stdout, "\nreal node  not possible: nft is not installed (package nftables)\n") ||
 		!strings.Contains(r.stdout, "\nremedy     "+remedy) {
 		t.Errorf("status: %+v", r)

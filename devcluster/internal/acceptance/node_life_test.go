@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -66,7 +65,7 @@ func (c inCluster) logsOnDisk(t *testing.T, wanted ...string) {
 	}
 }
 
-// runningOf returns an error that names what is left of the node of a cluster: processes and mounts.
+// runningOf returns an error that names what is left of the node of a cluster: processes, mounts and loop devices.
 func runningOf(dir string) error {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -79,8 +78,15 @@ func runningOf(dir string) error {
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err == nil && strings.Contains(string(mounts), dir) {
-		err = errors.New("a mount is left")
+	if err != nil || strings.Contains(string(mounts), dir) {
+		return fmt.Errorf("a mount is left: %w", err)
+	}
+	devices, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, device := range devices {
+		file, err := os.ReadFile(device)
+		if err == nil && strings.HasPrefix(string(file), dir) {
+			return fmt.Errorf("a loop device is left: %s", device)
+		}
 	}
 	return err
 }
@@ -103,14 +109,16 @@ func nothingLeftOf(dir string) error {
 	return err
 }
 
-// Wherever a kill hits, no process and no mount is left, and the next start takes over the data.
+// Wherever a kill hits, no process, no mount and no loop device is left, and the next start takes over the data.
 func TestNodeSurvivesKills(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	u, c := upWithNode(t, dir)
-	c.create(t, shellPod("kept", "while :; do sleep 1; done", ""))
+	c.create(t, shellPod("kept", "while :; do sleep 1; done", ""), claim("data", ""), mountedPod("writer", "data", "echo kept >/data/file"))
 	c.awaitReady(t, "kept")
+	c.awaitEnd(t, "writer")
 	stopped(t, u)
+	eventually(t, func() error { return nothingLeftOf(dir) })
 	const kills, longest = 20, 8 * time.Second
 	for range kills {
 		moment := rand.N(longest)
@@ -129,6 +137,11 @@ func TestNodeSurvivesKills(t *testing.T) {
 	u = up(t, dir, "--node=real")
 	c.client, c.dynamic = clients(t, u.kubeconfig)
 	c.awaitRestart(t, "kept")
+	c.create(t, mountedPod("reader", "data", "cat /data/file"))
+	c.awaitEnd(t, "reader")
+	if err := c.logged(t, "reader", "kept\n"); err != nil {
+		t.Error(err)
+	}
 	stopped(t, u)
 	eventually(t, func() error { return nothingLeftOf(dir) })
 }

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ func upWithNode(t *testing.T, dir string) (*upProcess, inCluster) {
 	t.Helper()
 	u := up(t, dir, "--node=real")
 	buildBusybox(t, dir)
-	if status := run(t, dir, "status"); !strings.Contains(status.stdout, "\nnode                     real, ready\nimage                    "+busybox+"\n") {
+	if status := run(t, dir, "status"); !strings.Contains(status.stdout, "\nnode                     real, ready\nvolumes                  file systems of their size\nimage                    "+busybox+"\n") {
 		t.Errorf("status: %+v", status)
 	}
 	if r := run(t, dir, "image", "load", "none.tar"); r.code != 1 || !strings.Contains(r.stderr, "none.tar: no such file") {
@@ -48,6 +47,8 @@ func TestNodeRunsContainers(t *testing.T) {
 			"an init container runs first":       c.initContainer,
 			"a job ends":                         c.jobEnds,
 			"a volume keeps its data":            c.volumeKeepsData,
+			"a full volume grows":                c.volumeIsFullAndGrows,
+			"a retained volume stays":            c.volumeIsRetained,
 			"what goes wrong is reported":        c.wrongPods,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -118,47 +119,6 @@ func (c inCluster) jobEnds(t *testing.T) {
 	if r := run(t, c.dir, "kubectl", "logs", "job/once"); r.stdout != "done\n" {
 		t.Errorf("logs: %+v", r)
 	}
-}
-
-// A Pod of a user without rights writes into a volume. A second one reads it. The directory goes with the claim.
-func (c inCluster) volumeKeepsData(t *testing.T) {
-	user := func(name, script string) string {
-		return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {restartPolicy: Never,
-  securityContext: {runAsUser: 1000, runAsNonRoot: true, fsGroup: 2000},
-  containers: [{name: c, image: "%s", command: [sh, -c, %q], volumeMounts: [{name: data, mountPath: /data}]}],
-  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}}`, name, busybox, script)
-	}
-	ended := func(name string) {
-		eventually(t, func() error {
-			pod, err := c.client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
-			if err == nil && pod.Status.Phase != corev1.PodSucceeded {
-				err = fmt.Errorf("%s is %s: %+v", name, pod.Status.Phase, pod.Status.ContainerStatuses)
-			}
-			return err
-		})
-	}
-	c.create(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data},
-  spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, user("writer", "echo kept >/data/file"))
-	ended("writer")
-	c.create(t, user("reader", "cat /data/file"))
-	ended("reader")
-	if r := run(t, c.dir, "kubectl", "logs", "reader"); r.stdout != "kept\n" {
-		t.Errorf("logs: %+v", r)
-	}
-	volumes := filepath.Join(c.dir, ".devcluster", "node", "volumes", "*")
-	if found, err := filepath.Glob(volumes); err != nil || len(found) != 1 {
-		t.Errorf("the directories of volumes are %q: %v", found, err)
-	}
-	if r := run(t, c.dir, "kubectl", "delete", "pod/writer", "pod/reader", "pvc/data"); r.code != 0 {
-		t.Errorf("delete: %+v", r)
-	}
-	eventually(t, func() error {
-		found, err := filepath.Glob(volumes)
-		if len(found) > 0 {
-			err = fmt.Errorf("directories are left: %q", found)
-		}
-		return err
-	})
 }
 
 // Each Pod fails in another way. The reason is in its status, as a kubelet gives it.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/disk"
 	"github.com/einmal-operators/einmal/devcluster/internal/instance"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
 	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
@@ -21,6 +22,8 @@ type nodeStatus struct {
 	Kind string `json:"kind"`
 	// NotReady is why the real node is not ready for Pods; "" if it is.
 	NotReady string `json:"notReady,omitempty"`
+	// Volumes says whether new volumes of the real node have a size.
+	Volumes string `json:"volumes,omitempty"`
 	// Images are the names of the images that the real node has.
 	Images []string `json:"images,omitempty"`
 }
@@ -45,7 +48,10 @@ func readNode(ctx context.Context, config *rest.Config, client *http.Client, sta
 	if !state.RealNode {
 		return &nodeStatus{Kind: simulatedNode}, nil
 	}
-	s := &nodeStatus{Kind: realNode}
+	s := &nodeStatus{Kind: realNode, Volumes: "file systems of their size"}
+	if err := disk.Problem(); err != nil {
+		s.Volumes = disk.Unlimited(err)
+	}
 	pid, found := realNodeOf(state)
 	if !found || !state.Ready {
 		s.NotReady = "it is starting"
@@ -95,6 +101,9 @@ func printNode(w io.Writer, s status) {
 			text += ", ready"
 		}
 		fmt.Fprintf(w, "node\t%s\n", text)
+		if s.Node.Volumes != "" {
+			fmt.Fprintf(w, "volumes\t%s\n", s.Node.Volumes)
+		}
 		for _, name := range s.Node.Images {
 			fmt.Fprintf(w, "image\t%s\n", name)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/disk"
 	"github.com/einmal-operators/einmal/devcluster/internal/node"
 	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 )
@@ -41,7 +42,13 @@ func (r *running) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.await(ctx, realnode.Component, r.nodeReady)
+	if err := r.await(ctx, realnode.Component, r.nodeReady); err != nil {
+		return err
+	}
+	if err := disk.Problem(); err != nil {
+		r.say("note: volumes are %s", disk.Unlimited(err))
+	}
+	return nil
 }
 
 // nodeReady returns an error if the real node is not ready for Pods. The node of the previous start can still look ready.
@@ -65,12 +72,4 @@ func (r *running) stopNode() error {
 	}
 	r.say("stopping containers; Ctrl-C again kills them")
 	return errors.Join(r.group.Stop(nodeGrace, r.node), realnode.RemoveCgroups(r.dir.Path))
-}
-
-// volumeDir is the directory of the volumes of a real node. Volumes of simulated nodes have none.
-func (r *running) volumeDir() string {
-	if !r.RealNode {
-		return ""
-	}
-	return realLayout(r.dir).Volumes()
 }

@@ -56,9 +56,10 @@ func (r *running) startControllers(ctx context.Context) error {
 		{controllerManager, r.managerPort.url("/healthz"), controllerManagerArgs(r.dir, r.managerPort)},
 		{scheduler, r.schedulerPort.url("/readyz"), schedulerArgs(r.dir, r.schedulerPort)},
 		{nodes, "", []string{r.kubeconfigOf(nodes)}},
-		{volumes, "", []string{r.kubeconfigOf(volumes), r.volumeDir()}},
+		{volumes, "", []string{r.kubeconfigOf(volumes), ""}},
 	} {
-		if c.name == nodes && r.RealNode {
+		// A real node has its own.
+		if r.RealNode && (c.name == nodes || c.name == volumes) {
 			continue
 		}
 		p, err := r.launch(c.name, c.health, c.args...)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/einmal-operators/einmal/devcluster/internal/disk"
 	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
 )
 
@@ -29,7 +30,7 @@ type manager struct {
 	layout                         Layout
 	group                          *supervise.Group
 	containerd, kubelet, kubeProxy *supervise.Process
-	dns                            *supervise.Process
+	dns, volumes                   *supervise.Process
 }
 
 // manage runs a node until SIGTERM.
@@ -87,6 +88,9 @@ func (m *manager) start(ctx, serving context.Context, apiServer string) error {
 	if err := m.awaitAnswer(ctx, m.dns, dnsAnswers); err != nil {
 		return err
 	}
+	if err := m.startVolumes(self); err != nil {
+		return err
+	}
 	m.kubelet, err = m.launch("kubelet", supervise.Spec{Program: self, Args: []string{
 		"component", "kubelet", "--config=" + m.layout.config("kubelet.yaml"), "--kubeconfig=" + filepath.Join(m.layout.Pki, "kubelet.kubeconfig"),
 		"--hostname-override=" + Name, "--node-ip=" + Address,
@@ -99,6 +103,21 @@ func (m *manager) start(ctx, serving context.Context, apiServer string) error {
 	}})
 	return err
 }
+
+// startVolumes mounts the volumes of earlier starts, and starts their component. A volume that cannot be mounted is logged. Its Pods wait, because its
+// directory for data does not exist.
+func (m *manager) startVolumes(self string) error {
+	if err := m.disks().MountAll(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	var err error
+	m.volumes, err = m.launch("volumes", supervise.Spec{Program: self, Args: []string{
+		"component", "volumes", filepath.Join(m.layout.Pki, "volumes.kubeconfig"), m.layout.Volumes(),
+	}})
+	return err
+}
+
+func (m *manager) disks() disk.Folder { return disk.Folder(m.layout.Volumes()) }
 
 func (m *manager) launch(name string, spec supervise.Spec) (*supervise.Process, error) {
 	spec.Name, spec.Dir, spec.LogFile = name, m.layout.Data, filepath.Join(m.layout.Data, "logs", name+".log")
@@ -156,9 +175,10 @@ func (m *manager) stop() error {
 	if m.kubelet != nil {
 		err = errors.Join(err, stopContainers())
 	}
+	end(m.volumes)
 	end(m.dns)
 	end(m.containerd)
-	return errors.Join(err, m.group.Close())
+	return errors.Join(err, m.disks().UnmountAll(), m.group.Close())
 }
 
 // serveNode joins the node's network with the machine's. The data directory is the working directory.

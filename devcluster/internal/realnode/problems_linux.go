@@ -43,7 +43,7 @@ func missingPrograms() []Problem {
 		if _, err := exec.LookPath(need.program); err != nil {
 			problems = append(problems, Problem{
 				Text:   fmt.Sprintf("%s is not installed (package %s)", need.program, need.of),
-				Remedy: "apt-get install --no-install-recommends containerd runc containernetworking-plugins nftables",
+				Remedy: "apt-get install --no-install-recommends containerd runc containernetworking-plugins nftables xfsprogs",
 			})
 		}
 	}

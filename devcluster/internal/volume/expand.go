@@ -29,6 +29,9 @@ func (c *controller) expand(ctx context.Context, claim *corev1.PersistentVolumeC
 		if claim, err = c.announce(ctx, claim, volume.Name); err != nil {
 			return err
 		}
+		if err := c.grow(volume, requested); err != nil {
+			return c.resizeFailed(claim, err)
+		}
 		volume = volume.DeepCopy()
 		volume.Spec.Capacity[corev1.ResourceStorage] = requested
 		_, err = c.client.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{})

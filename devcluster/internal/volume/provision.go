@@ -3,9 +3,6 @@ package volume
 import (
 	"context"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/reference"
-
-	"github.com/einmal-operators/einmal/devcluster/internal/realnode"
 )
 
 const (
@@ -24,10 +19,6 @@ const (
 	// consumer.
 	selectedNodeAnnotation  = "volume.kubernetes.io/selected-node"
 	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
-
-	// pathPrefix is the directory in the host paths of the volumes. It is never
-	// created.
-	pathPrefix = "/devcluster/volumes"
 )
 
 func (c *controller) syncClaim(ctx context.Context, namespace, name string) error {
@@ -67,16 +58,17 @@ func (c *controller) provision(ctx context.Context, claim *corev1.PersistentVolu
 	if _, err := c.volumes.Get(name); err == nil {
 		return nil
 	}
-	if reason := unsupported(claim); reason != "" {
+	if reason := c.unsupported(claim); reason != "" {
 		c.events.Event(claim, corev1.EventTypeWarning, "ProvisioningFailed", reason)
 		return nil
 	}
-	volume, err := c.newVolume(name, claim, class)
-	if err != nil {
-		return err
-	}
 	c.events.Eventf(claim, corev1.EventTypeNormal, "Provisioning",
 		"%s is provisioning a volume for claim %s/%s", Provisioner, claim.Namespace, claim.Name)
+	volume, err := c.newVolume(name, claim, class)
+	if err != nil {
+		c.events.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "%v", err)
+		return err
+	}
 	_, err = c.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -97,12 +89,14 @@ func waitsForPod(class *storagev1.StorageClass) bool {
 }
 
 // unsupported returns why no volume can be provisioned for a claim, or "".
-func unsupported(claim *corev1.PersistentVolumeClaim) string {
+func (c *controller) unsupported(claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case claim.Spec.Selector != nil:
 		return Provisioner + " does not support claims with a selector"
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
-		return Provisioner + " does not support claims with a dataSource: its volumes are simulated and contain no data"
+		return Provisioner + " does not support claims with a dataSource: it cannot copy data"
+	case c.directory != "" && claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock:
+		return Provisioner + " does not support the volumeMode Block on a real node: use Filesystem"
 	default:
 		return ""
 	}
@@ -117,9 +111,9 @@ func (c *controller) newVolume(name string, claim *corev1.PersistentVolumeClaim,
 	if class.ReclaimPolicy != nil {
 		reclaim = *class.ReclaimPolicy
 	}
-	source, affinity, err := c.place(name)
+	at, err := c.place(name, claim.Spec.Resources.Requests[corev1.ResourceStorage])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create the volume: %w", err)
 	}
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -127,11 +121,9 @@ func (c *controller) newVolume(name string, claim *corev1.PersistentVolumeClaim,
 			Annotations: map[string]string{provisionedByAnnotation: Provisioner},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{
-				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage],
-			},
-			PersistentVolumeSource:        source,
-			NodeAffinity:                  affinity,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: at.capacity},
+			PersistentVolumeSource:        at.source,
+			NodeAffinity:                  at.affinity,
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			ClaimRef:                      ref,
@@ -142,8 +134,8 @@ func (c *controller) newVolume(name string, claim *corev1.PersistentVolumeClaim,
 	}, nil
 }
 
-// syncVolume deletes a released volume and its directory if it is ours and its
-// reclaim policy is Delete.
+// syncVolume deletes a released volume and its data if it is ours and its reclaim
+// policy is Delete.
 func (c *controller) syncVolume(ctx context.Context, name string) error {
 	volume, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -157,11 +149,9 @@ func (c *controller) syncVolume(ctx context.Context, name string) error {
 		volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return nil
 	}
-	if local := volume.Spec.Local; local != nil && local.Path == filepath.Join(c.directory, name) {
-		if err := os.RemoveAll(local.Path); err != nil {
-			c.events.Eventf(volume, corev1.EventTypeWarning, "VolumeFailedDelete", "%v", err)
-			return err
-		}
+	if err := c.remove(volume); err != nil {
+		c.events.Eventf(volume, corev1.EventTypeWarning, "VolumeFailedDelete", "%v", err)
+		return err
 	}
 	err = c.client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(volume.UID)),
@@ -176,27 +166,4 @@ func (c *controller) syncVolume(ctx context.Context, name string) error {
 // ours reports whether this provisioner created the volume.
 func ours(volume *corev1.PersistentVolume) bool {
 	return volume.Annotations[provisionedByAnnotation] == Provisioner
-}
-
-// place returns where a volume is, and on which node. On a real node, it creates the
-// directory. Every user may write there, because a volume has no owner: the kubelet
-// sets the group that a Pod asks for.
-func (c *controller) place(name string) (corev1.PersistentVolumeSource, *corev1.VolumeNodeAffinity, error) {
-	if c.directory == "" {
-		directory := corev1.HostPathUnset
-		return corev1.PersistentVolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: path.Join(pathPrefix, name), Type: &directory},
-		}, nil, nil
-	}
-	directory := filepath.Join(c.directory, name)
-	err := os.MkdirAll(directory, 0o700)
-	if err == nil {
-		err = os.Chmod(directory, 0o777) //nolint:gosec // As said above; the directories above it have mode 0700.
-	}
-	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: directory}},
-		&corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{realnode.Name},
-			}},
-		}}}}, err
 }

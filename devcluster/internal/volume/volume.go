@@ -2,7 +2,8 @@
 // PersistentVolume for each claim of its storage classes, expands it when the claim
 // requests more storage, and deletes it when it is released. On simulated nodes,
 // nothing is mounted and no directory is created. On a real node, each volume is a
-// directory, whose size is not limited.
+// disk of its size. On a machine that cannot have disks, it is a directory without a
+// limit.
 package volume
 
 import (
@@ -25,6 +26,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/disk"
 )
 
 const (
@@ -84,13 +87,15 @@ type controller struct {
 	classes storagelisters.StorageClassLister
 	events  record.EventRecorder
 	queue   workqueue.TypedRateLimitingInterface[key]
-	// directory contains the directories of the volumes; "" on simulated nodes.
+	// directory contains the volumes of a real node; "" on simulated nodes.
 	directory string
+	// sized is set if new volumes of a real node are disks.
+	sized bool
 }
 
 // Run provisions volumes in the cluster of the kubeconfig until ctx is done. On a
-// real node, directory is an absolute path below which it creates their directories.
-// On simulated nodes it is "".
+// real node, directory is an absolute path below which it creates them, and the process
+// is in the namespaces of the node. On simulated nodes it is "".
 func Run(ctx context.Context, kubeconfig, directory string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -115,6 +120,7 @@ func Run(ctx context.Context, kubeconfig, directory string) error {
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]()),
 
 		directory: directory,
+		sized:     directory != "" && disk.Problem() == nil,
 	}
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Core().V1().PersistentVolumeClaims().Informer(),
