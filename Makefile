@@ -2,8 +2,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# The operator that "make run" starts.
+# The operator that "make run" starts, and the kind of the node: simulated or real.
 OPERATOR ?= volumeclaim
+NODE ?= simulated
 
 # The linker sets the version, so that a new commit alone does not recompile any package.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -23,14 +24,14 @@ LONG := race explore mutate soak field node terraform
 .PHONY: help build run test test-all check lint generate einmal $(SHORT) $(LONG)
 
 help: ## list the targets
-	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)]"
+	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)] [NODE=$(NODE)]"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and bin/einmal (the command-line tool)
 	@echo "Built bin/devcluster and bin/einmal. Next: make run"
 
-run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; Ctrl-C stops everything
-	@tools/run.sh $(OPERATOR)
+run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; with NODE=real, all in Pods; Ctrl-C stops everything
+	@tools/run.sh $(OPERATOR) $(NODE)
 
 test: build ## run the tests that every change must pass: fast, race-quick, real and explore-quick
 	@tools/test.sh $(SHORT)

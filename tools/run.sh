@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Usage: tools/run.sh OPERATOR
-# Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it.
+# Usage: tools/run.sh OPERATOR [simulated | real]
+# Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it. With real, the operator
+# and its servers are Pods on a real node.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +10,16 @@ die() {
 	exit 1
 }
 
-operator=${1:?missing argument OPERATOR; usage: tools/run.sh OPERATOR}
+operator=${1:?missing argument OPERATOR; usage: tools/run.sh OPERATOR [simulated | real]}
 [[ -d operators/$operator ]] || die "unknown operator $operator; OPERATOR is one of: $(cd operators && echo *)"
+case ${2:-simulated} in
+simulated) ;;
+real)
+	[[ -x operators/$operator/node/run.sh ]] || die "operator $operator has no manifests for a real node; run: bin/einmal dev --node=real operators/$operator"
+	exec "operators/$operator/node/run.sh"
+	;;
+*) die "unknown kind of node $2; NODE is simulated or real" ;;
+esac
 dev=(bin/einmal dev)
 if [[ -d operators/$operator/local ]]; then
 	found=$(tools/servers.sh)

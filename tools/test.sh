@@ -138,10 +138,11 @@ soak() {
 }
 
 node() {
-	local tests
-	tests=$(tests_of node)
+	local tests packages
+	tests=$(tests_of node) packages=$(packages_of node)
 	step "node: containerd" tools/containerd.sh
-	run_tests "node" devcluster -timeout 15m -run "$tests" ./internal/acceptance
+	run_tests "node: devcluster" devcluster -timeout 15m -run "$tests" ./internal/acceptance
+	run_tests "node: operators" . -timeout 15m -run "$tests" $packages
 }
 
 field() {

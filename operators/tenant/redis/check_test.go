@@ -68,7 +68,7 @@ func TestTheRightsOfTheAdministratorAreTried(t *testing.T) {
 }
 
 // Nodes that forget their users at a restart are named: until the next look no tenant can log in then.
-func TestNodesWithoutAnACLFileAreNamed(t *testing.T) {
+func TestEachNodeWithoutAnACLFileIsNamed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for range 2 {
