@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,20 +14,29 @@ import (
 )
 
 // A container gets its grace period when the cluster stops. Nothing of the node is left after that, and only empty cgroups after a kill. The next
-// start brings Pods back.
+// start brings Pods back. A Pod whose volume is damaged waits, and does not write elsewhere.
 func TestNodeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	u, c := upWithNode(t, dir)
-	c.create(t, shellPod("slow", "trap 'sleep 1; echo stopped; exit 0' TERM; echo started; while :; do sleep 0.1; done", ""))
+	c.create(t, shellPod("slow", "trap 'sleep 1; echo stopped; exit 0' TERM; echo started; while :; do sleep 0.1; done", ""),
+		claim("data", ""), mountedPod("writer", "data", "echo kept >/data/file"))
 	c.awaitReady(t, "slow")
+	c.awaitEnd(t, "writer")
+	volume := c.filesOf(t, c.volumeOf(t, "data"))[0]
 	stopped(t, u)
 	c.logsOnDisk(t, "started", "stopped")
 	eventually(t, func() error { return nothingLeftOf(dir) })
+	damage(t, volume+".xfs")
 
 	u = up(t, dir, "--node=real")
 	c.client, c.dynamic = clients(t, u.kubeconfig)
 	c.awaitRestart(t, "slow")
+	c.create(t, mountedPod("reader", "data", "cat /data/file"))
+	eventually(t, func() error { return c.hasEvent(t, "reader", `data" does not exist`) })
+	if _, err := os.Stat(filepath.Join(volume, "data")); !os.IsNotExist(err) {
+		t.Errorf("a volume that cannot be mounted has a directory for data: %v", err)
+	}
 	if err := u.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +44,19 @@ func TestNodeLeavesNothing(t *testing.T) {
 	eventually(t, func() error { return runningOf(dir) })
 	stopped(t, up(t, dir, "--node=real"))
 	eventually(t, func() error { return nothingLeftOf(dir) })
+}
+
+// damage overwrites the beginning of a file system.
+func damage(t *testing.T, file string) {
+	t.Helper()
+	out, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = out.WriteAt(make([]byte, 1<<20), 0) //nolint:mnd // More than a superblock.
+		err = errors.Join(err, out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stopped stops a cluster.

@@ -149,10 +149,10 @@ func (c inCluster) volumeIsRetained(t *testing.T) {
 	}
 }
 
-// hasEvent returns an error unless a claim has an event with a text.
-func (c inCluster) hasEvent(t *testing.T, claim, text string) error {
+// hasEvent returns an error unless an object has an event with a text.
+func (c inCluster) hasEvent(t *testing.T, name, text string) error {
 	t.Helper()
-	events, err := c.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + claim})
+	events, err := c.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 	if err != nil {
 		return err
 	}
@@ -161,5 +161,5 @@ func (c inCluster) hasEvent(t *testing.T, claim, text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no event of the claim %s has the text %q", claim, text)
+	return fmt.Errorf("no event of %s has the text %q", name, text)
 }
