@@ -71,7 +71,7 @@ func (c inCluster) imagesAreBuilt(t *testing.T) {
 	for i := range written {
 		written[i] = filepath.Join(t.TempDir(), "image.tar")
 		args := []string{"image", "build", again, "busybox-static", "--debian", "bookworm", "--program", file, "--output", written[i]}
-		if r := run(t, c.dir, args...); r.code != 0 || r.stdout != "wrote "+written[i]+"\n" || !strings.Contains(r.stderr, "packages of bookworm are from the cache") {
+		if r := run(t, c.dir, args...); r.code != 0 || r.stdout != "wrote "+written[i]+"\n" || !strings.Contains(r.stderr, "using the cached packages of bookworm") {
 			t.Fatalf("image build --output: %+v", r)
 		}
 	}

@@ -40,7 +40,7 @@ func (p Packages) layer(ctx context.Context, o Options) (string, error) {
 	}
 	file := filepath.Join(o.Cache, "packages-"+key+".tar.gz")
 	if info, err := os.Stat(file); err == nil && !o.NoCache {
-		fmt.Fprintf(o.Progress, "packages of %s are from the cache, of %s; --no-cache downloads them again\n", p.Suite, info.ModTime().Format("2006-01-02"))
+		fmt.Fprintf(o.Progress, "using the cached packages of %s, from %s; --no-cache downloads them again\n", p.Suite, info.ModTime().Format("2006-01-02"))
 		return file, nil
 	}
 	dir, err := os.MkdirTemp("", "devcluster-packages-")

@@ -9,7 +9,7 @@ Usage: operators/tenant/node/run.sh [DIR]
 
 Starts a devcluster with a real node and the data directory DIR (default .servers/tenant-node), builds the images of the operator, PostgreSQL and
 Redis, applies operators/tenant/node and the samples, waits until the tenant is ready, and runs until Ctrl-C. "make run OPERATOR=tenant
-NODE=real" calls it. It needs root and Linux; see docs/devcluster.md.
+NODE=real" calls it. It needs root and Linux, and installs the packages of a real node with apt-get; see docs/devcluster.md.
 
 EINMAL_DEVCLUSTER names another devcluster than bin/devcluster.
 END
@@ -30,26 +30,37 @@ case ${1:-} in
 esac
 
 readonly devcluster=${EINMAL_DEVCLUSTER:-bin/devcluster}
-readonly wait=180s
+readonly timeout=180s
 readonly unneeded='libllvm*,libz3*,*perl*,locales,libc-l10n,adduser,debconf,dpkg,passwd,ucf,postgresql-common*'
 
 kubectl() { "$devcluster" kubectl --data "$data" "$@"; }
 image() { "$devcluster" image build --data "$data" "$@"; }
 
-# secret NAMESPACE NAME KEY=VALUE… creates a Secret from standard input, so that no password is in the list of processes.
+random() { head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
+
+# secret NAMESPACE NAME KEY=VALUE… writes a Secret. No password is in the list of processes.
 secret() {
 	local namespace=$1 name=$2
 	shift 2
-	kubectl create secret generic --namespace "$namespace" "$name" --from-env-file=<(printf '%s\n' "$@")
+	kubectl create secret generic --namespace "$namespace" "$name" --from-env-file=<(printf '%s\n' "$@") --dry-run=client --output yaml |
+		kubectl apply --server-side --filename -
 }
 
-# passwords creates the Secrets of the servers' administrators, at the first start only.
-passwords() {
-	kubectl get --namespace tenant-system secret redis-admin >/dev/null 2>&1 && return
+# password SERVER prints the password of a server's administrator. The first call creates it. A Secret that exists is never overwritten.
+password() {
+	local name=$1-admin found
+	found=$(kubectl get secret --namespace databases "$name" --ignore-not-found --output name) || return
+	if [[ -z $found ]]; then
+		kubectl create secret generic --namespace databases "$name" --from-env-file=<(printf 'password=%s\n' "$(random)") >&2 || return
+	fi
+	kubectl get secret --namespace databases "$name" --output 'jsonpath={.data.password}' | base64 --decode
+}
+
+# administrators writes the Secrets with which the operator reaches the servers.
+administrators() {
 	local postgres redis
-	postgres=$(openssl rand -hex 16) redis=$(openssl rand -hex 16)
-	secret databases postgres-admin "password=$postgres"
-	secret databases redis-admin "password=$redis"
+	postgres=$(password postgres)
+	redis=$(password redis)
 	secret tenant-system postgres-admin "dsn=postgres://tenants:$postgres@postgres.databases:5432/postgres?sslmode=disable"
 	secret tenant-system redis-admin "username=tenants" "password=$redis"
 }
@@ -57,9 +68,11 @@ passwords() {
 namespaces() {
 	local name
 	for name in databases apps tenant-system; do
-		kubectl get namespace "$name" >/dev/null 2>&1 || kubectl create namespace "$name"
+		kubectl create namespace "$name" --dry-run=client --output yaml | kubectl apply --server-side --filename -
 	done
 }
+
+tools/containerd.sh
 
 # The pipe to its standard input ends with this script, and devcluster with the pipe.
 coproc up { exec "$devcluster" up --node=real --data "$data" --exit-with-fd 0; }
@@ -84,13 +97,13 @@ image tenant-redis:dev --debian bookworm redis-server coreutils dash --exclude "
 
 echo "Applying operators/tenant/node"
 namespaces
-passwords
+administrators
 kubectl apply --server-side --filename operators/tenant/config/crd
-kubectl wait --for=condition=Established --timeout=$wait crd/tenants.tenant.einmal.dev crd/tenantbackends.tenant.einmal.dev
+kubectl wait --for=condition=Established --timeout=$timeout crd/tenants.tenant.einmal.dev crd/tenantbackends.tenant.einmal.dev
 kubectl apply --server-side --kustomize operators/tenant/node
 kubectl apply --server-side --filename operators/tenant/config/samples
-kubectl rollout status --namespace tenant-system deployment/tenant --timeout=$wait
-kubectl wait --for=condition=Ready --timeout=$wait tenant/acme
+kubectl rollout status --namespace tenant-system deployment/tenant --timeout=$timeout
+kubectl wait --for=condition=Ready --timeout=$timeout tenant/acme
 cat <<END
 The tenant acme is ready. In another terminal:
   $devcluster kubectl --data $data get tenants,tenantbackends
