@@ -71,6 +71,7 @@ network() {
 
 devices() {
 	try "loop device" sh -c 'f=$(mktemp) && truncate -s 16M "$f" && d=$(losetup -f --show "$f") && losetup -d "$d" && rm "$f" && echo "$d"'
+	try "file system xfs" grep -w xfs /proc/filesystems
 	apart "make a device node" 'mknod n c 1 3'
 	say "/dev/kmsg, /dev/fuse" "$(ls /dev/kmsg /dev/fuse 2>&1 | tr '\n' ' ')"
 	say "inotify instances, watches" "$(cat /proc/sys/fs/inotify/max_user_instances /proc/sys/fs/inotify/max_user_watches | tr '\n' ' ')"
