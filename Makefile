@@ -30,7 +30,7 @@ help: ## list the targets
 build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and bin/einmal (the command-line tool)
 	@echo "Built bin/devcluster and bin/einmal. Next: make run"
 
-run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; with NODE=real, all in Pods; Ctrl-C stops everything
+run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; with NODE=real, Pods are containers; Ctrl-C stops everything
 	@tools/run.sh $(OPERATOR) $(NODE)
 
 test: build ## run the tests that every change must pass: fast, race-quick, real and explore-quick

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/run.sh OPERATOR [simulated | real]
-# Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it. With real, the operator
-# and its servers are Pods on a real node.
+# Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it. With real, Pods
+# are containers, and an operator with node/run.sh runs in Pods too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,15 +12,15 @@ die() {
 
 operator=${1:?missing argument OPERATOR; usage: tools/run.sh OPERATOR [simulated | real]}
 [[ -d operators/$operator ]] || die "unknown operator $operator; OPERATOR is one of: $(cd operators && echo *)"
+dev=(bin/einmal dev)
 case ${2:-simulated} in
 simulated) ;;
 real)
-	[[ -x operators/$operator/node/run.sh ]] || die "operator $operator has no manifests for a real node; run: bin/einmal dev --node=real operators/$operator"
-	exec "operators/$operator/node/run.sh"
+	[[ ! -x operators/$operator/node/run.sh ]] || exec "operators/$operator/node/run.sh"
+	dev+=(--node=real)
 	;;
 *) die "unknown kind of node $2; NODE is simulated or real" ;;
 esac
-dev=(bin/einmal dev)
 if [[ -d operators/$operator/local ]]; then
 	found=$(tools/servers.sh)
 	while read -r line; do export "${line?}"; done <<<"$found"

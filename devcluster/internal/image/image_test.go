@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"debug/elf"
 	"encoding/binary"
@@ -92,9 +93,6 @@ func TestTheBaseHasTheUserAndDebiansLinks(t *testing.T) {
 
 func TestWhatAnImageCannotHoldIsRefused(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the shell of this machine is an example")
-	}
 	dir := files(t, "script", "empty", "site/file")
 	if err := os.Truncate(filepath.Join(dir, "empty"), 0); err != nil {
 		t.Fatal(err)
@@ -102,21 +100,14 @@ func TestWhatAnImageCannotHoldIsRefused(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "mkfifo", filepath.Join(dir, "site", "pipe")).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v: %s", err, out)
 	}
-	shell, err := os.ReadFile("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const machine = 18 // where an ELF header has it
-	binary.LittleEndian.PutUint16(shell[machine:], uint16(elf.EM_RISCV))
-	foreign := filepath.Join(dir, "foreign")
-	if err := os.WriteFile(foreign, shell, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	foreign, dynamic := filepath.Join(dir, "foreign"), filepath.Join(dir, "dynamic")
+	writeProgram(t, foreign, elf.EM_RISCV)
+	writeProgram(t, dynamic, map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH])
 	for want, s := range map[string]Spec{
 		"must be an executable file for Linux":            {Programs: []string{filepath.Join(dir, "script")}},
 		"add scripts with --add":                          {Programs: []string{filepath.Join(dir, "empty")}},
 		"is for EM_RISCV, but the node is for":            {Programs: []string{foreign}},
-		"is dynamically linked":                           {Programs: []string{"/bin/sh"}},
+		"is dynamically linked":                           {Programs: []string{dynamic}},
 		"no such file":                                    {Added: []Added{{Host: filepath.Join(dir, "none"), Path: "/none"}}},
 		"must be a file, a directory or a symbolic link,": {Added: []Added{{Host: filepath.Join(dir, "site"), Path: "/site"}}},
 	} {
@@ -127,6 +118,25 @@ func TestWhatAnImageCannotHoldIsRefused(t *testing.T) {
 		if left, err := filepath.Glob(file + "*"); err != nil || len(left) != 0 {
 			t.Errorf("%q was left: %v", left, err)
 		}
+	}
+}
+
+// writeProgram writes the headers of a dynamically linked program.
+func writeProgram(t *testing.T, file string, machine elf.Machine) {
+	t.Helper()
+	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Phnum: 1}
+	copy(h.Ident[:], elf.ELFMAG+string([]byte{byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)}))
+	h.Ehsize, h.Phentsize = uint16(binary.Size(h)), uint16(binary.Size(elf.Prog64{}))
+	h.Phoff = uint64(h.Ehsize)
+	var text bytes.Buffer
+	if err := binary.Write(&text, binary.LittleEndian, h); err != nil {
+		t.Fatal(err)
+	}
+	if err := binary.Write(&text, binary.LittleEndian, elf.Prog64{Type: uint32(elf.PT_INTERP)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -74,21 +74,24 @@ namespaces() {
 
 tools/containerd.sh
 
-# The pipe to its standard input ends with this script, and devcluster with the pipe.
-coproc up { exec "$devcluster" up --node=real --data "$data" --exit-with-fd 0; }
-readonly started=$up_PID
+work=$(mktemp -d)
+mkfifo "$work/alive" "$work/ready"
+# Its standard input ends with this script, and devcluster with its standard input.
+"$devcluster" up --node=real --data "$data" --exit-with-fd 0 <"$work/alive" >"$work/ready" &
+readonly started=$!
+exec {alive}>"$work/alive"
 stop() {
-	exec {up[1]}>&- || :
+	exec {alive}>&-
 	wait "$started" || :
+	rm -rf "$work"
 }
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-read -r ready <&"${up[0]}"
+exec {ready}<"$work/ready"
+read -r _ <&"$ready"
 
 echo "Building the images of the operator, PostgreSQL and Redis"
-work=$(mktemp -d)
-trap 'rm -rf "$work"; stop' EXIT
 CGO_ENABLED=0 go build -o "$work/tenant" ./operators/tenant
 image tenant:dev --program "$work/tenant" --user 65532
 image tenant-postgres:dev --debian bookworm postgresql-15 coreutils dash --exclude "$unneeded" --user postgres:999 \
