@@ -109,6 +109,7 @@ func uncheckedElsewhere() []badField {
 		}}, "subjects.kind"},
 		{"roleRef of a ClusterRoleBinding", in(access, "clusterrolebindings", "ClusterRoleBinding"), []object{{"roleRef": object{"kind": "Role", "name": "a"}}}, "roleRef"},
 		{"spec of an Ingress", in("networking.k8s.io/v1", "ingresses", "Ingress"), []object{{"spec.rules": []object{{"host": "192.0.2.1"}}}}, "spec"},
+		{"spec of a NetworkPolicy", in("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy"), []object{{"spec.policyTypes": []string{"Sideways"}}}, "spec"},
 		{"spec of a PersistentVolume", in("v1", "persistentvolumes", "PersistentVolume"), []object{{"spec.capacity": object{"cpu": "1"}}}, "spec"},
 		{"value of a PriorityClass", in("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass"), []object{{"value": 2000000000}}, "value"},
 	}

@@ -33,6 +33,10 @@ func jobKinds() []builtin {
 			version: networkingv1.SchemeGroupVersion, example: &networkingv1.Ingress{}, names: names("ingresses", "Ingress", "ing"),
 			status: true, generation: true, putCreates: true, checked: []string{},
 		},
+		{
+			version: networkingv1.SchemeGroupVersion, example: &networkingv1.NetworkPolicy{},
+			names: names("networkpolicies", "NetworkPolicy", "netpol"), generation: true, checked: []string{},
+		},
 	}
 }
 
