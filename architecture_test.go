@@ -203,6 +203,9 @@ func testsIn(folder, pkg string) []string {
 	if within(folder, "operators") || within(folder, "credential/ssm") {
 		may = append(may, emulator)
 	}
+	if within(folder, "operators") {
+		may = append(may, "internal/testkit/realnode")
+	}
 	if within(folder, "cmd/einmal") {
 		may = append(may, "internal/testkit")
 	}

@@ -29,12 +29,7 @@ case ${1:-} in
 *) data=$1 ;;
 esac
 
-readonly devcluster=${EINMAL_DEVCLUSTER:-bin/devcluster}
-readonly timeout=180s
-readonly unneeded='libllvm*,libz3*,*perl*,locales,libc-l10n,adduser,debconf,dpkg,passwd,ucf,postgresql-common*'
-
-kubectl() { "$devcluster" kubectl --data "$data" "$@"; }
-image() { "$devcluster" image build --data "$data" "$@"; }
+source tools/node.sh
 
 random() { head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 
@@ -65,46 +60,21 @@ administrators() {
 	secret tenant-system redis-admin "username=tenants" "password=$redis"
 }
 
-namespaces() {
-	local name
-	for name in databases apps tenant-system; do
-		kubectl create namespace "$name" --dry-run=client --output yaml | kubectl apply --server-side --filename -
-	done
-}
-
-tools/containerd.sh
-
-work=$(mktemp -d)
-mkfifo "$work/alive" "$work/ready"
-# Its standard input ends with this script, and devcluster with its standard input.
-"$devcluster" up --node=real --data "$data" --exit-with-fd 0 <"$work/alive" >"$work/ready" &
-readonly started=$!
-exec {alive}>"$work/alive"
-stop() {
-	exec {alive}>&-
-	wait "$started" || :
-	rm -rf "$work"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-exec {ready}<"$work/ready"
-read -r _ <&"$ready"
+start_node
 
 echo "Building the images of the operator, PostgreSQL and Redis"
 CGO_ENABLED=0 go build -o "$work/tenant" ./operators/tenant
 image tenant:dev --program "$work/tenant" --user 65532
-image tenant-postgres:dev --debian bookworm postgresql-15 coreutils dash --exclude "$unneeded" --user postgres:999 \
-	--env PATH=/usr/lib/postgresql/15/bin:/usr/bin
+postgres_image tenant-postgres:dev 15
 image tenant-redis:dev --debian bookworm redis-server coreutils dash --exclude "$unneeded" --user redis:999
 
 echo "Applying operators/tenant/node"
-namespaces
+namespaces databases apps tenant-system
 administrators
 kubectl apply --server-side --filename operators/tenant/config/crd
 kubectl wait --for=condition=Established --timeout=$timeout crd/tenants.tenant.einmal.dev crd/tenantbackends.tenant.einmal.dev
 kubectl apply --server-side --kustomize operators/tenant/node
-kubectl apply --server-side --filename operators/tenant/config/samples
+samples operators/tenant/config/samples
 kubectl rollout status --namespace tenant-system deployment/tenant --timeout=$timeout
 kubectl wait --for=condition=Ready --timeout=$timeout tenant/acme
 cat <<END
@@ -113,4 +83,4 @@ The tenant acme is ready. In another terminal:
   $devcluster kubectl --data $data logs --namespace tenant-system deployment/tenant
 Ctrl-C stops everything and keeps the data.
 END
-wait "$started"
+await_end

@@ -1,0 +1,159 @@
+// Package realnode runs the script of an operator that starts a devcluster with a real node, for tests.
+package realnode
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// startTimeout is the timeout for the start of everything, with downloads and builds that no cache has.
+	startTimeout = 10 * time.Minute
+	// stopTimeout is the timeout for the stop of everything.
+	stopTimeout = time.Minute
+)
+
+// Node is a devcluster with a real node.
+type Node struct {
+	devcluster, data string
+	stop             func(t *testing.T)
+}
+
+// Start runs a script with a new data directory as its argument, until the test ends. It returns when the script prints a line that begins with ready.
+func Start(t *testing.T, script, ready string) *Node {
+	t.Helper()
+	return StartIn(t, t.TempDir(), script, ready)
+}
+
+// StartIn is Start with an existing data directory.
+func StartIn(t *testing.T, data, script, ready string) *Node {
+	t.Helper()
+	n := &Node{devcluster: os.Getenv("EINMAL_DEVCLUSTER"), data: data}
+	if n.devcluster == "" {
+		t.Fatal("set EINMAL_DEVCLUSTER to the program devcluster, or run: make node")
+	}
+	cmd := exec.Command(script, n.data) //nolint:gosec,noctx // The caller's script; it is stopped below.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	isReady, ended := make(chan struct{}), make(chan struct{})
+	var log strings.Builder
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			log.WriteString(lines.Text() + "\n")
+			if strings.HasPrefix(lines.Text(), ready) {
+				close(isReady)
+			}
+		}
+	}()
+	stopped := false
+	n.stop = func(t *testing.T) {
+		t.Helper()
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGTERM) // It can have ended.
+		select {
+		case <-ended:
+		case <-time.After(stopTimeout):
+			t.Errorf("%s did not stop within %s", script, stopTimeout)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // It can have ended.
+			<-ended
+		}
+		_ = cmd.Wait() // The signal is the reason.
+		if t.Failed() {
+			t.Logf("%s:\n%s", script, log.String())
+		}
+	}
+	t.Cleanup(func() { n.stop(t) })
+	select {
+	case <-isReady:
+	case <-ended:
+		t.Fatalf("%s ended before it was ready", script)
+	case <-time.After(startTimeout):
+		t.Fatalf("%s was not ready after %s", script, startTimeout)
+	}
+	return n
+}
+
+// Stop stops everything, as Ctrl-C does. The data directory stays.
+func (n *Node) Stop(t *testing.T) {
+	t.Helper()
+	n.stop(t)
+}
+
+// Kubectl runs kubectl and returns what it printed.
+func (n *Node) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, n.devcluster, append([]string{"kubectl", "--data", n.data}, args...)...) //nolint:gosec // The test's own arguments.
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
+
+// MustKubectl is Kubectl for a command that must succeed.
+func (n *Node) MustKubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := n.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Kill kills the processes of the node's containers whose command line begins with these words, as the kernel does when memory is short. It returns
+// how many there were.
+func (n *Node) Kill(t *testing.T, words ...string) int {
+	t.Helper()
+	config, err := os.ReadFile(filepath.Join(n.data, "node", "kubelet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(config), "\ncgroupRoot: /")
+	group, _, _ := strings.Cut(rest, "\n")
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(line), strings.Join(words, "\x00")+"\x00") {
+			continue
+		}
+		groups, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup"))
+		if err != nil || !strings.Contains(string(groups), "/"+group+"/") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+		killed++
+	}
+	return killed
+}
