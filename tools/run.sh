@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/run.sh OPERATOR [simulated | real]
 # Runs an operator in a local control plane, with its samples applied and with the servers that it needs. "make run" calls it. With real, Pods
-# are containers, and an operator with node/run.sh runs in Pods too.
+# are containers, and an operator with node/run.sh runs in Pods too. The operator database always has a real node.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,13 +13,16 @@ die() {
 operator=${1:?missing argument OPERATOR; usage: tools/run.sh OPERATOR [simulated | real]}
 [[ -d operators/$operator ]] || die "unknown operator $operator; OPERATOR is one of: $(cd operators && echo *)"
 dev=(bin/einmal dev)
-case ${2:-simulated} in
+node=${2:-simulated}
+# A simulated node runs no database.
+[[ $operator != database ]] || node=real
+case $node in
 simulated) ;;
 real)
 	[[ ! -x operators/$operator/node/run.sh ]] || exec "operators/$operator/node/run.sh"
 	dev+=(--node=real)
 	;;
-*) die "unknown kind of node $2; NODE is simulated or real" ;;
+*) die "unknown kind of node $node; NODE is simulated or real" ;;
 esac
 if [[ -d operators/$operator/local ]]; then
 	found=$(tools/servers.sh)

@@ -1,0 +1,171 @@
+// Package v1 is the API of the database operator: the kind Database.
+//
+// +kubebuilder:object:generate=true
+// +groupName=database.einmal.dev
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Database is a database server with a volume and a password, for the apps of its namespace and others.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=db
+// +kubebuilder:printcolumn:name=Engine,type=string,JSONPath=`.spec.engine`
+// +kubebuilder:printcolumn:name=Version,type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Replicas,type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name=Endpoint,type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$')",message="metadata.name must be at most 45 lowercase letters, digits and hyphens, and start with a letter: Services and Pods are named after it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="required: set at least spec.engine, spec.version and spec.storage"
+type Database struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the desired state of the database.
+	// +optional
+	Spec DatabaseSpec `json:"spec,omitempty"`
+	// status is the observed state of the database.
+	// +optional
+	Status DatabaseStatus `json:"status,omitempty"`
+}
+
+// DatabaseSpec is the desired state of a database.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="immutable: the class of a volume is chosen when the volume is created"
+type DatabaseSpec struct {
+	// engine is the database software. It is immutable. Only postgresql is supported: the other engines get the condition EngineSupported=False.
+	// +kubebuilder:validation:Enum=postgresql;mysql;mariadb
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the data of one engine cannot be read by another; create another Database"
+	Engine Engine `json:"engine"`
+
+	// version is the version of the engine, for example "16" or "16.4". Quote it, because YAML reads 16.10 as the number 16.1. The major version
+	// cannot be lowered. The condition VersionSupported lists the supported major versions.
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$')",message="must be a version such as \"16\" or \"16.4\""
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || int(self.split('.')[0]) >= int(oldSelf.split('.')[0])",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + oldSelf",message="the major version cannot be lowered"
+	Version string `json:"version"`
+
+	// storage is the size of the volume, from 300Mi to 64Ti, for example 100Gi. It can grow but not shrink.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="must be a number with a unit, for example 10Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('300Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="must be from 300Mi to 64Ti"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + string(oldSelf)",message="can grow but not shrink: a volume does not give back space"
+	Storage resource.Quantity `json:"storage"`
+
+	// storageClassName is the storage class of the volume. The default is the default class of the cluster. It is immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// replicas is the number of servers, from 1 to 5. Standbys are not available yet: with more than 1, one server runs, and the condition
+	// Progressing says so.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// backupEnabled asks for backups. Backups are not available yet: the condition BackupHealthy says so.
+	// +optional
+	// +kubebuilder:default=true
+	BackupEnabled *bool `json:"backupEnabled,omitempty"`
+
+	// auth names the database that apps use and its owner.
+	// +optional
+	// +kubebuilder:default={}
+	Auth Auth `json:"auth,omitempty"`
+
+	// image is the container image of the server. The default depends on the version, and is set by the operator's flag --image. The image needs
+	// the programs of PostgreSQL and flock in its PATH, a shell, and a user with the ID 999.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+
+	// imagePullSecrets names Secrets with the credentials of the image's registry.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// deletionPolicy sets what happens to the volume and the passwords when the Database is deleted. Retain keeps them, and a Database of the same
+	// name takes them up again. Delete deletes them, with all data.
+	// +optional
+	// +kubebuilder:default=Retain
+	// +kubebuilder:validation:Enum=Retain;Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// resources are the resources of the server. The default requests 100m of CPU and 256Mi of memory, and limits memory to 1Gi. They take effect
+	// when the Pod is replaced.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+}
+
+// Resources are requests and limits, as in a container.
+type Resources struct {
+	// requests are the resources that the scheduler reserves.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// limits are the resources that the server cannot exceed.
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// Engine is a kind of database software.
+type Engine string
+
+// The engines.
+const (
+	PostgreSQL Engine = "postgresql"
+	MySQL      Engine = "mysql"
+	MariaDB    Engine = "mariadb"
+)
+
+// DeletionPolicy sets what happens to the volume and the passwords when the Database is deleted.
+type DeletionPolicy string
+
+// The policies.
+const (
+	DeletionRetain DeletionPolicy = "Retain"
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// Auth names the database that apps use and its owner.
+type Auth struct {
+	// database is the name of the database. It is immutable.
+	// +optional
+	// +kubebuilder:default=app
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'template0', 'template1', 'replication'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL reserves"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the database is created once; rename it with SQL if you must, and create another Database to change this field"
+	Database string `json:"database,omitempty"`
+	// username is the owner of the database. It is immutable.
+	// +optional
+	// +kubebuilder:default=app
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'public', 'none', 'replication', 'einmal_monitor'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL reserves"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the user is created once, with the database"
+	Username string `json:"username,omitempty"`
+}
+
+// DatabaseList is a list of databases.
+//
+// +kubebuilder:object:root=true
+type DatabaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Database `json:"items"`
+}

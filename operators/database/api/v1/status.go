@@ -1,0 +1,118 @@
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+)
+
+// State summarizes the state of a database in one word.
+type State string
+
+// The states of a database.
+const (
+	// Provisioning: the server has not accepted connections yet.
+	Provisioning State = "Provisioning"
+	// Ready: the server accepts connections.
+	Ready State = "Ready"
+	// Degraded: the server has accepted connections before and does not now, or something is not as the spec says.
+	Degraded State = "Degraded"
+	// Blocked: a person has to act. The condition Ready names the remedy.
+	Blocked State = "Blocked"
+)
+
+// The conditions of a database.
+const (
+	// ConditionReady: the server accepts connections, and everything is as the spec says.
+	ConditionReady = "Ready"
+	// ConditionAvailable: the server accepts connections.
+	ConditionAvailable = "Available"
+	// ConditionProgressing: the operator or the cluster is working on what the spec says, and nothing keeps them from it.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded: a database that was ready before is not ready now, or its volume is almost full.
+	ConditionDegraded = "Degraded"
+	// ConditionStorageResizing: the volume is smaller than the spec says.
+	ConditionStorageResizing = "StorageResizing"
+	// ConditionBackupHealthy: there is a recent backup.
+	ConditionBackupHealthy = "BackupHealthy"
+	// ConditionEngineSupported: the operator can run this engine.
+	ConditionEngineSupported = "EngineSupported"
+	// ConditionVersionSupported: the operator can run this version with the data of the volume.
+	ConditionVersionSupported = "VersionSupported"
+)
+
+// DatabaseStatus is the observed state of a database. It contains no secrets.
+type DatabaseStatus struct {
+	// Records are the records of the operators that handle the database. They prevent that a handler runs twice for one change.
+	einmal.Records `json:",inline"`
+
+	// observedGeneration is the generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// state summarizes the state of the database in one word.
+	// +optional
+	State State `json:"state,omitempty"`
+	// engine is the database software that runs.
+	// +optional
+	Engine Engine `json:"engine,omitempty"`
+	// version is the version that the operator runs. It differs from spec.version while that version is not supported.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// dataVersion is the major version of the data in the volume. The operator sets it after the first start, and never lets a server create an
+	// empty database again afterwards.
+	// +optional
+	DataVersion string `json:"dataVersion,omitempty"`
+	// image is the image of the server.
+	// +optional
+	Image string `json:"image,omitempty"`
+	// replicas is the number of servers.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// readyReplicas is the number of servers that accept connections.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// selector selects the Pods of the database.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// endpoint is the host and the port of the server that accepts writes.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// secretName is the Secret with the username and the password of the owner of the database.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// primary is the Pod that may accept writes. The operator changes it before it lets another Pod do so.
+	// +optional
+	Primary *Primary `json:"primary,omitempty"`
+	// storage is the size of the volume.
+	// +optional
+	Storage *StorageStatus `json:"storage,omitempty"`
+	// conditions are Ready, Available, Progressing, Degraded, StorageResizing, BackupHealthy, EngineSupported and VersionSupported.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Primary is the Pod that may accept writes. A Pod that is replaced has another uid, and must be permitted again.
+type Primary struct {
+	// pod is the name of the Pod.
+	Pod string `json:"pod"`
+	// uid is the uid of the Pod.
+	UID types.UID `json:"uid"`
+	// term counts the Pods that were permitted to accept writes, from 1.
+	Term int64 `json:"term"`
+}
+
+// StorageStatus is the size of a volume.
+type StorageStatus struct {
+	// requested is what the claim of the volume asks for.
+	Requested resource.Quantity `json:"requested"`
+	// actual is the size of the volume. It is missing until there is one.
+	// +optional
+	Actual *resource.Quantity `json:"actual,omitempty"`
+	// usedPercent is how full the volume is. It is written when it has changed by at least 5, or has reached 90.
+	// +optional
+	UsedPercent *int32 `json:"usedPercent,omitempty"`
+}

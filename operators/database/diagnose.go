@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/einmal-operators/einmal/credential"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
+)
+
+// problem is why a Database is not ready.
+type problem struct {
+	// reason is the problem in one word. It is "" if there is none.
+	reason  string
+	message string
+	// person reports whether a person has to act. Otherwise the problem passes by itself.
+	person bool
+}
+
+// diagnose returns the first problem of a Database: the one that explains the others.
+func diagnose(db *v1.Database, found findings) problem {
+	switch {
+	case db.Spec.Engine != v1.PostgreSQL:
+		return problem{"EngineNotSupported", engineMessage(db), true}
+	case found.credentials.err != nil:
+		return credentialProblem(found.credentials)
+	case found.children != nil:
+		return problem{"ObjectRefused", found.children.Error(), true}
+	case found.choice.Problem != "":
+		return problem{"VersionNotSupported", found.choice.Problem, true}
+	case found.growth != nil:
+		return problem{"GrowthRefused", found.growth.Error(), true}
+	case found.available():
+		return loginProblem(db, found.probe)
+	case found.pod == nil:
+		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db), false}
+	}
+	return podProblem(db, found.pod)
+}
+
+// credentialProblem explains why there is no password for the apps.
+func credentialProblem(found credentials) problem {
+	secret, err := found.secret, found.err
+	switch {
+	case errors.Is(err, credential.ErrMissing):
+		return problem{"CredentialsMissing", fmt.Sprintf("the Secret %s is missing, and the database has a password: restore the Secret %s.g1 from a backup; "+
+			"the operator does not generate another password, which the apps in use do not have", secret, secret), true}
+	case errors.Is(err, credential.ErrConflict):
+		return problem{"CredentialsConflict", fmt.Sprintf("the Secret %s exists and does not belong to this Database: delete it, or choose another name for the Database: %v",
+			secret, err), true}
+	case credential.Blocked(err):
+		return problem{"CredentialsInvalid", fmt.Sprintf("the Secret %s cannot be used: %v", secret, err), true}
+	}
+	return problem{"CredentialsUnknown", fmt.Sprintf("read the Secret %s: %v", secret, err), false}
+}
+
+// loginProblem explains why the app's login fails.
+func loginProblem(db *v1.Database, last *probe) problem {
+	switch {
+	case last == nil || last.login == nil || last.brief() && meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady):
+		return problem{}
+	case last.brief():
+		return problem{"Connecting", "the server runs, and the operator connects to " + db.Status.Endpoint, false}
+	case errors.Is(last.login, postgres.ErrRefused):
+		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
+			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db),
+			db.Spec.Auth.Username), true}
+	}
+	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", last.login, db.Status.Endpoint), false}
+}
+
+// podProblem explains why the server does not accept connections.
+func podProblem(db *v1.Database, pod *corev1.Pod) problem {
+	if pod.DeletionTimestamp != nil {
+		return problem{"Stopping", fmt.Sprintf("the Pod %s is being deleted", pod.Name), false}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if found := containerProblem(db, pod, status); found.reason != "" {
+			return found
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return problem{"Unschedulable", fmt.Sprintf("the Pod %s waits for a node: %s", pod.Name, condition.Message), false}
+		}
+	}
+	return problem{"Starting", fmt.Sprintf("the server in the Pod %s starts", pod.Name), false}
+}
+
+// containerProblem explains why a container does not run, or returns no problem.
+func containerProblem(db *v1.Database, pod *corev1.Pod, status corev1.ContainerStatus) problem {
+	waiting := status.State.Waiting
+	if waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waiting.Reason) {
+		return problem{"ImageNotAvailable", fmt.Sprintf("the image %s of the Pod %s cannot be pulled; check the version, spec.image and the operator's flag --image",
+			status.Image, pod.Name), true}
+	}
+	ended := status.State.Terminated
+	if ended == nil {
+		ended = status.LastTerminationState.Terminated
+	}
+	if ended == nil || ended.ExitCode == 0 || status.State.Running != nil && status.Ready {
+		return problem{}
+	}
+	reason, message, known := strings.Cut(ended.Message, ": ")
+	if found := scriptProblem(db, reason, message); known && found.reason != "" {
+		return found
+	}
+	return problem{"Restarting", fmt.Sprintf("the container %s of the Pod %s ended with code %d and is started again; see its log", status.Name, pod.Name, ended.ExitCode), false}
+}
+
+// scriptProblem explains a message of the script server.sh. It returns no problem for other messages, which can contain data of users.
+func scriptProblem(db *v1.Database, reason, message string) problem {
+	claim := manifest.Claim(db)
+	switch reason {
+	case "DataMissing":
+		return problem{reason, fmt.Sprintf("the volume of the claim %s is empty, and held a database before: restore the volume; "+
+			"to begin with an empty database, delete the Database and create it again", claim), true}
+	case "VersionMismatch", "VolumeNotWritable", "CreationFailed", "CredentialsInvalid", "CredentialsMissing":
+		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), true}
+	case "VolumeFull":
+		return problem{reason, fmt.Sprintf("the volume of the claim %s is full (%s): raise spec.storage", claim, message), true}
+	case "VolumeInUse":
+		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), false}
+	}
+	return problem{}
+}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+// conditions returns the conditions of the Database as "Type=Status Reason".
+func conditions(w *einmaltest.World, kinds ...string) []string {
+	w.Helper()
+	db := ordersDB()
+	if !w.Get(db) {
+		w.Fatal("the Database is gone")
+	}
+	var found []string
+	for _, kind := range kinds {
+		condition := meta.FindStatusCondition(db.Status.Conditions, kind)
+		if condition == nil {
+			found = append(found, kind+"=unset")
+			continue
+		}
+		found = append(found, fmt.Sprintf("%s=%s %s", kind, condition.Status, condition.Reason))
+	}
+	return found
+}
+
+// expect compares conditions of the Database.
+func expect(w *einmaltest.World, want ...string) {
+	w.Helper()
+	var kinds []string
+	for _, one := range want {
+		kind, _, _ := strings.Cut(one, "=")
+		kinds = append(kinds, kind)
+	}
+	if diff := cmp.Diff(want, conditions(w, kinds...)); diff != "" {
+		w.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// in returns the metadata of an object of the Database.
+func in(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
+
+func TestADatabaseAtRestWritesNothing(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		checkReady(w, n)
+		before := len(w.Writes())
+		w.Advance(24 * time.Hour)
+		if after := w.Writes(); len(after) != before {
+			w.Errorf("the operator has written: %v", after[before:])
+		}
+	})
+}
+
+func TestObjectsOfADatabaseAreRepaired(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		children := []client.Object{
+			&corev1.ConfigMap{ObjectMeta: in("orders-db-config")}, &corev1.Service{ObjectMeta: in("orders-db-rw")}, &corev1.Service{ObjectMeta: in("orders-db-pods")},
+			&networkingv1.NetworkPolicy{ObjectMeta: in("orders-db")}, &appsv1.StatefulSet{ObjectMeta: in("orders-db")}, &corev1.Secret{ObjectMeta: in("orders-db-app")},
+		}
+		for _, child := range children {
+			w.Get(child)
+			before := child.GetUID()
+			w.Delete(child)
+			w.Advance(10 * time.Second)
+			if !w.Get(child) || child.GetUID() == before {
+				w.Errorf("the %T %s was not created again", child, child.GetName())
+			}
+		}
+		w.Patch(&corev1.Service{ObjectMeta: in("orders-db-rw")}, `{"spec":{"selector":{"database.einmal.dev/name":"other"}}}`)
+		w.Patch(&corev1.Pod{ObjectMeta: in("orders-db-0")}, `{"metadata":{"annotations":{"database.einmal.dev/grant":null},"labels":{"database.einmal.dev/role":null}}}`)
+		w.Advance(time.Minute)
+		service := &corev1.Service{ObjectMeta: in("orders-db-rw")}
+		if w.Get(service); service.Spec.Selector["database.einmal.dev/name"] != "orders-db" {
+			w.Errorf("the selector is %v", service.Spec.Selector)
+		}
+		checkReady(w, n)
+	})
+}
+
+// A password that is lost is not replaced: the apps in use have it, and so has the database.
+func TestALostPasswordIsNotReplaced(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		kept := make([]*corev1.Secret, 0, 2)
+		for _, name := range []string{"orders-db-app.g1", "orders-db-app", "orders-db-monitor.g1", "orders-db-monitor"} {
+			secret := &corev1.Secret{ObjectMeta: in(name)}
+			w.Get(secret)
+			kept = append(kept, secret)
+			w.Delete(secret.DeepCopy())
+		}
+		w.Advance(time.Hour)
+		if w.Get(&corev1.Secret{ObjectMeta: in("orders-db-app")}) {
+			w.Errorf("a password was generated again")
+		}
+		expect(w, "Ready=False CredentialsMissing", "Available=True AcceptsConnections", "Degraded=True CredentialsMissing")
+		for _, secret := range kept {
+			if strings.HasSuffix(secret.Name, ".g1") { // The operator makes the copies for apps.
+				secret.ResourceVersion, secret.UID = "", ""
+				w.Create(secret)
+			}
+		}
+		w.Advance(time.Minute)
+		checkReady(w, n)
+	})
+}
+
+// A volume that is lost does not become an empty database.
+func TestALostVolumeIsNotReplacedByAnEmptyDatabase(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")}
+		w.Delete(claim)
+		w.Patch(claim, `{"metadata":{"finalizers":null}}`)
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
+		w.Advance(time.Hour)
+		expect(w, "Ready=False DataMissing", "Available=False NotReady", "Progressing=False DataMissing")
+		if len(n.volumes) != 1 {
+			w.Errorf("%d databases were created, want 1", len(n.volumes))
+		}
+	})
+}
+
+func TestWhatIsNotAvailableIsSaid(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		w.Patch(ordersDB(), `{"spec":{"replicas":2}}`)
+		w.Advance(time.Minute)
+		checkReady(w, n)
+		expect(w, "Progressing=False StandbysNotAvailable", "BackupHealthy=False NotAvailable")
+		set := &appsv1.StatefulSet{ObjectMeta: in("orders-db")}
+		if w.Get(set); *set.Spec.Replicas != 1 {
+			w.Errorf("%d unrelated servers run", *set.Spec.Replicas)
+		}
+		w.Patch(ordersDB(), `{"spec":{"version":"17","backupEnabled":false}}`)
+		w.Advance(time.Minute)
+		expect(w, "Ready=False VersionNotSupported", "Available=True AcceptsConnections", "VersionSupported=False DataOfAnotherVersion", "BackupHealthy=False Disabled")
+		if w.Get(set); set.Spec.Template.Spec.Containers[0].Image != "postgres:16" {
+			w.Errorf("the image is %s", set.Spec.Template.Spec.Containers[0].Image)
+		}
+	})
+}
+
+// Users see each change of the state as one event.
+func TestEventsTellTheLifeOfADatabase(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		n.cut = true
+		w.Advance(2 * time.Minute)
+		n.cut = false
+		w.Advance(2 * time.Minute)
+		events := &corev1.EventList{}
+		if err := w.Client().List(w.Context(), events); err != nil {
+			w.Fatal(err)
+		}
+		slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+		var reasons []string
+		for _, event := range events.Items {
+			reasons = append(reasons, event.Reason)
+		}
+		want := []string{"WaitingForPod", "Starting", "DatabaseReady", "Unreachable"} // The second DatabaseReady is counted in the first.
+		if diff := cmp.Diff(want, reasons); diff != "" {
+			w.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A volume that grows needs no other server: the StatefulSet is created again, and adopts its Pod.
+func TestAVolumeGrowsWithTheSamePod(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		pod, set := &corev1.Pod{ObjectMeta: in("orders-db-0")}, &appsv1.StatefulSet{ObjectMeta: in("orders-db")}
+		w.Get(pod)
+		uid := pod.UID
+		w.Patch(ordersDB(), `{"spec":{"storage":"2Gi"}}`)
+		w.Advance(time.Minute)
+		checkReady(w, n)
+		expect(w, "StorageResizing=False AsRequested")
+		if w.Get(pod); pod.UID != uid {
+			w.Errorf("the Pod was replaced")
+		}
+		if w.Get(set); !metav1.IsControlledBy(pod, set) {
+			w.Errorf("the Pod has the owners %v", pod.OwnerReferences)
+		}
+		if size := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage(); size.String() != "2Gi" {
+			w.Errorf("the claim template has %s", size)
+		}
+	})
+}
+
+// With the policy Delete, nothing is left of a Database.
+func TestADatabaseIsErased(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		create(w)
+		w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete"}}`)
+		w.Advance(time.Minute)
+		w.Delete(ordersDB())
+		w.Advance(time.Minute)
+		left := []client.Object{
+			ordersDB(), &appsv1.StatefulSet{ObjectMeta: in("orders-db")}, &corev1.Pod{ObjectMeta: in("orders-db-0")},
+			&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")},
+			&corev1.Secret{ObjectMeta: in("orders-db-app")}, &corev1.Secret{ObjectMeta: in("orders-db-app.g1")}, &corev1.Secret{ObjectMeta: in("orders-db-monitor")},
+		}
+		for _, object := range left {
+			if w.Get(object) {
+				w.Errorf("the %T %s is left", object, object.GetName())
+			}
+		}
+	})
+}
+
+func TestOtherEnginesGetNoObjects(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		start(w)
+		db := ordersDB()
+		db.Spec.Engine = v1.MariaDB
+		w.Create(db)
+		w.Advance(time.Minute)
+		expect(w, "Ready=False EngineNotSupported", "EngineSupported=False NotSupported", "VersionSupported=unset")
+		if w.Get(&appsv1.StatefulSet{ObjectMeta: in("orders-db")}) || w.Get(&corev1.Secret{ObjectMeta: in("orders-db-app")}) {
+			w.Errorf("it has got objects")
+		}
+	})
+}
+
+// A Secret of another app is not used as the password.
+func TestObjectsOfOthersAreNotUsed(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		start(w)
+		foreign := &corev1.Secret{ObjectMeta: in("orders-db-app"), Data: map[string][]byte{"password": []byte("of another app")}}
+		w.Create(foreign, ordersDB())
+		w.Advance(time.Minute)
+		expect(w, "Ready=False CredentialsConflict")
+		if w.Get(&appsv1.StatefulSet{ObjectMeta: in("orders-db")}) {
+			w.Errorf("a server was started with a Secret of another app")
+		}
+	})
+}
+
+// A password that the server refuses is said, and the message has the remedy. Nothing is changed in the database.
+func TestAPasswordThatTheServerRefusesIsSaid(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		for _, volume := range n.volumes {
+			volume.passwords["app"] = "another"
+		}
+		w.Advance(2 * time.Minute)
+		expect(w, "Ready=False PasswordRefused", "Available=True AcceptsConnections", "Degraded=True PasswordRefused")
+		secret := &corev1.Secret{ObjectMeta: in("orders-db-app")}
+		w.Get(secret)
+		for _, volume := range n.volumes {
+			volume.passwords["app"] = string(secret.Data["password"])
+		}
+		w.Advance(2 * time.Minute)
+		checkReady(w, n)
+	})
+}
+
+// A server that cannot be reached through its Service is not ready, and is probed again soon.
+func TestAServerThatCannotBeReachedIsProbedAgain(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		n.cut = true
+		w.Advance(2 * time.Minute)
+		expect(w, "Ready=False Unreachable", "Progressing=True Unreachable")
+		n.cut = false
+		w.Advance(reconnect + time.Second)
+		checkReady(w, n)
+		before := len(w.Writes())
+		n.cut = true
+		w.Advance(probeInterval + patience/2)
+		n.cut = false
+		w.Advance(time.Minute)
+		if after := w.Writes(); len(after) != before {
+			w.Errorf("a brief failure was written: %v", after[before:])
+		}
+	})
+}
+
+// The status says when a volume is almost full. Small changes are not written.
+func TestAVolumeThatIsAlmostFullIsSaid(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		n.used = 86
+		w.Advance(2 * time.Minute)
+		expect(w, "Ready=True DatabaseReady", "Degraded=False AsExpected")
+		n.used = 90
+		w.Advance(2 * time.Minute)
+		expect(w, "Ready=True DatabaseReady", "Degraded=True VolumeAlmostFull")
+		before := len(w.Writes())
+		for _, used := range []int32{88, 91, 87, 93} {
+			n.used = used
+			w.Advance(2 * time.Minute)
+		}
+		if after := w.Writes(); len(after) != before {
+			w.Errorf("the operator has written: %v", after[before:])
+		}
+		n.used = 85
+		w.Advance(2 * time.Minute)
+		expect(w, "Degraded=False AsExpected")
+	})
+}

@@ -1,0 +1,37 @@
+package manifest
+
+import (
+	_ "embed"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+//go:embed server.sh
+var script string
+
+// settings of the server. Debian's packages compile expressions with a library that the images leave out.
+const postgresqlConf = `listen_addresses = '*'
+port = 5432
+unix_socket_directories = '/run/postgresql'
+password_encryption = scram-sha-256
+wal_level = replica
+wal_log_hints = on
+jit = off
+log_line_prefix = '%m [%p] %u@%d '
+`
+
+// Only the Pod itself can log in as postgres, and without a password: kubectl exec POD -- psql.
+const pgHBA = `local all postgres peer
+local all all      scram-sha-256
+host  all postgres all reject
+host  all all      all scram-sha-256
+`
+
+// configMap holds the script of the Pods and the configuration of the server.
+func configMap(db *v1.Database) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(db, Config(db)), Data: map[string]string{
+		"server.sh": script, "postgresql.conf": postgresqlConf, "pg_hba.conf": pgHBA,
+	}}
+}

@@ -1,0 +1,152 @@
+// Package manifest makes the objects of a Database: what the operator applies, as a pure function of the spec.
+package manifest
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+// Labels and annotations. They never change: objects of earlier releases have them.
+const (
+	// NameLabel is the label with the name of the Database, on its Pods and claims.
+	NameLabel = "database.einmal.dev/name"
+	// RoleLabel is the label of the Pod that the read-write Service selects.
+	RoleLabel = "database.einmal.dev/role"
+	// RolePrimary is the value of RoleLabel.
+	RolePrimary = "primary"
+	// GrantAnnotation is the annotation of a Pod that permits it to accept writes. Its value is the text of a grant: see package primary.
+	GrantAnnotation = "database.einmal.dev/grant"
+	// DataAnnotation is the annotation of a claim whose volume holds a database. Its value is the major version, or DataCreating.
+	DataAnnotation = "database.einmal.dev/data-version"
+	// DataCreating is the value of DataAnnotation from the time when the operator lets a server create the database.
+	DataCreating = "creating"
+)
+
+// Port is the port of the server.
+const Port = 5432
+
+// Settings are what the objects depend on besides the spec.
+type Settings struct {
+	// Image is the image of the server.
+	Image string
+	// Major is the major version that the server has.
+	Major string
+	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
+	Template resource.Quantity
+}
+
+// Names of the objects of a Database. The suffixes contain no further hyphen, so the objects of two Databases never have the same name.
+
+// ReadWriteService returns the name of the Service that selects the primary.
+func ReadWriteService(db *v1.Database) string { return db.Name + "-rw" }
+
+// PodService returns the name of the headless Service of the Pods.
+func PodService(db *v1.Database) string { return db.Name + "-pods" }
+
+// AppSecret returns the name of the Secret for apps.
+func AppSecret(db *v1.Database) string { return db.Name + "-app" }
+
+// MonitorSecret returns the name of the Secret with which the operator logs in.
+func MonitorSecret(db *v1.Database) string { return db.Name + "-monitor" }
+
+// Monitor is the user that the operator logs in as. It can read nothing but how full the volume is.
+const Monitor = "einmal_monitor"
+
+// Config returns the name of the ConfigMap.
+func Config(db *v1.Database) string { return db.Name + "-config" }
+
+// Pod returns the name of the first Pod.
+func Pod(db *v1.Database) string { return db.Name + "-0" }
+
+// Claim returns the name of the claim of the first Pod.
+func Claim(db *v1.Database) string { return dataVolume + "-" + Pod(db) }
+
+// Selector returns the labels that the Pods and claims of a Database have.
+func Selector(db *v1.Database) map[string]string { return map[string]string{NameLabel: db.Name} }
+
+// Children returns the objects of a Database, in the order in which they are needed.
+func Children(db *v1.Database, settings Settings) []client.Object {
+	return []client.Object{
+		configMap(db), podService(db), readWriteService(db), networkPolicy(db), statefulSet(db, settings),
+	}
+}
+
+// labels returns the labels of all objects.
+func labels(db *v1.Database) map[string]string {
+	return map[string]string{
+		NameLabel:                      db.Name,
+		"app.kubernetes.io/name":       string(db.Spec.Engine),
+		"app.kubernetes.io/instance":   db.Name,
+		"app.kubernetes.io/managed-by": "databases.einmal.dev",
+	}
+}
+
+func meta(db *v1.Database, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: labels(db)}
+}
+
+// podService gives each Pod a name in DNS, also while it is not ready.
+func podService(db *v1.Database) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta(db, PodService(db)), Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: Selector(db), Ports: ports(),
+	}}
+}
+
+// readWriteService leads to the Pod with the role of the primary.
+func readWriteService(db *v1.Database) *corev1.Service {
+	selector := Selector(db)
+	selector[RoleLabel] = RolePrimary
+	return &corev1.Service{ObjectMeta: meta(db, ReadWriteService(db)), Spec: corev1.ServiceSpec{Selector: selector, Ports: ports()}}
+}
+
+func ports() []corev1.ServicePort {
+	return []corev1.ServicePort{{Name: portName, Port: Port, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP}}
+}
+
+// networkPolicy lets clients reach only the port of the server. What the server may reach is not limited: foreign data wrappers need that.
+func networkPolicy(db *v1.Database) *networkingv1.NetworkPolicy {
+	protocol, port := corev1.ProtocolTCP, intstr.FromInt32(Port)
+	return &networkingv1.NetworkPolicy{ObjectMeta: meta(db, db.Name), Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: Selector(db)},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Protocol: &protocol, Port: &port}}}},
+	}}
+}
+
+// statefulSet runs the server. A changed template restarts nothing: with OnDelete, a Pod gets it when it is replaced.
+func statefulSet(db *v1.Database, settings Settings) *appsv1.StatefulSet {
+	one := int32(1)
+	return &appsv1.StatefulSet{ObjectMeta: meta(db, db.Name), Spec: appsv1.StatefulSetSpec{
+		Replicas:            &one, // More would be unrelated servers.
+		ServiceName:         PodService(db),
+		Selector:            &metav1.LabelSelector{MatchLabels: Selector(db)},
+		PodManagementPolicy: appsv1.ParallelPodManagement,
+		UpdateStrategy:      appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+		PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels(db), Annotations: map[string]string{"kubectl.kubernetes.io/default-container": Container}},
+			Spec:       podSpec(db, settings),
+		},
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: dataVolume, Labels: Selector(db)},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName: db.Spec.StorageClassName,
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: settings.Template},
+				},
+			},
+		}},
+	}}
+}

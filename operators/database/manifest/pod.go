@@ -1,0 +1,139 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+const (
+	dataVolume = "data"
+	portName   = "postgresql"
+	// Container is the name of the server's container.
+	Container = "postgresql"
+	// user is the ID of the user postgres in the official images and in Debian's packages.
+	user = 999
+	// stopSeconds is the time in which a server writes what it has in memory.
+	stopSeconds = 180
+	// startSeconds is the time in which a server recovers after a crash.
+	startSeconds = 3600
+)
+
+// podSpec returns the Pod of the server. The init container creates the database or checks the one that the volume holds.
+func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
+	id, yes, no, stop, onRootMismatch := int64(user), true, false, int64(stopSeconds), corev1.FSGroupChangeOnRootMismatch
+	return corev1.PodSpec{
+		AutomountServiceAccountToken:  &no,
+		EnableServiceLinks:            &no,
+		TerminationGracePeriodSeconds: &stop,
+		ImagePullSecrets:              db.Spec.ImagePullSecrets,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &yes, FSGroup: &id,
+			// The default lets the group write to the files of the server, which then refuses to start.
+			FSGroupChangePolicy: &onRootMismatch,
+			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		InitContainers: []corev1.Container{initContainer(db, settings)},
+		Containers:     []corev1.Container{serverContainer(db, settings)},
+		Volumes:        volumes(db),
+	}
+}
+
+// initContainer also sees the password for a new database.
+func initContainer(db *v1.Database, settings Settings) corev1.Container {
+	init := container(db, settings, "data")
+	init.Name = "data"
+	init.Env = append(init.Env, corev1.EnvVar{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, corev1.EnvVar{Name: "APP_USERNAME", Value: db.Spec.Auth.Username})
+	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
+	return init
+}
+
+func serverContainer(db *v1.Database, settings Settings) corev1.Container {
+	server := container(db, settings, "server")
+	server.Name = Container
+	server.Ports = []corev1.ContainerPort{{Name: portName, ContainerPort: Port, Protocol: corev1.ProtocolTCP}}
+	server.StartupProbe = probe(1, startSeconds, "pg_isready", "-q")
+	server.ReadinessProbe = probe(2, 2, "pg_isready", "-q")
+	// 1 means that the server rejects connections: it starts, stops or recovers, and must not be killed for that.
+	server.LivenessProbe = probe(10, 6, "/bin/sh", "-c", "pg_isready -q; [ $? -lt 2 ]")
+	return server
+}
+
+func probe(period, failures int32, command ...string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}},
+		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
+	}
+}
+
+// container returns what both containers have.
+func container(db *v1.Database, settings Settings, mode string) corev1.Container {
+	yes, no := true, false
+	return corev1.Container{
+		Image:   settings.Image,
+		Command: []string{"/bin/sh", "/config/server.sh", mode},
+		Env: []corev1.EnvVar{
+			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
+			{Name: "MAJOR", Value: settings.Major},
+			{Name: "PGDATA", Value: "/data/pgdata"},
+			{Name: "PGHOST", Value: "/run/postgresql"},
+			{Name: "PGUSER", Value: "postgres"},
+		},
+		Resources: resources(db.Spec.Resources),
+		SecurityContext: &corev1.SecurityContext{
+			ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: dataVolume, MountPath: "/data"},
+			{Name: "config", MountPath: "/config", ReadOnly: true},
+			{Name: "pod", MountPath: "/pod", ReadOnly: true},
+			{Name: "run", MountPath: "/run/postgresql"},
+			{Name: "tmp", MountPath: "/tmp"},
+			{Name: "shm", MountPath: "/dev/shm"},
+		},
+	}
+}
+
+// resources returns the resources of a container.
+func resources(of *v1.Resources) corev1.ResourceRequirements {
+	if of != nil {
+		return corev1.ResourceRequirements{Requests: of.Requests, Limits: of.Limits}
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}
+}
+
+// password returns the file with the password of a Secret. It is optional: only a new database needs it.
+func password(secret, file string) corev1.VolumeProjection {
+	yes := true
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Optional: &yes,
+		Items: []corev1.KeyToPath{{Key: corev1.BasicAuthPasswordKey, Path: file}},
+	}}
+}
+
+// volumes returns the volumes besides that of the claim.
+func volumes(db *v1.Database) []corev1.Volume {
+	readable := int32(0o440)
+	small, shared := resource.MustParse("16Mi"), resource.MustParse("128Mi")
+	memory := func(size resource.Quantity) *corev1.EmptyDirVolumeSource {
+		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}
+	}
+	return []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: Config(db)},
+		}}},
+		{Name: "secret", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &readable, Sources: []corev1.VolumeProjection{
+			password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"),
+		}}}},
+		{Name: "pod", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},
+		}}}},
+		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: memory(small)}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: memory(shared)}},
+	}
+}

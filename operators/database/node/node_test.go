@@ -1,0 +1,257 @@
+package node
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/realnode"
+)
+
+const (
+	script = "./run.sh"
+	ready  = "The database orders-db is ready."
+)
+
+// started is a run of run.sh.
+type started struct{ *realnode.Node }
+
+// sql runs a statement as the app does: with the Secret of the database, through its Service.
+func (s *started) sql(ctx context.Context, statement string) (string, error) {
+	out, err := s.Kubectl(ctx, "exec", "--namespace", "production", "client", "--", "psql", "-qAtc", statement)
+	return strings.TrimSpace(out), err
+}
+
+// awaitSQL waits until a statement has a result.
+func (s *started) awaitSQL(t *testing.T, statement, want string) {
+	t.Helper()
+	einmaltest.Eventually(t, statement+" returns "+want, func(ctx context.Context) error {
+		got, err := s.sql(ctx, statement)
+		if err != nil || got != want {
+			return fmt.Errorf("the result is %q: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// field returns a field of an object.
+func (s *started) field(ctx context.Context, kind, name, path string) (string, error) {
+	return s.Kubectl(ctx, "get", kind, "--namespace", "production", name, "--output", "jsonpath={"+path+"}")
+}
+
+// await waits until a field of an object is as wanted.
+func (s *started) await(t *testing.T, kind, name, path, want string) {
+	t.Helper()
+	einmaltest.Eventually(t, fmt.Sprintf("%s %s has %s %s", kind, name, path, want), func(ctx context.Context) error {
+		got, err := s.field(ctx, kind, name, path)
+		if err != nil || got != want {
+			return fmt.Errorf("it is %q: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// awaitReason waits until the condition Ready of a Database has a reason.
+func (s *started) awaitReason(t *testing.T, name, want string) {
+	t.Helper()
+	s.await(t, "database", name, `.status.conditions[?(@.type=="Ready")].reason`, want)
+}
+
+// awaitNew waits until an object exists with another uid than before.
+func (s *started) awaitNew(t *testing.T, kind, name, before string) {
+	t.Helper()
+	einmaltest.Eventually(t, kind+" "+name+" is created again", func(ctx context.Context) error {
+		uid, err := s.field(ctx, kind, name, ".metadata.uid")
+		if err != nil || uid == before {
+			return fmt.Errorf("its uid is %q: %w", uid, err)
+		}
+		return nil
+	})
+}
+
+func (s *started) uid(t *testing.T, kind, name string) string {
+	t.Helper()
+	uid, err := s.field(t.Context(), kind, name, ".metadata.uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uid
+}
+
+// remove deletes an object, and waits until there is another one.
+func (s *started) remove(t *testing.T, kind, name string) {
+	t.Helper()
+	before := s.uid(t, kind, name)
+	s.MustKubectl(t, "delete", kind, "--namespace", "production", name)
+	s.awaitNew(t, kind, name, before)
+}
+
+// The object of the article becomes a PostgreSQL that an app uses. It keeps its data, whatever is deleted or killed.
+func TestNodeRunsDatabases(t *testing.T) {
+	data := t.TempDir()
+	s := &started{realnode.StartIn(t, data, script, ready)}
+	s.MustKubectl(t, "label", "namespace", "production", "pod-security.kubernetes.io/enforce=restricted")
+	s.MustKubectl(t, "apply", "--filename", "testdata/client.yaml")
+	s.MustKubectl(t, "wait", "--namespace", "production", "--for=condition=Ready", "--timeout=60s", "pod/client")
+	s.awaitSQL(t, "create table kept as select 42 as n, current_user as by", "")
+	const query, want = "select n, by from kept", "42|app"
+
+	t.Run("the Pod is deleted", func(t *testing.T) {
+		s.remove(t, "pod", "orders-db-0")
+		s.awaitSQL(t, query, want)
+	})
+	t.Run("the server is killed", func(t *testing.T) {
+		if killed := s.Kill(t, "postgres", "-D", "/data/pgdata"); killed != 1 {
+			t.Fatalf("killed %d servers, want 1", killed)
+		}
+		s.await(t, "pod", "orders-db-0", ".status.containerStatuses[0].restartCount", "1")
+		s.awaitSQL(t, query, want)
+		s.await(t, "pod", "orders-db-0", ".status.containerStatuses[0].restartCount", "1") // The first start was the last.
+	})
+	t.Run("the StatefulSet is deleted", func(t *testing.T) {
+		s.remove(t, "statefulset", "orders-db")
+		// The garbage collector deletes the Pod of the old one.
+		s.await(t, "pod", "orders-db-0", ".metadata.ownerReferences[0].uid", s.uid(t, "statefulset", "orders-db"))
+		s.await(t, "database", "orders-db", ".status.primary.uid", s.uid(t, "pod", "orders-db-0"))
+		s.awaitReason(t, "orders-db", "DatabaseReady")
+		s.awaitSQL(t, query, want)
+	})
+	t.Run("the operator is killed, and writes nothing when it is back", func(t *testing.T) {
+		s.await(t, "database", "orders-db", ".status.replicas", "1") // The StatefulSet has counted its Pod.
+		get := []string{"get", "database", "--namespace", "production", "orders-db", "--output", "yaml", "--show-managed-fields"}
+		before := s.MustKubectl(t, get...)
+		if killed := s.Kill(t, "/usr/local/bin/database", "run"); killed != 1 {
+			t.Fatalf("killed %d operators, want 1", killed)
+		}
+		s.remove(t, "service", "orders-db-rw") // The operator is back when this Service is.
+		if diff := cmp.Diff(before, s.MustKubectl(t, get...)); diff != "" {
+			t.Errorf("the Database has changed (-before +after):\n%s", diff)
+		}
+		s.awaitSQL(t, query, want)
+	})
+	t.Run("the password is lost and restored", s.losesItsPassword)
+	t.Run("a second database has no image", func(t *testing.T) {
+		s.MustKubectl(t, "apply", "--filename", "testdata/no-image.yaml")
+		s.awaitReason(t, "no-image", "ImageNotAvailable")
+		s.MustKubectl(t, "delete", "--filename", "testdata/no-image.yaml")
+	})
+	t.Run("the Database is deleted and created again", func(t *testing.T) {
+		s.MustKubectl(t, "delete", "database", "--namespace", "production", "orders-db")
+		s.MustKubectl(t, "wait", "--namespace", "production", "--for=delete", "--timeout=60s", "pod/orders-db-0")
+		s.MustKubectl(t, "apply", "--filename", "../config/samples/orders-db.yaml")
+		s.awaitReason(t, "orders-db", "DatabaseReady")
+		s.awaitSQL(t, query, want)
+	})
+	t.Run("the volume grows", s.grows)
+	t.Run("a full volume and a refused password are said, and healed", s.healsWhatPeopleMend)
+	t.Run("passwords are in Secrets only", s.keepsPasswords)
+	t.Run("devcluster is started again", func(t *testing.T) {
+		s.Stop(t)
+		s = &started{realnode.StartIn(t, data, script, ready)}
+		s.awaitSQL(t, query, want)
+	})
+}
+
+// losesItsPassword deletes both Secrets: the operator generates no other password. The apps go on, and a Pod that starts needs none.
+func (s *started) losesItsPassword(t *testing.T) {
+	secret := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-app.g1", "--output", "json")
+	s.MustKubectl(t, "delete", "secret", "--namespace", "production", "orders-db-app.g1", "orders-db-app")
+	s.awaitReason(t, "orders-db", "CredentialsMissing")
+	s.remove(t, "pod", "orders-db-0")
+	s.awaitSQL(t, "select n from kept", "42")
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Available")].status`, "True")
+	s.awaitReason(t, "orders-db", "CredentialsMissing")
+	s.restore(t, secret)
+	s.awaitReason(t, "orders-db", "DatabaseReady")
+}
+
+// grows raises the size of a volume: the Pod stays, and the StatefulSet is created again.
+func (s *started) grows(t *testing.T) {
+	pod := s.uid(t, "pod", "orders-db-0")
+	s.MustKubectl(t, "patch", "database", "--namespace", "production", "orders-db", "--type", "merge", "--patch", `{"spec":{"storage":"120Gi"}}`)
+	s.await(t, "statefulset", "orders-db", ".spec.volumeClaimTemplates[0].spec.resources.requests.storage", "120Gi")
+	s.await(t, "database", "orders-db", ".status.storage.actual", "120Gi")
+	s.await(t, "pod", "orders-db-0", ".metadata.ownerReferences[0].uid", s.uid(t, "statefulset", "orders-db"))
+	s.awaitReason(t, "orders-db", "DatabaseReady")
+	if now := s.uid(t, "pod", "orders-db-0"); now != pod {
+		t.Error("the Pod was replaced")
+	}
+}
+
+// healsWhatPeopleMend fills the volume of a second database, and lets it grow. Meanwhile the first one has a password that its Secret does not have.
+func (s *started) healsWhatPeopleMend(t *testing.T) {
+	s.MustKubectl(t, "apply", "--filename", "testdata/small.yaml")
+	password := s.MustKubectl(t, "exec", "--namespace", "production", "client", "--", "printenv", "PGPASSWORD")
+	alter := func(to string) {
+		s.MustKubectl(t, "exec", "--namespace", "production", "orders-db-0", "--", "psql", "-qc", "alter role app password '"+to+"'")
+	}
+	alter("another")
+	s.awaitReason(t, "small", "DatabaseReady")
+	s.fill(t)
+	s.awaitReason(t, "small", "VolumeFull")
+	s.MustKubectl(t, "patch", "database", "--namespace", "production", "small", "--type", "merge", "--patch", `{"spec":{"storage":"600Mi"}}`)
+	s.awaitReason(t, "small", "DatabaseReady")
+	s.awaitReason(t, "orders-db", "PasswordRefused")
+	alter(strings.TrimSpace(password))
+	s.awaitReason(t, "orders-db", "DatabaseReady")
+}
+
+// fill writes into the second database until its server ends.
+func (s *started) fill(t *testing.T) {
+	t.Helper()
+	psql := func(statement string) error {
+		_, err := s.Kubectl(t.Context(), "exec", "--namespace", "production", "small-0", "--", "psql", "-qc", statement)
+		return err
+	}
+	if err := psql("create table fill (t text); alter table fill alter t set storage external"); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // More than the volume has.
+		if psql("insert into fill select repeat(md5(random()::text), 500) from generate_series(1, 500)") != nil {
+			break
+		}
+	}
+	for range 4 {
+		if psql("select pg_switch_wal(); create table another (n int); drop table another") != nil {
+			return
+		}
+	}
+	t.Error("the server of a full volume goes on")
+}
+
+// restore creates objects again.
+func (s *started) restore(t *testing.T, objects string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "restored.json")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.MustKubectl(t, "create", "--filename", file)
+}
+
+// keepsPasswords looks for the password in everything that people and other programs read.
+func (s *started) keepsPasswords(t *testing.T) {
+	encoded := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-app", "--output", "jsonpath={.data.password}")
+	password, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(password) == 0 {
+		t.Fatalf("the password is %q: %v", encoded, err)
+	}
+	places := map[string]string{
+		"objects":                   s.MustKubectl(t, "get", "databases,pods,statefulsets,configmaps,services,events", "--all-namespaces", "--output", "json"),
+		"the log of the operator":   s.MustKubectl(t, "logs", "--namespace", "database-system", "deployment/database"),
+		"the log of the server":     s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0"),
+		"the log of its beginnings": s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0", "--container", "data"),
+	}
+	for place, text := range places {
+		if strings.Contains(text, string(password)) || strings.Contains(text, encoded) {
+			t.Errorf("%s: the password is there", place)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs the database operator as a Deployment on a real node of devcluster, with its databases as Pods.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+
+usage() {
+	cat <<END
+Usage: operators/database/node/run.sh [DIR]
+
+Starts a devcluster with a real node and the data directory DIR (default .servers/database-node), builds the images of the operator and of
+PostgreSQL, applies the operator and the samples, waits until the database is ready, and runs until Ctrl-C. "make run OPERATOR=database" calls it.
+It needs root and Linux, and installs the packages of a real node with apt-get; see docs/devcluster.md.
+
+EINMAL_DEVCLUSTER names another devcluster than bin/devcluster.
+END
+}
+
+data=.servers/database-node
+case ${1:-} in
+'') ;;
+-h | --help)
+	usage
+	exit
+	;;
+-*)
+	usage >&2
+	exit 2
+	;;
+*) data=$1 ;;
+esac
+
+source tools/node.sh
+start_node
+
+echo "Building the images of the operator and PostgreSQL"
+CGO_ENABLED=0 go build -o "$work/database" ./operators/database
+image database:dev --program "$work/database" --user 65532
+postgres_image postgres:16 16
+
+echo "Applying operators/database/config"
+kubectl apply --server-side --filename operators/database/config/crd
+kubectl wait --for=condition=Established --timeout=$timeout crd/databases.database.einmal.dev
+kubectl apply --server-side --kustomize operators/database/config
+namespaces production
+samples operators/database/config/samples
+kubectl rollout status --namespace database-system deployment/database --timeout=$timeout
+kubectl wait --for=condition=Ready --timeout=$timeout --namespace production database/orders-db
+cat <<END
+The database orders-db is ready. In another terminal:
+  $devcluster kubectl --data $data get databases --namespace production --output wide
+  $devcluster kubectl --data $data exec --namespace production orders-db-0 -- psql app
+  $devcluster kubectl --data $data logs --namespace database-system deployment/database
+From this machine, as the user of the apps:
+  $devcluster kubectl --data $data port-forward --namespace production service/orders-db-rw 15432:5432 &
+  PGPASSWORD=\$($devcluster kubectl --data $data get secret --namespace production orders-db-app \\
+    --output 'jsonpath={.data.password}' | base64 --decode) psql --host localhost --port 15432 --username app app
+To see it repaired:
+  $devcluster kubectl --data $data delete pod --namespace production orders-db-0
+Ctrl-C stops everything and keeps the data.
+END
+await_end

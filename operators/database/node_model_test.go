@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
+)
+
+// modelNode plays the controller of StatefulSets, the provisioner of volumes and the kubelet with the script server.sh. TestNodeRunsDatabases shows
+// that the real ones do the same.
+type modelNode struct {
+	w *einmaltest.World
+	// volumes are the contents of volumes, by the uid of their claim.
+	volumes map[types.UID]*volume
+	// used is how full each volume is, in percent.
+	used int32
+	// cut reports whether the operator cannot reach servers.
+	cut bool
+}
+
+// volume is what a volume contains.
+type volume struct {
+	// passwords are those of the users, by their names.
+	passwords map[string]string
+}
+
+// step is the time between two events, so that the operator sees each of them alone.
+const step = time.Second
+
+// terminating is the finalizer of Pods of the model: it stands for the grace period.
+const terminating = "model.example.com/grace-period"
+
+// start starts the operator and the node.
+func start(w *einmaltest.World) *modelNode {
+	w.AllowUnchecked(unchecked()...)
+	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, used: 10}
+	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n) })
+	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
+	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
+	w.React(&corev1.PodList{}, func(object client.Object) { n.pod(object.(*corev1.Pod)) })
+	return n
+}
+
+// set makes the claim and the Pod of a StatefulSet.
+func (n *modelNode) set(set *appsv1.StatefulSet) {
+	template := set.Spec.VolumeClaimTemplates[0].DeepCopy()
+	template.ObjectMeta = metav1.ObjectMeta{Namespace: set.Namespace, Name: template.Name + "-" + set.Name + "-0", Labels: template.Labels}
+	n.create(template)
+	<-time.After(step)
+	now := &appsv1.StatefulSet{}
+	err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(set), now)
+	if err != nil || now.UID != set.UID || now.DeletionTimestamp != nil { // The world can have ended.
+		return
+	}
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name, pod.Finalizers = set.Namespace, set.Name+"-0", []string{terminating}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: set.Spec.VolumeClaimTemplates[0].Name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template.Name},
+	}})
+	existing := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	if n.w.Get(existing) && metav1.GetControllerOf(existing) == nil {
+		owners, err := json.Marshal(append(existing.OwnerReferences, pod.OwnerReferences...))
+		if err != nil {
+			n.w.Fatal(err)
+		}
+		n.patch(existing, `{"metadata":{"ownerReferences":`+string(owners)+`}}`)
+		return
+	}
+	n.create(pod)
+}
+
+// create creates an object unless it exists.
+func (n *modelNode) create(object client.Object) {
+	if n.w.Get(object.DeepCopyObject().(client.Object)) {
+		return
+	}
+	if err := n.w.Client().Create(n.w.Context(), object); err != nil {
+		n.w.Errorf("create %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// claim binds a claim to a volume, and lets the volume grow.
+func (n *modelNode) claim(claim *corev1.PersistentVolumeClaim) {
+	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	actual := claim.Status.Capacity[corev1.ResourceStorage]
+	if claim.Status.Phase == corev1.ClaimBound && actual.Cmp(requested) == 0 {
+		return
+	}
+	<-time.After(step)
+	n.patchStatus(claim, fmt.Sprintf(`{"phase":"Bound","capacity":{"storage":%q}}`, requested.String()))
+}
+
+// pod runs a server, or ends it.
+func (n *modelNode) pod(pod *corev1.Pod) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		<-time.After(step)
+		n.patch(pod, `{"metadata":{"finalizers":null}}`)
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: strings.TrimSuffix(pod.Name, "-0")}}
+		if n.w.Get(set) && set.DeletionTimestamp == nil {
+			n.set(set)
+		}
+	case len(pod.Status.Conditions) == 0:
+		<-time.After(step)
+		n.start(pod)
+	}
+}
+
+// start does what server.sh does.
+func (n *modelNode) start(pod *corev1.Pod) {
+	grant := strings.Fields(pod.Annotations[manifest.GrantAnnotation])
+	if len(grant) < 2 || grant[0] != string(pod.UID) {
+		return // It waits.
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "data-" + pod.Name}}
+	n.w.Get(claim)
+	data := n.volumes[claim.UID]
+	if data == nil {
+		if len(grant) < 3 || grant[2] != "initdb" {
+			n.patchStatus(pod, `{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":1,"image":"i","imageID":"i",
+				"lastState":{"terminated":{"exitCode":1,"message":"DataMissing: the volume is empty"}}}]}`)
+			return
+		}
+		data = &volume{passwords: map[string]string{}}
+		for _, suffix := range []string{"-app", "-monitor"} {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: strings.TrimSuffix(pod.Name, "-0") + suffix}}
+			if !n.w.Get(secret) {
+				n.w.Errorf("a server creates a database without the Secret %s", secret.Name)
+			}
+			data.passwords[string(secret.Data["username"])] = string(secret.Data["password"])
+		}
+		n.volumes[claim.UID] = data
+	}
+	n.patchStatus(pod, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)
+}
+
+// Try logs in to the only database that there is.
+func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
+	if n.cut {
+		return errors.New("dial tcp: timeout")
+	}
+	for _, volume := range n.volumes {
+		if password, known := volume.passwords[login.Username]; !known || password != login.Password.Reveal() {
+			return postgres.ErrRefused
+		}
+	}
+	return nil
+}
+
+// Volume returns how full the volume is.
+func (n *modelNode) Volume(ctx context.Context, login postgres.Login) (int32, error) {
+	return n.used, n.Try(ctx, login)
+}
+
+func (n *modelNode) patch(object client.Object, merge string) {
+	if err := n.w.Client().Patch(n.w.Context(), object, client.RawPatch(types.MergePatchType, []byte(merge))); client.IgnoreNotFound(err) != nil {
+		n.w.Errorf("patch %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+func (n *modelNode) patchStatus(object client.Object, merge string) {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":`+merge+`}`))
+	if err := n.w.Client().Status().Patch(n.w.Context(), object, patch); client.IgnoreNotFound(err) != nil {
+		n.w.Errorf("patch the status of %T %s: %v", object, object.GetName(), err)
+	}
+}

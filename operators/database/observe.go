@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/primary"
+)
+
+// observed is what exists of a Database. Each field is nil if its object does not exist.
+type observed struct {
+	set   *appsv1.StatefulSet
+	pod   *corev1.Pod
+	claim *corev1.PersistentVolumeClaim
+}
+
+// observe reads the objects from the API server: decisions about data must not depend on a cache.
+func observe(ctx context.Context, c *change) (observed, error) {
+	var found observed
+	var err error
+	if found.set, err = get(ctx, c, c.Object.Name, &appsv1.StatefulSet{}); err != nil {
+		return found, err
+	}
+	if found.claim, err = get(ctx, c, manifest.Claim(c.Object), &corev1.PersistentVolumeClaim{}); err != nil {
+		return found, err
+	}
+	found.pod, err = get(ctx, c, manifest.Pod(c.Object), &corev1.Pod{})
+	if err != nil || found.pod != nil && !found.owns(c.Object) {
+		found.pod = nil
+	}
+	return found, err
+}
+
+// owns reports whether the Pod is one of the Database, and not something else with its name. While the StatefulSet is created again, the primary has
+// no controller.
+func (o observed) owns(db *v1.Database) bool {
+	if metav1.GetControllerOf(o.pod) == nil {
+		return db.Status.Primary != nil && db.Status.Primary.UID == o.pod.UID
+	}
+	return o.set != nil && metav1.IsControlledBy(o.pod, o.set)
+}
+
+// get returns an object of the Database's namespace, or nil if it does not exist.
+func get[T client.Object](ctx context.Context, c *change, name string, into T) (T, error) {
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Object.Namespace, Name: name}, into)
+	if err == nil {
+		return into, nil
+	}
+	var none T
+	if client.IgnoreNotFound(err) == nil {
+		return none, nil
+	}
+	return none, fmt.Errorf("read %s %s: %w", kindOf(into), name, err)
+}
+
+// kindOf returns the kind of an object, for messages.
+func kindOf(object client.Object) string {
+	text := fmt.Sprintf("%T", object)
+	return text[strings.LastIndex(text, ".")+1:]
+}
+
+// dataVersion returns the major version of the data in the volume, or "" if there is none as far as the operator knows.
+func (o observed) dataVersion(db *v1.Database) string {
+	if db.Status.DataVersion != "" {
+		return db.Status.DataVersion
+	}
+	if mark := o.mark(); mark != manifest.DataCreating {
+		return mark
+	}
+	return ""
+}
+
+// mark returns what the claim says of the data in its volume.
+func (o observed) mark() string {
+	if o.claim == nil {
+		return ""
+	}
+	return o.claim.Annotations[manifest.DataAnnotation]
+}
+
+// candidate returns the Pod for the decision of package primary.
+func (o observed) candidate() *primary.Pod {
+	if o.pod == nil {
+		return nil
+	}
+	return &primary.Pod{
+		Name: o.pod.Name, UID: o.pod.UID, Terminating: o.pod.DeletionTimestamp != nil, Grant: o.pod.Annotations[manifest.GrantAnnotation],
+	}
+}
+
+// available reports whether the server accepts connections through the Service.
+func (o observed) available() bool {
+	if o.pod == nil || o.pod.DeletionTimestamp != nil || o.pod.Labels[manifest.RoleLabel] != manifest.RolePrimary {
+		return false
+	}
+	for _, condition := range o.pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// template returns the size in the claim template of the StatefulSet, which exists.
+func (o observed) template() *resource.Quantity {
+	for _, template := range o.set.Spec.VolumeClaimTemplates {
+		return template.Spec.Resources.Requests.Storage()
+	}
+	return &resource.Quantity{}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"regexp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/config/crd"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
+)
+
+// identity names the operator in its records, its field manager and its ownership marks. It never changes.
+const identity = "databases.einmal.dev"
+
+// defaultImage is the default of the flag --image.
+const defaultImage = "postgres:{version}"
+
+// change is the argument of the handlers.
+type change = einmal.Change[v1.Database]
+
+// server is what the operator asks a PostgreSQL server: see package postgres.
+type server interface {
+	Try(ctx context.Context, login postgres.Login) error
+	Volume(ctx context.Context, login postgres.Login) (int32, error)
+}
+
+// databases handles Databases.
+type databases struct {
+	server server
+	// image is the image of the servers, in which {version} stands for the version.
+	image string
+}
+
+// operator returns the operator with real connections.
+func operator() *einmal.Operator { return declare(postgres.Client{}) }
+
+// declare returns the operator with all its handlers.
+func declare(server server) *einmal.Operator {
+	handled := &databases{server: server, image: defaultImage}
+	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
+		set.StringVar(&handled.image, "image", defaultImage, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
+	}))
+	of := einmal.For[v1.Database](op)
+	of.Reconcile("provision", handled.provision,
+		einmal.Owns[appsv1.StatefulSet](), einmal.Owns[corev1.Service](), einmal.Owns[corev1.ConfigMap](), einmal.Owns[networkingv1.NetworkPolicy](),
+		einmal.Watches(named, einmal.GVK("", "v1", "Pod")),
+		einmal.Watches(named, einmal.GVK("", "v1", "PersistentVolumeClaim")),
+		einmal.Watches(credentialOf, einmal.GVK("", "v1", "Secret")),
+		einmal.Applies(&appsv1.StatefulSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}),
+		einmal.Permissions(&appsv1.StatefulSet{}, "delete"), // A claim template cannot be changed.
+		einmal.Permissions(&corev1.Pod{}, "get", "patch"),
+		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
+		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
+	of.OnDelete("erase", erase,
+		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "delete"), einmal.Permissions(&corev1.Secret{}, "delete"))
+	// What sends no events: whether the server accepts the passwords, and how full its volume is.
+	of.Timer("probe", probeInterval, handled.probeAgain)
+	return op
+}
+
+// named returns the Database that a Pod or claim belongs to. Only the metadata of Pods and claims are cached: the cluster can have many.
+func named(object *metav1.PartialObjectMetadata) []types.NamespacedName {
+	if name := object.Labels[manifest.NameLabel]; name != "" {
+		return []types.NamespacedName{{Name: name}}
+	}
+	return nil
+}
+
+// credentialOf returns the Database whose credential a Secret can be, by its name.
+func credentialOf(secret *metav1.PartialObjectMetadata) []types.NamespacedName {
+	if match := regexp.MustCompile(`^(.+)-(app|monitor)(\.g[0-9]+)?$`).FindStringSubmatch(secret.Name); match != nil {
+		return []types.NamespacedName{{Name: match[1]}}
+	}
+	return nil
+}

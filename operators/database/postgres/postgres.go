@@ -1,0 +1,95 @@
+// Package postgres asks a PostgreSQL server what the operator cannot see in the cluster: whether it accepts a password, and how full its volume is.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// ErrRefused means that the server said that the password is wrong, or that the user does not exist. It says the same in both cases.
+var ErrRefused = errors.New("the server refuses the password")
+
+// timeout limits a question, from the connection to the answer.
+const timeout = 10 * time.Second
+
+// Login is how to log in to a server.
+type Login struct {
+	// Host is the name or the address of the server.
+	Host string
+	Port uint16
+	// Database is the name of the database.
+	Database string
+	Username string
+	Password credential.Password
+}
+
+// Client logs in to servers. It keeps no connections.
+type Client struct{}
+
+// Try logs in and out. It returns ErrRefused only if the server says so. It executes no statement: the database belongs to others, whose functions
+// must not run here.
+func (Client) Try(ctx context.Context, login Login) error {
+	return within(ctx, login, func(context.Context, *pgx.Conn) error { return nil })
+}
+
+// Volume returns how full the volume of the server is, in percent. The script of the Pod measures it every ten seconds.
+func (Client) Volume(ctx context.Context, login Login) (int32, error) {
+	var text string
+	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+		return connection.QueryRow(ctx, "select einmal.volume()").Scan(&text)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read how full the volume is: %w", err)
+	}
+	return percent(text)
+}
+
+// percent returns how full a volume is whose size and free space are given, in any unit.
+func percent(text string) (int32, error) {
+	var size, free int64
+	if _, err := fmt.Sscanf(text, "%d %d", &size, &free); err != nil || size <= 0 || free < 0 || free > size {
+		return 0, fmt.Errorf("the server says %q of its volume, want its size and what is free", text)
+	}
+	const whole = 100
+	return int32(whole - whole*free/size), nil //nolint:gosec // From 0 to 100.
+}
+
+// within calls a function with a connection.
+func within(ctx context.Context, login Login, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	settings, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return fmt.Errorf("prepare a connection: %w", err)
+	}
+	settings.Host, settings.Port, settings.Database = login.Host, login.Port, login.Database
+	settings.User, settings.Password = login.Username, login.Password.Reveal()
+	settings.RequireAuth = "scram-sha-256" // No other method keeps the password from a server that pretends to be this one.
+	settings.Fallbacks = nil
+	settings.RuntimeParams = map[string]string{"application_name": "databases.einmal.dev", "search_path": "pg_catalog, pg_temp"}
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return explain(login, err)
+	}
+	defer func() { _ = connection.Close(ctx) }() // The server ends the session in any case.
+	return do(ctx, connection)
+}
+
+// explain returns ErrRefused for the server's own refusal.
+func explain(login Login, err error) error {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
+		const wrongPassword = "28P01"
+		if answer.Code == wrongPassword {
+			return fmt.Errorf("log in as %s: %w", login.Username, ErrRefused)
+		}
+		return fmt.Errorf("log in as %s: the server answers %s (%s)", login.Username, answer.Message, answer.Code)
+	}
+	return fmt.Errorf("log in as %s: %w", login.Username, err)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/credential"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
+)
+
+const (
+	// probeInterval is the time between two probes of a server.
+	probeInterval = time.Minute
+	// reconnect is how soon a server is probed again that could not be reached.
+	reconnect = 2 * time.Second
+	// patience is how long a server cannot be reached before the status says so: the nodes learn of a new Pod or Service some moments later.
+	patience = 15 * time.Second
+	// almostFull is how full a volume may be, in percent.
+	almostFull = 90
+	// drift is how much the status may differ from how full the volume is, in percent, so that it is seldom written.
+	drift = 5
+)
+
+// probe is the last probe of a server.
+type probe struct {
+	pod      types.UID
+	password credential.Password
+	// login is why the app's login fails, or nil.
+	login error
+	// unreachable is since when the server could not be reached. It is zero if it could.
+	unreachable time.Time
+	// used is how full the volume is, in percent, and nil if that is not known.
+	used *int32
+}
+
+// wait returns when to probe again before the interval has passed, or nil.
+func (p *probe) wait() error {
+	if p == nil || p.unreachable.IsZero() {
+		return nil
+	}
+	return einmal.RequeueAfter(reconnect)
+}
+
+// brief reports whether the server could not be reached only for some moments.
+func (p *probe) brief() bool { return !p.unreachable.IsZero() && time.Since(p.unreachable) < patience }
+
+// probeAgain probes a server that has been probed before: it sends no events when it refuses a password or when its volume fills.
+func (d *databases) probeAgain(ctx context.Context, c *change) error {
+	found := *einmal.Memo[findings](c)
+	if found.probe == nil {
+		return nil
+	}
+	var err error
+	if found.observed, err = observe(ctx, c); err != nil || !found.available() {
+		return err
+	}
+	found.probe = d.probe(ctx, c, found)
+	report(c, found)
+	return found.probe.wait()
+}
+
+// probeNew probes a server that accepts connections, unless it has done so in this Pod with this password. It returns the last probe of the Pod, or nil.
+func (d *databases) probeNew(ctx context.Context, c *change, found findings) *probe {
+	last := einmal.Memo[findings](c).probe
+	switch {
+	case !found.available() || found.credentials.err != nil:
+		return nil
+	case last != nil && last.wait() == nil && last.pod == found.pod.UID && last.password == found.credentials.app.Password:
+		return last
+	}
+	return d.probe(ctx, c, found)
+}
+
+// probe logs in as the app and as the monitor.
+func (d *databases) probe(ctx context.Context, c *change, found findings) *probe {
+	app := found.credentials.app
+	made := &probe{pod: found.pod.UID, password: app.Password}
+	made.login = d.server.Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
+	if made.login != nil && !errors.Is(made.login, postgres.ErrRefused) {
+		made.unreachable = time.Now()
+		if last := einmal.Memo[findings](c).probe; last != nil && last.pod == made.pod && !last.unreachable.IsZero() {
+			made.unreachable = last.unreachable
+		}
+		return made
+	}
+	used, err := d.server.Volume(ctx, login(c.Object, found.credentials.monitor, "postgres"))
+	if err != nil {
+		c.Log.Warn("could not read how full the volume is", "error", err)
+		return made
+	}
+	made.used = &used
+	return made
+}
+
+// login returns how to log in through the Service, as apps do.
+func login(db *v1.Database, as credential.Record, database string) postgres.Login {
+	return postgres.Login{
+		Host: fmt.Sprintf("%s.%s.svc", manifest.ReadWriteService(db), db.Namespace), Port: manifest.Port,
+		Database: database, Username: as.Username, Password: as.Password,
+	}
+}
+
+// steady returns how full a volume is, for the status: what the status says, unless that has changed much.
+func steady(said, used *int32) *int32 {
+	if used == nil || said != nil && max(*said-*used, *used-*said) < drift && (*said >= almostFull || *used < almostFull) {
+		return said
+	}
+	return used
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/primary"
+	"github.com/einmal-operators/einmal/operators/database/version"
+)
+
+// recorded is how soon the handler continues after the API server has stored a decision.
+const recorded = 100 * time.Millisecond
+
+// provision brings the objects of a Database to the desired state. It depends on no memory: what must not be decided twice is in the status of the
+// Database and on the claim before it takes effect.
+func (d *databases) provision(ctx context.Context, c *change) error {
+	seen, err := observe(ctx, c)
+	if err != nil {
+		return err
+	}
+	data := seen.dataVersion(c.Object)
+	found := findings{observed: seen, choice: version.Choose(c.Object.Spec.Version, c.Object.Status.Version, data)}
+	defer func() { report(c, found) }()
+	if c.Object.Spec.Engine != v1.PostgreSQL || found.choice.Version == "" {
+		return nil
+	}
+	c.Object.Status.Version, c.Object.Status.DataVersion = found.choice.Version, data
+	known := 0
+	if data != "" || seen.mark() != "" {
+		known = 1 // The database was created with the first password.
+	}
+	if found.credentials = ensureCredentials(ctx, c, known); found.credentials.err != nil && known == 0 {
+		return unlessBlocked(found.credentials.err)
+	}
+	applied, grown := d.apply(ctx, c, seen, found.choice.Version), grow(ctx, c, seen)
+	found.children, found.growth = refusal(applied), refusal(grown)
+	err = errors.Join(unlessBlocked(found.credentials.err), applied, grown)
+	chosen := primary.Choose(c.Object.Status.Primary, seen.candidate())
+	if chosen != c.Object.Status.Primary {
+		c.Object.Status.Primary = chosen
+		return orAgain(err, recorded) // The status must be stored before the Pod may accept writes.
+	}
+	if err = errors.Join(err, permit(ctx, c, seen, data)); err != nil {
+		return err
+	}
+	found.probe = d.probeNew(ctx, c, found)
+	return found.probe.wait()
+}
+
+// refusal returns those of joined errors that do not pass by themselves: the API server refuses an object, or it belongs to something else. The others
+// are retried, and the status does not tell of them.
+func refusal(err error) error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var refused error
+		for _, one := range several.Unwrap() {
+			refused = errors.Join(refused, refusal(one))
+		}
+		return refused
+	}
+	var unreachable *url.Error
+	passes := errors.As(err, &unreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
+	if passes {
+		return nil
+	}
+	return err
+}
+
+// orAgain returns the error, or lets the handler be called again.
+func orAgain(err error, after time.Duration) error {
+	if err != nil {
+		return err
+	}
+	return einmal.RequeueAfter(after)
+}
+
+// apply applies all objects of the Database. One that is refused keeps no other from being applied.
+func (d *databases) apply(ctx context.Context, c *change, seen observed, running string) error {
+	image := c.Object.Spec.Image
+	if image == "" {
+		image = strings.ReplaceAll(d.image, "{version}", running)
+	}
+	c.Object.Status.Image = image
+	settings := manifest.Settings{Image: image, Major: version.Major(running), Template: c.Object.Spec.Storage}
+	if seen.set != nil {
+		settings.Template = *seen.template()
+	}
+	var refused error
+	for _, child := range manifest.Children(c.Object, settings) {
+		if _, isSet := child.(*appsv1.StatefulSet); isSet && seen.set != nil && seen.set.DeletionTimestamp != nil {
+			continue // The handler is called again when it is gone.
+		}
+		refused = errors.Join(refused, c.Apply(ctx, child))
+	}
+	return refused
+}
+
+// grow lets the claim request what the spec says. A volume that is larger stays as it is. When the volume has grown, it deletes the StatefulSet, whose
+// claim template cannot be changed, without its Pod. The next call creates another one, which adopts the Pod.
+func grow(ctx context.Context, c *change, seen observed) error {
+	wanted, claim := c.Object.Spec.Storage, seen.claim
+	if claim == nil {
+		return nil
+	}
+	if claim.Spec.Resources.Requests.Storage().Cmp(wanted) >= 0 {
+		if seen.set == nil || seen.set.DeletionTimestamp != nil || claim.Status.Capacity.Storage().Cmp(wanted) < 0 || seen.template().Cmp(wanted) >= 0 {
+			return nil
+		}
+		return remove(ctx, c, seen.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	}
+	return patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.Object.Spec.Storage.String()}}})
+}
+
+// permit lets the chosen Pod accept writes, and keeps on the claim whether its volume holds a database.
+func permit(ctx context.Context, c *change, seen observed, data string) error {
+	chosen := c.Object.Status.Primary
+	if seen.pod == nil || seen.claim == nil || chosen == nil || chosen.UID != seen.pod.UID || seen.pod.DeletionTimestamp != nil {
+		return nil
+	}
+	mark := seen.mark()
+	switch {
+	case seen.available():
+		mark = version.Major(c.Object.Status.Version)
+		c.Object.Status.DataVersion = mark
+	case data == "":
+		mark = manifest.DataCreating
+	}
+	if mark != seen.mark() {
+		if err := patch(ctx, c, seen.claim, "metadata", map[string]any{"annotations": map[string]string{manifest.DataAnnotation: mark}}); err != nil {
+			return err
+		}
+	}
+	grant := primary.Grant(*chosen)
+	if c.Object.Status.DataVersion == "" {
+		grant = primary.InitialGrant(*chosen)
+	}
+	if seen.pod.Annotations[manifest.GrantAnnotation] == grant && seen.pod.Labels[manifest.RoleLabel] == manifest.RolePrimary {
+		return nil
+	}
+	return patch(ctx, c, seen.pod, "metadata", map[string]any{
+		"annotations": map[string]string{manifest.GrantAnnotation: grant}, "labels": map[string]string{manifest.RoleLabel: manifest.RolePrimary},
+	})
+}
+
+// patch changes the metadata or the spec of exactly this object: the API server refuses the uid of another one.
+func patch(ctx context.Context, c *change, object client.Object, section string, fields map[string]any) error {
+	merge := map[string]map[string]any{section: fields}
+	if merge["metadata"] == nil {
+		merge["metadata"] = map[string]any{}
+	}
+	merge["metadata"]["uid"] = object.GetUID()
+	text, err := json.Marshal(merge)
+	if err != nil {
+		return fmt.Errorf("patch %s %s: %w", kindOf(object), object.GetName(), err)
+	}
+	if err := c.Client.Patch(ctx, object, client.RawPatch("application/merge-patch+json", text)); err != nil {
+		return fmt.Errorf("patch %s %s: %w", kindOf(object), object.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+var update = flag.Bool("update", false, "write testdata/refusals.txt") //nolint:gochecknoglobals // A flag of the test.
+
+// creations are objects that the API server refuses, as changes of a valid one.
+func creations() []string {
+	return []string{
+		`{spec: null}`,
+		`{spec: {engine: null}}`,
+		`{spec: {version: null}}`,
+		`{spec: {storage: null}}`,
+		`{metadata: {name: 1-orders}}`,
+		`{metadata: {name: orders.db}}`,
+		`{metadata: {name: a-name-of-forty-six-letters-is-longer-than-fits}}`,
+		`{spec: {engine: oracle}}`,
+		`{spec: {version: latest}}`,
+		`{spec: {version: 16}}`,
+		`{spec: {version: "16.4-alpine"}}`,
+		`{spec: {storage: banana}}`,
+		`{spec: {storage: 10Mi}}`,
+		`{spec: {storage: 100Ei}}`,
+		`{spec: {storage: -1Gi}}`,
+		`{spec: {replicas: 0}}`,
+		`{spec: {replicas: 6}}`,
+		`{spec: {backupEnabled: "yes"}}`,
+		`{spec: {auth: {username: postgres}}}`,
+		`{spec: {auth: {username: "o'brien"}}}`,
+		`{spec: {auth: {database: template1}}}`,
+		`{spec: {auth: {database: Orders}}}`,
+		`{spec: {image: ""}}`,
+		`{spec: {resources: {limits: {memory: much}}}}`,
+	}
+}
+
+// changes are changes of an existing object that the API server refuses.
+func changes() []string {
+	return []string{
+		`{"spec":{"engine":"mariadb"}}`,
+		`{"spec":{"version":"15"}}`,
+		`{"spec":{"storage":"512Mi"}}`,
+		`{"spec":{"storageClassName":"fast"}}`,
+		`{"spec":{"auth":{"username":"other"}}}`,
+		`{"spec":{"auth":{"database":"other"}}}`,
+	}
+}
+
+// Objects that make no sense are refused, each with a message that a person understands: testdata/refusals.txt has them.
+func TestWrongDatabasesAreRefused(t *testing.T) {
+	c := einmaltest.SharedCluster(t, v1.AddToScheme)
+	c.ApplyFolders(t, "config/crd")
+	namespace := c.Namespace(t, "database")
+	var got strings.Builder
+	for _, wrong := range creations() {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "database.einmal.dev/v1", "kind": "Database",
+			"metadata": map[string]any{"name": "orders-db", "namespace": namespace},
+			"spec":     map[string]any{"engine": "postgresql", "version": "16", "storage": "1Gi"},
+		}}
+		var change map[string]any
+		if err := yaml.Unmarshal([]byte(wrong), &change); err != nil {
+			t.Fatal(err)
+		}
+		merge(object.Object, change)
+		refused(t, &got, "create "+wrong, c.Create(t.Context(), object))
+	}
+	valid := ordersDB()
+	valid.Namespace = namespace
+	if err := c.Create(t.Context(), valid); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range changes() {
+		refused(t, &got, "patch "+wrong, c.Patch(t.Context(), valid.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(wrong))))
+	}
+	const file = "testdata/refusals.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got), rewrite it with -update:\n%s", file, diff)
+	}
+}
+
+// refused adds the answer to a request that must be refused.
+func refused(t *testing.T, to *strings.Builder, request string, err error) {
+	t.Helper()
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("%s: the answer is %v, want a refusal", request, err)
+		return
+	}
+	fmt.Fprintf(to, "%s\n    %v\n", request, err)
+}
+
+// merge changes an object as a merge patch does.
+func merge(object, change map[string]any) {
+	for key, value := range change {
+		below, isMap := value.(map[string]any)
+		existing, exists := object[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isMap && exists:
+			merge(existing, below)
+		default:
+			object[key] = value
+		}
+	}
+}

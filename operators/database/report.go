@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/version"
+)
+
+// findings are what one reconciliation has found.
+type findings struct {
+	observed
+
+	choice      version.Choice
+	credentials credentials
+	children    error
+	growth      error
+	// probe is the last probe, or nil.
+	probe *probe
+}
+
+// report writes the findings into the status, keeps them for the next probe, and sends an event if the reason of the condition Ready is new.
+func report(c *change, found findings) {
+	db, status := c.Object, &c.Object.Status
+	status.ObservedGeneration, status.Engine = db.Generation, db.Spec.Engine
+	status.Replicas, status.ReadyReplicas = 0, 0
+	if found.set != nil {
+		status.Replicas = found.set.Status.Replicas
+	}
+	if found.available() {
+		status.ReadyReplicas = 1
+	}
+	status.Selector = labels.FormatLabels(manifest.Selector(db))
+	status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port)
+	status.SecretName = manifest.AppSecret(db)
+	status.Storage = storage(db, found)
+
+	problem := diagnose(db, found)
+	status.State = stateOf(db, problem)
+	before := "" // The conditions change in place.
+	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); condition != nil {
+		before = condition.Reason
+	}
+	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, problem), resizing(db, found), support(db), backup(db))
+	if db.Spec.Engine == v1.PostgreSQL {
+		set(db, versionSupport(found))
+	}
+	*einmal.Memo[findings](c) = found
+	ready := readiness(problem)
+	if before != ready.Reason {
+		c.Event(problem.severity(), ready.Reason, "%s", ready.Message)
+	}
+}
+
+// set sets conditions. The time of a condition changes only with its status.
+func set(db *v1.Database, conditions ...metav1.Condition) {
+	for _, condition := range conditions {
+		condition.ObservedGeneration = db.Generation
+		meta.SetStatusCondition(&db.Status.Conditions, condition)
+	}
+}
+
+func yes(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func no(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func stateOf(db *v1.Database, problem problem) v1.State {
+	switch {
+	case problem.reason == "":
+		return v1.Ready
+	case problem.person:
+		return v1.Blocked
+	case db.Status.DataVersion != "":
+		return v1.Degraded
+	}
+	return v1.Provisioning
+}
+
+func readiness(problem problem) metav1.Condition {
+	if problem.reason != "" {
+		return no(v1.ConditionReady, problem.reason, problem.message)
+	}
+	return yes(v1.ConditionReady, "DatabaseReady", "the server accepts connections")
+}
+
+func availability(found findings, problem problem) metav1.Condition {
+	if found.available() {
+		return yes(v1.ConditionAvailable, "AcceptsConnections", "the server accepts connections")
+	}
+	return no(v1.ConditionAvailable, "NotReady", problem.message)
+}
+
+// degradation reports whether something is wrong with a database that was ready before. The status says how full its volume is.
+func degradation(db *v1.Database, problem problem) metav1.Condition {
+	switch volume := db.Status.Storage; {
+	case db.Status.DataVersion != "" && problem.reason != "":
+		return yes(v1.ConditionDegraded, problem.reason, problem.message)
+	case volume != nil && volume.UsedPercent != nil && *volume.UsedPercent >= almostFull:
+		return yes(v1.ConditionDegraded, "VolumeAlmostFull", fmt.Sprintf("the volume is %d %% full; raise spec.storage", *volume.UsedPercent))
+	}
+	return no(v1.ConditionDegraded, "AsExpected", "nothing is wrong with the database")
+}
+
+// progress reports whether time alone can help.
+func progress(db *v1.Database, problem problem) metav1.Condition {
+	switch {
+	case problem.person:
+		return no(v1.ConditionProgressing, problem.reason, problem.message)
+	case problem.reason != "":
+		return yes(v1.ConditionProgressing, problem.reason, problem.message)
+	case db.Spec.Replicas > 1:
+		return no(v1.ConditionProgressing, "StandbysNotAvailable", fmt.Sprintf("spec.replicas is %d, but standbys are not available yet: one server runs", db.Spec.Replicas))
+	}
+	return no(v1.ConditionProgressing, "Complete", "everything is as the spec says")
+}
+
+// resizing reports whether the volume grows.
+func resizing(db *v1.Database, found findings) metav1.Condition {
+	if found.claim == nil {
+		return no(v1.ConditionStorageResizing, "NoVolume", "there is no volume yet")
+	}
+	actual, bound := found.claim.Status.Capacity[corev1.ResourceStorage]
+	switch {
+	case found.growth != nil:
+		return no(v1.ConditionStorageResizing, "Refused", found.growth.Error())
+	case bound && actual.Cmp(db.Spec.Storage) < 0:
+		return yes(v1.ConditionStorageResizing, "Growing", fmt.Sprintf("the volume grows from %s to %s", &actual, &db.Spec.Storage))
+	}
+	return no(v1.ConditionStorageResizing, "AsRequested", "the volume has at least the size that the spec says")
+}
+
+// support reports whether the operator can run the engine.
+func support(db *v1.Database) metav1.Condition {
+	if db.Spec.Engine != v1.PostgreSQL {
+		return no(v1.ConditionEngineSupported, "NotSupported", engineMessage(db))
+	}
+	return yes(v1.ConditionEngineSupported, "Supported", "the operator runs this engine")
+}
+
+func engineMessage(db *v1.Database) string {
+	return fmt.Sprintf("engine %s is not supported yet; create a Database with engine postgresql", db.Spec.Engine)
+}
+
+// versionSupport reports whether the operator can run the version with the data of the volume.
+func versionSupport(found findings) metav1.Condition {
+	if found.choice.Problem != "" {
+		return no(v1.ConditionVersionSupported, found.choice.Reason, found.choice.Problem)
+	}
+	return yes(v1.ConditionVersionSupported, "Supported", "the operator runs this version")
+}
+
+func backup(db *v1.Database) metav1.Condition {
+	if db.Spec.BackupEnabled != nil && !*db.Spec.BackupEnabled {
+		return no(v1.ConditionBackupHealthy, "Disabled", "spec.backupEnabled is false")
+	}
+	return no(v1.ConditionBackupHealthy, "NotAvailable", "backups are not available yet; make dumps with pg_dump")
+}
+
+// storage returns the size of the volume, or nil if there is no claim.
+func storage(db *v1.Database, found findings) *v1.StorageStatus {
+	if found.claim == nil {
+		return nil
+	}
+	reported := &v1.StorageStatus{Requested: found.claim.Spec.Resources.Requests.Storage().DeepCopy()}
+	if db.Status.Storage != nil {
+		reported.UsedPercent = db.Status.Storage.UsedPercent
+	}
+	if found.probe != nil {
+		reported.UsedPercent = steady(reported.UsedPercent, found.probe.used)
+	}
+	if actual, bound := found.claim.Status.Capacity[corev1.ResourceStorage]; bound {
+		reported.Actual = &actual
+	}
+	return reported
+}
+
+// severity returns the type of the event about the problem.
+func (p problem) severity() einmal.EventType {
+	if p.person {
+		return einmal.EventWarning
+	}
+	return einmal.EventNormal
+}
