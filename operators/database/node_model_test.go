@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"time"
 
@@ -67,6 +68,10 @@ func (n *modelNode) set(set *appsv1.StatefulSet) {
 		return
 	}
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	revision := revisionOf(set)
+	if pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision; set.Status.UpdateRevision != revision || set.Status.ObservedGeneration != set.Generation {
+		n.patchStatus(set, fmt.Sprintf(`{"replicas":1,"observedGeneration":%d,"updateRevision":%q}`, set.Generation, revision))
+	}
 	pod.Namespace, pod.Name, pod.Finalizers = set.Namespace, set.Name+"-0", []string{terminating}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: set.Spec.VolumeClaimTemplates[0].Name, VolumeSource: corev1.VolumeSource{
@@ -82,6 +87,15 @@ func (n *modelNode) set(set *appsv1.StatefulSet) {
 		return
 	}
 	n.create(pod)
+}
+
+// revisionOf names the template of a StatefulSet.
+func revisionOf(set *appsv1.StatefulSet) string {
+	text, err := json.Marshal(set.Spec.Template)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s-%x", set.Name, crc32.ChecksumIEEE(text))
 }
 
 // create creates an object unless it exists.

@@ -79,6 +79,33 @@ func (o observed) dataVersion(db *v1.Database) string {
 	return ""
 }
 
+// deployed returns the version that the StatefulSet runs, or the last one that ran.
+func (o observed) deployed(db *v1.Database) string {
+	if o.set != nil {
+		return o.set.Spec.Template.Annotations[manifest.VersionAnnotation]
+	}
+	return db.Status.Version
+}
+
+// image returns the image that the Pod, which exists, runs.
+func (o observed) image() string {
+	for _, container := range o.pod.Spec.Containers {
+		if container.Name == manifest.Container {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+// restartPending reports whether the Pod has not got what the StatefulSet says now: with the strategy OnDelete, its next Pod will.
+func (o observed) restartPending() bool {
+	if o.set == nil || o.pod == nil || o.set.Status.ObservedGeneration != o.set.Generation {
+		return false
+	}
+	has, wanted := o.pod.Labels[appsv1.ControllerRevisionHashLabelKey], o.set.Status.UpdateRevision
+	return has != "" && wanted != "" && has != wanted
+}
+
 // mark returns what the claim says of the data in its volume.
 func (o observed) mark() string {
 	if o.claim == nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"flag"
-	"regexp"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -77,8 +77,11 @@ func named(object *metav1.PartialObjectMetadata) []types.NamespacedName {
 
 // credentialOf returns the Database whose credential a Secret can be, by its name.
 func credentialOf(secret *metav1.PartialObjectMetadata) []types.NamespacedName {
-	if match := regexp.MustCompile(`^(.+)-(app|monitor)(\.g[0-9]+)?$`).FindStringSubmatch(secret.Name); match != nil {
-		return []types.NamespacedName{{Name: match[1]}}
+	copied, _, _ := strings.Cut(secret.Name, ".g")
+	for _, suffix := range []string{"-app", "-monitor"} {
+		if name, found := strings.CutSuffix(copied, suffix); found {
+			return []types.NamespacedName{{Name: name}}
+		}
 	}
 	return nil
 }

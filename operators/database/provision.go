@@ -32,22 +32,28 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		return err
 	}
 	data := seen.dataVersion(c.Object)
-	found := findings{observed: seen, choice: version.Choose(c.Object.Spec.Version, c.Object.Status.Version, data)}
-	defer func() { report(c, found) }()
+	found := findings{observed: seen, choice: version.Choose(c.Object.Spec.Version, seen.deployed(c.Object), data)}
 	if c.Object.Spec.Engine != v1.PostgreSQL || found.choice.Version == "" {
+		report(c, found)
 		return nil
 	}
-	c.Object.Status.Version, c.Object.Status.DataVersion = found.choice.Version, data
+	c.Object.Status.DataVersion = data
 	known := 0
 	if data != "" || seen.mark() != "" {
 		known = 1 // The database was created with the first password.
 	}
-	if found.credentials = ensureCredentials(ctx, c, known); found.credentials.err != nil && known == 0 {
-		return unlessBlocked(found.credentials.err)
+	found.credentials = ensureCredentials(ctx, c, known)
+	unread := found.credentials.err
+	if unread != nil && refusal(unread) == nil {
+		return unread // It passes by itself, and says nothing about the database.
+	}
+	defer func() { report(c, found) }()
+	if unread != nil && known == 0 {
+		return unlessBlocked(unread)
 	}
 	applied, grown := d.apply(ctx, c, seen, found.choice.Version), grow(ctx, c, seen)
 	found.children, found.growth = refusal(applied), refusal(grown)
-	err = errors.Join(unlessBlocked(found.credentials.err), applied, grown)
+	err = errors.Join(unlessBlocked(unread), applied, grown)
 	chosen := primary.Choose(c.Object.Status.Primary, seen.candidate())
 	if chosen != c.Object.Status.Primary {
 		c.Object.Status.Primary = chosen
@@ -94,8 +100,7 @@ func (d *databases) apply(ctx context.Context, c *change, seen observed, running
 	if image == "" {
 		image = strings.ReplaceAll(d.image, "{version}", running)
 	}
-	c.Object.Status.Image = image
-	settings := manifest.Settings{Image: image, Major: version.Major(running), Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Image: image, Version: running, Template: c.Object.Spec.Storage}
 	if seen.set != nil {
 		settings.Template = *seen.template()
 	}
@@ -134,7 +139,7 @@ func permit(ctx context.Context, c *change, seen observed, data string) error {
 	mark := seen.mark()
 	switch {
 	case seen.available():
-		mark = version.Major(c.Object.Status.Version)
+		mark = version.Major(seen.pod.Annotations[manifest.VersionAnnotation])
 		c.Object.Status.DataVersion = mark
 	case data == "":
 		mark = manifest.DataCreating

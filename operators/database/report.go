@@ -37,9 +37,14 @@ func report(c *change, found findings) {
 	if found.available() {
 		status.ReadyReplicas = 1
 	}
-	status.Selector = labels.FormatLabels(manifest.Selector(db))
-	status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port)
-	status.SecretName = manifest.AppSecret(db)
+	if found.pod != nil {
+		status.Version, status.Image = found.pod.Annotations[manifest.VersionAnnotation], found.image()
+	}
+	if db.Spec.Engine == v1.PostgreSQL {
+		status.Selector = labels.FormatLabels(manifest.Selector(db))
+		status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port)
+		status.SecretName = manifest.AppSecret(db)
+	}
 	status.Storage = storage(db, found)
 
 	problem := diagnose(db, found)
@@ -48,7 +53,7 @@ func report(c *change, found findings) {
 	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); condition != nil {
 		before = condition.Reason
 	}
-	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, problem), resizing(db, found), support(db), backup(db))
+	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, found, problem), resizing(db, found), support(db), backup(db))
 	if db.Spec.Engine == v1.PostgreSQL {
 		set(db, versionSupport(found))
 	}
@@ -113,12 +118,14 @@ func degradation(db *v1.Database, problem problem) metav1.Condition {
 }
 
 // progress reports whether time alone can help.
-func progress(db *v1.Database, problem problem) metav1.Condition {
+func progress(db *v1.Database, found findings, problem problem) metav1.Condition {
 	switch {
 	case problem.person:
 		return no(v1.ConditionProgressing, problem.reason, problem.message)
 	case problem.reason != "":
 		return yes(v1.ConditionProgressing, problem.reason, problem.message)
+	case found.restartPending():
+		return no(v1.ConditionProgressing, "RestartPending", fmt.Sprintf("the server runs with an older spec: delete the Pod %s, which restarts it with the new one", found.pod.Name))
 	case db.Spec.Replicas > 1:
 		return no(v1.ConditionProgressing, "StandbysNotAvailable", fmt.Sprintf("spec.replicas is %d, but standbys are not available yet: one server runs", db.Spec.Replicas))
 	}

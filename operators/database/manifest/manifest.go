@@ -25,6 +25,8 @@ const (
 	GrantAnnotation = "database.einmal.dev/grant"
 	// DataAnnotation is the annotation of a claim whose volume holds a database. Its value is the major version, or DataCreating.
 	DataAnnotation = "database.einmal.dev/data-version"
+	// VersionAnnotation is the annotation of a StatefulSet's template, and so of its Pods, with the version of the server.
+	VersionAnnotation = "database.einmal.dev/version"
 	// DataCreating is the value of DataAnnotation from the time when the operator lets a server create the database.
 	DataCreating = "creating"
 )
@@ -36,8 +38,8 @@ const Port = 5432
 type Settings struct {
 	// Image is the image of the server.
 	Image string
-	// Major is the major version that the server has.
-	Major string
+	// Version is the version of the server.
+	Version string
 	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
 	Template resource.Quantity
 }
@@ -134,8 +136,10 @@ func statefulSet(db *v1.Database, settings Settings) *appsv1.StatefulSet {
 			WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 		},
 		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels(db), Annotations: map[string]string{"kubectl.kubernetes.io/default-container": Container}},
-			Spec:       podSpec(db, settings),
+			ObjectMeta: metav1.ObjectMeta{Labels: labels(db), Annotations: map[string]string{
+				"kubectl.kubernetes.io/default-container": Container, VersionAnnotation: settings.Version,
+			}},
+			Spec: podSpec(db, settings),
 		},
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/version"
 )
 
 const (
@@ -75,7 +76,7 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 		Command: []string{"/bin/sh", "/config/server.sh", mode},
 		Env: []corev1.EnvVar{
 			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
-			{Name: "MAJOR", Value: settings.Major},
+			{Name: "MAJOR", Value: version.Major(settings.Version)},
 			{Name: "PGDATA", Value: "/data/pgdata"},
 			{Name: "PGHOST", Value: "/run/postgresql"},
 			{Name: "PGUSER", Value: "postgres"},

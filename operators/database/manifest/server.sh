@@ -118,9 +118,9 @@ server() {
 	trap 'exit 143' TERM INT
 	lock
 	await_grant
-	# A server that was killed leaves this file. Its process ID can be that of another process in this container, and then no server starts. The lock
-	# says that no other server uses the volume.
-	rm -f "$PGDATA/postmaster.pid"
+	# A server that was killed leaves these files. Their process ID can be that of another process in this container, and then no server starts. The
+	# lock says that no other server uses the volume.
+	rm -f "$PGDATA/postmaster.pid" "$PGHOST"/.s.PGSQL.*
 	measure
 	while sleep 10; do measure || :; done &
 	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf &

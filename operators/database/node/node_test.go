@@ -183,6 +183,8 @@ func (s *started) grows(t *testing.T) {
 	if now := s.uid(t, "pod", "orders-db-0"); now != pod {
 		t.Error("the Pod was replaced")
 	}
+	// The Pod has what the new StatefulSet says: otherwise it would be RestartPending.
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "StandbysNotAvailable")
 }
 
 // healsWhatPeopleMend fills the volume of a second database, and lets it grow. Meanwhile the first one has a password that its Secret does not have.

@@ -57,14 +57,15 @@ type DatabaseStatus struct {
 	// engine is the database software that runs.
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
-	// version is the version that the operator runs. It differs from spec.version while that version is not supported.
+	// version is the version of the server, or of the last one. It differs from spec.version while that version is not supported, and until the Pod is
+	// replaced.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// dataVersion is the major version of the data in the volume. The operator sets it after the first start, and never lets a server create an
 	// empty database again afterwards.
 	// +optional
 	DataVersion string `json:"dataVersion,omitempty"`
-	// image is the image of the server.
+	// image is the image of the server, or of the last one.
 	// +optional
 	Image string `json:"image,omitempty"`
 	// replicas is the number of servers.
