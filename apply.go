@@ -26,6 +26,9 @@ import (
 // Apply creates a child only after it has read the handled object from the API server. If that object is gone, Apply creates nothing, and returns an
 // error that counts as RequeueAfter: the operator learns of the deletion a moment later, and does not call the handler again.
 //
+// If the operator caches the kind of the child whole, as Owns does, and the cache shows the child as the last Apply of the same desired state in this
+// process left it, Apply sends no request.
+//
 // It is refused, with an error that names the remedy, when an object of that name exists without our owner reference
 // (unless Adopt is given), and when the garbage collector would take the owner for missing: a child in another
 // namespace, or a cluster-wide child of a namespaced owner.
@@ -65,6 +68,10 @@ type applier struct {
 	manager string
 	kind    schema.GroupVersionKind
 	owner   object.Body
+	// cached is the client with the cache of the operator.
+	cached client.Client
+	// known returns what earlier calls have applied. It is nil if that is not remembered.
+	known func() *kube.Applied
 }
 
 func (a applier) apply(ctx context.Context, child client.Object, options []ApplyOption) error {
@@ -84,6 +91,10 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	if err := settings.checkNested(gvk.Kind, desired); err != nil {
 		return &invoke.ProgrammingError{Err: fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)}
 	}
+	settle, settled := a.settled(ctx, child, settings)
+	if settled {
+		return nil
+	}
 	applied, err := kube.Children{
 		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Nested: settings.nested,
 		Adopt: settings.adopt, Shared: settings.shared, VerifyOwner: a.verify,
@@ -97,7 +108,22 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied, child); err != nil {
 		return fmt.Errorf("read back %s %s: %w", gvk.Kind, child.GetName(), err)
 	}
+	settle()
 	return nil
+}
+
+// settled reports whether the child is as an earlier Apply has left it, and has then read it. Otherwise settle remembers the result of this Apply.
+func (a applier) settled(ctx context.Context, child client.Object, settings applySettings) (settle func(), settled bool) {
+	wish, known := kube.WishOf(child, a.reference(!settings.shared), settings.adopt, settings.nested)
+	if a.known == nil || !known {
+		return func() {}, false
+	}
+	named := kube.Child{Kind: child.GetObjectKind().GroupVersionKind(), Key: client.ObjectKeyFromObject(child)}
+	if named.Key.Namespace == "" {
+		named.Key.Namespace = object.Text(a.owner, "metadata", "namespace")
+	}
+	before := a.known()
+	return func() { before.Keep(named, wish, child) }, before.Unchanged(ctx, a.cached, named, wish, child)
 }
 
 // reference returns the owner of the children, as their controller or not.

@@ -223,6 +223,47 @@ func TestAChildThatWasReadBackIsAppliedAgain(t *testing.T) {
 	})
 }
 
+// Apply sends no request for a child that the cache shows as the last Apply left it, and reads it all the same. A child that was edited is restored.
+func TestAChildThatIsAsAppliedNeedsNoRequest(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		calls := 0
+		ofWidgets(w, func(widgets *einmal.Kind[Widget]) {
+			widgets.Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
+				calls++
+				child := configOf("child", c.Object.Spec.Size/10)
+				if err := c.Apply(ctx, child); err != nil {
+					return err
+				}
+				if child.UID == "" || len(child.OwnerReferences) != 1 || child.Namespace != "default" {
+					w.Errorf("the child that Apply has read back is %+v", child)
+				}
+				return nil
+			}, einmal.Owns[corev1.ConfigMap](), einmal.Applies(&corev1.ConfigMap{}))
+		})
+		w.Create(widgetOf("one"))
+		w.Advance(time.Minute)
+		calledBefore, before := calls, len(w.Writes())
+		for _, size := range []string{"2", "3", "4"} { // The desired state of the child stays.
+			w.Patch(widgetOf("one"), `{"spec":{"size":`+size+`}}`)
+			w.Advance(time.Minute)
+		}
+		if after := w.Writes(); calls-calledBefore != 3 || len(after) != before {
+			w.Errorf("%d calls sent: %v", calls-calledBefore, after[before:])
+		}
+		w.Patch(configOf("child", 0), `{"data":{"size":"9"}}`)
+		w.Advance(time.Minute)
+		child := configOf("child", 0)
+		if w.Get(child); child.Data["size"] != "0" {
+			w.Errorf("the child was not restored: %v", child.Data)
+		}
+		w.Patch(widgetOf("one"), `{"spec":{"size":10}}`)
+		w.Advance(time.Minute)
+		if w.Get(child); child.Data["size"] != "1" {
+			w.Errorf("the child did not follow: %v", child.Data)
+		}
+	})
+}
+
 // A handler whose object was deleted meanwhile creates no child: the cache of the operator still shows the object. That is no failure.
 func TestAnObjectThatIsGoneGetsNoChild(t *testing.T) {
 	log := testLog(t)

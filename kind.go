@@ -179,8 +179,11 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		TriggeredBy: relatedObjects(call.TriggeredBy),
 		was:         call.Old,
 		is:          call.Given,
-		apply:       applier{client: kube.Live(k.op.client), verify: true, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given},
+		apply: applier{
+			client: kube.Live(k.op.client), cached: k.op.client, verify: true, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given,
+		},
 	}
+	change.apply.known = func() *kube.Applied { return Memo[kube.Applied](change) }
 	change.left = func() (object.Body, error) { return k.left(change.Object) }
 	k.keepUp(change, call)
 	failed := fn(ctx, change)

@@ -38,6 +38,10 @@ func edgeMutants() []mutant {
 			in: ".", test: "TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile", says: "Apply returned [<nil>]",
 		},
 		{
+			name: "apply-skips-drift", changed: `if !MUTATED && (found.GetUID() != last.uid || found.GetResourceVersion() != last.version) {`,
+			in: ".", test: "TestAChildThatIsAsAppliedNeedsNoRequest", says: "the child was not restored",
+		},
+		{
 			name: "wrong-clock-believed", changed: `if !MUTATED && entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() {`,
 			in: "internal/core/handler", test: "TestAWaitThatAWrongClockHasRecordedEnds", says: "after 5 minutes by the right clock it runs []",
 		},
