@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
+
+// firstGeneration ends the name of the Secret with the first password. The Secret without it is its copy for apps.
+const firstGeneration = ".g1"
 
 // credentials are the passwords of a database.
 type credentials struct {
@@ -14,6 +20,8 @@ type credentials struct {
 	// secret is the Secret that err is about.
 	secret string
 	err    error
+	// versions are those of the Secrets when they were read last.
+	versions [4]string
 }
 
 // ensureCredentials generates the passwords of a database, once. Known is the generation of the passwords that an existing database was created with,
@@ -38,6 +46,37 @@ func ensureCredentials(ctx context.Context, c *change, known int) credentials {
 		*one.into = record
 	}
 	return found
+}
+
+// currentCredentials returns the passwords of a database. It reads the Secrets only if the cache shows that one of them has changed since the last call.
+func currentCredentials(ctx context.Context, c *change, known int) credentials {
+	versions, err := versionsOfSecrets(ctx, c)
+	if err != nil {
+		return credentials{secret: manifest.AppSecret(c.Object), err: err}
+	}
+	if last := einmal.Memo[findings](c).credentials; last.err == nil && last.app.Generation > 0 && last.versions == versions {
+		return last
+	}
+	found := ensureCredentials(ctx, c, known)
+	found.versions = versions
+	return found
+}
+
+// versionsOfSecrets returns the uid and the version of each Secret of a database, from the cache of metadata.
+func versionsOfSecrets(ctx context.Context, c *change) ([4]string, error) {
+	var versions [4]string
+	app, monitor := manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object)
+	for i, name := range []string{app, app + firstGeneration, monitor, monitor + firstGeneration} {
+		of := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+		found, err := get(ctx, c, name, of)
+		if err != nil {
+			return versions, err
+		}
+		if found != nil {
+			versions[i] = string(found.UID) + " " + found.ResourceVersion
+		}
+	}
+	return versions, nil
 }
 
 // owner marks the Secrets of a Database.

@@ -3,10 +3,12 @@ package main
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
@@ -54,6 +56,21 @@ func checkReady(w *einmaltest.World, n *modelNode) {
 	for _, volume := range n.volumes {
 		if volume.passwords["app"] != string(secret.Data["password"]) {
 			w.Errorf("the database and the Secret have different passwords")
+		}
+	}
+}
+
+// checkErased expects that nothing is left of the database.
+func checkErased(w *einmaltest.World) {
+	w.Helper()
+	left := []client.Object{
+		ordersDB(), &appsv1.StatefulSet{ObjectMeta: in("orders-db")}, &corev1.Pod{ObjectMeta: in("orders-db-0")},
+		&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")},
+		&corev1.Secret{ObjectMeta: in("orders-db-app")}, &corev1.Secret{ObjectMeta: in("orders-db-app.g1")}, &corev1.Secret{ObjectMeta: in("orders-db-monitor")},
+	}
+	for _, object := range left {
+		if w.Get(object) {
+			w.Errorf("the %T %s is left", object, object.GetName())
 		}
 	}
 }

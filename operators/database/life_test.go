@@ -236,16 +236,7 @@ func TestADatabaseIsErased(t *testing.T) {
 		w.Advance(time.Minute)
 		w.Delete(ordersDB())
 		w.Advance(time.Minute)
-		left := []client.Object{
-			ordersDB(), &appsv1.StatefulSet{ObjectMeta: in("orders-db")}, &corev1.Pod{ObjectMeta: in("orders-db-0")},
-			&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")},
-			&corev1.Secret{ObjectMeta: in("orders-db-app")}, &corev1.Secret{ObjectMeta: in("orders-db-app.g1")}, &corev1.Secret{ObjectMeta: in("orders-db-monitor")},
-		}
-		for _, object := range left {
-			if w.Get(object) {
-				w.Errorf("the %T %s is left", object, object.GetName())
-			}
-		}
+		checkErased(w)
 	})
 }
 

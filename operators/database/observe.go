@@ -64,6 +64,9 @@ func get[T client.Object](ctx context.Context, c *change, name string, into T) (
 
 // kindOf returns the kind of an object, for messages.
 func kindOf(object client.Object) string {
+	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
 	text := fmt.Sprintf("%T", object)
 	return text[strings.LastIndex(text, ".")+1:]
 }

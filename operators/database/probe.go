@@ -51,15 +51,12 @@ func (p *probe) wait() error {
 // brief reports whether the server could not be reached only for some moments.
 func (p *probe) brief() bool { return !p.unreachable.IsZero() && time.Since(p.unreachable) < patience }
 
-// probeAgain probes a server that has been probed before: it sends no events when it refuses a password or when its volume fills.
+// probeAgain probes a server that has been probed before: it sends no events when it refuses a password or when its volume fills. What has events is
+// as provision has found it last.
 func (d *databases) probeAgain(ctx context.Context, c *change) error {
 	found := *einmal.Memo[findings](c)
-	if found.probe == nil {
+	if found.probe == nil || !found.available() {
 		return nil
-	}
-	var err error
-	if found.observed, err = observe(ctx, c); err != nil || !found.available() {
-		return err
 	}
 	found.probe = d.probe(ctx, c, found)
 	report(c, found)

@@ -42,7 +42,7 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 	if data != "" || seen.mark() != "" {
 		known = 1 // The database was created with the first password.
 	}
-	found.credentials = ensureCredentials(ctx, c, known)
+	found.credentials = currentCredentials(ctx, c, known)
 	unread := found.credentials.err
 	if unread != nil && refusal(unread) == nil {
 		return unread // It passes by itself, and says nothing about the database.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// lifeOfADatabase is what users do with a database: they create it, delete its Pod, and let its volume grow.
+func lifeOfADatabase(w *einmaltest.World) {
+	n := create(w)
+	w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
+	w.Advance(10 * time.Minute)
+	w.Patch(ordersDB(), `{"spec":{"storage":"2Gi"}}`)
+	w.Advance(20 * time.Minute)
+	checkReady(w, n)
+}
+
+// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret.
+func lifeOfAnErasedDatabase(w *einmaltest.World) {
+	n := create(w)
+	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
+	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete"}}`)
+	w.Advance(10 * time.Minute)
+	checkReady(w, n)
+	w.Delete(ordersDB())
+	w.Advance(20 * time.Minute)
+	checkErased(w)
+}
+
+// withTheOperator leaves out what is explored with the framework itself. TestALostStatusChangesNothing shows what a lost status does.
+func withTheOperator() einmaltest.Option {
+	return einmaltest.Without(einmaltest.Wipes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.Clocks, einmaltest.Standby)
+}
+
+// Whatever goes wrong, and whenever, there is one database in the end. It has the password that was generated first, and accepts connections.
+func TestWhateverGoesWrongThereIsOneDatabase(t *testing.T) {
+	einmaltest.Explore(t, lifeOfADatabase, einmaltest.Schedules(0), withTheOperator())
+}
+
+// Whatever goes wrong, nothing is left of a database that is to be deleted with its data.
+func TestNothingIsLeftOfADatabaseWhateverGoesWrong(t *testing.T) {
+	einmaltest.Explore(t, lifeOfAnErasedDatabase, einmaltest.Schedules(0), withTheOperator())
+}
+
+// A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.
+func TestALostStatusChangesNothing(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		before, after := ordersDB(), ordersDB()
+		w.Get(before)
+		w.Kill()
+		n.patchStatus(before.DeepCopy(), "null")
+		w.Restart()
+		w.Advance(time.Minute)
+		checkReady(w, n)
+		w.Get(after)
+		if before.Status.DataVersion != after.Status.DataVersion || *before.Status.Primary != *after.Status.Primary {
+			w.Errorf("before: %+v, after: %+v", before.Status, after.Status)
+		}
+	})
+}
