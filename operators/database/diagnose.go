@@ -35,8 +35,12 @@ func diagnose(db *v1.Database, found findings) problem {
 		return problem{"ObjectRefused", found.children.Error(), true}
 	case found.choice.Problem != "":
 		return problem{"VersionNotSupported", found.choice.Problem, true}
+	case found.parameters.wrong != "":
+		return problem{"ParametersInvalid", found.parameters.wrong, true}
 	case found.growth != nil:
 		return problem{"GrowthRefused", found.growth.Error(), true}
+	case found.available() && found.probe != nil && found.probe.state != nil && found.probe.state.Refused != "":
+		return problem{"ParametersRefused", "the server refuses parameters of the spec: " + found.probe.state.Refused, true}
 	case found.available():
 		return loginProblem(db, found.probe)
 	case found.pod == nil:

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
@@ -27,13 +28,13 @@ func erase(ctx context.Context, c *change) error {
 	}
 	orphan := pod != nil && pod.Labels[manifest.NameLabel] == c.Object.Name && metav1.GetControllerOf(pod) == nil
 	if orphan && pod.DeletionTimestamp == nil {
-		return orAgain(remove(ctx, c, pod), stopping)
+		return orElse(remove(ctx, c, pod), einmal.RequeueAfter(stopping))
 	}
 	if c.Object.Spec.DeletionPolicy != v1.DeletionDelete {
 		return nil
 	}
 	if stopped, err := stop(ctx, c, pod); err != nil || !stopped {
-		return orAgain(err, stopping)
+		return orElse(err, einmal.RequeueAfter(stopping))
 	}
 	claim, err := get(ctx, c, manifest.Claim(c.Object), &corev1.PersistentVolumeClaim{})
 	if err != nil {

@@ -126,9 +126,7 @@ func TestALostPasswordIsNotReplaced(t *testing.T) {
 func TestALostVolumeIsNotReplacedByAnEmptyDatabase(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := create(w)
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")}
-		w.Delete(claim)
-		w.Patch(claim, `{"metadata":{"finalizers":null}}`)
+		w.Delete(&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")})
 		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
 		w.Advance(time.Hour)
 		expect(w, "Ready=False DataMissing", "Available=False NotReady", "Progressing=False DataMissing")
@@ -154,6 +152,39 @@ func TestWhatIsNotAvailableIsSaid(t *testing.T) {
 		expect(w, "Ready=False VersionNotSupported", "Available=True AcceptsConnections", "VersionSupported=False DataOfAnotherVersion", "BackupHealthy=False Disabled")
 		if w.Get(set); set.Spec.Template.Spec.Containers[0].Image != "postgres:16" {
 			w.Errorf("the image is %s", set.Spec.Template.Spec.Containers[0].Image)
+		}
+	})
+}
+
+// A parameter is applied with a reload if that is enough, and with a restart if it is not. What is wrong changes nothing.
+func TestParametersAreApplied(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		expect(w, "ParametersApplied=True Applied")
+		pod := &corev1.Pod{ObjectMeta: in("orders-db-0")}
+		w.Get(pod)
+		first := pod.UID
+		w.Patch(ordersDB(), `{"spec":{"parameters":{"work_mem":"64MB"}}}`)
+		w.Advance(time.Second)
+		expect(w, "Ready=True DatabaseReady", "ParametersApplied=False Reloading", "Progressing=True ApplyingParameters")
+		w.Advance(time.Minute)
+		expect(w, "ParametersApplied=True Applied", "Progressing=False Complete")
+		if w.Get(pod); pod.UID != first {
+			w.Errorf("a parameter that needs no restart has restarted the server")
+		}
+		w.Patch(ordersDB(), `{"spec":{"parameters":{"work_mem":"much"}}}`)
+		w.Advance(time.Minute)
+		expect(w, "Ready=False ParametersInvalid", "Available=True AcceptsConnections", "ParametersApplied=False Invalid")
+		config := &corev1.ConfigMap{ObjectMeta: in("orders-db-config")}
+		if w.Get(config); config.Data["parameters.conf"] != "work_mem = '64MB'\n" {
+			w.Errorf("the server has got %q", config.Data["parameters.conf"])
+		}
+		w.Patch(ordersDB(), `{"spec":{"parameters":{"work_mem":"64MB","max_connections":"200"}}}`)
+		w.Advance(2 * time.Minute)
+		checkReady(w, n)
+		expect(w, "ParametersApplied=True Applied", "Progressing=False Complete")
+		if w.Get(pod); pod.UID == first {
+			w.Errorf("a parameter that needs a restart was not applied")
 		}
 	})
 }

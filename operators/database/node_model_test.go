@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,8 @@ type modelNode struct {
 	volumes map[types.UID]*volume
 	// used is how full each volume is, in percent.
 	used int32
+	// server is the configuration of the running server.
+	server configuration
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }
@@ -38,6 +41,9 @@ type volume struct {
 	// passwords are those of the users, by their names.
 	passwords map[string]string
 }
+
+// configuration is what a server runs with: what it has read last, and with how many connections it has started.
+type configuration struct{ loaded, wanted, connections string }
 
 // step is the time between two events, so that the operator sees each of them alone.
 const step = time.Second
@@ -52,6 +58,7 @@ func start(w *einmaltest.World) *modelNode {
 	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
+	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
 	w.React(&corev1.PodList{}, func(object client.Object) { n.pod(object.(*corev1.Pod)) })
 	return n
 }
@@ -98,12 +105,10 @@ func revisionOf(set *appsv1.StatefulSet) string {
 	return fmt.Sprintf("%s-%x", set.Name, crc32.ChecksumIEEE(text))
 }
 
-// create creates an object unless it exists.
+// create creates an object unless it exists: two changes of a StatefulSet at once can both lead to it.
 func (n *modelNode) create(object client.Object) {
-	if n.w.Get(object.DeepCopyObject().(client.Object)) {
-		return
-	}
-	if err := n.w.Client().Create(n.w.Context(), object); err != nil {
+	err := n.w.Client().Create(n.w.Context(), object)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		n.w.Errorf("create %T %s: %v", object, object.GetName(), err)
 	}
 }
@@ -160,6 +165,10 @@ func (n *modelNode) start(pod *corev1.Pod) {
 		}
 		n.volumes[claim.UID] = data
 	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: strings.TrimSuffix(pod.Name, "-0") + "-config"}}
+	n.w.Get(config)
+	n.server.loaded, n.server.wanted = configured(config)
+	n.server.connections = n.server.wanted
 	n.patchStatus(pod, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)
 }
 
@@ -176,9 +185,28 @@ func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
 	return nil
 }
 
-// Volume returns how full the volume is.
-func (n *modelNode) Volume(ctx context.Context, login postgres.Login) (int32, error) {
-	return n.used, n.Try(ctx, login)
+// configure lets the running server read its configuration.
+func (n *modelNode) configure(config *corev1.ConfigMap) {
+	<-time.After(reload)
+	if n.server.loaded != "" {
+		n.server.loaded, n.server.wanted = configured(config)
+	}
+}
+
+// configured returns what a configuration says of itself, and how many connections it wants.
+func configured(config *corev1.ConfigMap) (of, connections string) {
+	_, of, _ = strings.Cut(config.Data["postgresql.conf"], "einmal.configuration = ")
+	_, connections, _ = strings.Cut(config.Data["parameters.conf"], "max_connections = ")
+	return strings.Trim(of, "'\n"), connections
+}
+
+// Ask returns how full the volume is, and what the server says of its configuration.
+func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
+	state := postgres.State{Used: n.used, Configuration: n.server.loaded}
+	if n.server.wanted != n.server.connections {
+		state.Pending = "max_connections"
+	}
+	return state, n.Try(ctx, login)
 }
 
 func (n *modelNode) patch(object client.Object, merge string) {

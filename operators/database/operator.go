@@ -30,7 +30,7 @@ type change = einmal.Change[v1.Database]
 // server is what the operator asks a PostgreSQL server: see package postgres.
 type server interface {
 	Try(ctx context.Context, login postgres.Login) error
-	Volume(ctx context.Context, login postgres.Login) (int32, error)
+	Ask(ctx context.Context, login postgres.Login) (postgres.State, error)
 }
 
 // databases handles Databases.
@@ -56,8 +56,8 @@ func declare(server server) *einmal.Operator {
 		einmal.Watches(named, einmal.GVK("", "v1", "PersistentVolumeClaim")),
 		einmal.Watches(credentialOf, einmal.GVK("", "v1", "Secret")),
 		einmal.Applies(&appsv1.StatefulSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}),
-		einmal.Permissions(&appsv1.StatefulSet{}, "delete"), // A claim template cannot be changed.
-		einmal.Permissions(&corev1.Pod{}, "get", "patch"),
+		einmal.Permissions(&appsv1.StatefulSet{}, "delete"),         // A claim template cannot be changed.
+		einmal.Permissions(&corev1.Pod{}, "get", "patch", "delete"), // Some parameters take effect after a restart only.
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	of.OnDelete("erase", erase,

@@ -20,6 +20,8 @@ const (
 	probeInterval = time.Minute
 	// reconnect is how soon a server is probed again that could not be reached.
 	reconnect = 2 * time.Second
+	// reload is how soon a server is asked again that has not read its new configuration. The kubelet can take a minute to update the file.
+	reload = 5 * time.Second
 	// patience is how long a server cannot be reached before the status says so: the nodes learn of a new Pod or Service some moments later.
 	patience = 15 * time.Second
 	// almostFull is how full a volume may be, in percent.
@@ -36,16 +38,21 @@ type probe struct {
 	login error
 	// unreachable is since when the server could not be reached. It is zero if it could.
 	unreachable time.Time
-	// used is how full the volume is, in percent, and nil if that is not known.
-	used *int32
+	// state is what the server has said of itself last, and nil if it has said nothing.
+	state *postgres.State
 }
 
 // wait returns when to probe again before the interval has passed, or nil.
-func (p *probe) wait() error {
-	if p == nil || p.unreachable.IsZero() {
+func (f findings) wait() error {
+	switch {
+	case f.probe == nil:
 		return nil
+	case !f.probe.unreachable.IsZero():
+		return einmal.RequeueAfter(reconnect)
+	case f.parameters.reloading(f.probe):
+		return einmal.RequeueAfter(reload)
 	}
-	return einmal.RequeueAfter(reconnect)
+	return nil
 }
 
 // brief reports whether the server could not be reached only for some moments.
@@ -59,8 +66,9 @@ func (d *databases) probeAgain(ctx context.Context, c *change) error {
 		return nil
 	}
 	found.probe = d.probe(ctx, c, found)
+	err := restart(ctx, c, found)
 	report(c, found)
-	return found.probe.wait()
+	return orElse(err, found.wait())
 }
 
 // probeNew probes a server that accepts connections, unless it has done so in this Pod with this password. It returns the last probe of the Pod, or nil.
@@ -69,7 +77,7 @@ func (d *databases) probeNew(ctx context.Context, c *change, found findings) *pr
 	switch {
 	case !found.available() || found.credentials.err != nil:
 		return nil
-	case last != nil && last.wait() == nil && last.pod == found.pod.UID && last.password == found.credentials.app.Password:
+	case last != nil && last.unreachable.IsZero() && !found.parameters.reloading(last) && last.pod == found.pod.UID && last.password == found.credentials.app.Password:
 		return last
 	}
 	return d.probe(ctx, c, found)
@@ -79,20 +87,27 @@ func (d *databases) probeNew(ctx context.Context, c *change, found findings) *pr
 func (d *databases) probe(ctx context.Context, c *change, found findings) *probe {
 	app := found.credentials.app
 	made := &probe{pod: found.pod.UID, password: app.Password}
+	last := einmal.Memo[findings](c).probe
+	if last != nil && last.pod != made.pod {
+		last = nil
+	}
+	if last != nil {
+		made.state = last.state
+	}
 	made.login = d.server.Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
 	if made.login != nil && !errors.Is(made.login, postgres.ErrRefused) {
 		made.unreachable = time.Now()
-		if last := einmal.Memo[findings](c).probe; last != nil && last.pod == made.pod && !last.unreachable.IsZero() {
+		if last != nil && !last.unreachable.IsZero() {
 			made.unreachable = last.unreachable
 		}
 		return made
 	}
-	used, err := d.server.Volume(ctx, login(c.Object, found.credentials.monitor, "postgres"))
+	state, err := d.server.Ask(ctx, login(c.Object, found.credentials.monitor, "postgres"))
 	if err != nil {
-		c.Log.Warn("could not read how full the volume is", "error", err)
+		c.Log.Warn("could not ask the server how full its volume is and which parameters it has", "error", err)
 		return made
 	}
-	made.used = &used
+	made.state = &state
 	return made
 }
 
@@ -105,9 +120,9 @@ func login(db *v1.Database, as credential.Record, database string) postgres.Logi
 }
 
 // steady returns how full a volume is, for the status: what the status says, unless that has changed much.
-func steady(said, used *int32) *int32 {
-	if used == nil || said != nil && max(*said-*used, *used-*said) < drift && (*said >= almostFull || *used < almostFull) {
+func steady(said *int32, used int32) *int32 {
+	if said != nil && max(*said-used, used-*said) < drift && (*said >= almostFull || used < almostFull) {
 		return said
 	}
-	return used
+	return &used
 }

@@ -51,19 +51,30 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 	if unread != nil && known == 0 {
 		return unlessBlocked(unread)
 	}
-	applied, grown := d.apply(ctx, c, seen, found.choice.Version), grow(ctx, c, seen)
+	if found.parameters, err = chooseParameters(ctx, c); err != nil {
+		return err
+	}
+	applied, grown := d.apply(ctx, c, found), grow(ctx, c, seen)
 	found.children, found.growth = refusal(applied), refusal(grown)
 	err = errors.Join(unlessBlocked(unread), applied, grown)
 	chosen := primary.Choose(c.Object.Status.Primary, seen.candidate())
 	if chosen != c.Object.Status.Primary {
 		c.Object.Status.Primary = chosen
-		return orAgain(err, recorded) // The status must be stored before the Pod may accept writes.
+		return orElse(err, einmal.RequeueAfter(recorded)) // The status must be stored before the Pod may accept writes.
 	}
 	if err = errors.Join(err, permit(ctx, c, seen, data)); err != nil {
 		return err
 	}
 	found.probe = d.probeNew(ctx, c, found)
-	return found.probe.wait()
+	return orElse(restart(ctx, c, found), found.wait())
+}
+
+// orElse returns the error, or else another one.
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
 }
 
 // refusal returns those of joined errors that do not pass by themselves: the API server refuses an object, or it belongs to something else. The others
@@ -86,21 +97,13 @@ func refusal(err error) error {
 	return err
 }
 
-// orAgain returns the error, or lets the handler be called again.
-func orAgain(err error, after time.Duration) error {
-	if err != nil {
-		return err
-	}
-	return einmal.RequeueAfter(after)
-}
-
 // apply applies all objects of the Database. One that is refused keeps no other from being applied.
-func (d *databases) apply(ctx context.Context, c *change, seen observed, running string) error {
-	image := c.Object.Spec.Image
+func (d *databases) apply(ctx context.Context, c *change, found findings) error {
+	image, running, seen := c.Object.Spec.Image, found.choice.Version, found.observed
 	if image == "" {
 		image = strings.ReplaceAll(d.image, "{version}", running)
 	}
-	settings := manifest.Settings{Image: image, Version: running, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Image: image, Version: running, Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if seen.set != nil {
 		settings.Template = *seen.template()
 	}

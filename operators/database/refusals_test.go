@@ -45,6 +45,8 @@ func creations() []string {
 		`{spec: {auth: {database: template1}}}`,
 		`{spec: {auth: {database: Orders}}}`,
 		`{spec: {image: ""}}`,
+		`{spec: {parameters: {work_mem: 64}}}`,
+		`{spec: {parameters: {autovacuum: on}}}`,
 		`{spec: {resources: {limits: {memory: much}}}}`,
 	}
 }

@@ -22,6 +22,7 @@ type findings struct {
 	credentials credentials
 	children    error
 	growth      error
+	parameters  parameters
 	// probe is the last probe, or nil.
 	probe *probe
 }
@@ -55,7 +56,7 @@ func report(c *change, found findings) {
 	}
 	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, found, problem), resizing(db, found), support(db), backup(db))
 	if db.Spec.Engine == v1.PostgreSQL {
-		set(db, versionSupport(found))
+		set(db, versionSupport(found), parametersApplied(found))
 	}
 	*einmal.Memo[findings](c) = found
 	ready := readiness(problem)
@@ -124,6 +125,8 @@ func progress(db *v1.Database, found findings, problem problem) metav1.Condition
 		return no(v1.ConditionProgressing, problem.reason, problem.message)
 	case problem.reason != "":
 		return yes(v1.ConditionProgressing, problem.reason, problem.message)
+	case found.parameters.reloading(found.probe):
+		return yes(v1.ConditionProgressing, "ApplyingParameters", "the server reads its new parameters")
 	case found.restartPending():
 		return no(v1.ConditionProgressing, "RestartPending", fmt.Sprintf("the server runs with an older spec: delete the Pod %s, which restarts it with the new one", found.pod.Name))
 	case db.Spec.Replicas > 1:
@@ -183,8 +186,8 @@ func storage(db *v1.Database, found findings) *v1.StorageStatus {
 	if db.Status.Storage != nil {
 		reported.UsedPercent = db.Status.Storage.UsedPercent
 	}
-	if found.probe != nil {
-		reported.UsedPercent = steady(reported.UsedPercent, found.probe.used)
+	if found.probe != nil && found.probe.state != nil {
+		reported.UsedPercent = steady(reported.UsedPercent, found.probe.state.Used)
 	}
 	if actual, bound := found.claim.Status.Capacity[corev1.ResourceStorage]; bound {
 		reported.Actual = &actual

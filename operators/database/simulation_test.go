@@ -19,13 +19,14 @@ func lifeOfADatabase(w *einmaltest.World) {
 	checkReady(w, n)
 }
 
-// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret.
+// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, and a parameter that needs a restart.
 func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	n := create(w)
 	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
-	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete"}}`)
+	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete","parameters":{"max_connections":"50"}}}`)
 	w.Advance(10 * time.Minute)
 	checkReady(w, n)
+	w.Outcome("connections", n.server.connections)
 	w.Delete(ordersDB())
 	w.Advance(20 * time.Minute)
 	checkErased(w)
@@ -43,7 +44,7 @@ func TestWhateverGoesWrongThereIsOneDatabase(t *testing.T) {
 
 // Whatever goes wrong, nothing is left of a database that is to be deleted with its data.
 func TestNothingIsLeftOfADatabaseWhateverGoesWrong(t *testing.T) {
-	einmaltest.Explore(t, lifeOfAnErasedDatabase, einmaltest.Schedules(0), withTheOperator())
+	einmaltest.Explore(t, lifeOfAnErasedDatabase, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
 }
 
 // A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.

@@ -1,7 +1,10 @@
 package manifest
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,6 +23,7 @@ wal_level = replica
 wal_log_hints = on
 jit = off
 log_line_prefix = '%m [%p] %u@%d '
+include = 'parameters.conf'
 `
 
 // Only the Pod itself can log in as postgres, and without a password: kubectl exec POD -- psql.
@@ -29,9 +33,19 @@ host  all postgres all reject
 host  all all      all scram-sha-256
 `
 
+// ParametersKey is the key of the ConfigMap with the parameters of the spec.
+const ParametersKey = "parameters.conf"
+
+// Configuration identifies the configuration of a server with these parameters. A server with it has this value in its parameter einmal.configuration.
+func Configuration(parameters string) string {
+	sum := sha256.Sum256([]byte(postgresqlConf + "\x00" + pgHBA + "\x00" + parameters))
+	return hex.EncodeToString(sum[:8])
+}
+
 // configMap holds the script of the Pods and the configuration of the server.
-func configMap(db *v1.Database) *corev1.ConfigMap {
+func configMap(db *v1.Database, settings Settings) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: meta(db, Config(db)), Data: map[string]string{
-		"server.sh": script, "postgresql.conf": postgresqlConf, "pg_hba.conf": pgHBA,
+		"server.sh": script, "pg_hba.conf": pgHBA, ParametersKey: settings.Parameters,
+		"postgresql.conf": postgresqlConf + fmt.Sprintf("einmal.configuration = '%s'\n", Configuration(settings.Parameters)),
 	}}
 }

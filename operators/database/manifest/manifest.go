@@ -40,6 +40,8 @@ type Settings struct {
 	Image string
 	// Version is the version of the server.
 	Version string
+	// Parameters are the lines of the configuration file that set the parameters of the spec.
+	Parameters string
 	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
 	Template resource.Quantity
 }
@@ -76,7 +78,7 @@ func Selector(db *v1.Database) map[string]string { return map[string]string{Name
 // Children returns the objects of a Database, in the order in which they are needed.
 func Children(db *v1.Database, settings Settings) []client.Object {
 	return []client.Object{
-		configMap(db), podService(db), readWriteService(db), networkPolicy(db), statefulSet(db, settings),
+		configMap(db, settings), podService(db), readWriteService(db), networkPolicy(db), statefulSet(db, settings),
 	}
 }
 

@@ -81,7 +81,7 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 			{Name: "PGHOST", Value: "/run/postgresql"},
 			{Name: "PGUSER", Value: "postgres"},
 		},
-		Resources: resources(db.Spec.Resources),
+		Resources: Resources(db),
 		SecurityContext: &corev1.SecurityContext{
 			ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
@@ -96,9 +96,9 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 	}
 }
 
-// resources returns the resources of a container.
-func resources(of *v1.Resources) corev1.ResourceRequirements {
-	if of != nil {
+// Resources returns the resources of a server.
+func Resources(db *v1.Database) corev1.ResourceRequirements {
+	if of := db.Spec.Resources; of != nil {
 		return corev1.ResourceRequirements{Requests: of.Requests, Limits: of.Limits}
 	}
 	return corev1.ResourceRequirements{

@@ -82,9 +82,12 @@ create() {
 		create schema einmal;
 		create function einmal.volume() returns text language sql security definer set search_path = pg_catalog, pg_temp
 			as 'select pg_read_file(''/run/postgresql/volume'')';
-		revoke all on function einmal.volume() from public;
+		create function einmal.refused_parameters() returns text language sql security definer set search_path = pg_catalog, pg_temp
+			as \$\$select coalesce(string_agg(name || ': ' || error, '; '), '') from pg_file_settings left join pg_settings using (name)
+				where error is not null and pending_restart is not true\$\$;
+		revoke all on function einmal.volume(), einmal.refused_parameters() from public;
 		grant usage on schema einmal to einmal_monitor;
-		grant execute on function einmal.volume() to einmal_monitor;
+		grant execute on function einmal.volume(), einmal.refused_parameters() to einmal_monitor;
 	SQL
 		fail CreationFailed 'the user and the database of the apps could not be created'
 	pg_ctl --pgdata "$PGDATA.new" --wait --silent --mode fast stop
@@ -113,6 +116,22 @@ measure() {
 	mv /run/postgresql/volume.new /run/postgresql/volume
 }
 
+# configuration prints which configuration the kubelet has put into the container.
+configuration() { readlink /config/..data; }
+
+# watch measures the volume every five seconds, and lets the server read its configuration when that has changed.
+watch() {
+	while sleep 5; do
+		measure || :
+		now=$(configuration)
+		[ "$now" = "$loaded" ] || {
+			loaded=$now
+			say 'the configuration has changed'
+			kill -HUP "$pid"
+		}
+	done
+}
+
 # server stops quickly when the Pod is deleted: SIGINT ends sessions and writes a checkpoint. SIGTERM would wait for the clients.
 server() {
 	trap 'exit 143' TERM INT
@@ -122,10 +141,11 @@ server() {
 	# lock says that no other server uses the volume.
 	rm -f "$PGDATA/postmaster.pid" "$PGHOST"/.s.PGSQL.*
 	measure
-	while sleep 10; do measure || :; done &
+	loaded=$(configuration)
 	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf &
 	pid=$!
 	trap 'kill -INT $pid' TERM INT
+	watch &
 	code=0
 	while kill -0 "$pid" 2>/dev/null; do
 		wait "$pid" && code=0 || code=$?

@@ -150,6 +150,7 @@ func TestNodeRunsDatabases(t *testing.T) {
 		s.awaitSQL(t, query, want)
 	})
 	t.Run("the volume grows", s.grows)
+	t.Run("parameters are applied", s.appliesParameters)
 	t.Run("a full volume and a refused password are said, and healed", s.healsWhatPeopleMend)
 	t.Run("passwords are in Secrets only", s.keepsPasswords)
 	t.Run("devcluster is started again", func(t *testing.T) {
@@ -185,6 +186,30 @@ func (s *started) grows(t *testing.T) {
 	}
 	// The Pod has what the new StatefulSet says: otherwise it would be RestartPending.
 	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "StandbysNotAvailable")
+}
+
+// appliesParameters changes parameters: the server reads one, and is restarted for the other.
+func (s *started) appliesParameters(t *testing.T) {
+	pod := s.uid(t, "pod", "orders-db-0")
+	set := func(parameters string) {
+		s.MustKubectl(t, "patch", "database", "--namespace", "production", "orders-db", "--type", "merge", "--patch", `{"spec":{"parameters":`+parameters+`}}`)
+	}
+	reason := func(want string) {
+		s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="ParametersApplied")].reason`, want)
+	}
+	set(`{"work_mem":"64MB"}`)
+	s.awaitSQL(t, "show work_mem", "64MB")
+	reason("Applied")
+	set(`{"work_mem":"64 Mi"}`)
+	reason("Invalid")
+	s.awaitSQL(t, "show work_mem", "64MB")
+	if now := s.uid(t, "pod", "orders-db-0"); now != pod {
+		t.Error("the Pod was replaced")
+	}
+	set(`{"work_mem":null,"max_connections":"55"}`)
+	s.awaitSQL(t, "show max_connections", "55")
+	reason("Applied")
+	s.awaitReason(t, "orders-db", "DatabaseReady")
 }
 
 // healsWhatPeopleMend fills the volume of a second database, and lets it grow. Meanwhile the first one has a password that its Secret does not have.

@@ -1,4 +1,5 @@
-// Package postgres asks a PostgreSQL server what the operator cannot see in the cluster: whether it accepts a password, and how full its volume is.
+// Package postgres asks a PostgreSQL server what the operator cannot see in the cluster: whether it accepts a password, how full its volume
+// is, and with which configuration it runs.
 package postgres
 
 import (
@@ -39,16 +40,32 @@ func (Client) Try(ctx context.Context, login Login) error {
 	return within(ctx, login, func(context.Context, *pgx.Conn) error { return nil })
 }
 
-// Volume returns how full the volume of the server is, in percent. The script of the Pod measures it every ten seconds.
-func (Client) Volume(ctx context.Context, login Login) (int32, error) {
-	var text string
+// State is what a server says of itself.
+type State struct {
+	// Used is how full its volume is, in percent. The script of the Pod measures it every five seconds.
+	Used int32
+	// Configuration is what manifest.Configuration returned for the configuration that the server has read last, or "".
+	Configuration string
+	// Refused says which parameters of its configuration the server does not accept, and why. It is "" if there are none.
+	Refused string
+	// Pending names the parameters that take effect only after a restart. It is "" if there are none.
+	Pending string
+}
+
+// Ask asks a server for its state. Only the monitor may ask.
+func (Client) Ask(ctx context.Context, login Login) (State, error) {
+	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
+		coalesce((select string_agg(name, ', ' order by name) from pg_settings where pending_restart), '')`
+	var state State
+	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
-		return connection.QueryRow(ctx, "select einmal.volume()").Scan(&text)
+		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read how full the volume is: %w", err)
+		return State{}, fmt.Errorf("ask the server for its state: %w", err)
 	}
-	return percent(text)
+	state.Used, err = percent(volume)
+	return state, err
 }
 
 // percent returns how full a volume is whose size and free space are given, in any unit.

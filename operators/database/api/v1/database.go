@@ -100,6 +100,13 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
+	// parameters sets parameters of the server, for example work_mem: 64MB. Quote numbers, and words such as "on". Names, values and units are those of
+	// the manual of PostgreSQL; not all parameters can be set. The operator restarts the server if a changed parameter needs that. The condition
+	// ParametersApplied says what is wrong with them: until that is mended, the server keeps those that it has.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Parameters map[string]Parameter `json:"parameters,omitempty"`
+
 	// deletionPolicy sets what happens to the volume and the passwords when the Database is deleted. Retain keeps them, and a Database of the same
 	// name takes them up again. Delete deletes them, with all data.
 	// +optional
@@ -122,6 +129,11 @@ type Resources struct {
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
+
+// Parameter is the value of a parameter of the server.
+//
+// +kubebuilder:validation:MaxLength=64
+type Parameter string
 
 // Engine is a kind of database software.
 type Engine string

@@ -39,6 +39,8 @@ const (
 	ConditionBackupHealthy = "BackupHealthy"
 	// ConditionEngineSupported: the operator can run this engine.
 	ConditionEngineSupported = "EngineSupported"
+	// ConditionParametersApplied: the server runs with the parameters of the spec.
+	ConditionParametersApplied = "ParametersApplied"
 	// ConditionVersionSupported: the operator can run this version with the data of the volume.
 	ConditionVersionSupported = "VersionSupported"
 )
@@ -89,7 +91,8 @@ type DatabaseStatus struct {
 	// storage is the size of the volume.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`
-	// conditions are Ready, Available, Progressing, Degraded, StorageResizing, BackupHealthy, EngineSupported and VersionSupported.
+	// conditions are Ready, Available, Progressing, Degraded, StorageResizing, BackupHealthy, EngineSupported, VersionSupported and
+	// ParametersApplied.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
