@@ -256,11 +256,17 @@ func (s *started) fill(t *testing.T) {
 // restore creates objects again.
 func (s *started) restore(t *testing.T, objects string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "restored.json")
+	s.MustKubectl(t, "create", "--filename", s.write(t, objects))
+}
+
+// write writes objects into a file, for kubectl.
+func (s *started) write(t *testing.T, objects string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.json")
 	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.MustKubectl(t, "create", "--filename", file)
+	return file
 }
 
 // keepsPasswords looks for the password in everything that people and other programs read.
