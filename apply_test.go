@@ -231,13 +231,11 @@ func TestAChildThatIsAsAppliedNeedsNoRequest(t *testing.T) {
 			widgets.Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				calls++
 				child := configOf("child", c.Object.Spec.Size/10)
-				if err := c.Apply(ctx, child); err != nil {
-					return err
-				}
+				err := c.Apply(ctx, child)
 				if child.UID == "" || len(child.OwnerReferences) != 1 || child.Namespace != "default" {
 					w.Errorf("the child that Apply has read back is %+v", child)
 				}
-				return nil
+				return err
 			}, einmal.Owns[corev1.ConfigMap](), einmal.Applies(&corev1.ConfigMap{}))
 		})
 		w.Create(widgetOf("one"))
@@ -251,17 +249,20 @@ func TestAChildThatIsAsAppliedNeedsNoRequest(t *testing.T) {
 			w.Errorf("%d calls sent: %v", calls-calledBefore, after[before:])
 		}
 		w.Patch(configOf("child", 0), `{"data":{"size":"9"}}`)
-		w.Advance(time.Minute)
-		child := configOf("child", 0)
-		if w.Get(child); child.Data["size"] != "0" {
-			w.Errorf("the child was not restored: %v", child.Data)
-		}
+		checkChild(w, "0")
 		w.Patch(widgetOf("one"), `{"spec":{"size":10}}`)
-		w.Advance(time.Minute)
-		if w.Get(child); child.Data["size"] != "1" {
-			w.Errorf("the child did not follow: %v", child.Data)
-		}
+		checkChild(w, "1")
 	})
+}
+
+// checkChild expects that the child has a size soon.
+func checkChild(w *einmaltest.World, size string) {
+	w.Helper()
+	w.Advance(time.Minute)
+	child := configOf("child", 0)
+	if w.Get(child); child.Data["size"] != size {
+		w.Errorf("the child was not restored to size %s: %v", size, child.Data)
+	}
 }
 
 // A handler whose object was deleted meanwhile creates no child: the cache of the operator still shows the object. That is no failure.

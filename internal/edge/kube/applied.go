@@ -65,7 +65,7 @@ func (a *Applied) Unchanged(ctx context.Context, from client.Client, child Child
 		return false
 	}
 	own := reflect.ValueOf(into).Elem()
-	found, is := reflect.New(own.Type()).Interface().(client.Object)
+	found, is := reflect.TypeAssert[client.Object](reflect.New(own.Type()))
 	if !is || !FromCache(ctx, from, child.Kind, child.Key, found) {
 		return false
 	}
