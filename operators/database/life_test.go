@@ -189,6 +189,27 @@ func TestParametersAreApplied(t *testing.T) {
 	})
 }
 
+// A server is not restarted with parameters that it does not accept: it would not start again.
+func TestAServerIsNotRestartedWithParametersThatItRefuses(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		pod := &corev1.Pod{ObjectMeta: in("orders-db-0")}
+		w.Get(pod)
+		first := pod.UID
+		n.refused = "wal_compression: invalid value"
+		w.Patch(ordersDB(), `{"spec":{"parameters":{"wal_compression":"pglz","max_connections":"200"}}}`)
+		w.Advance(10 * time.Minute)
+		expect(w, "Ready=False ParametersRefused", "Available=True AcceptsConnections", "ParametersApplied=False Refused")
+		if w.Get(pod); pod.UID != first {
+			w.Errorf("the server was restarted")
+		}
+		n.refused = ""
+		w.Advance(2 * time.Minute)
+		checkReady(w, n)
+		expect(w, "ParametersApplied=True Applied")
+	})
+}
+
 // A changed image waits for the next Pod, and the status says which one runs.
 func TestAChangedImageWaitsForTheNextPod(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -30,6 +30,8 @@ type modelNode struct {
 	volumes map[types.UID]*volume
 	// used is how full each volume is, in percent.
 	used int32
+	// refused is what the server says of parameters that it does not accept.
+	refused string
 	// server is the configuration of the running server.
 	server configuration
 	// cut reports whether the operator cannot reach servers.
@@ -202,7 +204,7 @@ func configured(config *corev1.ConfigMap) (of, connections string) {
 
 // Ask returns how full the volume is, and what the server says of its configuration.
 func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
-	state := postgres.State{Used: n.used, Configuration: n.server.loaded}
+	state := postgres.State{Used: n.used, Configuration: n.server.loaded, Refused: n.refused}
 	if n.server.wanted != n.server.connections {
 		state.Pending = "max_connections"
 	}

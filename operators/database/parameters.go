@@ -53,9 +53,13 @@ func (p parameters) reloading(last *probe) bool {
 	return last != nil && last.state != nil && last.state.Configuration != manifest.Configuration(p.lines)
 }
 
-// restart deletes the Pod if the server has read parameters that take effect only after a restart. The next Pod starts with them.
+// restart deletes the Pod if the server has read parameters that take effect only after a restart. The next Pod starts with them. With parameters that
+// the server refuses, it would not start.
 func restart(ctx context.Context, c *change, found findings) error {
-	if found.probe == nil || found.probe.state == nil || found.probe.state.Pending == "" || found.parameters.reloading(found.probe) {
+	if found.probe == nil || found.probe.state == nil || found.parameters.reloading(found.probe) {
+		return nil
+	}
+	if said := found.probe.state; said.Pending == "" || said.Refused != "" {
 		return nil
 	}
 	if found.pod == nil || found.pod.UID != found.probe.pod || found.pod.DeletionTimestamp != nil {
