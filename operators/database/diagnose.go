@@ -15,6 +15,9 @@ import (
 	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
+// volumeFull is the reason for which a server ends whose volume is full: see server.sh.
+const volumeFull = "VolumeFull"
+
 // problem is why a Database is not ready.
 type problem struct {
 	// reason is the problem in one word. It is "" if there is none.
@@ -29,6 +32,10 @@ func diagnose(db *v1.Database, found findings) problem {
 	switch {
 	case db.Spec.Engine != v1.PostgreSQL:
 		return problem{"EngineNotSupported", engineMessage(db), true}
+	case found.foreign != nil:
+		return problem{"ObjectRefused", found.foreign.Error(), true}
+	case found.leaving:
+		return problem{"Stopping", "the server of the deleted Database of this name has not ended yet", false}
 	case found.credentials.err != nil:
 		return credentialProblem(found.credentials)
 	case found.children != nil:
@@ -126,9 +133,11 @@ func scriptProblem(db *v1.Database, reason, message string) problem {
 	case "DataMissing":
 		return problem{reason, fmt.Sprintf("the volume of the claim %s is empty, and held a database before: restore the volume; "+
 			"to begin with an empty database, delete the Database and create it again", claim), true}
-	case "VersionMismatch", "VolumeNotWritable", "CreationFailed", "CredentialsInvalid", "CredentialsMissing":
+	case "VersionMismatch":
+		return problem{reason, message, true}
+	case "VolumeNotWritable", "CreationFailed", "CredentialsInvalid", "CredentialsMissing":
 		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), true}
-	case "VolumeFull":
+	case volumeFull:
 		return problem{reason, fmt.Sprintf("the volume of the claim %s is full (%s): raise spec.storage", claim, message), true}
 	case "VolumeInUse":
 		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), false}

@@ -68,7 +68,7 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 			"DataMissing: the volume of the claim data-orders-db-0 is empty, and held a database before: restore the volume; " +
 				"to begin with an empty database, delete the Database and create it again", true,
 		},
-		{inPod(podWith(ended(1, "VersionMismatch: of 15"), none)), "VersionMismatch: claim data-orders-db-0: of 15", true},
+		{inPod(podWith(ended(1, "VersionMismatch: not 15"), none)), "VersionMismatch: not 15", true},
 		{inPod(podWith(none, ended(1, "VolumeInUse: another Pod uses the volume"))), "VolumeInUse: claim data-orders-db-0: another Pod uses the volume", false},
 		{
 			inPod(podWith(none, ended(2, `Details: ERROR in "insert into cards values (4111)"`))),

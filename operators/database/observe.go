@@ -21,6 +21,10 @@ type observed struct {
 	set   *appsv1.StatefulSet
 	pod   *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
+	// foreign names an object that does not belong to the Database and has the name of one that does. It is nil if there is none.
+	foreign error
+	// leaving reports whether the server of a deleted Database of the same name has not ended yet.
+	leaving bool
 }
 
 // observe reads the objects from the API server: decisions about data must not depend on a cache.
@@ -33,11 +37,32 @@ func observe(ctx context.Context, c *change) (observed, error) {
 	if found.claim, err = get(ctx, c, manifest.Claim(c.Object), &corev1.PersistentVolumeClaim{}); err != nil {
 		return found, err
 	}
+	found = found.withoutOthers(c.Object)
 	found.pod, err = get(ctx, c, manifest.Pod(c.Object), &corev1.Pod{})
 	if err != nil || found.pod != nil && !found.owns(c.Object) {
 		found.pod = nil
 	}
 	return found, err
+}
+
+// withoutOthers leaves out the StatefulSet and the claim if they do not belong to the Database, so that they are not touched.
+func (o observed) withoutOthers(db *v1.Database) observed {
+	if o.claim != nil && o.claim.Labels[manifest.NameLabel] != db.Name && o.mark() == "" {
+		o.foreign = fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
+			"if its volume holds the data of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
+			o.claim.Name, db.Namespace, o.claim.Name, manifest.NameLabel, db.Name)
+		o.claim = nil
+	}
+	if o.set == nil || metav1.IsControlledBy(o.set, db) {
+		return o
+	}
+	if controller := metav1.GetControllerOf(o.set); controller != nil && controller.Kind == "Database" && controller.Name == db.Name {
+		o.leaving = true // The garbage collector deletes it.
+	} else {
+		o.foreign = fmt.Errorf("the StatefulSet %s exists and does not belong to this Database: delete it, or choose another name for the Database", o.set.Name)
+	}
+	o.set = nil
+	return o
 }
 
 // owns reports whether the Pod is one of the Database, and not something else with its name. While the StatefulSet is created again, the primary has
@@ -125,6 +150,14 @@ func (o observed) candidate() *primary.Pod {
 	return &primary.Pod{
 		Name: o.pod.Name, UID: o.pod.UID, Terminating: o.pod.DeletionTimestamp != nil, Grant: o.pod.Annotations[manifest.GrantAnnotation],
 	}
+}
+
+// hasGrown reports whether the volume is larger than the status says.
+func (o observed) hasGrown(db *v1.Database) bool {
+	if o.claim == nil || db.Status.Storage == nil || db.Status.Storage.Actual == nil {
+		return false
+	}
+	return o.claim.Status.Capacity.Storage().Cmp(*db.Status.Storage.Actual) > 0
 }
 
 // available reports whether the server accepts connections through the Service.

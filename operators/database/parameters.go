@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,12 +70,16 @@ func restart(ctx context.Context, c *change, found findings) error {
 	return remove(ctx, c, found.pod)
 }
 
-// parametersApplied reports whether the server runs with the parameters of the spec.
-func parametersApplied(found findings) metav1.Condition {
+// parametersApplied reports whether the server runs with the parameters of the spec. What was known of them stays while the server cannot be reached for
+// some moments.
+func parametersApplied(db *v1.Database, found findings) metav1.Condition {
 	const kind = v1.ConditionParametersApplied
+	known := meta.FindStatusCondition(db.Status.Conditions, kind)
 	switch last := found.probe; {
 	case found.parameters.wrong != "":
 		return no(kind, "Invalid", found.parameters.wrong+"; the server keeps the parameters that it has")
+	case last != nil && last.state == nil && last.brief() && known != nil && known.ObservedGeneration == db.Generation:
+		return *known
 	case last == nil || last.state == nil:
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: "the server cannot be asked which parameters it has"}
 	case found.parameters.reloading(last):

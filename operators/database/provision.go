@@ -38,6 +38,10 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		return nil
 	}
 	c.Object.Status.DataVersion = data
+	if seen.foreign != nil || seen.leaving {
+		report(c, found)
+		return orElse(seen.foreign, einmal.RequeueAfter(stopping))
+	}
 	known := 0
 	if data != "" || seen.mark() != "" {
 		known = 1 // The database was created with the first password.
@@ -66,7 +70,7 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		return err
 	}
 	found.probe = d.probeNew(ctx, c, found)
-	return orElse(restart(ctx, c, found), found.wait())
+	return orElse(errors.Join(restart(ctx, c, found), startAgain(ctx, c, seen)), found.wait())
 }
 
 // orElse returns the error, or else another one.
@@ -131,6 +135,16 @@ func grow(ctx context.Context, c *change, seen observed) error {
 		return remove(ctx, c, seen.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	}
 	return patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.Object.Spec.Storage.String()}}})
+}
+
+// startAgain deletes the Pod of a server that has ended because its volume was full, when the volume has grown. The kubelet starts the server too, but
+// it waits longer after each failure, up to five minutes.
+func startAgain(ctx context.Context, c *change, seen observed) error {
+	if seen.pod == nil || !seen.hasGrown(c.Object) || podProblem(c.Object, seen.pod).reason != volumeFull {
+		return nil
+	}
+	c.Event(einmal.EventNormal, "Restarting", "the volume has grown, and the server is started again")
+	return remove(ctx, c, seen.pod)
 }
 
 // permit lets the chosen Pod accept writes, and keeps on the claim whether its volume holds a database.

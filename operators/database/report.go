@@ -56,7 +56,7 @@ func report(c *change, found findings) {
 	}
 	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, found, problem), resizing(db, found), support(db), backup(db))
 	if db.Spec.Engine == v1.PostgreSQL {
-		set(db, versionSupport(found), parametersApplied(found))
+		set(db, versionSupport(found), parametersApplied(db, found))
 	}
 	*einmal.Memo[findings](c) = found
 	ready := readiness(problem)

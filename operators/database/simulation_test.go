@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -61,6 +62,24 @@ func TestALostStatusChangesNothing(t *testing.T) {
 		w.Get(after)
 		if before.Status.DataVersion != after.Status.DataVersion || *before.Status.Primary != *after.Status.Primary {
 			w.Errorf("before: %+v, after: %+v", before.Status, after.Status)
+		}
+	})
+}
+
+// An operator that is back cannot reach a server for some moments. It writes nothing.
+func TestAnOperatorThatIsBackWritesNothing(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		db := ordersDB()
+		w.Get(db)
+		w.Kill()
+		n.cut = true
+		w.Restart()
+		w.Advance(patience / 2)
+		n.cut = false
+		w.Advance(time.Minute)
+		if after := ordersDB(); w.Get(after) && after.ResourceVersion != db.ResourceVersion {
+			w.Errorf("the Database was written (-before +after):\n%s", cmp.Diff(db, after))
 		}
 	})
 }

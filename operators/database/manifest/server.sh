@@ -98,6 +98,10 @@ create() {
 }
 
 data() {
+	image=$(postgres --version)
+	image=${image##*) }
+	image=${image%%[!0-9]*}
+	[ "$image" = "$MAJOR" ] || fail VersionMismatch "the image has PostgreSQL $image, not $MAJOR: correct spec.image, or the operator's flag --image"
 	lock
 	if [ ! -s "$PGDATA/PG_VERSION" ]; then
 		await_grant
@@ -107,7 +111,7 @@ data() {
 		esac
 	fi
 	found=$(cat "$PGDATA/PG_VERSION")
-	[ "$found" = "$MAJOR" ] || fail VersionMismatch "the volume holds data of version $found, and the server has version $MAJOR"
+	[ "$found" = "$MAJOR" ] || fail VersionMismatch "the volume holds data of version $found, not $MAJOR: restore the volume, or set spec.version to $found"
 }
 
 # measure writes the size of the volume and what is free of it, in KiB, to where einmal.volume() reads it.

@@ -24,7 +24,7 @@ func TestNodeKeepsDatabasesWhoseOperatorIsKilled(t *testing.T) {
 		s.MustKubectl(t, "apply", "--filename", file)
 		s.killOperator(t, 8*time.Second)
 		s.awaitReason(t, "disturbed", "DatabaseReady")
-		s.inPod(t, "create table if not exists kept as select 42 as n", "")
+		s.inPod(t, "disturbed", "create table if not exists kept as select 42 as n", "")
 
 		s.MustKubectl(t, "patch", "database", "--namespace", "production", "disturbed", "--type", "merge", "--patch", `{"spec":{"storage":"400Mi"}}`)
 		s.killOperator(t, 3*time.Second)
@@ -34,7 +34,7 @@ func TestNodeKeepsDatabasesWhoseOperatorIsKilled(t *testing.T) {
 
 		s.remove(t, "pod", "disturbed-0")
 		s.killOperator(t, 5*time.Second)
-		s.inPod(t, "select n from kept", "42")
+		s.inPod(t, "disturbed", "select n from kept", "42")
 
 		s.MustKubectl(t, "delete", "database", "--namespace", "production", "disturbed", "--wait=false")
 		s.killOperator(t, 5*time.Second)
@@ -56,11 +56,11 @@ func (s *started) killOperator(t *testing.T, within time.Duration) {
 	s.MustKubectl(t, "delete", "pod", "--namespace", "database-system", "--selector", "app.kubernetes.io/name=database", "--force", "--grace-period=0")
 }
 
-// inPod waits until a statement has a result in the Pod of the disturbed database.
-func (s *started) inPod(t *testing.T, statement, want string) {
+// inPod waits until a statement has a result in the Pod of a database.
+func (s *started) inPod(t *testing.T, database, statement, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, statement+" returns "+want, func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", "disturbed-0", "--", "psql", "-qAtc", statement)
+	einmaltest.Eventually(t, fmt.Sprintf("%s returns %s in %s", statement, want, database), func(ctx context.Context) error {
+		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", database+"-0", "--", "psql", "-qAtc", statement)
 		if err != nil || strings.TrimSpace(got) != want {
 			return fmt.Errorf("the result is %q: %w", got, err)
 		}

@@ -136,19 +136,21 @@ func TestNodeRunsDatabases(t *testing.T) {
 		}
 		s.awaitSQL(t, query, want)
 	})
+	t.Run("the Database is replaced and applied as it is", s.isWrittenAgain)
 	t.Run("the password is lost and restored", s.losesItsPassword)
 	t.Run("a second database has no image", func(t *testing.T) {
 		s.MustKubectl(t, "apply", "--filename", "testdata/no-image.yaml")
 		s.awaitReason(t, "no-image", "ImageNotAvailable")
 		s.MustKubectl(t, "delete", "--filename", "testdata/no-image.yaml")
 	})
-	t.Run("the Database is deleted and created again", func(t *testing.T) {
+	t.Run("the Database is deleted and restored", func(t *testing.T) {
+		object := s.MustKubectl(t, "get", "database", "--namespace", "production", "orders-db", "--output", "json")
 		s.MustKubectl(t, "delete", "database", "--namespace", "production", "orders-db")
-		s.MustKubectl(t, "wait", "--namespace", "production", "--for=delete", "--timeout=60s", "pod/orders-db-0")
-		s.MustKubectl(t, "apply", "--filename", "../config/samples/orders-db.yaml")
+		s.restore(t, object) // With its old uid, status and annotations, while the server ends.
 		s.awaitReason(t, "orders-db", "DatabaseReady")
 		s.awaitSQL(t, query, want)
 	})
+	t.Run("objects of others stay as they are", s.leavesOthers)
 	t.Run("the volume grows", s.grows)
 	t.Run("parameters are applied", s.appliesParameters)
 	t.Run("a full volume and a refused password are said, and healed", s.healsWhatPeopleMend)
@@ -158,6 +160,41 @@ func TestNodeRunsDatabases(t *testing.T) {
 		s = &started{realnode.StartIn(t, data, script, ready)}
 		s.awaitSQL(t, query, want)
 	})
+}
+
+// isWrittenAgain writes the Database again, as backups and pipelines do. The operator changes nothing.
+func (s *started) isWrittenAgain(t *testing.T) {
+	look := func() string {
+		return s.uid(t, "pod", "orders-db-0") + s.uid(t, "secret", "orders-db-app") +
+			s.MustKubectl(t, "get", "database", "--namespace", "production", "orders-db", "--output", "jsonpath={.metadata.generation} {.status}")
+	}
+	object, before := s.MustKubectl(t, "get", "database", "--namespace", "production", "orders-db", "--output", "json"), look()
+	s.MustKubectl(t, "replace", "--filename", s.write(t, object))
+	s.MustKubectl(t, "apply", "--filename", "../config/samples/orders-db.yaml")
+	s.remove(t, "service", "orders-db-rw") // When this Service is back, the operator has seen the Database.
+	if diff := cmp.Diff(before, look()); diff != "" {
+		t.Errorf("uids and status (-before +after):\n%s", diff)
+	}
+}
+
+// leavesOthers creates a Database whose names are taken. It gets its server when they are not any more.
+func (s *started) leavesOthers(t *testing.T) {
+	s.MustKubectl(t, "apply", "--filename", "testdata/taken.yaml")
+	s.await(t, "pod", "taken-0", ".status.phase", "Running")
+	look := func() string {
+		return s.uid(t, "pod", "taken-0") + s.uid(t, "statefulset", "taken") +
+			s.MustKubectl(t, "get", "statefulset,pod,persistentvolumeclaim", "--namespace", "production", "--selector", "app=taken", "--output",
+				"jsonpath={.items[*]['metadata.generation','metadata.labels','metadata.annotations','spec.resources']}")
+	}
+	before := look()
+	s.MustKubectl(t, "apply", "--filename", "testdata/taken-database.yaml")
+	s.awaitReason(t, "taken", "ObjectRefused")
+	if diff := cmp.Diff(before, look()); diff != "" {
+		t.Errorf("objects of others (-before +after):\n%s", diff)
+	}
+	s.MustKubectl(t, "delete", "statefulset,persistentvolumeclaim", "--namespace", "production", "--selector", "app=taken")
+	s.awaitReason(t, "taken", "DatabaseReady")
+	s.MustKubectl(t, "delete", "--filename", "testdata/taken-database.yaml")
 }
 
 // losesItsPassword deletes both Secrets: the operator generates no other password. The apps go on, and a Pod that starts needs none.

@@ -11,7 +11,8 @@ Starts a devcluster with a real node and the data directory DIR (default .server
 PostgreSQL, applies the operator and the samples, waits until the database is ready, and runs until Ctrl-C. "make run OPERATOR=database" calls it.
 It needs root and Linux, and installs the packages of a real node with apt-get; see docs/devcluster.md.
 
-EINMAL_DEVCLUSTER names another devcluster than bin/devcluster.
+EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the major versions of PostgreSQL to build images of,
+for example "16 17"; the default is 16, which the samples need.
 END
 }
 
@@ -35,7 +36,9 @@ start_node
 echo "Building the images of the operator and PostgreSQL"
 CGO_ENABLED=0 go build -o "$work/database" ./operators/database
 image database:dev --program "$work/database" --user 65532
-postgres_image postgres:16 16
+for version in ${EINMAL_POSTGRES_VERSIONS:-16}; do
+	postgres_image "postgres:$version" "$version"
+done
 
 echo "Applying operators/database/config"
 kubectl apply --server-side --filename operators/database/config/crd
