@@ -18,7 +18,7 @@ GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 
 # The parts of the tests: see tools/test.sh --help.
-SHORT := fast race-quick real explore-quick
+SHORT := fast race-quick real explore-quick node-quick
 LONG := race explore mutate soak field node terraform
 
 .PHONY: help build run test test-all check lint generate einmal $(SHORT) $(LONG)
@@ -33,7 +33,7 @@ build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and 
 run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; with NODE=real, Pods are containers; Ctrl-C stops everything
 	@tools/run.sh $(OPERATOR) $(NODE)
 
-test: build ## run the tests that every change must pass: fast, race-quick, real and explore-quick
+test: build ## run the tests that every change must pass: fast, race-quick, real, explore-quick and node-quick
 	@tools/test.sh $(SHORT)
 
 test-all: build $(GOTESTSUM) ## run all other tests: race, explore, mutate, soak, field, node and terraform; then lint
@@ -44,6 +44,7 @@ fast: ## run the tests of all modules that need no control plane
 race-quick: ## run some tests with the race detector
 real: build ## run tests on real control planes
 explore-quick: ## run explorations with few faults
+node-quick: build ## run a database on a real node: Linux, root, containerd
 race: build ## run all tests but those of the next five targets, with the race detector
 explore: build ## run all explorations, with a random sample of faults
 mutate: ## inject each known bug and check that a test catches it

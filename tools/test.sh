@@ -20,6 +20,8 @@ Parts of "make test":
   race-quick     with the race detector: the packages with the most concurrency, and some tests of the root package
   real           on real control planes
   explore-quick  explorations: a crash before and after each write and effect, and a sample of the other faults
+  node-quick     a database as a Pod on a real node of devcluster; needs Linux and root, and installs containerd with apt-get. On a machine that
+                 cannot run a real node, it prints why
 
 Parts of "make test-all":
   race           all tests except those of the parts below, with the race detector and in random order
@@ -106,10 +108,22 @@ explore_quick() {
 	EINMALTEST_QUICK=1 EINMALTEST_SEED=1 run_tests "explore-quick: with seed 1" . -timeout 15m -run "$tests" $packages
 }
 
+node_quick() {
+	local tests packages cannot
+	tests=$(tests_of node-quick) packages=$(packages_of node-quick)
+	if [[ $(uname) == Linux && $EUID == 0 ]]; then step "node-quick: containerd" tools/containerd.sh; fi
+	cannot=$(tools/node-probe.sh | grep ' no: ' | grep -v '^lower the OOM score' || :)
+	if [[ -n $cannot ]]; then
+		step "node-quick: not run, because this machine cannot run a real node" echo "$cannot"
+		return
+	fi
+	run_tests "node-quick: the workspace" . -timeout 10m -run "$tests" $packages
+}
+
 race() {
 	step "race: PostgreSQL and Redis" tools/servers.sh
 	local long
-	long=$(tests_of explore-quick explore mutate soak field node terraform)
+	long=$(tests_of explore-quick node-quick explore mutate soak field node terraform)
 	run_tests "race: the workspace" . -race -shuffle=on -timeout 25m -skip "$long" $(in_workspace)
 	run_tests "race: devcluster" devcluster -race -shuffle=on -timeout 10m -skip "$long" ./...
 }
@@ -173,12 +187,12 @@ parts=()
 for argument; do
 	case $argument in
 	-h | --help) usage && exit ;;
-	fast | race-quick | real | explore-quick | race | explore | mutate | soak | field | node | terraform) parts+=("${argument//-/_}") ;;
+	fast | race-quick | real | explore-quick | node-quick | race | explore | mutate | soak | field | node | terraform) parts+=("${argument//-/_}") ;;
 	*) printf 'test.sh: unknown part %s; see tools/test.sh --help\n' "$argument" >&2 && exit 2 ;;
 	esac
 done
 ((${#parts[@]})) || { usage >&2 && exit 2; }
-elsewhere=$(tests_of real race explore-quick explore mutate soak field node terraform)
+elsewhere=$(tests_of real race explore-quick node-quick explore mutate soak field node terraform)
 if [[ -n ${GOTESTSUM:-} ]]; then GOTESTSUM=$PWD/$GOTESTSUM events=$(mktemp -d) runs=0; fi
 for part in "${parts[@]}"; do $part; done
 if [[ -n ${GOTESTSUM:-} ]]; then report_time; fi

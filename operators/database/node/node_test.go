@@ -98,9 +98,7 @@ func TestNodeRunsDatabases(t *testing.T) {
 	data := t.TempDir()
 	s := &started{realnode.StartIn(t, data, script, ready)}
 	s.MustKubectl(t, "label", "namespace", "production", "pod-security.kubernetes.io/enforce=restricted")
-	s.MustKubectl(t, "apply", "--filename", "testdata/client.yaml")
-	s.MustKubectl(t, "wait", "--namespace", "production", "--for=condition=Ready", "--timeout=60s", "pod/client")
-	s.awaitSQL(t, "create table kept as select 42 as n, current_user as by", "")
+	s.connect(t, "16")
 	const query, want = "select n, by from kept", "42|app"
 
 	t.Run("the Pod is deleted", func(t *testing.T) {
@@ -160,6 +158,17 @@ func TestNodeRunsDatabases(t *testing.T) {
 		s = &started{realnode.StartIn(t, data, script, ready)}
 		s.awaitSQL(t, query, want)
 	})
+}
+
+// connect starts a client with the image of a major version of PostgreSQL, and makes the table whose row must stay.
+func (s *started) connect(t *testing.T, version string) {
+	t.Helper()
+	client, err := os.ReadFile("testdata/client.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.MustKubectl(t, "apply", "--filename", s.write(t, strings.ReplaceAll(string(client), "postgres:16", "postgres:"+version)))
+	s.awaitSQL(t, "create table if not exists kept as select 42 as n, current_user as by", "")
 }
 
 // isWrittenAgain writes the Database again, as backups and pipelines do. The operator changes nothing.

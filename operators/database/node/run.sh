@@ -11,8 +11,8 @@ Starts a devcluster with a real node and the data directory DIR (default .server
 PostgreSQL, applies the operator and the samples, waits until the database is ready, and runs until Ctrl-C. "make run OPERATOR=database" calls it.
 It needs root and Linux, and installs the packages of a real node with apt-get; see docs/devcluster.md.
 
-EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the major versions of PostgreSQL to build images of,
-for example "16 17"; the default is 16, which the samples need.
+EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the major versions of PostgreSQL to build images of;
+the samples run the first. The default is 16. For example, "15 17" needs no npm, which 16 does.
 END
 }
 
@@ -36,16 +36,18 @@ start_node
 echo "Building the images of the operator and PostgreSQL"
 CGO_ENABLED=0 go build -o "$work/database" ./operators/database
 image database:dev --program "$work/database" --user 65532
-for version in ${EINMAL_POSTGRES_VERSIONS:-16}; do
+read -ra versions <<<"${EINMAL_POSTGRES_VERSIONS:-16}"
+for version in "${versions[@]}"; do
 	postgres_image "postgres:$version" "$version"
 done
+sed "s/version: \"16\"/version: \"${versions[0]}\"/" operators/database/config/samples/orders-db.yaml >"$work/orders-db.yaml"
 
 echo "Applying operators/database/config"
 kubectl apply --server-side --filename operators/database/config/crd
 kubectl wait --for=condition=Established --timeout=$timeout crd/databases.database.einmal.dev
 kubectl apply --server-side --kustomize operators/database/config
 namespaces production
-samples operators/database/config/samples
+samples "$work/orders-db.yaml"
 kubectl rollout status --namespace database-system deployment/database --timeout=$timeout
 kubectl wait --for=condition=Ready --timeout=$timeout --namespace production database/orders-db
 cat <<END

@@ -1,0 +1,15 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/einmal-operators/einmal/internal/testkit/realnode"
+)
+
+// An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost.
+func TestADatabaseRunsOnARealNode(t *testing.T) {
+	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15")
+	s := &started{realnode.Start(t, script, ready)}
+	s.connect(t, "15")
+	s.losesItsPassword(t)
+}
