@@ -121,6 +121,7 @@ func TestNodeRunsDatabases(t *testing.T) {
 		s.awaitReason(t, "orders-db", "DatabaseReady")
 		s.awaitSQL(t, query, want)
 	})
+	t.Run("each object is deleted or edited", s.isRepaired)
 	t.Run("the operator is killed, and writes nothing when it is back", func(t *testing.T) {
 		s.await(t, "database", "orders-db", ".status.replicas", "1") // The StatefulSet has counted its Pod.
 		get := []string{"get", "database", "--namespace", "production", "orders-db", "--output", "yaml", "--show-managed-fields"}
@@ -169,6 +170,46 @@ func (s *started) connect(t *testing.T, version string) {
 	}
 	s.MustKubectl(t, "apply", "--filename", s.write(t, strings.ReplaceAll(string(client), "postgres:16", "postgres:"+version)))
 	s.awaitSQL(t, "create table if not exists kept as select 42 as n, current_user as by", "")
+}
+
+// isRepaired deletes or edits what belongs to the Database. All of it is back, and the server goes on.
+func (s *started) isRepaired(t *testing.T) {
+	pod := s.uid(t, "pod", "orders-db-0")
+	for _, object := range [][2]string{
+		{"configmap", "orders-db-config"},
+		{"service", "orders-db-rw"},
+		{"service", "orders-db-pods"},
+		{"networkpolicy", "orders-db"},
+		{"secret", "orders-db-app"},
+		{"secret", "orders-db-monitor"},
+	} {
+		s.remove(t, object[0], object[1])
+	}
+	for _, edit := range []struct{ kind, name, patch, path, want string }{
+		{"configmap", "orders-db-config", `{"data":{"pg_hba.conf":"host all all all trust"}}`, `.data.pg_hba\.conf`, s.config(t)},
+		{"service", "orders-db-rw", `{"spec":{"selector":{"database.einmal.dev/name":"other"}}}`, `.spec.selector.database\.einmal\.dev/name`, "orders-db"},
+		{"networkpolicy", "orders-db", `{"spec":{"ingress":[{}]}}`, ".spec.ingress[0].ports[0].port", "5432"},
+		{"statefulset", "orders-db", `{"spec":{"replicas":2}}`, ".spec.replicas", "1"},
+		{"secret", "orders-db-app", `{"stringData":{"username":"other"}}`, ".data.username", "YXBw"},
+		{"pod", "orders-db-0", `{"metadata":{"labels":{"database.einmal.dev/role":"standby"}}}`, `.metadata.labels.database\.einmal\.dev/role`, "primary"},
+	} {
+		s.MustKubectl(t, "patch", edit.kind, "--namespace", "production", edit.name, "--type", "merge", "--patch", edit.patch)
+		s.await(t, edit.kind, edit.name, edit.path, edit.want)
+	}
+	s.awaitSQL(t, "select n from kept", "42")
+	if now := s.uid(t, "pod", "orders-db-0"); now != pod {
+		t.Error("the Pod was replaced")
+	}
+}
+
+// config returns who may log in, as the operator has configured it.
+func (s *started) config(t *testing.T) string {
+	t.Helper()
+	text, err := s.field(t.Context(), "configmap", "orders-db-config", `.data.pg_hba\.conf`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // isWrittenAgain writes the Database again, as backups and pipelines do. The operator changes nothing.
