@@ -56,7 +56,8 @@ func (o observed) withoutOthers(db *v1.Database) observed {
 	if o.set == nil || metav1.IsControlledBy(o.set, db) {
 		return o
 	}
-	if controller := metav1.GetControllerOf(o.set); controller != nil && controller.Kind == "Database" && controller.Name == db.Name {
+	controller := metav1.GetControllerOf(o.set)
+	if controller != nil && controller.APIVersion == v1.GroupVersion.String() && controller.Kind == "Database" && controller.Name == db.Name {
 		o.leaving = true // The garbage collector deletes it.
 	} else {
 		o.foreign = fmt.Errorf("the StatefulSet %s exists and does not belong to this Database: delete it, or choose another name for the Database", o.set.Name)

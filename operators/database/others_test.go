@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -59,6 +60,19 @@ func TestAServerOfOthersStaysAsItIs(t *testing.T) {
 		w.Advance(10 * time.Minute)
 		checkReady(w, n)
 	})
+}
+
+// A StatefulSet of a deleted Database is about to go. One of another operator, which can call its kind Database too, is not.
+func TestTheServerOfAnotherKindOfDatabaseIsForeign(t *testing.T) {
+	for version, leaving := range map[string]bool{"database.einmal.dev/v1": true, "postgresql.cnpg.io/v1": false} {
+		yes := true
+		set := &appsv1.StatefulSet{ObjectMeta: in("orders-db")}
+		set.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: "Database", Name: "orders-db", UID: "other", Controller: &yes}}
+		seen := observed{set: set}.withoutOthers(ordersDB())
+		if seen.set != nil || seen.leaving != leaving || (seen.foreign == nil) != leaving {
+			t.Errorf("%s: %+v", version, seen)
+		}
+	}
 }
 
 // A volume that was there before is not used, whatever it holds, until a person says that it belongs to the Database.
