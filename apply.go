@@ -72,6 +72,8 @@ type applier struct {
 	cached client.Client
 	// known returns what earlier calls have applied. It is nil if that is not remembered.
 	known func() *kube.Applied
+	// pruned returns the index of the children of a kind. It is nil in a handler that a test calls.
+	pruned func(schema.GroupVersionKind) *childIndex
 }
 
 func (a applier) apply(ctx context.Context, child client.Object, options []ApplyOption) error {

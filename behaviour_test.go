@@ -38,6 +38,7 @@ func TestHandlersOnARealControlPlane(t *testing.T) {
 		"two handlers write one status":                                       w.twoHandlersOneStatus,
 		"children are applied, foreign objects and owners refused":            w.children,
 		"a child that is deleted comes back, and an index is complete":        w.childComesBack,
+		"children that are not wanted are deleted, and what belongs to them":  w.childrenPruned,
 		"an outcome is saved while a long handler runs":                       w.flushed,
 		"a field handler does not take a creation for a change (scenario 38)": w.fieldAtCreation,
 		"what no handler is for is left alone (scenarios 48, 49)":             w.leftAlone,

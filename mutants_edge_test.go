@@ -42,6 +42,14 @@ func edgeMutants() []mutant {
 			in: ".", test: "TestAChildThatIsAsAppliedNeedsNoRequest", says: "the child was not restored",
 		},
 		{
+			name: "prune-without-preconditions", changed: `client.Preconditions{UID: &found.UID, ResourceVersion: map[bool]*string{false: &found.ResourceVersion}[MUTATED]})`,
+			in: ".", test: "TestAChildThatChangesHandsMeanwhileIsNotDeleted", says: "a child that has no controller any more",
+		},
+		{
+			name: "prune-takes-from-others", changed: `if !MUTATED && (found.DeletionTimestamp != nil || controller == nil || controller.UID != c.Owner.Reference.UID) {`,
+			in: ".", test: "TestAChildThatChangesHandsMeanwhileIsNotDeleted", says: "a child that has no controller any more",
+		},
+		{
 			name: "wrong-clock-believed", changed: `if !MUTATED && entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() {`,
 			in: "internal/core/handler", test: "TestAWaitThatAWrongClockHasRecordedEnds", says: "after 5 minutes by the right clock it runs []",
 		},

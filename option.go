@@ -16,7 +16,7 @@ import (
 // OperatorOption configures an operator: it is an option of New.
 type OperatorOption interface{ ofOperator() }
 
-// KindOption describes a kind of objects: it is an option of For, Owns, Watches and Index.
+// KindOption describes a kind of objects: it is an option of For, Owns, Prunes, Watches and Index.
 type KindOption interface {
 	IndexOption
 

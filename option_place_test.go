@@ -29,7 +29,7 @@ func optionPlaces() []string {
 
 // placeNames are the headings of the table.
 func placeNames() []string {
-	return []string{"New", "For, Owns, Watches", "OnCreate", "OnUpdate, OnField", "OnDelete", "OnResume", "OnEvent", "Reconcile", "Timer", "Daemon", "Index", "Apply"}
+	return []string{"New", "For, Owns, Prunes, Watches", "OnCreate", "OnUpdate, OnField", "OnDelete", "OnResume", "OnEvent", "Reconcile", "Timer", "Daemon", "Index", "Apply"}
 }
 
 // runRefuses are the places that the compiler allows and Run refuses.

@@ -85,6 +85,8 @@ type relatedKind struct {
 	empty           func() client.Object
 	// names returns the handled objects that an object triggers; nil means its controller.
 	names func(client.Object) []types.NamespacedName
+	// children is nil except for Prunes.
+	children *childIndex
 }
 
 func relation(of relatedKind, options []KindOption) ReconcileOption {
@@ -104,8 +106,20 @@ func relation(of relatedKind, options []KindOption) ReconcileOption {
 		}
 		of.named = named.gvk
 		settings.related = append(settings.related, of)
-		return nil
+		if of.children == nil {
+			return nil
+		}
+		return settings.permissions.add(access{option: of.option, object: of.example(), verbs: []string{"get", "delete"}})
 	}}
+}
+
+// example returns an object that says its kind, if the scheme does not.
+func (r relatedKind) example() client.Object {
+	example := r.empty()
+	if !r.named.Empty() {
+		example.GetObjectKind().SetGroupVersionKind(r.named)
+	}
+	return example
 }
 
 func (d *declaredKind) relate(handler string, to []relatedKind) {
@@ -191,7 +205,7 @@ func (op *Operator) watched() (watching, error) {
 	op.eachRelated(func(where string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
 		if err == nil {
-			err = forms.add(gvk, "option "+one.option, one.formOf(gvk))
+			err = errors.Join(forms.add(gvk, "option "+one.option, one.formOf(gvk)), one.checkPruned(gvk))
 		}
 		if err != nil {
 			found = append(found, fmt.Errorf("%s of %s: %w", where, one.goType, err))
@@ -208,6 +222,7 @@ func (op *Operator) watched() (watching, error) {
 			all.relations = append(all.relations, one.relationOf(declared.kind.GVK, watched))
 		}
 	}
+	all.indexes = op.childIndexes(forms)
 	for _, declared := range op.indexes {
 		gvk, _ := op.relatedGVK(declared.relatedKind) // Checked above.
 		all.indexes = append(all.indexes, declared.at(gvk, forms[gvk.GroupKind()].empty))
@@ -239,11 +254,11 @@ func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watch
 	return relation
 }
 
-// formOf returns a function that makes empty objects in the form to cache. For Secrets of Owns, that is metadata only.
+// formOf returns a function that makes empty objects in the form to cache. For Secrets of Owns and Prunes, that is metadata only.
 func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	return func() client.Object {
 		fresh := r.empty()
-		if r.option == "Owns" && (engine.Kind{GVK: gvk}).Secret() {
+		if (r.option == "Owns" || r.children != nil) && (engine.Kind{GVK: gvk}).Secret() {
 			fresh = &metav1.PartialObjectMetadata{}
 		}
 		switch fresh.(type) {

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,4 +77,53 @@ func (w *world) back(ctx context.Context, child client.Object, gone types.UID) e
 		return errSameChild
 	}
 	return nil
+}
+
+// On a real API server, a Deployment that is not wanted any more is deleted with what belongs to it, and nothing else is. The rights are those that
+// the operator prints.
+func (w *world) childrenPruned(t *testing.T) {
+	account := w.Account(t, "pruner",
+		rbacv1.PolicyRule{APIGroups: []string{testGroup}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.Logger(slog.New(slog.NewTextHandler(testLog(t), nil))))
+	einmal.For[Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[Widget]) error {
+		var wanted []string
+		for n := range c.Object.Spec.Size {
+			child := deploymentOf(fmt.Sprintf("pruned-%d", n))
+			child.Spec.Replicas = new(int32)
+			if err := c.Apply(ctx, child); err != nil {
+				return err
+			}
+			wanted = append(wanted, child.Name)
+		}
+		return c.Prune(ctx, &appsv1.Deployment{}, wanted...)
+	}, einmal.Prunes[appsv1.Deployment]())
+	stop := w.run(t, op, account)
+	defer stop()
+	w.Kubectl(t, typedCarrier().manifest("pruner", 2), "create", "-f", "-")
+	sets := func(ctx context.Context) ([]string, error) {
+		found := &appsv1.ReplicaSetList{}
+		err := w.List(ctx, found, client.InNamespace("default"))
+		var owners []string
+		for i := range found.Items {
+			if name := metav1.GetControllerOf(&found.Items[i]).Name; strings.HasPrefix(name, "pruned-") {
+				owners = append(owners, name)
+			}
+		}
+		slices.Sort(owners)
+		return owners, err
+	}
+	for _, step := range []struct {
+		size int
+		want []string
+	}{{2, []string{"pruned-0", "pruned-1"}}, {1, []string{"pruned-0"}}, {0, nil}} {
+		w.Kubectl(t, "", "patch", "widget", "pruner", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"size":%d}}`, step.size))
+		cluster.Eventually(t, "only wanted children are there", func(ctx context.Context) error {
+			if has, err := sets(ctx); err != nil || !slices.Equal(has, step.want) {
+				return fmt.Errorf("there are ReplicaSets of %v, want %v (%w)", has, step.want, err)
+			}
+			return nil
+		})
+	}
+	w.delete(t, typedCarrier(), "pruner")
 }

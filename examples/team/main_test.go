@@ -60,11 +60,16 @@ func TestEveryVerbDoesItsPart(t *testing.T) {
 			}
 		}
 		want := []string{
-			"attend", "audit", "await-office", "bill", "check", "close-account", "count", "greet", "inform", "look-in", "open-account", "remind",
+			"attend", "audit", "await-office", "bill", "check", "clear-seats", "close-account", "count", "greet", "inform", "look-in", "open-account", "remind",
 			"retitle", "roster", "seat", "set-seats", "support", "support-all", "thank", "tidy", "visit", "wave",
 		}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(ran))); diff != "" {
 			w.Errorf("handlers that ran (-want +got):\n%s", diff)
+		}
+		for seat, wanted := range map[string]bool{"blue-ada": false, "blue-bo": true} {
+			if w.Get(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: seat}}) != wanted {
+				w.Errorf("the seat %s is there: %t, want %t", seat, !wanted, wanted)
+			}
 		}
 	})
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-// declareSteps declares a handler whose parts are remembered.
+// declareSteps declares a handler whose parts are remembered, and one that deletes what it has made.
 func declareSteps(teams *einmal.Kind[team]) {
 	teams.OnCreate("seat", seat, einmal.Concurrency(4))
+	teams.Reconcile("clear-seats", clearSeats, einmal.Prunes[corev1.ServiceAccount]())
 }
 
 // floor is what a step gives: where the team sits.
@@ -49,4 +50,13 @@ func place(c *change, member string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: c.Object.Name + "-" + strings.ToLower(member),
 	}}
+}
+
+// clearSeats deletes the seats of members who have left the team.
+func clearSeats(ctx context.Context, c *change) error {
+	var wanted []string
+	for _, member := range c.Object.Spec.Members {
+		wanted = append(wanted, place(c, member).Name)
+	}
+	return c.Prune(ctx, &corev1.ServiceAccount{}, wanted...)
 }

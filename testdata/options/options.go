@@ -54,6 +54,7 @@ func All() []any {
 		einmal.Not(einmal.Labels("team", einmal.Present())),
 		einmal.OnError(einmal.PolicyFail),
 		einmal.Owns[corev1.ConfigMap](),
+		einmal.Prunes[corev1.ConfigMap](),
 		einmal.OwnsStatus("phase"),
 		einmal.Permissions(&corev1.ConfigMap{}, "get"),
 		einmal.PermissionsIn("default", &corev1.ConfigMap{}, "get"),
