@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,6 +103,33 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s (-want +got), rewrite it with -update:\n%s", file, diff)
+	}
+}
+
+// kubectl scale, and so an autoscaler, changes the replicas of a Database.
+func TestReplicasAreSetWithKubectlScale(t *testing.T) {
+	c := einmaltest.SharedCluster(t, v1.AddToScheme)
+	c.ApplyFolders(t, "config/crd")
+	db := ordersDB()
+	db.Namespace = c.Namespace(t, "database")
+	if err := c.Create(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, "", "scale", "--namespace", db.Namespace, "database/"+db.Name, "--replicas=3")
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(db), db); err != nil || db.Spec.Replicas != 3 {
+		t.Errorf("replicas are %v (%v), want 3", db.Spec.Replicas, err)
+	}
+	db.Status.Replicas, db.Status.Selector = 1, "database.einmal.dev/name="+db.Name
+	if err := c.Status().Update(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	scale := &autoscalingv1.Scale{}
+	if err := c.SubResource("scale").Get(t.Context(), db, scale); err != nil {
+		t.Fatal(err)
+	}
+	want := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}, Status: autoscalingv1.ScaleStatus{Replicas: 1, Selector: db.Status.Selector}}
+	if scale.Spec != want.Spec || scale.Status != want.Status {
+		t.Errorf("an autoscaler sees %+v and %+v, want %+v and %+v", scale.Spec, scale.Status, want.Spec, want.Status)
 	}
 }
 
