@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"time"
 
@@ -42,8 +43,8 @@ func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn)
 	})
 }
 
-// login tests whether a user can log in to a database with a password. It executes no statement, because the session has the rights of the
-// user and the database belongs to a tenant.
+// login tests whether a user can log in to a database with a password: see proves. It executes no statement, because the session has the rights of
+// the user and the database belongs to a tenant.
 func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
 	return s.loginAt(ctx, "", database, credential.Record{Username: username, Password: password})
 }
@@ -56,16 +57,31 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 	if s.verified {
 		settings.RequireAuth = provingMethods
 	}
-	settings.ValidateConnect = newEnough(nil)
-	settings.RuntimeParams = map[string]string{ // So the user's own settings apply to all other parameters.
-		"application_name": settings.RuntimeParams["application_name"], "search_path": safePath,
-	}
+	settings.ValidateConnect = newEnough(s.major, nil)
+	settings.RuntimeParams = map[string]string{"application_name": settings.RuntimeParams["application_name"]}
+	accepted := follow(settings)
 	return s.beside(ctx, address, settings, func(_ *pgx.Conn, err error) error {
-		if _, kind := kindOf(codeOf(err)); errors.Is(kind, ErrRights) {
-			return err // The administrator does not lack a right here.
+		if _, kind := kindOf(codeOf(err)); !errors.Is(kind, ErrRights) { // The administrator does not lack a right here.
+			err = explain(err)
 		}
-		return explain(err)
+		if err != nil && accepted() && !errors.Is(err, ErrVersion) {
+			return afterPasswordError{err}
+		}
+		return err
 	})
+}
+
+// ownSettings are startup parameters of connections to databases of tenants. They stand over what a tenant sets for its database (ALTER DATABASE) or
+// its login (ALTER ROLE): whatever could end or change the session. Limits of time for statements and locks are those of the DSN.
+func (s *Server) ownSettings() map[string]string {
+	own := map[string]string{
+		"search_path": safePath, "local_preload_libraries": "", "tcp_user_timeout": "0", "idle_session_timeout": "0",
+		"default_transaction_read_only": "off", "default_transaction_deferrable": "off", "default_transaction_isolation": "read committed",
+	}
+	if s.major.Load() >= transactionTimeoutVersion {
+		own["transaction_timeout"] = "0"
+	}
+	return own
 }
 
 // beside opens a connection outside of the pool, to the server that the pool is connected to, and calls a function with it or with the
@@ -82,6 +98,10 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 		if address, err = s.address(ctx); err != nil {
 			return do(nil, adminError{err})
 		}
+	}
+	maps.Copy(settings.RuntimeParams, s.ownSettings())
+	if settings.RuntimeParams["role"] == "" {
+		settings.RuntimeParams["role"] = "none"
 	}
 	// With several hosts in the DSN, a standby may not have the database yet, and pgx then tries no other host.
 	there, elsewhere, dial := false, false, settings.DialFunc

@@ -74,6 +74,9 @@ func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) e
 	if err != nil {
 		return err
 	}
+	if err := l.Tenant.reopen(ctx, there); err != nil {
+		return err
+	}
 	statements := []string{"DROP OWNED BY " + identifier(username)}
 	if _, is := there.Roles[l.Tenant.Owner]; is {
 		statements = append([]string{"REASSIGN OWNED BY " + identifier(username) + " TO " + identifier(l.Tenant.Owner)}, statements...)
@@ -85,6 +88,19 @@ func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) e
 		statements = append(use(username), statements...)
 	}
 	return l.Tenant.Server.inEach(ctx, databases, statements)
+}
+
+// reopen takes the database back from roles of the tenant and opens it, as Converge does. Its owner may have closed it.
+func (t Tenant) reopen(ctx context.Context, seen tenantSeen) error {
+	owner, is := seen.Roles[t.Owner]
+	if !is || owner.Mark == nil || seen.Database == nil || !seen.Database.Valid || !t.isOwn(*owner.Mark, *seen.Database) {
+		return nil
+	}
+	statements := append(t.planOwner(*seen.Database), t.planRights(*seen.Database)...)
+	if len(statements) == 0 {
+		return nil
+	}
+	return transaction(ctx, t.Server.pool, append([]string{lockWait}, statements...))
 }
 
 // inEach executes statements in several databases.
@@ -150,6 +166,8 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 		switch {
 		case err != nil:
 			return true, err
+		case drop && (seen.Database.Template || seen.Database.Owner != t.Owner):
+			return false, t.reopen(ctx, seen)
 		case drop:
 			return false, t.Server.dropDatabase(ctx, t.Database)
 		case len(seen.Roles) == 0:
@@ -173,7 +191,7 @@ func (t Tenant) mayDelete(owner credential.Owner, seen tenantSeen) (bool, error)
 			return false, foreign(name, role.Mark, owner)
 		}
 	}
-	if seen.Database == nil || seen.Database.Owner != t.Owner {
+	if seen.Database == nil || !t.isOwn(owner.String(), *seen.Database) {
 		return false, nil
 	}
 	if !t.DropDatabase {

@@ -58,8 +58,8 @@ func (s *Server) Logins(of names.App) Logins {
 var _ credential.System = Logins{}
 
 // Observe returns the state of a login. It tests a password by a login to the tenant's database; only the answer that the password is wrong
-// is Refused. If the login already has the maximum number of sessions, the state is Present, because no test is possible. All other answers
-// are errors. A login without the right to log in is Retired, whatever the password.
+// is Refused. If the server has accepted the password and then ends the session, for a limit, a right or a setting of the tenant, the state is
+// Accepted. All other answers are errors. A login without the right to log in is Retired, whatever the password.
 func (l Logins) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	seen, err := l.observe(ctx, username)
 	if err != nil {
@@ -80,12 +80,10 @@ func (l Logins) Observe(ctx context.Context, owner credential.Owner, username st
 	}
 	err = l.Tenant.Server.login(ctx, username, l.Tenant.Database, password)
 	switch {
-	case err == nil:
+	case proves(err):
 		return credential.Accepted, nil
 	case codeOf(err) == wrongPassword:
 		return credential.Refused, nil
-	case codeOf(err) == tooManyConnections && role.isFull():
-		return credential.Present, nil
 	}
 	return "", fmt.Errorf("log in as %s: %w", username, err)
 }

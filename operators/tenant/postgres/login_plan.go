@@ -37,7 +37,8 @@ type loginSeen struct {
 	// administered and usable describe the rights of the administrator on it: see administers and uses.
 	administered, usable bool
 	connections          int
-	// settings are its ALTER ROLE … SET settings, each "name=value".
+	// settings are those of its ALTER ROLE … SET settings that this package manages, each "name=value", of which no more than 100 characters. A tenant
+	// can set others, of any size.
 	settings []string
 	// memberships are its memberships in other roles. Since version 16 there can be several in one role.
 	memberships []membership
@@ -69,11 +70,6 @@ func (l loginSeen) isOf(owner credential.Owner) bool {
 	return l.mark != nil && *l.mark == owner.String()
 }
 
-// isFull reports whether the login has as many sessions as its limit allows.
-func (l loginSeen) isFull() bool {
-	return l.sessions > 0 && l.connections >= 0 && l.sessions >= l.connections
-}
-
 // foreign returns the error for a role that does not belong to the owner.
 func foreign(name string, mark *string, owner credential.Owner) error {
 	if mark == nil {
@@ -85,7 +81,8 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 const (
 	// loginColumns selects a loginSeen from pg_roles, beginning with the name. The number of sessions follows.
 	loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
-				` + administers + `, ` + uses + `, rolconnlimit, coalesce(rolconfig, '{}'),
+				` + administers + `, ` + uses + `, rolconnlimit, (SELECT coalesce(array_agg(left(one, 100)), '{}') FROM unnest(rolconfig) one
+					WHERE split_part(left(one, 100), '=', 1) IN ('` + settingRole + `', '` + settingStatement + `', '` + settingIdle + `')),
 				(SELECT coalesce(json_agg(CASE WHEN ` + since16 + ` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')

@@ -119,7 +119,7 @@ func (q QuickCheck) checkInside(ctx context.Context, address string) (string, er
 	var statements []string
 	settings := q.Tenant.Server.pool.Config().ConnConfig
 	settings.Database = q.Tenant.Database
-	settings.ValidateConnect = newEnough(nil) // The pool has checked that the server is the primary, and nothing is written.
+	settings.ValidateConnect = newEnough(q.Tenant.Server.major, nil) // The pool has checked that the server is the primary, and nothing is written.
 	err := q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
 		if err != nil {
 			return explain(err)

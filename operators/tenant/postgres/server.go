@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,7 +37,8 @@ const (
 type Config struct {
 	// DSN is the connection string of the administrator, with its password:
 	// postgres://admin:password@host:5432/postgres?sslmode=verify-full, or in the key=value format. It must point to the server itself, not
-	// to a pooler such as PgBouncer. Connections use its database, except for work inside a tenant's database.
+	// to a pooler such as PgBouncer. Connections use its database, except for work inside a tenant's database. If the administrator works with
+	// the rights of another role, name that role here, with role=NAME: in a tenant's database, settings of ALTER ROLE … SET role do not apply.
 	DSN credential.Password
 	// PoolSize is the maximum number of pooled connections. As many again can be open for a short time, to work inside tenant databases and
 	// to verify passwords. The default is 4.
@@ -57,6 +59,8 @@ type Server struct {
 	verified   bool
 	// breaker opens when the administrator's own sessions get no answer. A tenant cannot cause that for others.
 	breaker *breaker.Breaker
+	// major is the major version of the server; 0 before the first connection.
+	major *atomic.Int64
 }
 
 // Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
@@ -79,7 +83,8 @@ func Open(config Config) (*Server, error) {
 		// A standby lags behind, so a missing object there may exist on the primary.
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	settings.ConnConfig.ValidateConnect = newEnough(settings.ConnConfig.ValidateConnect)
+	major := &atomic.Int64{}
+	settings.ConnConfig.ValidateConnect = newEnough(major, settings.ConnConfig.ValidateConnect)
 	unverified, err := protect(&settings.ConnConfig.Config)
 	if err != nil {
 		return nil, err
@@ -103,7 +108,7 @@ func Open(config Config) (*Server, error) {
 	}
 	return &Server{
 		pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
-		breaker: breaker.New(),
+		breaker: breaker.New(), major: major,
 	}, nil
 }
 

@@ -41,8 +41,9 @@ func (s *Server) Tenant(of names.Tenant) Tenant {
 }
 
 // Converge creates or corrects the database and the roles, marked as the owner's, and reports whether it wrote anything. If a role has
-// another mark, or none and Adopt is not set, or if the database belongs to another role, it writes nothing and returns
-// credential.ErrConflict. What the owner of the database can block, namely rights on it and in it, is ErrIncomplete.
+// another mark, or none and Adopt is not set, it writes nothing and returns credential.ErrConflict. So it does if the database belongs to a role that is
+// not of this tenant; then, if the tenant's roles are complete, the error is ErrIncomplete too. A database that a role of this tenant has got is taken
+// back. What the owner of the database can block, namely rights on it and in it, is ErrIncomplete.
 func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, error) { //nolint:gocognit // Two rounds, outside of the database and inside.
 	wrote, there := false, false
 	err := settle(ctx, func(ctx context.Context) (done bool, err error) {
@@ -137,12 +138,17 @@ type roleSeen struct {
 // databaseSeen is the observed state of a database.
 type databaseSeen struct {
 	Owner string `json:"owner"`
+	// OwnerMark is the comment on its owner, nil for none. OwnerUsable says what roleSeen.Usable does, of the owner.
+	OwnerMark   *string `json:"ownerMark"`
+	OwnerUsable bool    `json:"ownerUsable"`
 	// Open reports whether it accepts connections, Limit how many.
 	Open  bool `json:"open"`
 	Limit int  `json:"limit"`
 	// Valid is false after an interrupted DROP DATABASE.
 	Valid bool `json:"valid"`
-	// Rights are the privileges on it.
+	// Template databases cannot be dropped.
+	Template bool `json:"template"`
+	// Rights are the privileges of the tenant's roles and of PUBLIC on it.
 	Rights []right `json:"rights"`
 }
 
@@ -157,10 +163,12 @@ const tenantJSON = `json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
 				'mark', shobj_description(oid, 'pg_authid'), 'administered', ` + administers + `, 'usable', ` + uses + `))
 			FROM pg_roles WHERE rolname = ANY($1)),
-		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'valid', datconnlimit <> -2, 'open', datallowconn,
-				'limit', datconnlimit, 'rights', (
+		'database', (SELECT json_build_object('owner', pg_get_userbyid(datdba), 'ownerMark', shobj_description(datdba, 'pg_authid'),
+				'ownerUsable', (SELECT ` + uses + ` FROM pg_roles WHERE oid = datdba), 'valid', datconnlimit <> -2, 'open', datallowconn,
+				'limit', datconnlimit, 'template', datistemplate, 'rights', (
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
-				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee))
+				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
+				WHERE grantee = 0 OR rolname = ANY($1)))
 			FROM pg_database WHERE datname = $2))`
 
 // observe reads the roles and the database in one statement.
@@ -190,10 +198,10 @@ func (t Tenant) inside(ctx context.Context, on executor) ([]string, error) {
 	err := on.QueryRow(ctx, `SELECT json_build_object(
 		'public', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 			FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
-			WHERE nspname = 'public'),
+			WHERE nspname = 'public' AND (grantee = 0 OR rolname = ANY($2))),
 		'defaults', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', defaclobjtype::text || ' ' || privilege_type))
 			FROM pg_default_acl, aclexplode(defaclacl) LEFT JOIN pg_roles ON pg_roles.oid = grantee
-			WHERE defaclnamespace = 0 AND pg_get_userbyid(defaclrole) = $1))`, t.Owner).Scan(&seen)
+			WHERE defaclnamespace = 0 AND pg_get_userbyid(defaclrole) = $1 AND rolname = ANY($2)))`, t.Owner, t.roles()).Scan(&seen)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -21,8 +21,36 @@ func (t Tenant) plan(owner credential.Owner, seen tenantSeen) ([]string, error) 
 		// template0 cannot be changed or connected to.
 		return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0", identifier(t.Database), identifier(t.Owner))}, nil
 	}
-	return nil, nil
+	return t.planOwner(*seen.Database), nil
 }
+
+// planOwner takes the database back from a role of the tenant that its owner has given it to (REASSIGN OWNED).
+func (t Tenant) planOwner(seen databaseSeen) []string {
+	if seen.Owner == t.Owner {
+		return nil
+	}
+	back := []string{"ALTER DATABASE " + identifier(t.Database) + " OWNER TO " + identifier(t.Owner)}
+	if seen.OwnerUsable { // Requires the rights of the present owner.
+		return back
+	}
+	return append(append(use(seen.Owner), back...), "REVOKE "+identifier(seen.Owner)+" FROM CURRENT_USER")
+}
+
+// isOwn reports whether the database belongs to a role of the tenant, which has the mark: its owner, another of its roles, or a login of one of its
+// apps.
+func (t Tenant) isOwn(mark string, seen databaseSeen) bool {
+	if seen.Owner == t.Owner {
+		return true
+	}
+	if seen.OwnerMark == nil {
+		return false
+	}
+	of, _ := parseComment(*seen.OwnerMark)
+	return of == mark || strings.HasPrefix(of, mark+"/")
+}
+
+// complete reports whether all roles of the tenant exist. Conflicts with their marks come first.
+func (t Tenant) complete(seen tenantSeen) bool { return len(seen.Roles) == len(t.roles()) }
 
 // conflicts returns an error for a role or database that does not belong to the owner.
 func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
@@ -39,9 +67,13 @@ func (t Tenant) conflicts(owner credential.Owner, seen tenantSeen) error {
 	switch {
 	case seen.Database == nil:
 		return nil
-	case seen.Database.Owner != t.Owner:
-		return fmt.Errorf("database %s belongs to role %s, want %s: %w; change its owner or rename it",
+	case !t.isOwn(owner.String(), *seen.Database):
+		err := fmt.Errorf("database %s belongs to role %s, want %s: %w; change its owner or rename it",
 			t.Database, seen.Database.Owner, t.Owner, credential.ErrConflict)
+		if t.complete(seen) { // The logins need only their own marks.
+			return incomplete(err)
+		}
+		return err
 	case !seen.Database.Valid:
 		return fmt.Errorf("an interrupted DROP DATABASE left an unusable database; run DROP DATABASE %s", identifier(t.Database))
 	}
@@ -76,8 +108,8 @@ func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []st
 func (t Tenant) planRights(seen databaseSeen) []string {
 	var statements []string
 	on := " ON DATABASE " + identifier(t.Database)
-	if !seen.Open || seen.Limit != unlimited {
-		statements = append(statements, "ALTER DATABASE "+identifier(t.Database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1")
+	if !seen.Open || seen.Limit != unlimited || seen.Template {
+		statements = append(statements, "ALTER DATABASE "+identifier(t.Database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1 IS_TEMPLATE false")
 	}
 	if slices.ContainsFunc(seen.Rights, func(one right) bool { return one.Who == "" }) {
 		statements = append(statements, "REVOKE ALL"+on+" FROM PUBLIC")
