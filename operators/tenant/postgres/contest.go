@@ -61,8 +61,8 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 	err := transaction(ctx, of.Tenant.Server.pool, all)
 	if locked := codeOf(err) == lockTimeout; locked || raced(err) {
 		c.lost++
-		if locked && time.Since(c.begun) < contestTime {
-			return false, nil
+		if locked && time.Since(c.begun) < contestTime { // Prepared transactions hold locks without a session.
+			return false, of.Tenant.Server.rollBack(ctx, preparedWriters, append(of.Tenant.roles(), username)...)
 		}
 	}
 	return err == nil, err

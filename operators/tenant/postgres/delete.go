@@ -27,7 +27,7 @@ func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ..
 // drop executes the next step and observes again, until the role does not exist.
 func (l Logins) drop(ctx context.Context, owner credential.Owner, username string) error {
 	l.Terminate = true
-	handedOver := !l.DropOwned
+	rolledBack, handedOver := false, !l.DropOwned
 	var contest contest
 	return settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
@@ -44,6 +44,9 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 			return false, contest.shut(ctx, l, username, role)
 		case role.sessions > 0:
 			return false, l.endSessions(ctx, username, role)
+		case !rolledBack:
+			rolledBack = true
+			return false, l.Tenant.Server.rollBack(ctx, everyPrepared, username)
 		case !handedOver:
 			handedOver = true
 			return false, l.handOver(ctx, username, role)
@@ -156,7 +159,7 @@ func (s *Server) dropDatabase(ctx context.Context, database string) error {
 // databases. It skips what does not exist. If the database exists and DropDatabase is not set, it drops nothing and returns ErrDependent.
 // If a role does not have the owner's mark, it drops nothing and returns credential.ErrConflict. The logins of apps must be deleted before.
 func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
-	disowned := !t.DropDatabase
+	rolledBack, disowned := false, !t.DropDatabase
 	err := settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := t.observe(ctx)
 		if err != nil {
@@ -168,6 +171,9 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 			return true, err
 		case drop && (seen.Database.Template || seen.Database.Owner != t.Owner):
 			return false, t.reopen(ctx, seen)
+		case drop && !rolledBack:
+			rolledBack = true
+			return false, t.Server.rollBack(ctx, everyPrepared, t.present(seen)...)
 		case drop:
 			return false, t.Server.dropDatabase(ctx, t.Database)
 		case len(seen.Roles) == 0:

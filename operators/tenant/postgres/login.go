@@ -170,7 +170,8 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 }
 
 // Converge gives the owner's existing logins their access and limits, and reports whether it wrote anything. It never changes a password, a
-// mark or the right to log in, and it skips logins that do not exist or belong to another owner. If a login is a member of another role of
+// mark or the right to log in, and it skips logins that do not exist or belong to another owner. Sessions stay open, unless they hold locks that
+// this needs. If a login is a member of another role of
 // the tenant and the administrator cannot revoke that, which since version 16 may need a superuser, Converge does everything else and
 // returns ErrRights.
 func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error) {
@@ -178,27 +179,42 @@ func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames 
 	if err := l.check(); err != nil {
 		return false, err
 	}
+	l.Terminate = false
+	contests := map[string]*contest{}
 	err := settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, usernames...)
 		if err != nil {
 			return false, err
 		}
-		var statements []string
-		var excess error
-		for _, username := range usernames {
-			if role, there := seen[username]; there && role.isOf(owner) {
-				statements = append(statements, l.plan(username, role)...)
-				excess = errors.Join(excess, l.excess(username, role.memberships))
-			}
-		}
+		username, statements, excess := l.next(owner, usernames, seen)
 		if len(statements) == 0 {
 			return true, excess
 		}
+		if contests[username] == nil {
+			contests[username] = &contest{}
+		}
 		wrote = true
-		return false, transaction(ctx, l.Tenant.Server.pool, statements)
+		_, err = contests[username].change(ctx, l, username, seen[username], statements)
+		return false, err
 	})
 	if err != nil {
 		return wrote, fmt.Errorf("converge logins of database %s: %w", l.Tenant.Database, err)
 	}
 	return wrote, nil
+}
+
+// next returns the first of the owner's logins that does not have its access and limits, with the statements that give them. Without one, it returns
+// what cannot be corrected.
+func (l Logins) next(owner credential.Owner, usernames []string, seen map[string]loginSeen) (username string, statements []string, excess error) {
+	for _, username := range usernames {
+		role, there := seen[username]
+		if !there || !role.isOf(owner) {
+			continue
+		}
+		if statements := l.plan(username, role); len(statements) > 0 {
+			return username, statements, nil
+		}
+		excess = errors.Join(excess, l.excess(username, role.memberships))
+	}
+	return "", nil, excess
 }

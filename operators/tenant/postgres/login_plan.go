@@ -40,6 +40,8 @@ type loginSeen struct {
 	// settings are those of its ALTER ROLE … SET settings that this package manages, each "name=value", of which no more than 100 characters. A tenant
 	// can set others, of any size.
 	settings []string
+	// inDatabase are the same settings for the tenant's database only (ALTER ROLE … IN DATABASE), which stand over the others.
+	inDatabase []string
 	// memberships are its memberships in other roles. Since version 16 there can be several in one role.
 	memberships []membership
 	// sessions is the number of its open sessions.
@@ -79,10 +81,15 @@ func foreign(name string, mark *string, owner credential.Owner) error {
 }
 
 const (
-	// loginColumns selects a loginSeen from pg_roles, beginning with the name. The number of sessions follows.
+	// managed are the settings that this package manages, among the texts "name=value" in the column one.
+	managed   = "coalesce(array_agg(left(one, 100)), '{}')"
+	isManaged = "split_part(left(one, 100), '=', 1) IN ('" + settingRole + "', '" + settingStatement + "', '" + settingIdle + "')"
+	// loginColumns selects a loginSeen from pg_roles, beginning with the name. The number of sessions follows. $2 is the tenant's
+	// database.
 	loginColumns = `rolname, shobj_description(oid, 'pg_authid'), rolcanlogin, rolcreaterole OR rolcreatedb, rolinherit,
-				` + administers + `, ` + uses + `, rolconnlimit, (SELECT coalesce(array_agg(left(one, 100)), '{}') FROM unnest(rolconfig) one
-					WHERE split_part(left(one, 100), '=', 1) IN ('` + settingRole + `', '` + settingStatement + `', '` + settingIdle + `')),
+				` + administers + `, ` + uses + `, rolconnlimit, (SELECT ` + managed + ` FROM unnest(rolconfig) one WHERE ` + isManaged + `),
+				(SELECT ` + managed + ` FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase, unnest(setconfig) one
+					WHERE setrole = pg_roles.oid AND datname = $2 AND ` + isManaged + `),
 				(SELECT coalesce(json_agg(CASE WHEN ` + since16 + ` THEN json_build_object('role', pg_get_userbyid(roleid), 'by', pg_get_userbyid(grantor),
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
@@ -96,7 +103,7 @@ const (
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
 	var seen map[string]loginSeen
 	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, "SELECT "+loginColumns+countSessions+" FROM pg_roles WHERE rolname = ANY($1)", usernames)
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+countSessions+" FROM pg_roles WHERE rolname = ANY($1)", usernames, l.Tenant.Database)
 		if err != nil {
 			return err
 		}
@@ -115,7 +122,7 @@ func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 		var one loginSeen
 		err := rows.Scan(append([]any{
 			&name, &one.mark, &one.canLogin, &one.makes, &one.inherits, &one.administered, &one.usable, &one.connections,
-			&one.settings, &one.memberships, &one.sessions,
+			&one.settings, &one.inDatabase, &one.memberships, &one.sessions,
 		}, more...)...)
 		if err != nil {
 			return nil, err
@@ -149,6 +156,7 @@ func (l Logins) plan(username string, seen loginSeen) []string {
 		{settingIdle, milliseconds(l.Limits.IdleInTransactionTimeout)},
 	} {
 		statements = append(statements, planSetting(alter, setting[0], setting[1], seen.settings)...)
+		statements = append(statements, planSetting(alter+" IN DATABASE "+identifier(l.Tenant.Database), setting[0], "", seen.inDatabase)...)
 	}
 	return statements
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	err := servers.WithPostgres(func(server *servers.Postgres) int {
 		shared = server
 		return m.Run()
-	}, "max_connections=200")
+	}, "max_connections=200", "max_prepared_transactions=20")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // This is the main of the tests.
