@@ -41,7 +41,7 @@ const (
 	uniqueViolation    = "23505" // unique_violation: the role or database was created at the same time
 	serialization      = "40001" // serialization_failure
 	deadlock           = "40P01" // deadlock_detected
-	internalError      = "XX000" // internal_error: includes concurrent updates of a tuple
+	internalError      = "XX000" // internal_error: includes concurrent updates of a tuple, and a role that was dropped at the same time
 	noRights           = "42501" // insufficient_privilege
 	dependent          = "2BP01" // dependent_objects_still_exist
 	undefinedObject    = "42704" // undefined_object
@@ -83,7 +83,7 @@ func raced(err error) bool {
 	case serialization, deadlock:
 		return true
 	case internalError:
-		return strings.Contains(answer.Message, "tuple concurrently")
+		return strings.Contains(answer.Message, "tuple concurrently") || strings.Contains(answer.Message, "could not find tuple for role")
 	}
 	return taken(err)
 }

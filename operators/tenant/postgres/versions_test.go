@@ -141,7 +141,7 @@ func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
 	super(t, "postgres", "GRANT t_excess TO "+record.Username)
 	app.logins.Access = postgres.ReadOnly
 	wrote, err := app.logins.Converge(t.Context(), app.mark, record.Username)
-	remedy := `run REVOKE "t_excess" FROM "t_excess_web_a" GRANTED BY "super"`
+	remedy := `run as a superuser: REVOKE "t_excess" FROM "t_excess_web_a" GRANTED BY "super"`
 	if told := errors.Is(err, postgres.ErrRights) && strings.Contains(err.Error(), remedy); !wrote || told != since16(t) {
 		t.Errorf("it wrote: %t, %v", wrote, err)
 	}
