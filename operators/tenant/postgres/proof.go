@@ -55,8 +55,8 @@ type afterPasswordError struct{ error }
 
 func (e afterPasswordError) Unwrap() error { return e.error }
 
-// proves reports whether the result of a login proves that the password is right. A role that may not log in is told so after its password is
-// verified; but by then the role was retired.
+// proves reports whether the result of a login proves that the password is right. The server also refuses a role that may not log in only after it has
+// verified the password, but such a role has been retired meanwhile.
 func proves(err error) bool {
 	_, after := errors.AsType[afterPasswordError](err)
 	return err == nil || after && codeOf(err) != notAllowed
