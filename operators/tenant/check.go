@@ -9,9 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // checkInterval is how often a backend is checked.
@@ -36,6 +38,9 @@ func check(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 		return err
 	}
 	if how != fine {
+		return einmal.RequeueAfter(blockedWait)
+	}
+	if saved := meta.FindStatusCondition(c.Object.Status.Conditions, v1.ConditionUsersSaved); saved != nil && saved.Reason == reasonUnsaved {
 		return einmal.RequeueAfter(blockedWait)
 	}
 	return einmal.RequeueAfter(checkInterval)
@@ -67,26 +72,37 @@ func reach(ctx context.Context, held *backends, c *einmal.Change[v1.TenantBacken
 	return usersSaved(ctx, backend.cache, c)
 }
 
-// usersSaved sets the condition UsersSaved: it is False if Redis nodes lose their users in a restart.
+// usersSaved sets the condition UsersSaved: it is False if Redis nodes lose users or changes in a restart.
 func usersSaved(ctx context.Context, of cache, c *einmal.Change[v1.TenantBackend]) error {
 	if c.Object.Spec.Cache == nil || c.Object.Spec.Cache.Redis == nil {
 		meta.RemoveStatusCondition(&c.Object.Status.Conditions, v1.ConditionUsersSaved)
 		return nil
 	}
 	forgetful, err := of.forgetful(ctx)
-	if err != nil {
-		return fmt.Errorf("spec.cache: %w", err)
-	}
 	condition := metav1.Condition{
 		Type: v1.ConditionUsersSaved, Status: metav1.ConditionTrue, Reason: "Saved", Message: "all nodes save their users",
 	}
-	if len(forgetful) > 0 {
+	switch {
+	case errors.Is(err, redis.ErrUnsaved):
+		condition.Status, condition.Reason = metav1.ConditionFalse, reasonUnsaved
+		condition.Message = "after a restart, such a node accepts again what was taken away: " + err.Error()
+	case err != nil:
+		return fmt.Errorf("spec.cache: %w", err)
+	case len(forgetful) > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, "NoACLFile"
 		condition.Message = fmt.Sprintf("no aclfile is set on %s: after a restart, tenants cannot log in to such a node until the operator has created the users again",
 			strings.Join(forgetful, ", "))
 	}
 	setCondition(c, condition)
 	return nil
+}
+
+// notSaved returns the backend of a Tenant whose users a node could not save, so that the backend is checked at once.
+func notSaved(of *v1.Tenant) []types.NamespacedName {
+	if synced := meta.FindStatusCondition(of.Status.Conditions, v1.ConditionInSync); synced == nil || synced.Reason != reasonUnsaved {
+		return nil
+	}
+	return []types.NamespacedName{{Name: of.Spec.BackendRef.Name}}
 }
 
 // setCondition sets a condition of a TenantBackend.

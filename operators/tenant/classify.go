@@ -45,6 +45,7 @@ const (
 	reasonFull      = "PasswordsFull"
 	reasonLocked    = "LockHeld"
 	reasonInsecure  = "InsecureAuthentication"
+	reasonUnsaved   = "UsersNotSaved"
 	reasonSettling  = "Settling"
 	reasonUnknown   = "Unreachable"
 )
@@ -82,6 +83,7 @@ func meanings() []meaning {
 		{postgres.ErrLocked, waiting, reasonLocked},
 		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
+		{redis.ErrUnsaved, waiting, reasonUnsaved},
 		{redis.ErrNotReady, waiting, reasonSettling},
 		{redis.ErrFull, blocked, reasonFull},
 	}

@@ -42,6 +42,7 @@ func declare(held *backends) *einmal.Operator {
 	tenants.OnDelete("release", provisioner.release)
 
 	checked := einmal.For[v1.TenantBackend](op)
-	checked.Reconcile("check", func(ctx context.Context, c *einmal.Change[v1.TenantBackend]) error { return check(ctx, held, c) })
+	checked.Reconcile("check", func(ctx context.Context, c *einmal.Change[v1.TenantBackend]) error { return check(ctx, held, c) },
+		einmal.Watches(notSaved))
 	return op
 }

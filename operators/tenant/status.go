@@ -12,6 +12,7 @@ import (
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+	"github.com/einmal-operators/einmal/operators/tenant/redis"
 )
 
 // How long the operator waits before it checks a tenant again, unless the Tenant changes.
@@ -79,10 +80,11 @@ func areas() []area {
 }
 
 // unusable returns the error that prevents the app from logging in to a system. This includes access that has not settled yet. Incomplete
-// rights in a database do not prevent a login.
+// rights in a database do not prevent a login, and neither do users that a node has not saved.
 func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
-	if f.system == in && f.err == nil && how == waiting && !errors.Is(f.level, postgres.ErrIncomplete) {
+	usable := errors.Is(f.level, postgres.ErrIncomplete) || errors.Is(f.level, redis.ErrUnsaved)
+	if f.system == in && f.err == nil && how == waiting && !usable {
 		return f.level
 	}
 	if f.system != in {

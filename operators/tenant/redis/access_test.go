@@ -120,6 +120,8 @@ func TestAccessIsConvergedAndPasswordsStay(t *testing.T) {
 			}
 		}
 	}
+	_, err := f.nodes.WithoutFile(t.Context())
+	must(t, err)
 	f.quiet(t, "what is nowhere", converge(false))
 	must(t, f.users.Create(t.Context(), owner(), user()))
 	must(t, f.users.Set(t.Context(), owner(), credential.Assignment{Record: withPassword("second"), Keep: true}))

@@ -30,36 +30,6 @@ func (n *Nodes) Check(ctx context.Context) error {
 	})
 }
 
-// WithoutFile returns the addresses of the nodes without an ACL file, which lose their users in a restart. To find out, it asks a node to
-// save its users, which changes none of them, unless the node is known to have a file.
-func (n *Nodes) WithoutFile(ctx context.Context) ([]string, error) {
-	var without []string
-	err := n.each(func(one *node) error {
-		one.mu.Lock()
-		known := one.saves
-		one.mu.Unlock()
-		if known {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, one.config.Timeout)
-		defer cancel()
-		err := one.client.Do(ctx, "ACL", "SAVE").Err()
-		if withoutFile(err) {
-			without = append(without, one.address)
-			return nil
-		}
-		one.noteSaves(err == nil)
-		return one.fault("save users", err)
-	})
-	return without, err
-}
-
-func (n *node) noteSaves(saves bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.saves = saves
-}
-
 // tries returns the commands that the administrator needs, each after the right for it, in an order that leaves no user behind. The last
 // command does not exist, so that the server aborts the transaction.
 func tries() [][]any {

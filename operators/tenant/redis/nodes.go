@@ -94,12 +94,11 @@ type node struct {
 	address string
 	config  Config
 	client  *goredis.Client
+	saves   saves
 
 	mu sync.Mutex
 	// same are pairs of command rules, ours and the server's description, that allow the same commands.
 	same map[[2]string]bool
-	// saves is true if the node has saved its users to its ACL file.
-	saves bool
 }
 
 func newNode(address string, config Config) *node {
@@ -155,26 +154,4 @@ func (n *node) account(ctx context.Context, username string) (*account, error) {
 		return nil, fmt.Errorf("redis node %s: %s: %w", n.address, doing, err)
 	}
 	return found, nil
-}
-
-// change sends commands and ACL SAVE in one transaction, so that a change is saved even if this process crashes.
-func (n *node) change(ctx context.Context, doing string, commands ...[]any) error {
-	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
-	defer cancel()
-	answers, err := n.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
-		for _, command := range append(slices.Clone(commands), []any{"ACL", "SAVE"}) {
-			pipe.Do(ctx, command...)
-		}
-		return nil
-	})
-	for i, answer := range answers {
-		if last := i == len(answers)-1; last && withoutFile(answer.Err()) {
-			n.noteSaves(false)
-			return nil
-		}
-		if failed := answer.Err(); failed != nil {
-			return n.fault(doing, failed)
-		}
-	}
-	return n.fault(doing, err)
 }

@@ -16,8 +16,9 @@ const maxPasswords = 2
 type Users struct {
 	Nodes  *Nodes
 	Access Access
-	// Terminate lets Retire also end all connections of the user. Redis does not know which password a connection used, so all connections
-	// end, and clients with the current password connect again.
+	// Terminate also ends all connections of the user on a node that stops accepting one of its passwords, in Set, ConvergeAccess and Retire.
+	// Redis does not know which password a connection used, so all connections end, and clients with the current password connect again. The
+	// default is false: connections continue.
 	Terminate bool
 }
 
@@ -164,7 +165,18 @@ func (u Users) give(ctx context.Context, n *node, is *account, to grant) error {
 			rules = append(rules, "#"+password)
 		}
 	}
-	return n.change(ctx, "set user "+to.username, setUser(to.username, append(rules, u.Access.rules(to.owner, is, to.given)...)))
+	commands := [][]any{setUser(to.username, append(rules, u.Access.rules(to.owner, is, to.given)...))}
+	return n.change(ctx, "set user "+to.username, append(commands, u.endSessions(is, to.username, to.passwords)...)...)
+}
+
+// endSessions returns the command that ends the connections of a user, or none. It is needed if the user has another password than these,
+// or needs none: each connection may have been made with what is rejected now. In the transaction of the change it cannot be lost.
+func (u Users) endSessions(is *account, username string, passwords []string) [][]any {
+	gone := func(password string) bool { return !slices.Contains(passwords, password) }
+	if !u.Terminate || is == nil || !is.nopass && !slices.ContainsFunc(is.passwords, gone) {
+		return nil
+	}
+	return [][]any{{"CLIENT", "KILL", "USER", username}}
 }
 
 // setUser returns an ACL SETUSER command. The server applies all of its rules or none.
@@ -178,7 +190,8 @@ func setUser(username string, rules []string) []any {
 
 // ConvergeAccess gives the user its access on all nodes. It does not change passwords. A node that lacks the user gets it with the
 // passwords that it has on another node, so that a node that lost its users is repaired before a password is verified. If no node has the
-// user, it does nothing. It reports whether it wrote anything. It returns ErrUnproven if a node does not report the access that was set.
+// user, it does nothing. It reports whether it wrote anything. It returns ErrUnproven if a node does not report the access that was set. On a
+// node that may have failed to save its users, it repeats the save, and returns ErrUnsaved if that fails again.
 func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	if err := u.Access.Check(); err != nil {
 		return false, err
@@ -187,27 +200,38 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	if err != nil {
 		return false, err
 	}
-	changed, elsewhere := false, u.lettingIn(found)
+	changed, missing := false, grant{owner: owner, username: username}
+	if elsewhere := u.lettingIn(found); elsewhere != nil {
+		missing.passwords, missing.given = elsewhere.passwords, elsewhere.keys.Naming()
+	}
 	err = u.Nodes.each(func(n *node) error {
-		is := found[n]
-		if is == nil && elsewhere == nil {
-			return nil
-		}
-		if is == nil {
-			changed = true
-			return u.give(ctx, n, nil, grant{owner, username, elsewhere.passwords, elsewhere.keys.Naming()})
-		}
-		granted, err := n.grants(ctx, is, u.Access, owner)
-		if err != nil || granted {
+		wrote, err := u.convergeOn(ctx, n, found[n], missing)
+		changed = changed || wrote
+		if err != nil {
 			return err
 		}
-		changed = true
-		if err := n.change(ctx, "set access of user "+username, setUser(username, u.Access.rules(owner, is, is.keys.Naming()))); err != nil {
-			return err
-		}
-		return u.shown(ctx, n, owner, username)
+		return n.keepSaved(ctx)
 	})
 	return changed, err
+}
+
+// convergeOn is ConvergeAccess on one node. If the node lacks the user, it gets the missing grant, unless that has no passwords.
+func (u Users) convergeOn(ctx context.Context, n *node, is *account, missing grant) (bool, error) {
+	if is == nil && len(missing.passwords) == 0 {
+		return false, nil
+	}
+	if is == nil {
+		return true, u.give(ctx, n, nil, missing)
+	}
+	granted, err := n.grants(ctx, is, u.Access, missing.owner)
+	if err != nil || granted {
+		return false, err
+	}
+	rules := u.Access.rules(missing.owner, is, is.keys.Naming())
+	if err := n.change(ctx, "set access of user "+missing.username, setUser(missing.username, rules)); err != nil {
+		return true, err
+	}
+	return true, u.shown(ctx, n, missing.owner, missing.username)
 }
 
 // lettingIn returns the user of the first node on which it can log in with a password, or nil.
@@ -278,16 +302,15 @@ func (u Users) Retire(ctx context.Context, owner credential.Owner, current crede
 		case !slices.Contains(is.passwords, hash(current.Password)):
 			return fmt.Errorf("redis node %s: user %s: the current password is not accepted: %w", n.address, current.Username, credential.ErrUnproven)
 		}
-		commands := [][]any{setUser(current.Username, []string{"resetpass", "#" + hash(current.Password)})}
-		if u.Terminate {
-			commands = append(commands, []any{"CLIENT", "KILL", "USER", current.Username})
-		}
-		return n.change(ctx, "retire passwords of user "+current.Username, commands...)
+		only := hash(current.Password)
+		commands := [][]any{setUser(current.Username, []string{"resetpass", "#" + only})}
+		return n.change(ctx, "retire passwords of user "+current.Username, append(commands, u.endSessions(is, current.Username, []string{only})...)...)
 	})
 }
 
-// Delete removes the user from all nodes and ends its connections. It skips nodes without the user. If a node has it for another owner or
-// without a mark, Delete changes no node and returns ErrConflict.
+// Delete removes the user from all nodes and ends its connections. It skips nodes without the user, but returns ErrUnsaved if such a node
+// cannot save its users: its file may still have the user. If a node has it for another owner or without a mark, Delete changes no node and
+// returns ErrConflict.
 func (u Users) Delete(ctx context.Context, owner credential.Owner, username string) error {
 	found, err := u.claim(ctx, owner, username)
 	if err != nil {
@@ -295,7 +318,7 @@ func (u Users) Delete(ctx context.Context, owner credential.Owner, username stri
 	}
 	return u.Nodes.each(func(n *node) error {
 		if found[n] == nil {
-			return nil
+			return n.keepSaved(ctx)
 		}
 		return n.change(ctx, "delete user "+username, []any{"ACL", "DELUSER", username})
 	})

@@ -227,8 +227,8 @@ type Rotation struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}(h([0-9]{1,6}m)?([0-9]{1,6}s)?|m([0-9]{1,6}s)?|s)$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="must be a duration from 10s to 8760h, for example 24h"
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
-	// terminateSessions ends existing sessions when the old credential is retired. Otherwise they continue, because rotation alone does not
-	// revoke access. It has no effect on ElastiCache, which cannot end sessions.
+	// terminateSessions ends existing sessions when a password is retired or replaced. Otherwise they continue, because rotation alone does
+	// not revoke access. It has no effect on ElastiCache, which cannot end sessions.
 	// +optional
 	TerminateSessions bool `json:"terminateSessions,omitempty"`
 }
