@@ -80,7 +80,19 @@ type Outcome struct {
 // Converge brings store, system and readers to the desired state, in this order, and returns the credential once the system accepts it. It
 // is safe to call concurrently, again, and after any error. It writes nothing if nothing differs. It decides by the table in
 // docs/concepts/credentials.md.
+//
+// If some members of the System do not answer, it returns ErrPartial. The others got what they should have. It generates nothing then, except
+// for a Request with InPlace, and publishes only what replaces a password in place, because readers have one that is rejected. The Outcome is
+// zero if readers do not get the latest record yet.
 func (u User) Converge(ctx context.Context) (Outcome, error) {
+	outcome, err := u.converge(ctx)
+	if errors.Is(err, errWithheld) {
+		return Outcome{}, err
+	}
+	return outcome, err
+}
+
+func (u User) converge(ctx context.Context) (Outcome, error) {
 	stored, err := u.read(ctx)
 	if err != nil {
 		return Outcome{}, err
@@ -99,8 +111,9 @@ func (u User) Converge(ctx context.Context) (Outcome, error) {
 func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
-	drifted := errors.Is(err, ErrDrifted)
-	if err != nil && !drifted || !u.rotates(latest) || !drifted && outcome.Record != latest {
+	partial, failed := split(err)
+	drifted := errors.Is(failed, ErrDrifted)
+	if failed != nil && !drifted || partial != nil && !u.InPlace || !u.rotates(latest) || !drifted && outcome.Record != latest {
 		return outcome, err
 	}
 	if drifted {
@@ -209,6 +222,9 @@ func (u User) consider(ctx context.Context, from draft, login string, state Stat
 	return from, err
 }
 
+// errWithheld means that readers do not get the latest record, because members of the system lack it.
+var errWithheld = errors.New("not published before all members accept it")
+
 // settle sets the latest record in the system and publishes it to readers. If the store is behind the system, settle writes nothing, or
 // replaces the missing record if the Policy allows it.
 func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
@@ -218,7 +234,7 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if err := u.checkBehind(stored, seen.Latest); err != nil {
-		if u.Policy.ReplaceMissing {
+		if u.Policy.ReplaceMissing && seen.partial == nil {
 			return u.replace(ctx, stored)
 		}
 		return Outcome{}, err
@@ -226,19 +242,48 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	if seen, err = u.give(ctx, stored, seen); err != nil {
 		return Outcome{}, err
 	}
+	if seen.partial != nil && stored.unpublished() && !u.replaced(stored) {
+		return Outcome{Record: latest}, fmt.Errorf("credential %s: %w: %w", u.Name, errWithheld, seen.partial)
+	}
 	since, err := u.publish(ctx, stored)
 	if err != nil {
 		return Outcome{}, err
 	}
 	outcome := Outcome{Record: latest, Verified: seen.state == Accepted}
-	outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since)
+	if outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since); err == nil {
+		err = seen.partial
+	}
 	return outcome, err
+}
+
+// replaced reports whether the latest record has replaced one that readers have and that members of the system reject now.
+func (u User) replaced(stored stored) bool {
+	return u.overlapOf(stored.latest()) == 0 && stored.previous().Generation > 0
 }
 
 // seen is the state of the latest record's user in the system, and what the system has in addition.
 type seen struct {
 	state State
 	Beside
+	// partial is the ErrPartial of members that did not answer. It is nil if all did.
+	partial error
+}
+
+// also adds an error to what is seen if it is an ErrPartial, and returns any other.
+func (s *seen) also(err error) error {
+	partial, failed := split(err)
+	if s.partial == nil {
+		s.partial = partial
+	}
+	return failed
+}
+
+// split returns an error either as an ErrPartial or as one that stops Converge.
+func split(err error) (partial, failed error) {
+	if errors.Is(err, ErrPartial) && !Blocked(err) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // look observes the user of the latest record, tests the password unless it was proven recently, and reads what the system has in addition.
@@ -247,12 +292,14 @@ func (u User) look(ctx context.Context, stored stored) (seen, error) {
 	if u.Proven && u.Generation == latest.Generation && !stored.unpublished() {
 		tried.Password = Password{}
 	}
-	state, err := u.observe(ctx, tried)
-	if err != nil || state == Foreign || state == Unmarked {
-		return seen{state: state}, err
+	var is seen
+	var err error
+	is.state, err = u.observe(ctx, tried)
+	if err := is.also(err); err != nil || is.state == Foreign || is.state == Unmarked {
+		return is, err
 	}
-	beside, err := u.beside(ctx, latest)
-	return seen{state, beside}, err
+	is.Beside, err = u.beside(ctx, latest)
+	return is, is.also(err)
 }
 
 // give sets the latest record in the system if the system does not have it, and verifies that the system accepts it.
@@ -273,15 +320,15 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	case nothing:
 		return is, nil
 	}
-	if err != nil {
+	if err := is.also(err); err != nil {
 		return seen{}, fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
 	}
-	state, err := u.prove(ctx, latest)
-	if err != nil {
+	is.state, err = u.prove(ctx, latest)
+	if err := is.also(err); err != nil {
 		return seen{}, err
 	}
-	beside, err := u.beside(ctx, latest)
-	return seen{state, beside}, err
+	is.Beside, err = u.beside(ctx, latest)
+	return is, is.also(err)
 }
 
 // unfinished reports whether the system may never have had the latest record: it is not published, and there is no other evidence that it was
@@ -304,7 +351,7 @@ func (u User) create(ctx context.Context, both Assignment) error {
 	if !both.Keep || both.Previous.Generation == 0 {
 		return u.System.Create(ctx, u.Owner, both.Record)
 	}
-	if err := u.System.Create(ctx, u.Owner, both.Previous); err != nil {
+	if _, err := split(u.System.Create(ctx, u.Owner, both.Previous)); err != nil {
 		return err
 	}
 	return u.System.Set(ctx, u.Owner, both)
@@ -313,7 +360,7 @@ func (u User) create(ctx context.Context, both Assignment) error {
 func (u User) observe(ctx context.Context, record Record) (State, error) {
 	state, err := u.System.Observe(ctx, u.Owner, record.Username, record.Password)
 	if err != nil {
-		return "", fmt.Errorf("look for the user %s: %w", record.Username, err)
+		return state, fmt.Errorf("look for the user %s: %w", record.Username, err)
 	}
 	return state, nil
 }
@@ -321,7 +368,7 @@ func (u User) observe(ctx context.Context, record Record) (State, error) {
 // prove verifies that the system accepts the record that it was given.
 func (u User) prove(ctx context.Context, given Record) (State, error) {
 	state, err := u.observe(ctx, given)
-	if err == nil && state != Accepted && state != Present {
+	if _, failed := split(err); failed == nil && state != Accepted && state != Present {
 		err = fmt.Errorf("user %s is %s: %w", given.Username, state, ErrUnproven)
 	}
 	return state, err

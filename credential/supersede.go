@@ -73,7 +73,7 @@ func (u User) beside(ctx context.Context, latest Record) (Beside, error) {
 	}
 	beside, err := system.Superseded(ctx, u.Owner, latest, u.others(latest))
 	if err != nil {
-		return Beside{}, fmt.Errorf("read other credentials of user %s: %w", latest.Username, err)
+		return beside, fmt.Errorf("read other credentials of user %s: %w", latest.Username, err)
 	}
 	return beside, nil
 }

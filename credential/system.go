@@ -2,6 +2,7 @@ package credential
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -38,8 +39,13 @@ type Assignment struct {
 	Previous Record
 }
 
+// ErrPartial means that a system of several members, such as the nodes of a cache, did something on at least one of them, and not on all. The
+// error names the others. What Observe and Superseded return with it is that of the members that answered. One member that is down must not
+// keep a leaked password alive on the others, so Converge goes on with those that answer, and returns ErrPartial in the end.
+var ErrPartial = errors.New("not done on all members")
+
 // System is a system in which users log in with credentials, such as a database or a cache. Its methods must be safe for concurrent use and for
-// repetition after any error. Errors must not contain a password.
+// repetition after any error. Errors must not contain a password. A system of several members returns ErrPartial if only some did their part.
 type System interface {
 	// Observe returns the state of a user. It tests the password unless that is zero.
 	Observe(ctx context.Context, owner Owner, username string, password Password) (State, error)

@@ -18,7 +18,8 @@ import (
 )
 
 // everyApp returns the sorted names of all apps of the tenant: those in the spec and in the status, and those whose logins, users or
-// credentials carry the mark of the tenant. An app that was removed under the deletionPolicy Retain is in neither the spec nor the status.
+// credentials carry the mark of the tenant. An app that was removed under the deletionPolicy Retain is in neither the spec nor the status. If a
+// system or the store cannot be searched, it returns an error beside the apps that it knows.
 func (p *pass) everyApp(ctx context.Context) ([]string, error) {
 	of := names.Tenant{Name: p.tenant.Name}
 	var all []string
@@ -41,12 +42,9 @@ func (p *pass) everyApp(ctx context.Context) ([]string, error) {
 		found, failed := p.cache.apps(ctx, of, p.owner)
 		marked, err = append(marked, found...), errors.Join(err, failed)
 	}
-	if err != nil {
-		return nil, err
-	}
 	all = append(all, marked...)
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	return slices.Compact(all), err
 }
 
 // listPage is the number of Secrets in one page of a list.

@@ -44,13 +44,14 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 	return err
 }
 
-// remove removes all resources of the tenant. It finds them by their ownership marks, so that it does not depend on the status.
+// remove removes all resources of the tenant. It finds them by their ownership marks, so that it does not depend on the status. A system that
+// does not answer does not keep logins in the others: only the database and the credentials wait until all users are gone.
 func (p *pass) remove(ctx context.Context) error {
 	known, err := p.everyApp(ctx)
 	if err != nil {
-		return fmt.Errorf("find the resources of the tenant: %w", err)
+		err = fmt.Errorf("find the resources of the tenant: %w", err)
 	}
-	var failed []error
+	failed := []error{err}
 	for _, app := range known {
 		of := names.Tenant{Name: p.tenant.Name}.App(app)
 		failed = append(failed, p.dropLogins(ctx, of), p.dropUser(ctx, of))

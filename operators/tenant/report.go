@@ -37,6 +37,11 @@ type finding struct {
 // key identifies a finding within a tenant.
 func (f finding) key() string { return f.app + "/" + string(f.system) }
 
+// told reports whether the outcome is known. If some nodes of a cache do not answer, it is that of the others.
+func (f finding) told() bool {
+	return f.err == nil || errors.Is(f.err, credential.ErrPartial) && f.outcome.Generation > 0
+}
+
 // worst returns the error with the worse class.
 func (f finding) worst() error {
 	first, _ := classify(f.err)
@@ -87,7 +92,7 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 		missing := missed(known, now)
 		next.MissingSince, next.MissingLooks = missing.MissingSince, missing.MissingLooks
 	}
-	if f.err != nil {
+	if !f.told() {
 		return next
 	}
 	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // Rotations never exceed int32.

@@ -29,6 +29,7 @@ func TestTheOperatorReachesTheSecretsThatItNeeds(t *testing.T) {
 	t.Run("Secrets of another namespace", s.secretsElsewhere)
 	t.Run("a user default without a password", s.openDefault)
 	t.Run("an app that was taken out", s.takenOut)
+	t.Run("a leaked credential of a cache with faults", s.leaks)
 }
 
 // awaitBackend waits until a condition of a backend is so, with a message that names something.

@@ -198,7 +198,7 @@ func (r report) rotating(of *v1.Tenant) metav1.Condition {
 	var texts []string
 	for _, found := range r.findings {
 		until := found.outcome.Until
-		if known := principal(of, found).RetireAfter; found.err != nil && known != nil {
+		if known := principal(of, found).RetireAfter; !found.told() && known != nil {
 			until = known.Time
 		}
 		if until.IsZero() {

@@ -18,6 +18,8 @@ type account struct {
 	channels    []string // patterns, including the leading &
 	commands    string
 	selectors   int // the number of further selectors, each with rights of its own
+	// behind is true if another node was given a later credential: this one was down then, or has gone back to an old ACL file.
+	behind bool
 }
 
 // parseAccount parses the answer to ACL GETUSER.
@@ -77,7 +79,8 @@ func (a *account) whose(owner credential.Owner) credential.State {
 	return a.keys.Whose(owner)
 }
 
-// state returns the state of a user on one node.
+// state returns the state of a user on one node. A user that is behind counts as one that the node lacks, because no person has changed its
+// password.
 func (a *account) state(owner credential.Owner, password credential.Password) credential.State {
 	whose := a.whose(owner)
 	switch {
@@ -89,6 +92,8 @@ func (a *account) state(owner credential.Owner, password credential.Password) cr
 		return credential.Present
 	case a.accepts(password):
 		return credential.Accepted
+	case a.behind:
+		return credential.Absent
 	default:
 		return credential.Refused
 	}

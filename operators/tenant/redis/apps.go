@@ -11,7 +11,7 @@ import (
 )
 
 // Apps returns the sorted names of the apps of a tenant that have users with their owner's mark on any node. So it also finds an app that
-// the Tenant no longer lists. If one node does not list its users, Apps returns an error.
+// the Tenant no longer lists. If a node does not list its users, Apps returns an error beside the apps on the others.
 func (n *Nodes) Apps(ctx context.Context, of names.Tenant, owner func(names.App) credential.Owner) ([]string, error) {
 	found := map[string]bool{}
 	err := n.each(func(one *node) error {
@@ -33,10 +33,10 @@ func (n *Nodes) Apps(ctx context.Context, of names.Tenant, owner func(names.App)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find users of tenant %s: %w", of.Name, err)
+		err = fmt.Errorf("find users of tenant %s: %w", of.Name, err)
 	}
 	maps.DeleteFunc(found, func(_ string, ours bool) bool { return !ours })
-	return slices.Sorted(maps.Keys(found)), nil
+	return slices.Sorted(maps.Keys(found)), err
 }
 
 // usernames returns the names of all users of a node.

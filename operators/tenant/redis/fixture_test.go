@@ -101,17 +101,20 @@ func (f *fixture) writes(t *testing.T, server *servers.Redis) string {
 	return strings.Join(found, " ")
 }
 
-// quiet shows that something writes to no server.
-func (f *fixture) quiet(t *testing.T, what string, do func()) {
+// quiet shows that something writes to no server, or to none of these.
+func (f *fixture) quiet(t *testing.T, what string, do func(), of ...*servers.Redis) {
 	t.Helper()
+	if len(of) == 0 {
+		of = f.servers
+	}
 	var before []string
-	for _, server := range f.servers {
+	for _, server := range of {
 		before = append(before, f.writes(t, server))
 	}
 	do()
-	for i, server := range f.servers {
+	for i, server := range of {
 		if now := f.writes(t, server); now != before[i] {
-			t.Errorf("%s writes to node %d: %s, before: %s", what, i, now, before[i])
+			t.Errorf("%s writes to %s: %s, before: %s", what, server.Address(), now, before[i])
 		}
 	}
 }

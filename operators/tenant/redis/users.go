@@ -11,8 +11,8 @@ import (
 // maxPasswords is the maximum number of passwords of a user: the previous and the current one of a rotation.
 const maxPasswords = 2
 
-// Users are users with one access, each on all nodes. If an operation fails on one node, it is still done on the others, and the error is
-// returned. Repeating it does what is missing.
+// Users are users with one access, each on all nodes. If a node does not answer or fails, an operation is still done on the others, and returns
+// credential.ErrPartial with the error of the node. Repeating it does what is missing.
 type Users struct {
 	Nodes  *Nodes
 	Access Access
@@ -26,52 +26,43 @@ var _ credential.Rotator = Users{}
 
 // Observe compares the password hashes on the nodes and writes nothing. It does not log in.
 func (u Users) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
-	found, err := u.accounts(ctx, username)
+	said, err := u.ask(ctx, owner, username)
 	if err != nil {
 		return "", err
 	}
-	states := make([]credential.State, 0, len(found))
-	for _, is := range found {
+	states := make([]credential.State, 0, len(said.nodes))
+	for _, is := range said.accounts {
 		states = append(states, is.state(owner, password))
 	}
-	return fold(states), nil
+	return fold(states), said.partial()
 }
 
-// accounts reads a user from every node. If one node does not answer, it returns an error, because its state could change the decision.
-func (u Users) accounts(ctx context.Context, username string) (map[*node]*account, error) {
-	found := map[*node]*account{}
-	err := u.Nodes.each(func(n *node) (err error) {
-		found[n], err = n.account(ctx, username)
-		return err
-	})
-	return found, err
-}
-
-// Create creates the user on the nodes that lack it, with all passwords that it has on the others, so that a node that lost the user during
-// a rotation accepts both again. It returns an error if the user exists with other passwords.
+// Create creates the user on the nodes that lack it or are behind, with all passwords that it has on the others, so that a node that lost the
+// user during a rotation accepts both again. It returns an error if the user exists with other passwords.
 func (u Users) Create(ctx context.Context, owner credential.Owner, record credential.Record) error {
 	if err := u.Access.Check(); err != nil {
 		return err
 	}
-	found, err := u.claim(ctx, owner, record.Username)
+	said, err := u.claim(ctx, owner, record.Username)
 	if err != nil {
 		return err
 	}
-	passwords, given := []string{hash(record.Password)}, []string{GivenPattern(owner, record)}
-	for n, is := range found {
+	to := grant{owner, record.Username, []string{hash(record.Password)}, []string{GivenPattern(owner, record)}}
+	for _, n := range said.nodes {
+		is := said.accounts[n]
 		switch {
-		case is == nil:
+		case is == nil, is.behind:
 		case !is.accepts(record.Password):
 			return fmt.Errorf("redis node %s: create user %s: it exists with another password", n.address, record.Username)
-		case len(is.passwords) > len(passwords):
-			passwords, given = is.passwords, is.keys.Naming()
+		case len(is.passwords) > len(to.passwords):
+			to.passwords, to.given = is.passwords, is.keys.Naming()
 		}
 	}
-	return u.Nodes.each(func(n *node) error {
-		if found[n] != nil {
+	return said.each(func(n *node, is *account) error {
+		if is != nil && !is.behind {
 			return nil
 		}
-		return u.give(ctx, n, nil, grant{owner, record.Username, passwords, given})
+		return u.give(ctx, n, is, to)
 	})
 }
 
@@ -82,18 +73,18 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	if err := u.Access.Check(); err != nil {
 		return err
 	}
-	found, err := u.claim(ctx, owner, change.Username, credential.Unmarked)
+	said, err := u.claim(ctx, owner, change.Username, credential.Unmarked)
 	if err != nil {
 		return err
 	}
 	wanted := map[*node][]string{}
-	for n, is := range found {
+	for n, is := range said.accounts {
 		if wanted[n], err = passwords(is, change); err != nil {
 			return fmt.Errorf("redis node %s: set user %s: %w; remove one first (ACL SETUSER %s !…)", n.address, change.Username, err, change.Username)
 		}
 	}
-	return u.Nodes.each(func(n *node) error {
-		return u.give(ctx, n, found[n], grant{owner, change.Username, wanted[n], []string{GivenPattern(owner, change.Record)}})
+	return said.each(func(n *node, is *account) error {
+		return u.give(ctx, n, is, grant{owner, change.Username, wanted[n], []string{GivenPattern(owner, change.Record)}})
 	})
 }
 
@@ -122,22 +113,6 @@ func passwords(is *account, change credential.Assignment) ([]string, error) {
 	default:
 		return nil, ErrFull
 	}
-}
-
-// claim reads a user from every node. It returns credential.ErrConflict unless each existing one belongs to the owner or is in an allowed
-// state.
-func (u Users) claim(ctx context.Context, owner credential.Owner, username string, allowed ...credential.State) (map[*node]*account, error) {
-	found, err := u.accounts(ctx, username)
-	if err != nil {
-		return nil, err
-	}
-	for n, is := range found {
-		whose := is.whose(owner)
-		if whose != credential.Present && whose != credential.Absent && !slices.Contains(allowed, whose) {
-			return nil, fmt.Errorf("redis node %s: user %s is %s: %w", n.address, username, whose, credential.ErrConflict)
-		}
-	}
-	return found, nil
 }
 
 // grant is the desired state of a user.
@@ -188,24 +163,24 @@ func setUser(username string, rules []string) []any {
 	return command
 }
 
-// ConvergeAccess gives the user its access on all nodes. It does not change passwords. A node that lacks the user gets it with the
-// passwords that it has on another node, so that a node that lost its users is repaired before a password is verified. If no node has the
+// ConvergeAccess gives the user its access on all nodes. It does not change passwords, except on a node that lacks the user or is behind:
+// that gets the passwords of another node, so that a node that lost its users is repaired before a password is verified. If no node has the
 // user, it does nothing. It reports whether it wrote anything. It returns ErrUnproven if a node does not report the access that was set. On a
 // node that may have failed to save its users, it repeats the save, and returns ErrUnsaved if that fails again.
 func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, username string) (bool, error) {
 	if err := u.Access.Check(); err != nil {
 		return false, err
 	}
-	found, err := u.claim(ctx, owner, username)
+	said, err := u.claim(ctx, owner, username)
 	if err != nil {
 		return false, err
 	}
 	changed, missing := false, grant{owner: owner, username: username}
-	if elsewhere := u.lettingIn(found); elsewhere != nil {
-		missing.passwords, missing.given = elsewhere.passwords, elsewhere.keys.Naming()
+	if best := said.best(); best != nil {
+		missing.passwords, missing.given = best.passwords, best.keys.Naming()
 	}
-	err = u.Nodes.each(func(n *node) error {
-		wrote, err := u.convergeOn(ctx, n, found[n], missing)
+	err = said.each(func(n *node, is *account) error {
+		wrote, err := u.convergeOn(ctx, n, is, missing)
 		changed = changed || wrote
 		if err != nil {
 			return err
@@ -215,13 +190,14 @@ func (u Users) ConvergeAccess(ctx context.Context, owner credential.Owner, usern
 	return changed, err
 }
 
-// convergeOn is ConvergeAccess on one node. If the node lacks the user, it gets the missing grant, unless that has no passwords.
+// convergeOn is ConvergeAccess on one node. If the node lacks the user or is behind, it gets the missing grant, unless that has no passwords.
 func (u Users) convergeOn(ctx context.Context, n *node, is *account, missing grant) (bool, error) {
-	if is == nil && len(missing.passwords) == 0 {
+	lacks := is == nil || is.behind && !is.off
+	switch {
+	case lacks && len(missing.passwords) > 0:
+		return true, u.give(ctx, n, is, missing)
+	case is == nil:
 		return false, nil
-	}
-	if is == nil {
-		return true, u.give(ctx, n, nil, missing)
 	}
 	granted, err := n.grants(ctx, is, u.Access, missing.owner)
 	if err != nil || granted {
@@ -232,16 +208,6 @@ func (u Users) convergeOn(ctx context.Context, n *node, is *account, missing gra
 		return true, err
 	}
 	return true, u.shown(ctx, n, missing.owner, missing.username)
-}
-
-// lettingIn returns the user of the first node on which it can log in with a password, or nil.
-func (u Users) lettingIn(found map[*node]*account) *account {
-	for _, n := range u.Nodes.nodes {
-		if is := found[n]; is != nil && !is.off && !is.nopass && len(is.passwords) > 0 {
-			return is
-		}
-	}
-	return nil
 }
 
 // shown returns an error if a node does not report the access that it was given. Otherwise the access would be written again forever.
@@ -260,13 +226,13 @@ func (u Users) shown(ctx context.Context, n *node, owner credential.Owner, usern
 // Superseded returns whether any node accepts another password than the current one, or none at all, and the credential that the nodes
 // name. There are no other users: a user can have two passwords.
 func (u Users) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) (credential.Beside, error) {
-	found, err := u.claim(ctx, owner, current.Username)
+	said, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
 		return credential.Beside{}, err
 	}
 	var beside credential.Beside
 	first := true
-	for _, is := range found {
+	for _, is := range said.accounts {
 		if is == nil {
 			continue
 		}
@@ -279,7 +245,7 @@ func (u Users) Superseded(ctx context.Context, owner credential.Owner, current c
 		}
 		beside.Accepted = beside.Accepted || !is.off && !is.alone(current.Password)
 	}
-	return beside, nil
+	return beside, said.partial()
 }
 
 // alone reports whether a user can log in with this password and with nothing else.
@@ -290,19 +256,18 @@ func (a *account) alone(password credential.Password) bool {
 // Retire removes all passwords but the current one on every node, and with Terminate ends the user's connections there. If a node does not
 // accept the current password, Retire changes nothing on that node and returns an error, because the user could not log in there any more.
 func (u Users) Retire(ctx context.Context, owner credential.Owner, current credential.Record, _ []string) error {
-	found, err := u.claim(ctx, owner, current.Username)
+	said, err := u.claim(ctx, owner, current.Username)
 	if err != nil {
 		return err
 	}
-	return u.Nodes.each(func(n *node) error {
-		is := found[n]
+	only := hash(current.Password)
+	return said.each(func(n *node, is *account) error {
 		switch {
 		case is == nil, is.alone(current.Password):
 			return nil
-		case !slices.Contains(is.passwords, hash(current.Password)):
+		case !slices.Contains(is.passwords, only):
 			return fmt.Errorf("redis node %s: user %s: the current password is not accepted: %w", n.address, current.Username, credential.ErrUnproven)
 		}
-		only := hash(current.Password)
 		commands := [][]any{setUser(current.Username, []string{"resetpass", "#" + only})}
 		return n.change(ctx, "retire passwords of user "+current.Username, append(commands, u.endSessions(is, current.Username, []string{only})...)...)
 	})
@@ -312,12 +277,12 @@ func (u Users) Retire(ctx context.Context, owner credential.Owner, current crede
 // cannot save its users: its file may still have the user. If a node has it for another owner or without a mark, Delete changes no node and
 // returns ErrConflict.
 func (u Users) Delete(ctx context.Context, owner credential.Owner, username string) error {
-	found, err := u.claim(ctx, owner, username)
+	said, err := u.claim(ctx, owner, username)
 	if err != nil {
 		return err
 	}
-	return u.Nodes.each(func(n *node) error {
-		if found[n] == nil {
+	return said.each(func(n *node, is *account) error {
+		if is == nil {
 			return n.keepSaved(ctx)
 		}
 		return n.change(ctx, "delete user "+username, []any{"ACL", "DELUSER", username})
