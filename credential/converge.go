@@ -24,7 +24,7 @@ var ErrUnproven = errors.New("the system does not accept the credential yet")
 
 // Blocked reports whether an error stays until a person acts, so that a retry does not help. Nothing was generated, changed or overwritten.
 func Blocked(err error) bool {
-	for _, blocks := range []error{ErrConflict, ErrInvalid, ErrMissing, ErrDrifted} {
+	for _, blocks := range []error{ErrConflict, ErrInvalid, ErrMissing, ErrDrifted, ErrUnwritable} {
 		if errors.Is(err, blocks) {
 			return true
 		}
@@ -308,6 +308,11 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	do, err := u.Policy.decide(situation{state: is.state, unfinished: u.unfinished(stored, is)})
 	if err != nil {
 		return seen{}, fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
+	}
+	if do != nothing && stored.unpublished() { // Else readers would keep a password that the system rejects.
+		if err := u.Store.CheckPublish(ctx, u.Name, u.Owner, latest); err != nil {
+			return seen{}, fmt.Errorf("credential %s: %w", u.Name, err)
+		}
 	}
 	overlap := u.overlapOf(latest)
 	keep := overlap > 0 && u.Alternate == "" && (stored.unpublished() || time.Now().Before(stored.Since.Add(overlap)))

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -244,6 +246,32 @@ func (s Secrets) Publish(ctx context.Context, name string, owner Owner, record R
 	}
 }
 
+// CheckPublish does what Publish does, as a dry run. It returns ErrUnwritable if the API server refuses the write: if the copy is immutable, or if
+// an admission policy, a quota or a missing permission forbids it.
+func (s Secrets) CheckPublish(ctx context.Context, name string, owner Owner, record Record) error {
+	err := Secrets{Client: client.NewDryRunClient(s.Client), Namespace: s.Namespace}.Publish(ctx, name, owner, record)
+	switch {
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"): // Of an admission webhook, which is not asked then.
+		return nil
+	case refused(err):
+		return fmt.Errorf("%w: %w; nothing was changed: let the operator write Secret %s/%s", ErrUnwritable, err, s.Namespace, name)
+	}
+	return err
+}
+
+// refused reports whether the API server says that it does not accept a write, also if it is repeated.
+func refused(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return false
+	}
+	switch status.ErrStatus.Code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return status.ErrStatus.Code >= http.StatusBadRequest && status.ErrStatus.Code < http.StatusInternalServerError
+}
+
 func (s Secrets) publish(ctx context.Context, name string, owner Owner, record Record) error {
 	wanted := s.secret(name, owner, record)
 	there, err := s.owned(ctx, name, owner)
@@ -260,6 +288,9 @@ func (s Secrets) publish(ctx context.Context, name string, owner Owner, record R
 		return fmt.Errorf("secret %s/%s has generation %d, not %d: %w", s.Namespace, name, now.Generation, record.Generation, ErrSuperseded)
 	case now.Record == same && !now.since.IsZero():
 		return nil
+	case there != nil && there.Immutable != nil && *there.Immutable:
+		return fmt.Errorf("secret %s/%s is immutable: %w; delete it, and it is created again with generation %d",
+			s.Namespace, name, ErrUnwritable, record.Generation)
 	}
 	wanted.Data[PublishedKey] = []byte(time.Now().UTC().Format(time.RFC3339))
 	if there == nil {

@@ -18,6 +18,9 @@ var (
 	// ErrSuperseded means that readers already get a later generation, which was not overwritten. The caller's knowledge of the store is old:
 	// read again.
 	ErrSuperseded = errors.New("a newer generation is already published; retry later")
+	// ErrUnwritable means that the store refuses to write the copy for readers, until a person acts. Converge has changed nothing in the system:
+	// it accepts what readers have.
+	ErrUnwritable = errors.New("the copy for readers cannot be written")
 )
 
 // Owner identifies the owner of a credential: an operator, and the object for which it generated the credential. It does not contain the
@@ -81,6 +84,9 @@ type Store interface {
 	// returns ErrSuperseded, and does not overwrite the copy, if the copy names a later generation, even if another writer has written that
 	// copy during this call. If another writer publishes the same record at the same time, Publish returns no error.
 	Publish(ctx context.Context, name string, owner Owner, record Record) error
+	// CheckPublish tests whether Publish would work, and writes nothing. It returns ErrUnwritable if the store would refuse it, and any other
+	// error of Publish. A store that cannot tell returns nil.
+	CheckPublish(ctx context.Context, name string, owner Owner, record Record) error
 	// Delete removes the copy for readers, and then all generations, starting with the last one. So an interrupted Delete can be repeated. It
 	// returns no error if nothing exists. It returns ErrConflict, and does not delete the value, for a value without the owner's mark.
 	Delete(ctx context.Context, name string, owner Owner) error

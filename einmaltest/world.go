@@ -297,7 +297,7 @@ func (w *World) Calls() []Call {
 //
 //	VERB RESOURCE NAMESPACE/NAME SUBRESOURCE by HANDLER
 //
-// with the verbs of RBAC, and apply; without a handler where the operator keeps its own books.
+// with the verbs of RBAC, and apply; without a handler where the operator keeps its own books. Dry runs write nothing, so they are not among them.
 func (w *World) Writes() []string {
 	w.Helper()
 	requests := w.begun().Writes()

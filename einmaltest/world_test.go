@@ -2,11 +2,13 @@ package einmaltest_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -28,6 +30,25 @@ func TestADayTakesMilliseconds(t *testing.T) {
 		w.Advance(24 * time.Hour)
 		if looked := len(w.Calls()); looked != 1+24 {
 			w.Errorf("looked %d times, want once at the creation and 24 times since", looked)
+		}
+	})
+}
+
+// A handler may ask the API server what it would say to a write.
+func TestADryRunIsNoWrite(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New("try.example.com", einmal.Permissions(&corev1.Secret{}, "create"))
+			einmal.For[corev1.ConfigMap](op).Reconcile("try", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+				made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tried"}}
+				return client.NewDryRunClient(c.Client).Create(ctx, made)
+			})
+			return op
+		})
+		w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}})
+		w.Advance(time.Minute)
+		if calls, writes := w.Calls(), w.Writes(); len(calls) != 1 || !strings.HasSuffix(calls[0].String(), ": done") || len(writes) > 0 {
+			w.Errorf("calls %q, writes %q", calls, writes)
 		}
 	})
 }

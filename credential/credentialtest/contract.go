@@ -37,6 +37,7 @@ func Contract(t *testing.T, subject func(t *testing.T) Subject) {
 		"what is spoiled is neither used nor replaced": spoiled,
 		"generations are read up to the last":          generations,
 		"the copy for readers is overwritten":          published,
+		"a check of a publication writes nothing":      checked,
 		"the copy for readers never goes backwards":    neverBackwards,
 		"what was lost behind the copy is noticed":     lostBehindTheCopy,
 		"deleting removes all, and what is not there":  deletion,
@@ -214,6 +215,16 @@ func published(t *testing.T, s Subject) {
 	s.has(t, 1, 0, 1, 2)
 	s.publish(t, 2)
 	s.has(t, 1, 2, 1, 2)
+}
+
+func checked(t *testing.T, s Subject) {
+	s.create(t, 1)
+	says(t, "check of the first publication", s.Store.CheckPublish(t.Context(), s.Name, owner(), record(1)), nil)
+	s.has(t, 1, 0, 1)
+	s.publish(t, 1)
+	s.create(t, 2)
+	says(t, "check of the next publication", s.Store.CheckPublish(t.Context(), s.Name, owner(), record(2)), nil)
+	s.has(t, 1, 1, 1, 2)
 }
 
 // neverBackwards lets late writers publish the generation before the published one, one by one and in a race.

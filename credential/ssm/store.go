@@ -196,6 +196,11 @@ func (s *Store) Publish(ctx context.Context, name string, owner credential.Owner
 	return s.replace(ctx, there, owner, record)
 }
 
+// CheckPublish returns nil: SSM has no dry run. Read and Create have used the same path, key and owner.
+func (*Store) CheckPublish(context.Context, string, credential.Owner, credential.Record) error {
+	return nil
+}
+
 // replaceAttempts limits the writes of replace when other writers write at the same time.
 const replaceAttempts = 10
 

@@ -33,6 +33,7 @@ const (
 	reasonSuspected = "CredentialsNotSeen"
 	reasonConflict  = "OwnershipConflict"
 	reasonInvalid   = "CredentialInvalid"
+	reasonUnwritten = "CannotPublish"
 	reasonDrifted   = "Drifted"
 	reasonSetUp     = "BackendNotSetUp"
 	reasonRights    = "AdminLacksRights"
@@ -63,6 +64,7 @@ func meanings() []meaning {
 		{credential.ErrMissing, blocked, reasonMissing},
 		{credential.ErrConflict, blocked, reasonConflict},
 		{credential.ErrInvalid, blocked, reasonInvalid},
+		{credential.ErrUnwritable, blocked, reasonUnwritten},
 		{credential.ErrDrifted, blocked, reasonDrifted},
 		{errSetUp, blocked, reasonSetUp},
 		{postgres.ErrRights, blocked, reasonRights},

@@ -45,7 +45,7 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	before, known := look.versions()
 	found := look.run(ctx)
 	next := tell(c, found)
-	if after, still := look.versions(); known && still && maps.Equal(before, after) {
+	if after, still := look.versions(); known && still && maps.Equal(before, after) && !seen.search {
 		seen.settled = look.settle(found, before)
 	}
 	return next
@@ -111,6 +111,7 @@ func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	both := of.Logins()
 	system := p.databases.logins(of, p.limits(app), app, p.tenant.Spec)
 	user := p.user(of, found)
+	found.before = user.Generation
 	user.System, user.Username, user.Alternate = system, both[0], both[1]
 	found.outcome, found.err = p.converge(ctx, found, user)
 	_, level := system.Converge(ctx, user.Owner, both[:]...)
@@ -123,6 +124,7 @@ func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
 	user := p.user(of, found)
+	found.before = user.Generation
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
 	found.outcome, found.err = p.converge(ctx, found, user)
@@ -198,6 +200,8 @@ type observations struct {
 	proofs map[string]proof
 	// settled is the result of the last full check. It is nil if the next check must be a full one.
 	settled *settled
+	// search is true if apps that the status does not list have to be looked for: see pass.known.
+	search bool
 	// waits counts the consecutive reconciliations that waited for something to settle.
 	waits int
 }

@@ -79,7 +79,7 @@ func (p *pass) unwanted(ctx context.Context) []finding {
 		wanted[app.Name] = app
 	}
 	var left []finding
-	for _, was := range p.tenant.Status.Apps {
+	for _, was := range p.known(ctx) {
 		app, stays := wanted[was.Name]
 		of := names.Tenant{Name: p.tenant.Name}.App(was.Name)
 		if was.Database != nil && (!stays || !p.hasDatabase(app)) {
@@ -92,6 +92,28 @@ func (p *pass) unwanted(ctx context.Context) []finding {
 		}
 	}
 	return slices.DeleteFunc(left, func(of finding) bool { return of.err == nil })
+}
+
+// known returns the apps that the status lists. If the status is lost and the spec was changed since the Tenant was created, an app may have been
+// taken out: then known also returns the apps whose logins, users or credentials carry the mark of the tenant. It does not do so for a Tenant
+// that was created again: what an earlier Tenant has left may be in use, and the spec may get that app later.
+func (p *pass) known(ctx context.Context) []v1.AppStatus {
+	all := slices.Clone(p.tenant.Status.Apps)
+	if p.tenant.Status.ObservedGeneration == 0 && p.tenant.Generation > 1 {
+		p.seen.search = true
+	}
+	if !p.seen.search {
+		return all
+	}
+	found, err := p.everyApp(ctx)
+	p.seen.search = err != nil // What does not answer is reported by the checks of the apps.
+	for _, name := range found {
+		listed := slices.ContainsFunc(all, func(app v1.AppStatus) bool { return app.Name == name })
+		if _, stays := p.wanted(name); !listed && !stays {
+			all = append(all, v1.AppStatus{Name: name, Database: &v1.Principal{}, Cache: &v1.Principal{}})
+		}
+	}
+	return all
 }
 
 // takeBack removes the user of an app in a system, and then the credential.

@@ -85,6 +85,30 @@ func (s *stage) forgetsNothing(t *testing.T) {
 	s.works(t, "leftover-two")
 }
 
+// losesTheStatus takes an app out under the deletionPolicy Delete while the status is lost: nothing of it stays. A Tenant that was created again
+// finds it and leaves it, because its spec may get that app later.
+func (s *stage) losesTheStatus(t *testing.T) {
+	var counts counted
+	for name, generation := range map[string]int64{"lost-changed": 2, "lost-created": 1} {
+		look := s.look(t, name, &counts)
+		look.tenant.Spec.DeletionPolicy, look.tenant.Spec.DropOwned = v1.DeletionDelete, true
+		look.tenant.Spec.Apps = append(look.tenant.Spec.Apps, v1.App{
+			Name: "old", Database: v1.Database{Access: v1.AccessOwner}, Cache: v1.Cache{Profile: v1.AccessReadWrite},
+		})
+		look.run(t.Context())
+		old := names.Tenant{Name: name}.App("old")
+		db, cache := s.stored(t, old.DatabaseSecret()), s.stored(t, old.CacheSecret())
+		look.tenant.Spec.Apps, look.tenant.Generation = look.tenant.Spec.Apps[:1], generation
+		if err := look.run(t.Context()).failure(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		gone := s.logIn(t, name, db) != nil && s.authenticate(t, cache, name+":x") != nil && len(s.secretsOf(t, name)) == 4
+		if gone != (generation > 1) {
+			t.Errorf("%s: the app that was taken out is gone: %t; Secrets: %v", name, gone, s.secretsOf(t, name))
+		}
+	}
+}
+
 // listsAgain shows that an app that was taken out with the deletionPolicy Retain has the same credentials when it is listed again.
 func (s *stage) listsAgain(t *testing.T) {
 	var counts counted

@@ -30,6 +30,8 @@ type finding struct {
 	outcome                   credential.Outcome
 	// err is why the app has no working credential. level is why limits or access are not in the desired state.
 	err, level error
+	// before is the generation that the status has, which readers got.
+	before int
 	// unwanted is true if the app is not in the spec any more and could not be removed.
 	unwanted bool
 }

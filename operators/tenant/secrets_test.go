@@ -29,6 +29,7 @@ func TestTheOperatorReachesTheSecretsThatItNeeds(t *testing.T) {
 	t.Run("Secrets of another namespace", s.secretsElsewhere)
 	t.Run("a user default without a password", s.openDefault)
 	t.Run("an app that was taken out", s.takenOut)
+	t.Run("a Secret that cannot be written", s.frozen)
 	t.Run("a leaked credential of a cache with faults", s.leaks)
 }
 
@@ -92,6 +93,29 @@ func (s *stage) openDefault(t *testing.T) {
 	s.as(t, "ACL", "SETUSER", "default", "off")
 	s.touch(t, "the cache is closed")
 	s.awaitBackend(t, "local", v1.ConditionReady, "True Reached", "")
+}
+
+// frozen rotates in place while the Secrets of readers are immutable: what they have stays accepted, and the message says what to do.
+func (s *stage) frozen(t *testing.T) {
+	const more = ", credentials: {probeInterval: 10s, rotation: {requestId: %s, strategy: InPlace}}"
+	s.Kubectl(t, s.manifest("frozen", fmt.Sprintf(more, "one")), "apply", "-f", "-")
+	s.awaitPhase(t, "frozen", v1.Ready)
+	of := names.Tenant{Name: "frozen"}.App("web")
+	for _, secret := range []string{of.DatabaseSecret(), of.CacheSecret()} {
+		s.Kubectl(t, "", "patch", "secret", "-n", credentialsNamespace, secret, "--patch", `{"immutable": true}`)
+	}
+	s.Kubectl(t, s.manifest("frozen", fmt.Sprintf(more, "two")), "apply", "-f", "-")
+	blocked := s.await(t, "frozen", "blocked", func(of *v1.Tenant) bool { return condition(of, v1.ConditionReady) == "False CannotPublish" })
+	said := blocked.Status.Apps[0].Database.Problem
+	if !blocked.Status.DBReady || !blocked.Status.RedisReady || !strings.Contains(said, of.DatabaseSecret()+" is immutable") || !strings.Contains(said, "delete it") {
+		t.Errorf("database ready: %t, cache ready: %t, problem: %s", blocked.Status.DBReady, blocked.Status.RedisReady, said)
+	}
+	s.works(t, "frozen")
+	s.Kubectl(t, "", "delete", "secrets", "-n", credentialsNamespace, of.DatabaseSecret(), of.CacheSecret())
+	s.await(t, "frozen", "rotated", func(of *v1.Tenant) bool {
+		return of.Status.Phase == v1.Ready && of.Status.Apps[0].Database.Generation == 2
+	})
+	s.works(t, "frozen")
 }
 
 func (s *stage) takenOut(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
@@ -80,18 +81,21 @@ func areas() []area {
 }
 
 // unusable returns the error that prevents the app from logging in to a system. This includes access that has not settled yet. Incomplete
-// rights in a database do not prevent a login, and neither do users that a node has not saved.
+// rights in a database do not prevent a login, and neither do users that a node has not saved, nor a copy for readers that cannot be written.
 func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
 	usable := errors.Is(f.level, postgres.ErrIncomplete) || errors.Is(f.level, redis.ErrUnsaved)
 	if f.system == in && f.err == nil && how == waiting && !usable {
 		return f.level
 	}
-	if f.system != in {
+	if f.system != in || f.keeps() {
 		return nil
 	}
 	return f.err
 }
+
+// keeps reports whether readers keep a credential that the system accepts, because they cannot be given the next one.
+func (f finding) keeps() bool { return f.before > 0 && errors.Is(f.err, credential.ErrUnwritable) }
 
 // unstored returns the error that prevents a credential from being stored, if the store is the cause.
 func (f finding) unstored() error {

@@ -190,7 +190,7 @@ func (p *Process) send(r *http.Request, next http.RoundTripper) (*http.Response,
 		}
 		var err error
 		answer, err = next.RoundTrip(r) //nolint:bodyclose // The caller closes it.
-		if err == nil && request.write() {
+		if err == nil && request.write() && !r.URL.Query().Has("dryRun") {
 			err = p.noteAnswer(request, answer)
 		}
 		return err

@@ -301,6 +301,8 @@ func (m *memory) Read(context.Context, string, credential.Owner, int) (credentia
 	return credential.Found{Records: append([]credential.Record(nil), m.records...), Published: m.published}, nil
 }
 
+func (*memory) CheckPublish(context.Context, string, credential.Owner, credential.Record) error { return nil }
+
 func (m *memory) Publish(_ context.Context, _ string, _ credential.Owner, record credential.Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
