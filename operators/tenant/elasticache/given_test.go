@@ -40,9 +40,9 @@ func TestTheFormOfAccessStringsStays(t *testing.T) {
 	w.none(w.users.Create(t.Context(), w.owner(), credential.Record{
 		Username: w.username(), Password: credential.NewPassword("password-of-a-test"), Generation: 2, Created: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC),
 	}))
-	const want = "on ~forms:* ~einmal.owner:q5uwjhyi62ysrlf4nw5i ~einmal.access:xndpeuwlawd2wbvlhlwg ~einmal.given:q5uwjhyi62ysrlf4nw5i:2:1793606400 " +
-		"resetchannels &forms:* +@all -@scripting -@admin -@dangerous -scan -randomkey -dbsize -client|tracking -pubsub|channels -pubsub|shardchannels " +
-		"-pubsub|numpat -function -script|flush -script|kill -cluster +cluster|info +cluster|keyslot +cluster|myid +cluster|nodes +cluster|shards " +
+	const want = "on ~forms:* ~einmal.owner:q5uwjhyi62ysrlf4nw5i ~einmal.access:qsb34xwwvqebfvrugidh ~einmal.given:q5uwjhyi62ysrlf4nw5i:2:1793606400 " +
+		"resetchannels &forms:* +@all -@scripting -@admin -@dangerous -scan -randomkey -dbsize -client|tracking -pubsub -memory " +
+		"+memory|usage -function -script|flush -script|kill -cluster +cluster|info +cluster|keyslot +cluster|myid +cluster|nodes +cluster|shards " +
 		"+cluster|slots"
 	if got := aws.ToString(w.seen(w.username()).AccessString); got != want {
 		t.Errorf("the access is %q, want %q", got, want)

@@ -49,14 +49,15 @@ func (a Access) Check() error {
 }
 
 // Commands returns the command rules; later rules override earlier ones. @admin and @dangerous contain commands on the server and on all
-// keys. Further commands are removed because they reveal the names of other tenants' keys and channels, or change the scripts and functions
-// that all tenants share. For CLUSTER the rules list what is allowed, which is what cluster clients need: newer servers have more
+// keys. Further commands are removed because they reveal the names, the number or the size of other tenants' keys and channels, or change the
+// scripts and functions that all tenants share. Of MEMORY only USAGE is allowed: it is about one key, which the user must be able to read. For
+// CLUSTER the rules list what is allowed, which is what cluster clients need: newer servers have more
 // subcommands that reveal keys of other tenants (CLUSTER SLOT-STATS: Valkey 8.0), and older ones reject rules for subcommands that they do
 // not know.
 func (a Access) Commands() []string {
 	others := []string{
 		"-@admin", "-@dangerous", "-scan", "-randomkey", "-dbsize", "-client|tracking",
-		"-pubsub|channels", "-pubsub|shardchannels", "-pubsub|numpat", "-function", "-script|flush", "-script|kill",
+		"-pubsub", "-memory", "+memory|usage", "-function", "-script|flush", "-script|kill",
 		"-cluster", "+cluster|info", "+cluster|keyslot", "+cluster|myid", "+cluster|nodes", "+cluster|shards", "+cluster|slots",
 	}
 	if a.Profile == ReadOnly {

@@ -49,7 +49,9 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 			"PUBLISH beta:c hello", "EVAL return(redis.call('get',KEYS[1])) 1 beta:k", "EVAL return(redis.call('get','beta:k')) 0",
 			"EVAL return(redis.call('keys','*')) 0", "EVAL return(redis.call('flushall')) 0", "SORT acme:list BY beta:*", "SUBSCRIBE __keyspace@0__:beta:k",
 			"KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "CLIENT LIST", "CLIENT KILL USER " + user().Username,
-			"CLIENT TRACKING ON BCAST", "PUBSUB CHANNELS", "CLUSTER GETKEYSINSLOT 0 1", "FUNCTION LIST", "FUNCTION FLUSH", "SCRIPT FLUSH", "MONITOR",
+			"CLIENT TRACKING ON BCAST", "PUBSUB CHANNELS", "PUBSUB NUMSUB beta:c", "PUBSUB SHARDNUMSUB beta:c", "PUBSUB NUMPAT", "MEMORY STATS",
+			"MEMORY DOCTOR", "MEMORY MALLOC-STATS", "MEMORY PURGE", "MEMORY USAGE beta:k", "LASTSAVE", "ROLE",
+			"EVAL return(redis.call('pubsub','numsub','beta:c')) 0", "CLUSTER GETKEYSINSLOT 0 1", "FUNCTION LIST", "FUNCTION FLUSH", "SCRIPT FLUSH", "MONITOR",
 			"SLOWLOG GET", "CONFIG GET *", "ACL LIST", "ACL SETUSER default on nopass", "INFO", "DEBUG SLEEP 0", "SAVE", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
 			"MODULE LIST", "MIGRATE 127.0.0.1 1 acme:k 0 1", "FUNCTION LOAD x", "LATENCY LATEST",
 		} {
