@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/einmal-operators/einmal/credential"
@@ -45,6 +47,9 @@ const (
 	reasonNoGroup   = "UserGroupMissing"
 	reasonFull      = "PasswordsFull"
 	reasonLocked    = "LockHeld"
+	reasonInUse     = "DatabaseInUse"
+	reasonEnding    = "NamespaceTerminating"
+	reasonAdmission = "AdmissionDenied"
 	reasonInsecure  = "InsecureAuthentication"
 	reasonUnsaved   = "UsersNotSaved"
 	reasonSettling  = "Settling"
@@ -83,6 +88,7 @@ func meanings() []meaning {
 		{credential.ErrUnproven, waiting, reasonSettling},
 		{credential.ErrUnsettled, waiting, reasonSettling},
 		{postgres.ErrLocked, waiting, reasonLocked},
+		{postgres.ErrInUse, waiting, reasonInUse},
 		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrUnsaved, waiting, reasonUnsaved},
@@ -104,8 +110,31 @@ func classify(err error) (class, string) {
 			return known.class, known.reason
 		}
 	}
-	if apierrors.IsForbidden(err) {
-		return blocked, reasonRights
+	if reason := refusedBy(err); reason != "" {
+		return blocked, reason
 	}
 	return unknown, reasonUnknown
+}
+
+// refusedBy returns the reason of a request that the Kubernetes API refused until a person acts, or "". The code 403 also stands for quotas,
+// namespaces that are being deleted, and admission. Quotas and webhooks are only in the message, which begins with the API server's own words.
+func refusedBy(err error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	message := answer.Status().Message
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return reasonEnding
+	case strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request"),
+		strings.Contains(message, "ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: "):
+		return reasonAdmission
+	case !apierrors.IsForbidden(err):
+		return ""
+	case strings.Contains(message, "is forbidden: exceeded quota: "), strings.Contains(message, "is forbidden: failed quota: "),
+		strings.Contains(message, "is forbidden: insufficient quota "):
+		return reasonQuota
+	}
+	return reasonRights
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -156,10 +158,18 @@ func endpoint(given string) *string {
 	return &given
 }
 
-// value returns the value of a key in a Secret that a TenantBackend names.
+// value returns the value of a key in a Secret that a TenantBackend names, without a line break at the end: a file or echo adds one. Other control
+// characters are refused, because a server would only answer that the password is wrong.
 func value(backend string, from *corev1.Secret, key string) (credential.Password, error) {
-	if len(from.Data[key]) == 0 {
-		return credential.Password{}, fmt.Errorf("TenantBackend %s: key %q is missing in Secret %s/%s: %w; add the key", backend, key, from.Namespace, from.Name, errSetUp)
+	text, _ := strings.CutSuffix(string(from.Data[key]), "\n")
+	text, _ = strings.CutSuffix(text, "\r")
+	if text == "" {
+		return credential.Password{}, fmt.Errorf("TenantBackend %s: key %q is missing or empty in Secret %s/%s: %w; add the key",
+			backend, key, from.Namespace, from.Name, errSetUp)
 	}
-	return credential.NewPassword(string(from.Data[key])), nil
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return credential.Password{}, fmt.Errorf("TenantBackend %s: the value of key %q in Secret %s/%s contains a line break or another control character: "+
+			"%w; write the value on one line, without tabs; one line break at its end is allowed", backend, key, from.Namespace, from.Name, errSetUp)
+	}
+	return credential.NewPassword(text), nil
 }

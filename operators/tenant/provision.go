@@ -204,6 +204,8 @@ type observations struct {
 	search bool
 	// waits counts the consecutive reconciliations that waited for something to settle.
 	waits int
+	// failures counts the consecutive reconciliations in which a system could not be queried.
+	failures int
 }
 
 type proof struct {

@@ -21,6 +21,8 @@ const (
 	settlingWait    = 5 * time.Second
 	longestSettling = time.Minute
 	blockedWait     = time.Minute
+	firstRetry      = time.Second
+	longestRetry    = 5 * time.Minute
 	// defaultProbe is how often credentials are verified. The CRD has the same default.
 	defaultProbe = 10 * time.Minute
 )
@@ -49,6 +51,9 @@ func tell(c *change, found report) error {
 	seen := einmal.Memo[observations](c)
 	if worst != waiting {
 		seen.waits = 0
+	}
+	if worst != unknown {
+		seen.failures = 0
 	}
 	return found.again(c.Object, worst, now, seen)
 }
@@ -238,15 +243,16 @@ func (r report) phase(of *v1.Tenant, worst class) v1.Phase {
 	}
 }
 
-// again returns when to reconcile next. If a system could not be queried, it returns that error, so that Einmal retries with backoff.
+// again returns when to reconcile next: within the probeInterval, also while something settles or cannot be queried, because a system that comes
+// back may accept what was revoked in the meantime.
 func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observations) error {
 	switch {
 	case r.suspended:
 		return nil
 	case worst == unknown:
-		return r.failure()
+		return einmal.RetryAfter(min(seen.nextRetry(), probeInterval(of)), r.failure())
 	case worst == waiting:
-		return einmal.RequeueAfter(seen.nextSettling())
+		return einmal.RequeueAfter(min(seen.nextSettling(), probeInterval(of)))
 	case worst == blocked:
 		return einmal.RequeueAfter(min(blockedWait, probeInterval(of)))
 	}
@@ -270,6 +276,13 @@ func (o *observations) nextSettling() time.Duration {
 	wait := min(settlingWait<<min(o.waits, 10), longestSettling)
 	o.waits++
 	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // Not secret: jitter.
+}
+
+// nextRetry returns how long to wait after an error. The wait grows as Einmal's own does, and has jitter.
+func (o *observations) nextRetry() time.Duration {
+	wait := min(firstRetry<<min(o.failures, 10), longestRetry)
+	o.failures++
+	return time.Duration(float64(wait) * (0.8 + 0.2*rand.Float64())) //nolint:gosec // Not secret: jitter.
 }
 
 // failure returns the errors of the systems that could not be queried.

@@ -32,6 +32,6 @@
 // No statement contains a password: roles get a SCRAM-SHA-256 verifier that is computed here. Nothing else keeps passwords out of the
 // server's log, because an administrator that is not a superuser cannot turn logging off.
 //
-// Errors name the operation, contain no password, and give a remedy: see ErrRights, ErrVersion, ErrInsecure, ErrLocked, ErrBusy, ErrDown
+// Errors name the operation, contain no password, and give a remedy: see ErrRights, ErrVersion, ErrInsecure, ErrLocked, ErrBusy, ErrInUse, ErrDown
 // and ErrDependent. No error means that an object does not exist; only the catalog shows that.
 package postgres

@@ -26,6 +26,9 @@ var (
 	ErrIncomplete = errors.New("the rights in the database are incomplete")
 	// ErrBusy: the server has no capacity, or other sessions hold what is needed. Retry later.
 	ErrBusy = errors.New("the server is busy")
+	// ErrInUse: sessions or prepared transactions of others use the database, and the administrator may not end them. Retry later. It can stay until a
+	// person ends them. It is an ErrBusy.
+	ErrInUse = fmt.Errorf("%w: others use the database", ErrBusy)
 	// ErrDown: the server cannot be reached, is starting or stopping, or cannot write now. Retry later.
 	ErrDown = errors.New("the server is down")
 	// ErrDependent: an object that is to be dropped has dependent objects. No data was lost. The error stays until a person decides.
@@ -92,6 +95,7 @@ func raced(err error) bool {
 func explain(err error) error {
 	var answer *pgconn.PgError
 	var old oldServerError
+	err = shorten(err)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
@@ -104,6 +108,9 @@ func explain(err error) error {
 		return fmt.Errorf("%w; check that it runs and that the address in the DSN is correct: %w", ErrDown, err)
 	}
 	remedy, kind := kindOf(answer.Code)
+	if answer.Code == noRights {
+		remedy, kind = missingRight(answer)
+	}
 	if answer.Detail != "" {
 		remedy += " (" + strings.ReplaceAll(answer.Detail, "\n", "; ") + ")"
 	}
@@ -111,6 +118,23 @@ func explain(err error) error {
 		return fmt.Errorf("%w%s", err, remedy)
 	}
 	return fmt.Errorf("%w; %s: %w", kind, remedy, err)
+}
+
+// connectError is the error of an attempt to connect. Its text names addresses, and not the user and the database, which come from the DSN.
+type connectError struct{ cause error }
+
+func (c connectError) Error() string {
+	return "connect to the server: " + strings.ReplaceAll(c.cause.Error(), "\n", "; ")
+}
+
+func (c connectError) Unwrap() error { return c.cause }
+
+// shorten replaces the driver's error of an attempt to connect by a connectError.
+func shorten(err error) error {
+	if failed, is := errors.AsType[*pgconn.ConnectError](err); is {
+		return connectError{failed.Unwrap()}
+	}
+	return err
 }
 
 // kindOf returns the kind of an error code and the remedy.
@@ -128,7 +152,10 @@ func kindOf(code string) (string, error) {
 		return "it is a standby or read-only; point the DSN to the primary", ErrDown
 	case lockTimeout:
 		return "the operation is retried; if the error stays, find the session that holds the lock in pg_locks and pg_stat_activity, and end it", ErrLocked
-	case inUse, canceled:
+	case inUse:
+		return "the operation is retried; if the error stays, find the session in pg_stat_activity and the transaction in pg_prepared_xacts, and end it; " +
+			"for a session of a superuser, run as a superuser: SELECT pg_terminate_backend(pid)", ErrInUse
+	case canceled:
 		return "the operation is retried; if the error stays, find the blocking session in pg_stat_activity", ErrBusy
 	}
 	switch {

@@ -64,14 +64,18 @@ type Server struct {
 }
 
 // Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
-// of application_name, statement_timeout and lock_timeout are "einmal-tenant", a minute and ten seconds; the DSN can set others.
+// of application_name, statement_timeout and lock_timeout are "einmal-tenant", a minute and ten seconds; the DSN can set others. Open refuses
+// a DSN that can be read in two ways. No error of Open contains a part of the DSN. Later errors name hosts and ports of the DSN.
 func Open(config Config) (*Server, error) {
-	settings, err := pgxpool.ParseConfig(config.DSN.Reveal())
+	settings, err := parseDSN(config.DSN)
 	if err != nil {
-		// The cause could quote the password.
-		return nil, errors.New("parse the PostgreSQL DSN: invalid format; " +
-			"use postgres://user:password@host:5432/postgres?sslmode=verify-full and percent-encode special characters in the password")
+		return nil, err
 	}
+	return open(config, settings)
+}
+
+// open is Open with the parsed DSN.
+func open(config Config, settings *pgxpool.Config) (*Server, error) {
 	settings.MaxConns, settings.MinConns = defaultPoolSize, 0
 	if config.PoolSize > 0 {
 		settings.MaxConns = config.PoolSize
@@ -126,8 +130,8 @@ func protect(settings *pgconn.Config) ([]string, error) {
 	case settings.RequireAuth == "":
 		settings.RequireAuth = scramOnly
 	case sendsPassword(settings.RequireAuth):
-		return nil, fmt.Errorf("require_auth=%s in the PostgreSQL DSN allows sending the password to an impostor; "+
-			"remove password and md5, or set sslmode=verify-full", settings.RequireAuth)
+		return nil, errors.New("require_auth in the PostgreSQL DSN allows sending the password to an impostor; " +
+			"remove password and md5, or set sslmode=verify-full")
 	}
 	return unverified, nil
 }

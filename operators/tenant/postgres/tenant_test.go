@@ -201,7 +201,7 @@ func TestADatabaseThatASuperuserUsesIsBusy(t *testing.T) {
 	app.tenant.DropDatabase = true
 	inside := superuser(t, app.tenant.Database)
 	err := app.tenant.Delete(t.Context(), app.mark)
-	if !errors.Is(err, postgres.ErrBusy) || errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "1 other session") {
+	if !errors.Is(err, postgres.ErrInUse) || errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "1 other session") {
 		t.Errorf("the superuser's session is there: %v", err)
 	}
 	_ = inside.Close(t.Context())

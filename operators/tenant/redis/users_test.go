@@ -301,7 +301,9 @@ func (m *memory) Read(context.Context, string, credential.Owner, int) (credentia
 	return credential.Found{Records: append([]credential.Record(nil), m.records...), Published: m.published}, nil
 }
 
-func (*memory) CheckPublish(context.Context, string, credential.Owner, credential.Record) error { return nil }
+func (*memory) CheckPublish(context.Context, string, credential.Owner, credential.Record) error {
+	return nil
+}
 
 func (m *memory) Publish(_ context.Context, _ string, _ credential.Owner, record credential.Record) error {
 	m.mu.Lock()
