@@ -75,6 +75,9 @@ type Outcome struct {
 	Waits bool
 	// Verified reports that the system accepted the password in this call.
 	Verified bool
+	// Restored reports that the system rejected the password that readers have, and that Converge set it again in this call. If this repeats,
+	// another client sets passwords too.
+	Restored bool
 }
 
 // Converge brings store, system and readers to the desired state, in this order, and returns the credential once the system accepts it. It
@@ -249,7 +252,7 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome := Outcome{Record: latest, Verified: seen.state == Accepted}
+	outcome := Outcome{Record: latest, Verified: seen.state == Accepted, Restored: seen.restored}
 	if outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since); err == nil {
 		err = seen.partial
 	}
@@ -265,6 +268,8 @@ func (u User) replaced(stored stored) bool {
 type seen struct {
 	state State
 	Beside
+	// restored is true if the stored password was set again, although readers have it already.
+	restored bool
 	// partial is the ErrPartial of members that did not answer. It is nil if all did.
 	partial error
 }
@@ -321,6 +326,7 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	case create:
 		err = u.create(ctx, both)
 	case set:
+		is.restored = !stored.unpublished()
 		err = u.System.Set(ctx, u.Owner, both)
 	case nothing:
 		return is, nil

@@ -63,6 +63,13 @@ func TestADriftThatReachesTheCopyIsLeft(t *testing.T) { //nolint:gocognit // One
 				if enforced := converged(t, user); !system.Accepts(enforced.Record) {
 					t.Error("without LeaveDrift the stored password is not set")
 				}
+				if converged(t, user).Restored {
+					t.Error("an unchanged password counts as restored")
+				}
+				system.ChangePassword(byHand.Username, byHand.Password)
+				if !converged(t, user).Restored {
+					t.Error("a changed password that was set again does not count as restored")
+				}
 			})
 		})
 	}

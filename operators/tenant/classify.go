@@ -51,6 +51,7 @@ const (
 	reasonEnding    = "NamespaceTerminating"
 	reasonAdmission = "AdmissionDenied"
 	reasonInsecure  = "InsecureAuthentication"
+	reasonContested = "PasswordContested"
 	reasonUnsaved   = "UsersNotSaved"
 	reasonSettling  = "Settling"
 	reasonUnknown   = "Unreachable"
@@ -92,6 +93,7 @@ func meanings() []meaning {
 		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrUnsaved, waiting, reasonUnsaved},
+		{errContested, waiting, reasonContested},
 		{redis.ErrNotReady, waiting, reasonSettling},
 		{redis.ErrFull, blocked, reasonFull},
 	}

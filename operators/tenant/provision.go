@@ -115,7 +115,7 @@ func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	user.System, user.Username, user.Alternate = system, both[0], both[1]
 	found.outcome, found.err = p.converge(ctx, found, user)
 	_, level := system.Converge(ctx, user.Owner, both[:]...)
-	found.level = errors.Join(level, shared)
+	found.level = errors.Join(level, shared, p.contest(found))
 	return found
 }
 
@@ -128,7 +128,8 @@ func (p *pass) cached(ctx context.Context, app v1.App) finding {
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
 	found.outcome, found.err = p.converge(ctx, found, user)
-	_, found.level = system.ConvergeAccess(ctx, user.Owner, username)
+	_, level := system.ConvergeAccess(ctx, user.Owner, username)
+	found.level = errors.Join(level, p.contest(found))
 	return found
 }
 

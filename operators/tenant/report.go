@@ -97,6 +97,7 @@ func (f finding) after(known v1.Principal, request string, now time.Time) v1.Pri
 	if !f.told() {
 		return next
 	}
+	next = f.counted(next, now)
 	next.User, next.Generation, next.RequestID = f.outcome.Username, int32(f.outcome.Generation), f.outcome.Request //nolint:gosec // Rotations never exceed int32.
 	next.WaitsFor, next.RetireAfter = "", nil
 	if f.outcome.Waits {

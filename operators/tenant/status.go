@@ -322,6 +322,10 @@ func announce(c *change, was *v1.TenantStatus) {
 			if now != nil && before.Generation > 0 && now.Generation > before.Generation {
 				c.Event(einmal.EventNormal, "Rotated", "App %s: %s credential rotated to generation %d (request %q).", app.Name, where, now.Generation, now.RequestID)
 			}
+			if now != nil && now.Restorations > 0 && !now.RestoredAt.Equal(before.RestoredAt) {
+				c.Event(einmal.EventWarning, "PasswordRestored", "App %s: the %s rejected the stored password of user %s, so another client had changed it. It was set again.",
+					app.Name, where, now.User)
+			}
 		}
 	}
 }

@@ -49,11 +49,36 @@ func (n *node) fault(doing string, err error) error {
 		return fmt.Errorf("redis node %s: %w; upgrade it, or use another node", n.address, err)
 	}
 	remedy, kind := classify(err)
-	if errors.Is(kind, ErrUnreachable) {
+	said := n.redact(err.Error())
+	if errors.Is(kind, ErrUnreachable) && said == err.Error() {
 		return fmt.Errorf("redis node %s: %s: %w: %w; %s", n.address, doing, kind, err, remedy)
 	}
-	said := regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(err.Error(), "***")
 	return fmt.Errorf("redis node %s: %s: %w: %s; %s", n.address, doing, kind, said, remedy)
+}
+
+// shortestSecret is the length, in bytes, from which on a part of a secret is removed from a text.
+const shortestSecret = 4
+
+// redact removes what a server or a proxy may repeat of a command: password hashes, the arguments of an unknown command, and each part of the
+// administrator's password.
+func (n *node) redact(said string) string {
+	said, _, _ = strings.Cut(said, ", with args beginning with:")
+	said = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(said, "***")
+	secret, kept := n.config.Password.Reveal(), strings.Builder{}
+	for said != "" {
+		length := 0
+		for end := min(shortestSecret, len(secret)); end <= len(said) && strings.Contains(secret, said[:end]); end++ {
+			length = end
+		}
+		if length == 0 {
+			kept.WriteByte(said[0])
+			said = said[1:]
+			continue
+		}
+		kept.WriteString("***")
+		said = said[length:]
+	}
+	return kept.String()
 }
 
 // classify returns the kind of a client error and its remedy.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/names"
 	"github.com/einmal-operators/einmal/operators/tenant/redis"
 	"github.com/einmal-operators/einmal/operators/tenant/servers"
 )
@@ -66,6 +67,48 @@ func tells(t *testing.T, err error) {
 	}
 	if !strings.Contains(err.Error(), "redis node 127.0.0.1:") || !strings.Contains(err.Error(), "; ") {
 		t.Errorf("the error tells no node or no remedy: %v", err)
+	}
+}
+
+// A proxy in front of a node, or a server that is not a Redis, may repeat the login in its answer.
+func TestAnAnswerThatRepeatsThePasswordIsCut(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"unknown command":    "-ERR unknown command 'HELLO', with args beginning with: '2' 'AUTH' 'operator' 'hush-hush-operator'\r\n",
+		"all of it":          "-ERR invalid request: AUTH operator hush-hush-operator\r\n",
+		"a part of it":       "-ERR invalid request: AUTH operator hush-hus\r\n",
+		"no answer of Redis": "HTTP/1.1 400 Bad Request: hush-hush-operator\r\n",
+		"a line too long":    "-" + strings.Repeat("hush-hush-operator ", 500) + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			must(t, err)
+			t.Cleanup(func() { _ = listener.Close() })
+			go func() {
+				for {
+					connection, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = connection.Read(make([]byte, 1024))
+					_, _ = connection.Write([]byte(answer))
+					_ = connection.Close()
+				}
+			}()
+			nodes, err := redis.Open(redis.Config{
+				Nodes: []string{listener.Addr().String()}, Username: "admin", Password: credential.NewPassword("hush-hush-operator"), Timeout: time.Second,
+			})
+			must(t, err)
+			t.Cleanup(func() { _ = nodes.Close() })
+			_, errApps := nodes.Apps(t.Context(), names.Tenant{Name: "acme"}, func(names.App) credential.Owner { return owner() })
+			_, errFile := nodes.WithoutFile(t.Context())
+			for _, err := range []error{nodes.Check(t.Context()), errApps, errFile} {
+				if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), listener.Addr().String()) {
+					t.Errorf("the error is %v", err)
+				}
+			}
+		})
 	}
 }
 

@@ -382,6 +382,13 @@ type Principal struct {
 	// that the credential is missing.
 	// +optional
 	MissingLooks int32 `json:"missingLooks,omitempty"`
+	// restoredAt is when the operator last set the stored password again, because the system rejected it.
+	// +optional
+	RestoredAt *metav1.Time `json:"restoredAt,omitempty"`
+	// restorations counts how often the operator did so. It counts from 1 again if the last time is more than ten minutes ago. From 2 on,
+	// another client contests the password, and the condition InSync has the reason PasswordContested.
+	// +optional
+	Restorations int32 `json:"restorations,omitempty"`
 	// problem describes what is wrong. It is empty if nothing is wrong.
 	// +optional
 	Problem string `json:"problem,omitempty"`
