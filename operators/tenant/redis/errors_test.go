@@ -70,6 +70,31 @@ func tells(t *testing.T, err error) {
 	}
 }
 
+// repeating is a server that gives the same answer to all that it is sent. It returns its address.
+func repeating(t *testing.T, answer string) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				for asked := make([]byte, 1024); err == nil; {
+					if _, err = connection.Read(asked); err == nil {
+						_, err = connection.Write([]byte(answer))
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
 // A proxy in front of a node, or a server that is not a Redis, may repeat the login in its answer.
 func TestAnAnswerThatRepeatsThePasswordIsCut(t *testing.T) {
 	t.Parallel()
@@ -82,29 +107,16 @@ func TestAnAnswerThatRepeatsThePasswordIsCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-			must(t, err)
-			t.Cleanup(func() { _ = listener.Close() })
-			go func() {
-				for {
-					connection, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					_, _ = connection.Read(make([]byte, 1024))
-					_, _ = connection.Write([]byte(answer))
-					_ = connection.Close()
-				}
-			}()
+			address := repeating(t, answer)
 			nodes, err := redis.Open(redis.Config{
-				Nodes: []string{listener.Addr().String()}, Username: "admin", Password: credential.NewPassword("hush-hush-operator"), Timeout: time.Second,
+				Nodes: []string{address}, Username: "admin", Password: credential.NewPassword("hush-hush-operator"), Timeout: time.Second,
 			})
 			must(t, err)
 			t.Cleanup(func() { _ = nodes.Close() })
 			_, errApps := nodes.Apps(t.Context(), names.Tenant{Name: "acme"}, func(names.App) credential.Owner { return owner() })
 			_, errFile := nodes.WithoutFile(t.Context())
 			for _, err := range []error{nodes.Check(t.Context()), errApps, errFile} {
-				if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), listener.Addr().String()) {
+				if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), address) {
 					t.Errorf("the error is %v", err)
 				}
 			}
