@@ -44,7 +44,7 @@ func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 		sessions = countSessions
 	}
 	err := server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, "SELECT "+loginColumns+sessions+", (SELECT "+tenantJSON+") FROM pg_roles WHERE rolname = ANY($3)",
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+sessions+", (SELECT "+tenantJSON()+") FROM pg_roles WHERE rolname = ANY($3)",
 			q.Tenant.roles(), q.Tenant.Database, q.usernames())
 		if err != nil {
 			return err

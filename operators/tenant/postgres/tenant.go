@@ -150,6 +150,8 @@ type databaseSeen struct {
 	Template bool `json:"template"`
 	// Rights are the privileges of the tenant's roles and of PUBLIC on it.
 	Rights []right `json:"rights"`
+	// Grantors are the roles beside its owner that have given PUBLIC a privilege on it.
+	Grantors []grantor `json:"grantors"`
 }
 
 // right is a privilege. Who is the grantee, "" for PUBLIC.
@@ -158,8 +160,23 @@ type right struct {
 	What string `json:"what"`
 }
 
+// grantor is a role that has given PUBLIC privileges, a list such as "CONNECT, TEMPORARY". Usable is that of roleSeen.
+type grantor struct {
+	Name       string `json:"name"`
+	Usable     bool   `json:"usable"`
+	Privileges string `json:"privileges"`
+}
+
+// grantors returns an SQL query for the roles beside the owner that have given PUBLIC a privilege, with a grant option.
+func grantors(acl, owner string) string {
+	return fmt.Sprintf(`SELECT json_agg(json_build_object('name', rolname, 'usable', `+uses+`, 'privileges', privileges)) FROM pg_roles
+		JOIN (SELECT grantor, string_agg(privilege_type, ', ') AS privileges FROM aclexplode(%s) WHERE grantee = 0 GROUP BY grantor) AS granted
+		ON pg_roles.oid = grantor WHERE grantor <> %s`, acl, owner)
+}
+
 // tenantJSON is an SQL expression for a tenantSeen: $1 are the names of the roles, $2 is the name of the database.
-const tenantJSON = `json_build_object(
+func tenantJSON() string {
+	return `json_build_object(
 		'roles', (SELECT json_object_agg(rolname, json_build_object(
 				'mark', shobj_description(oid, 'pg_authid'), 'administered', ` + administers + `, 'usable', ` + uses + `))
 			FROM pg_roles WHERE rolname = ANY($1)),
@@ -168,13 +185,14 @@ const tenantJSON = `json_build_object(
 				'limit', datconnlimit, 'template', datistemplate, 'rights', (
 				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 				FROM aclexplode(coalesce(datacl, acldefault('d', datdba))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
-				WHERE grantee = 0 OR rolname = ANY($1)))
+				WHERE grantee = 0 OR rolname = ANY($1)), 'grantors', (` + grantors("datacl", "datdba") + `))
 			FROM pg_database WHERE datname = $2))`
+}
 
 // observe reads the roles and the database in one statement.
 func (t Tenant) observe(ctx context.Context) (seen tenantSeen, err error) {
 	err = t.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		return on.QueryRow(ctx, "SELECT "+tenantJSON, t.roles(), t.Database).Scan(&seen)
+		return on.QueryRow(ctx, "SELECT "+tenantJSON(), t.roles(), t.Database).Scan(&seen)
 	})
 	return seen, err
 }
@@ -186,6 +204,8 @@ func (t Tenant) roles() []string { return []string{t.ReadOnly, t.ReadWrite, t.Ow
 type insideSeen struct {
 	// Public are the privileges on the schema public, nil if it does not exist.
 	Public []right `json:"public"`
+	// Grantors are the roles beside its owner that have given PUBLIC a privilege on the schema public.
+	Grantors []grantor `json:"grantors"`
 	// Defaults are the default privileges on what the owner creates. What begins with the object type: "r SELECT" (pg_default_acl).
 	Defaults []right `json:"defaults"`
 }
@@ -199,6 +219,7 @@ func (t Tenant) inside(ctx context.Context, on executor) ([]string, error) {
 		'public', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
 			FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
 			WHERE nspname = 'public' AND (grantee = 0 OR rolname = ANY($2))),
+		'grantors', (SELECT (`+grantors("nspacl", "nspowner")+`) FROM pg_namespace WHERE nspname = 'public'),
 		'defaults', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', defaclobjtype::text || ' ' || privilege_type))
 			FROM pg_default_acl, aclexplode(defaclacl) LEFT JOIN pg_roles ON pg_roles.oid = grantee
 			WHERE defaclnamespace = 0 AND pg_get_userbyid(defaclrole) = $1 AND rolname = ANY($2)))`, t.Owner, t.roles()).Scan(&seen)

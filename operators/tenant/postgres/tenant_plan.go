@@ -112,7 +112,7 @@ func (t Tenant) planRights(seen databaseSeen) []string {
 		statements = append(statements, "ALTER DATABASE "+identifier(t.Database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1 IS_TEMPLATE false")
 	}
 	if slices.ContainsFunc(seen.Rights, func(one right) bool { return one.Who == "" }) {
-		statements = append(statements, "REVOKE ALL"+on+" FROM PUBLIC")
+		statements = append(statements, revoke("ALL", on, seen.Grantors)...)
 	}
 	for _, want := range []right{
 		{t.Owner, "CONNECT"},
@@ -129,13 +129,31 @@ func (t Tenant) planRights(seen databaseSeen) []string {
 	return statements
 }
 
+// revoke takes privileges on an object from PUBLIC: those that the owner of the object has granted, and those of other grantors. PostgreSQL
+// revokes only what the current role has granted and still has the grant option for: GRANTED BY may only name that role, and CASCADE leaves the
+// grants of a role that inherits the owner's rights too. So the administrator acts as each grantor, which gets the option for that and then
+// loses the privileges.
+func revoke(what, on string, grantors []grantor) []string {
+	statements := []string{"REVOKE " + what + on + " FROM PUBLIC"}
+	for _, one := range grantors {
+		name := identifier(one.Name)
+		as := []string{"SET LOCAL ROLE " + name, "REVOKE " + one.Privileges + on + " FROM PUBLIC", "RESET ROLE"}
+		if !one.Usable { // Requires the rights of the role.
+			as = append(append(use(one.Name), as...), "REVOKE "+name+" FROM CURRENT_USER")
+		}
+		statements = append(statements, "GRANT "+one.Privileges+on+" TO "+name+" WITH GRANT OPTION")
+		statements = append(append(statements, as...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
+	}
+	return statements
+}
+
 // planInside gives the roles that read and write access to what the owner creates, and revokes CREATE on the schema public from PUBLIC.
 // Further rights are left unchanged, because the tenant's owner can grant them.
 func (t Tenant) planInside(seen insideSeen) []string {
 	var statements []string
 	if seen.Public != nil {
 		if slices.Contains(seen.Public, right{"", "CREATE"}) {
-			statements = append(statements, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+			statements = append(statements, revoke("CREATE", " ON SCHEMA public", seen.Grantors)...)
 		}
 		for _, who := range []string{t.ReadWrite, t.ReadOnly} {
 			if !slices.Contains(seen.Public, right{who, "USAGE"}) {
