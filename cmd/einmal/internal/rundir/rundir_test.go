@@ -2,9 +2,11 @@ package rundir_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -24,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold opens a run directory and waits until it is killed.
+// hold opens a run directory and waits until it is killed, or until its parent ends. A process in which all goroutines wait would be ended by the
+// Go runtime.
 func hold(root string) int {
 	dir, err := rundir.Open(root, "/src/hello")
 	if err == nil {
@@ -35,7 +38,9 @@ func hold(root string) int {
 		return 1
 	}
 	fmt.Println("open")
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(dir) // The lock would end with it.
+	return 0
 }
 
 func open(t *testing.T, root, operator string) *rundir.Dir {
@@ -94,6 +99,9 @@ func TestTheFilesOfAKilledRunAreRemovedByTheNextRun(t *testing.T) {
 	holder.Env = append(os.Environ(), holderVariable+"="+root)
 	out, err := holder.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := holder.Start(); err != nil {
