@@ -62,7 +62,7 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 	if locked := codeOf(err) == lockTimeout; locked || raced(err) {
 		c.lost++
 		if locked && time.Since(c.begun) < contestTime { // Prepared transactions hold locks without a session.
-			return false, of.Tenant.Server.rollBack(ctx, preparedWriters, append(of.Tenant.roles(), username)...)
+			return false, of.Tenant.Server.rollBack(ctx, preparedWriters, append(of.Tenant.roles(), username))
 		}
 	}
 	return err == nil, err
@@ -103,14 +103,14 @@ func (c *contest) lasts(ctx context.Context, of Logins, record credential.Record
 // end returns the statements that end sessions of a login without waiting. Only members of the login may do that, so the administrator
 // becomes one until the end of the transaction.
 func end(username string, seen loginSeen, which string) []string {
-	return asMember(username, seen, "SELECT pg_stat_clear_snapshot()", // Otherwise the transaction sees an old snapshot.
+	return asMember(username, seen.usable, "SELECT pg_stat_clear_snapshot()", // Otherwise the transaction sees an old snapshot.
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "+literal(username)+which)
 }
 
-// asMember lets the administrator execute statements with the rights of a login.
-func asMember(username string, seen loginSeen, statements ...string) []string {
-	if seen.usable {
+// asMember lets the administrator execute statements with the rights of a role. If usable, it has them.
+func asMember(role string, usable bool, statements ...string) []string {
+	if usable {
 		return statements
 	}
-	return append(append(use(username), statements...), "REVOKE "+identifier(username)+" FROM CURRENT_USER")
+	return append(append(use(role), statements...), "REVOKE "+identifier(role)+" FROM CURRENT_USER")
 }

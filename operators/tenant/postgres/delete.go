@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/einmal-operators/einmal/credential"
 )
 
 // Delete drops logins: it takes away the right to log in, ends their sessions, and drops them. It skips logins that do not exist. If a
-// login owns objects and DropOwned is not set, Delete returns ErrDependent; the login then remains but cannot log in. If a login does not
+// login owns objects and DropOwned is not set, Delete returns ErrDependent; the login then remains but cannot log in. Rights that it has are lost. Sessions of
+// other tenants of the operator that block the deletion are ended; if another session does, the error is ErrLocked and names it. If a login does not
 // have the owner's mark, Delete does not change it and returns credential.ErrConflict.
 func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ...string) error {
 	for _, username := range usernames {
@@ -27,7 +27,7 @@ func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ..
 // drop executes the next step and observes again, until the role does not exist.
 func (l Logins) drop(ctx context.Context, owner credential.Owner, username string) error {
 	l.Terminate = true
-	rolledBack, handedOver := false, !l.DropOwned
+	rolledBack, handedOver := false, false
 	var contest contest
 	return settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
@@ -46,12 +46,12 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 			return false, l.endSessions(ctx, username, role)
 		case !rolledBack:
 			rolledBack = true
-			return false, l.Tenant.Server.rollBack(ctx, everyPrepared, username)
+			return false, l.Tenant.Server.rollBack(ctx, everyPrepared, []string{username})
 		case !handedOver:
 			handedOver = true
-			return false, l.handOver(ctx, username, role)
+			return false, l.handOver(ctx, owner, username, role)
 		}
-		return false, l.Tenant.Server.dropRoles(ctx, username)
+		return false, l.Tenant.Server.dropRoles(ctx, owner, username)
 	})
 }
 
@@ -67,30 +67,34 @@ func settleDropped(ctx context.Context, round func(context.Context) (done bool, 
 }
 
 // handOver gives what a login owns to the tenant's owner role and drops its other rights, in the tenant's database and in every other
-// database that contains something of it.
-func (l Logins) handOver(ctx context.Context, username string, seen loginSeen) error {
+// database that contains something of it. Without DropOwned it drops only rights: it leaves out databases with objects that the login owns.
+func (l Logins) handOver(ctx context.Context, owner credential.Owner, username string, seen loginSeen) error {
 	there, err := l.Tenant.observe(ctx)
 	if err != nil {
 		return err
 	}
-	databases, err := l.Tenant.Server.dependents(ctx, username)
+	found, err := l.Tenant.Server.dependents(ctx, username)
 	if err != nil {
 		return err
 	}
 	if err := l.Tenant.reopen(ctx, there); err != nil {
 		return err
 	}
-	statements := []string{"DROP OWNED BY " + identifier(username)}
-	if _, is := there.Roles[l.Tenant.Owner]; is {
-		statements = append([]string{"REASSIGN OWNED BY " + identifier(username) + " TO " + identifier(l.Tenant.Owner)}, statements...)
+	databases, own := found.databases(l.DropOwned), l.Tenant.Database
+	ownsShared, hasShared := found[""] // As on the database itself.
+	if hasShared && there.Database != nil && !slices.Contains(databases, own) && (l.DropOwned || !ownsShared && !found[own]) {
+		databases = append(databases, own)
 	}
-	if there.Database != nil && !slices.Contains(databases, l.Tenant.Database) {
-		databases = append(databases, l.Tenant.Database) // The login has rights on the database itself.
+	statements := []string{"DROP OWNED BY " + identifier(username)}
+	if _, is := there.Roles[l.Tenant.Owner]; is { // Also what it was given just now.
+		statements = append([]string{"REASSIGN OWNED BY " + identifier(username) + " TO " + identifier(l.Tenant.Owner)}, statements...)
+	} else if !l.DropOwned {
+		return nil
 	}
 	if !seen.usable { // Requires the rights of the role.
 		statements = append(use(username), statements...)
 	}
-	return l.Tenant.Server.inEach(ctx, databases, statements)
+	return l.Tenant.Server.inEach(ctx, owner, databases, statements)
 }
 
 // reopen takes the database back from roles of the tenant and opens it, as Converge does. Its owner may have closed it.
@@ -106,34 +110,41 @@ func (t Tenant) reopen(ctx context.Context, seen tenantSeen) error {
 	return transaction(ctx, t.Server.pool, append([]string{lockWait}, statements...))
 }
 
-// inEach executes statements in several databases.
-func (s *Server) inEach(ctx context.Context, databases, statements []string) error {
-	for _, database := range databases {
-		err := s.within(ctx, database, func(inside *pgx.Conn) error { return transaction(ctx, inside, statements) })
-		if err != nil {
-			return fmt.Errorf("in database %s: %w", database, err)
-		}
-	}
-	return nil
+// dependencies are the databases with objects that depend on roles, and for each whether the roles own any of them. Otherwise they only have rights.
+// "" stands for objects of the whole server, such as databases.
+type dependencies map[string]bool
+
+// dependents reads the dependencies of roles.
+func (s *Server) dependents(ctx context.Context, roles ...string) (dependencies, error) {
+	var found dependencies
+	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		return on.QueryRow(ctx, `SELECT coalesce(json_object_agg(name, owns), '{}') FROM (
+			SELECT coalesce(datname::text, '') AS name, bool_or(deptype = 'o') AS owns FROM pg_shdepend LEFT JOIN pg_database ON pg_database.oid = dbid
+			WHERE refclassid = 'pg_authid'::regclass AND refobjid IN (SELECT oid FROM pg_roles WHERE rolname = ANY($1)) GROUP BY 1) AS found`, roles).Scan(&found)
+	})
+	return found, err
 }
 
-// dependents returns the databases with objects that depend on roles: objects that they own, or have rights on.
-func (s *Server) dependents(ctx context.Context, roles ...string) ([]string, error) {
-	var databases []string
-	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		return on.QueryRow(ctx, `SELECT coalesce(array_agg(DISTINCT datname::text), '{}') FROM pg_shdepend JOIN pg_database ON pg_database.oid = dbid
-			WHERE refclassid = 'pg_authid'::regclass AND refobjid IN (SELECT oid FROM pg_roles WHERE rolname = ANY($1))`, roles).Scan(&databases)
-	})
-	return databases, err
+// databases returns the names of the databases, without those with objects that the roles own, unless owned is set.
+func (d dependencies) databases(owned bool) []string {
+	var names []string
+	for name, owns := range d {
+		if name != "" && (owned || !owns) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // dropRoles drops roles. If an object depends on one, the error names the databases, because the server's own message does not.
-func (s *Server) dropRoles(ctx context.Context, roles ...string) error {
-	err := transaction(ctx, s.pool, []string{"DROP ROLE " + identifiers(roles...)})
+func (s *Server) dropRoles(ctx context.Context, owner credential.Owner, roles ...string) error {
+	err := s.insist(ctx, owner, "", "DROP ROLE "+identifiers(roles...))
 	if codeOf(err) != dependent {
 		return err
 	}
-	databases, failed := s.dependents(ctx, roles...)
+	found, failed := s.dependents(ctx, roles...)
+	databases := found.databases(true)
 	if failed != nil || len(databases) == 0 {
 		return err
 	}
@@ -146,11 +157,11 @@ func (s *Server) dropRoles(ctx context.Context, roles ...string) error {
 
 // dropDatabase drops a database and ends its sessions. If it may not end one, it drops the database without ending sessions. PostgreSQL then ends
 // autovacuum workers itself, which run as a superuser, and refuses with code 55006 if another session is left.
-func (s *Server) dropDatabase(ctx context.Context, database string) error {
+func (s *Server) dropDatabase(ctx context.Context, owner credential.Owner, database string) error {
 	drop := "DROP DATABASE " + identifier(database)
-	err := transaction(ctx, s.pool, []string{drop + " WITH (FORCE)"})
+	err := s.insist(ctx, owner, "", drop+" WITH (FORCE)")
 	if codeOf(err) == noRights {
-		return transaction(ctx, s.pool, []string{drop})
+		return s.insist(ctx, owner, "", drop)
 	}
 	return err
 }
@@ -159,7 +170,7 @@ func (s *Server) dropDatabase(ctx context.Context, database string) error {
 // databases. It skips what does not exist. If the database exists and DropDatabase is not set, it drops nothing and returns ErrDependent.
 // If a role does not have the owner's mark, it drops nothing and returns credential.ErrConflict. The logins of apps must be deleted before.
 func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
-	rolledBack, disowned := false, !t.DropDatabase
+	rolledBack, disowned := false, false
 	err := settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := t.observe(ctx)
 		if err != nil {
@@ -173,16 +184,16 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 			return false, t.reopen(ctx, seen)
 		case drop && !rolledBack:
 			rolledBack = true
-			return false, t.Server.rollBack(ctx, everyPrepared, t.present(seen)...)
+			return false, t.Server.rollBack(ctx, everyPrepared, t.present(seen))
 		case drop:
-			return false, t.Server.dropDatabase(ctx, t.Database)
+			return false, t.Server.dropDatabase(ctx, owner, t.Database)
 		case len(seen.Roles) == 0:
 			return true, nil
 		case !disowned:
 			disowned = true
-			return false, t.disown(ctx, seen)
+			return false, t.disown(ctx, owner, seen)
 		}
-		return false, t.Server.dropRoles(ctx, t.present(seen)...)
+		return false, t.Server.dropRoles(ctx, owner, t.present(seen)...)
 	})
 	if err != nil {
 		return fmt.Errorf("drop tenant database %s and its roles: %w", t.Database, err)
@@ -215,10 +226,10 @@ func (t Tenant) present(seen tenantSeen) []string {
 	})
 }
 
-// disown drops what the tenant's roles own in databases of others, and their rights there.
-func (t Tenant) disown(ctx context.Context, seen tenantSeen) error {
+// disown drops what the tenant's roles own in databases of others, and their rights there. Without DropDatabase it drops only rights.
+func (t Tenant) disown(ctx context.Context, owner credential.Owner, seen tenantSeen) error {
 	roles := t.present(seen)
-	databases, err := t.Server.dependents(ctx, roles...)
+	found, err := t.Server.dependents(ctx, roles...)
 	if err != nil {
 		return err
 	}
@@ -228,5 +239,5 @@ func (t Tenant) disown(ctx context.Context, seen tenantSeen) error {
 			statements = append(statements, use(name)...)
 		}
 	}
-	return t.Server.inEach(ctx, databases, append(statements, "DROP OWNED BY "+identifiers(roles...)))
+	return t.Server.inEach(ctx, owner, found.databases(t.DropDatabase), append(statements, "DROP OWNED BY "+identifiers(roles...)))
 }

@@ -1,4 +1,4 @@
-// Package postgres manages the databases, roles and logins of tenants in a PostgreSQL server of version 15 or later. It connects as an
+// Package postgres manages the databases, roles and logins of tenants in a PostgreSQL server of version 15 or later (ErrVersion). It connects as an
 // administrator with the rights CREATEROLE and CREATEDB. A superuser is not needed, because managed servers do not give that right. It was
 // tried with versions 15 to 18.
 //
@@ -24,7 +24,7 @@
 //
 // A tenant is not trusted. It owns its database, where it can create functions, change settings and hold locks, and it can change its own
 // password. Therefore each connection has a search_path of its own, verifying a login executes no statement, a revocation ends the sessions
-// that block it, and what the owner of a database can block is ErrIncomplete, which does not stop work on logins.
+// of the login that block it, a deletion those of all tenants, and what the owner of a database can block is ErrIncomplete, which does not stop work on logins.
 //
 // Since version 16 the administrator can change a role only if it has the ADMIN option on it, as the creator of a role does. In version 15
 // it grants itself that option on every role that it creates, which CREATEROLE allows there, so that it still has it after an upgrade.

@@ -13,13 +13,13 @@ import (
 var (
 	// ErrRights: the administrator lacks a right or cannot log in. The error stays until a person acts.
 	ErrRights = errors.New("the administrator lacks a right")
-	// ErrVersion: the server is older than the oldest supported version. Nothing was requested from it. The error stays until a person
-	// upgrades it.
+	// ErrVersion: the server is older than 15.10, 16.6 or 17.2. Nothing was requested from it. The error stays until a person upgrades it.
 	ErrVersion = errors.New("the server is too old")
 	// ErrInsecure: the server does not require SCRAM-SHA-256 authentication, or requires no password. It received no password. The error
 	// stays until a person acts.
 	ErrInsecure = errors.New("the server does not authenticate securely")
-	// ErrLocked: another session holds a lock that is needed. Retry later. The lock can stay until an administrator ends that session.
+	// ErrLocked: another session holds a lock that is needed. Retry later. The lock can stay until an administrator ends that session. Delete ends
+	// sessions of tenants itself, and names the others.
 	ErrLocked = errors.New("another session holds a lock")
 	// ErrIncomplete: the tenant has its database and its roles, but rights on the database or in it could not be corrected. Logins can be
 	// converged.

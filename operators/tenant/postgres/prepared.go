@@ -10,12 +10,19 @@ import (
 
 // Which prepared transactions are rolled back: see rollBack.
 const (
-	// everyPrepared are all of the given roles.
-	everyPrepared = ""
+	// everyPrepared are all of the roles $1.
+	everyPrepared = "owner = ANY($1)"
 	// preparedWriters have written to a shared catalog, as a change of a role does.
-	preparedWriters = ` AND EXISTS (SELECT FROM pg_locks own JOIN pg_locks held USING (virtualtransaction)
-		WHERE own.transactionid = pg_prepared_xacts.transaction AND own.pid IS NULL AND held.pid IS NULL
-		AND held.locktype = 'relation' AND held.database = 0 AND held.mode <> 'AccessShareLock')`
+	preparedWriters = everyPrepared + ` AND EXISTS (` + preparedLocks + ` AND held.locktype = 'relation' AND held.database = 0
+		AND held.mode <> 'AccessShareLock')`
+	// preparedBlockers hold a lock that the session with the ID $2 waits for. Their owners have a comment that begins with $1.
+	preparedBlockers = `shobj_description(pg_roles.oid, 'pg_authid') ^@ $1 AND EXISTS (` + preparedLocks + ` AND EXISTS (
+		SELECT FROM pg_locks awaited WHERE awaited.pid = $2 AND NOT awaited.granted AND
+			(awaited.locktype, awaited.database, awaited.relation, awaited.transactionid, awaited.classid, awaited.objid) IS NOT DISTINCT FROM
+			(held.locktype, held.database, held.relation, held.transactionid, held.classid, held.objid)))`
+	// preparedLocks is a query for the locks of a prepared transaction.
+	preparedLocks = `SELECT FROM pg_locks own JOIN pg_locks held USING (virtualtransaction)
+		WHERE own.transactionid = pg_prepared_xacts.transaction AND own.pid IS NULL AND held.pid IS NULL`
 )
 
 // prepared is a prepared transaction (PREPARE TRANSACTION). It holds its locks without a session, also after a restart of the server.
@@ -25,12 +32,12 @@ type prepared struct {
 	usable bool
 }
 
-// rollBack rolls prepared transactions of roles back. Only their owners may do that, in the database in which they were prepared.
-func (s *Server) rollBack(ctx context.Context, which string, roles ...string) error {
+// rollBack rolls prepared transactions back. Only their owners may do that, in the database in which they were prepared.
+func (s *Server) rollBack(ctx context.Context, which string, arguments ...any) error {
 	var found []prepared
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		rows, err := on.Query(ctx, `SELECT gid, owner::text, database::text, `+uses+` FROM pg_prepared_xacts JOIN pg_roles ON rolname = owner
-			WHERE owner = ANY($1)`+which, roles)
+			WHERE `+which, arguments...)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 // The defaults of a Config, and the fixed connect timeout.
 const (
 	defaultPoolSize = 4
+	leastPoolSize   = 2 // One connection waits for a lock, and one ends the session that holds it: see insist.
 	connectTimeout  = 5 * time.Second
 	defaultTimeout  = 15 * time.Second
 )
@@ -41,7 +42,7 @@ type Config struct {
 	// the rights of another role, name that role here, with role=NAME: in a tenant's database, settings of ALTER ROLE … SET role do not apply.
 	DSN credential.Password
 	// PoolSize is the maximum number of pooled connections. As many again can be open for a short time, to work inside tenant databases and
-	// to verify passwords. The default is 4.
+	// to verify passwords. The default is 4. 1 means 2.
 	PoolSize int32
 	// Timeout limits each read. The default is 15 seconds. Writes are limited by statement_timeout.
 	Timeout time.Duration
@@ -52,6 +53,8 @@ type Server struct {
 	pool *pgxpool.Pool
 	// room limits connections outside of the pool: to databases of tenants, and to verify passwords.
 	room chan struct{}
+	// blocked limits connections that wait for locks of others: see insist.
+	blocked chan struct{}
 	// timeout limits each read.
 	timeout time.Duration
 	// unverified are the addresses at which TLS does not verify the server; verified is true if there are none.
@@ -78,7 +81,7 @@ func Open(config Config) (*Server, error) {
 func open(config Config, settings *pgxpool.Config) (*Server, error) {
 	settings.MaxConns, settings.MinConns = defaultPoolSize, 0
 	if config.PoolSize > 0 {
-		settings.MaxConns = config.PoolSize
+		settings.MaxConns = max(config.PoolSize, leastPoolSize)
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
 	timeout := cmp.Or(max(config.Timeout, 0), defaultTimeout)
@@ -111,7 +114,7 @@ func open(config Config, settings *pgxpool.Config) (*Server, error) {
 		return nil, fmt.Errorf("create the PostgreSQL connection pool: %w", err)
 	}
 	return &Server{
-		pool: pool, room: make(chan struct{}, settings.MaxConns), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
+		pool: pool, room: make(chan struct{}, settings.MaxConns), blocked: make(chan struct{}, 1), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
 		breaker: breaker.New(), major: major,
 	}, nil
 }
@@ -155,7 +158,7 @@ func (s *Server) Unverified() []string { return slices.Clone(s.unverified) }
 // Close ends the connections.
 func (s *Server) Close() { s.pool.Close() }
 
-// Check returns an error unless the server is reachable, is a primary of version 15 or later, and allows the administrator to create roles
+// Check returns an error unless the server is reachable, is a primary of a supported version (ErrVersion), and allows the administrator to create roles
 // and databases. It writes nothing.
 func (s *Server) Check(ctx context.Context) error {
 	var admin string

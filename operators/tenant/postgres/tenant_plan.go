@@ -30,10 +30,7 @@ func (t Tenant) planOwner(seen databaseSeen) []string {
 		return nil
 	}
 	back := []string{"ALTER DATABASE " + identifier(t.Database) + " OWNER TO " + identifier(t.Owner)}
-	if seen.OwnerUsable { // Requires the rights of the present owner.
-		return back
-	}
-	return append(append(use(seen.Owner), back...), "REVOKE "+identifier(seen.Owner)+" FROM CURRENT_USER")
+	return asMember(seen.Owner, seen.OwnerUsable, back...) // Requires the rights of the present owner.
 }
 
 // isOwn reports whether the database belongs to a role of the tenant, which has the mark: its owner, another of its roles, or a login of one of its
@@ -138,11 +135,8 @@ func revoke(what, on string, grantors []grantor) []string {
 	for _, one := range grantors {
 		name := identifier(one.Name)
 		as := []string{"SET LOCAL ROLE " + name, "REVOKE " + one.Privileges + on + " FROM PUBLIC", "RESET ROLE"}
-		if !one.Usable { // Requires the rights of the role.
-			as = append(append(use(one.Name), as...), "REVOKE "+name+" FROM CURRENT_USER")
-		}
 		statements = append(statements, "GRANT "+one.Privileges+on+" TO "+name+" WITH GRANT OPTION")
-		statements = append(append(statements, as...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
+		statements = append(append(statements, asMember(one.Name, one.Usable, as...)...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
 	}
 	return statements
 }

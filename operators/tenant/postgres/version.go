@@ -14,6 +14,12 @@ import (
 // schema (release notes of PostgreSQL 15).
 const oldestVersion = 15
 
+// oldestMinors returns the first usable minor version of each major version that has unusable ones. Before CVE-2024-10978 was corrected (15.9,
+// 16.5, 17.1), DISCARD ALL, which connection pools send, resets the role of a session to the login: what the session then creates belongs to the
+// login, and the next login of the app cannot use it. The correction itself ignores ALTER ROLE … SET role, until 15.10, 16.6 and 17.2 (release
+// notes).
+func oldestMinors() map[int]int { return map[int]int{15: 10, 16: 6, 17: 2} }
+
 // transactionTimeoutVersion is the first version that has the setting transaction_timeout.
 const transactionTimeoutVersion = 17
 
@@ -21,8 +27,8 @@ const transactionTimeoutVersion = 17
 type oldServerError struct{ address, version string }
 
 func (o oldServerError) Error() string {
-	return fmt.Sprintf("PostgreSQL server %s has version %s, the oldest supported version is %d; upgrade it, or use another server in the DSN",
-		o.address, o.version, oldestVersion)
+	return fmt.Sprintf("PostgreSQL server %s has version %s; supported are 15.10, 16.6 and 17.2 with their later minor versions, and 18 and later; "+
+		"upgrade it, or use another server in the DSN", o.address, o.version)
 }
 
 func (oldServerError) Unwrap() error { return ErrVersion }
@@ -32,9 +38,9 @@ func (oldServerError) Unwrap() error { return ErrVersion }
 func newEnough(known *atomic.Int64, then pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, connection *pgconn.PgConn) error {
 		version, _, _ := strings.Cut(connection.ParameterStatus("server_version"), " ")
-		digits := strings.IndexFunc(version+".", func(r rune) bool { return r < '0' || r > '9' })
-		major, err := strconv.Atoi(version[:digits])
-		if err != nil || major < oldestVersion {
+		first, rest, _ := strings.Cut(version, ".")
+		major, minor := leading(first), leading(rest)
+		if major < oldestVersion || minor < oldestMinors()[major] {
 			return oldServerError{connection.Conn().RemoteAddr().String(), version}
 		}
 		known.Store(int64(major))
@@ -43,4 +49,14 @@ func newEnough(known *atomic.Int64, then pgconn.ValidateConnectFunc) pgconn.Vali
 		}
 		return then(ctx, connection)
 	}
+}
+
+// leading returns the number that a text begins with, or 0.
+func leading(text string) int {
+	digits := strings.IndexFunc(text+".", func(r rune) bool { return r < '0' || r > '9' })
+	number, err := strconv.Atoi(text[:digits])
+	if err != nil {
+		return 0
+	}
+	return number
 }

@@ -152,16 +152,17 @@ func TestWhatTheAdminCannotTakeAwayIsTold(t *testing.T) {
 }
 
 // docs/operators/tenant.md, reason UnsupportedVersion: nothing is asked of a server that is too old, and the error names it, its version and the
-// oldest that is supported, and no more.
+// versions that are supported, and no more.
 func TestAServerThatIsTooOldIsTold(t *testing.T) {
 	t.Parallel()
 	for version, old := range map[string]string{
 		"14.23 (Debian 14.23-1.pgdg120+1)": "14.23", "9.6.24": "9.6.24", "none": "none",
-		"15.18": "", "16beta1": "", "19devel": "", "100.1-fork": "",
+		"15.8": "15.8", "15.9 (Debian 15.9-1.pgdg120+1)": "15.9", "16beta1": "16beta1", "16.5": "16.5", "17rc1": "17rc1", "17.1": "17.1",
+		"15.10": "", "15.18": "", "16.6": "", "17.2": "", "18beta1": "", "18.0": "", "19devel": "", "100.1-fork": "",
 	} {
 		way, dsn := newWire(t, 0)
 		way.claim(version)
-		app := appIn(t, dsn, "old-"+strings.Split(version, ".")[0])
+		app := appIn(t, dsn, "old-"+strings.ReplaceAll(strings.Split(version, " ")[0], ".", "-"))
 		err := app.server.Check(t.Context())
 		if old == "" {
 			if err != nil {
@@ -171,7 +172,7 @@ func TestAServerThatIsTooOldIsTold(t *testing.T) {
 		}
 		_, address, _ := strings.Cut(dsn, "@")
 		address, _, _ = strings.Cut(address, "/")
-		want := "PostgreSQL server " + address + " has version " + old + ", the oldest supported version is 15; "
+		want := "PostgreSQL server " + address + " has version " + old + "; supported are 15.10, 16.6 and 17.2 "
 		if !errors.Is(err, postgres.ErrVersion) || errors.Is(err, postgres.ErrDown) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "connect") {
 			t.Errorf("version %s: %v, want %s", version, err, want)
 		}
@@ -180,4 +181,18 @@ func TestAServerThatIsTooOldIsTold(t *testing.T) {
 			t.Errorf("version %s: it said %q", version, statements)
 		}
 	}
+}
+
+// Connection pools send DISCARD ALL when a session is given back. What the session creates afterwards still belongs to the role of the app, so the
+// app's next login can use it. On versions that are not supported it belongs to the login.
+func TestWhatAPoolCreatesBelongsToTheTenant(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "pooled")
+	session := connect(t, app.tenant.Database, record)
+	execute(t, session, "DISCARD ALL", "CREATE TABLE invoices ()")
+	second := app.record(t, 2)
+	if err := app.logins.Create(t.Context(), app.mark, second); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, connect(t, app.tenant.Database, second), "DISCARD ALL", "SELECT FROM invoices", "DROP TABLE invoices")
 }

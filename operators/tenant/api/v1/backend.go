@@ -56,7 +56,7 @@ type Postgres struct {
 	// dsnSecretRef names the Secret with the connection string of an administrator. The administrator needs CREATEROLE and CREATEDB, and
 	// does not need to be a superuser.
 	DSNSecretRef SecretKeyRef `json:"dsnSecretRef"`
-	// poolSize is the maximum number of connections of the administrator.
+	// poolSize is the maximum number of connections of the administrator. 1 means 2.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1

@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+const (
+	// patience is how long a deletion waits for locks of other sessions before it ends the sessions of tenants, and how often it does so.
+	patience = 2 * time.Second
+	// shortWait and longWait limit how long a deletion waits for each lock: at the first attempt, and then.
+	shortWait = "SET lock_timeout = '500ms'"
+	longWait  = "SET lock_timeout = '10s'"
+)
+
+// blocker is a session with a lock that a deletion needs.
+type blocker struct {
+	pid            int
+	role, database string
+	// tenant reports whether the role belongs to a tenant of the same operator; usable is roleSeen.Usable.
+	tenant, usable bool
+}
+
+func (b blocker) String() string {
+	return fmt.Sprintf("session %d of role %s in database %s", b.pid, b.role, b.database)
+}
+
+// insist executes the statements of a deletion atomically in a database, "" for the administrator's. Each role may grant rights on what it owns to
+// each role, and locks that role until it commits. So insist ends sessions, and rolls back prepared transactions, of tenants of the operator that
+// block it for longer than patience. It does not end sessions of others; then the error names them.
+func (s *Server) insist(ctx context.Context, owner credential.Owner, database string, statements ...string) error {
+	err := s.session(ctx, database, func(on *pgx.Conn) error { return waiting(ctx, on, shortWait, statements) })
+	if codeOf(err) != lockTimeout {
+		return err
+	}
+	select { // One at a time, so that blocked deletions leave connections to others.
+	case s.blocked <- struct{}{}:
+		defer func() { <-s.blocked }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return s.session(ctx, database, func(on *pgx.Conn) error {
+		blocked, done := context.WithCancel(ctx)
+		others, pid := make(chan []blocker, 1), on.PgConn().PID()
+		go func() { others <- s.unblock(blocked, owner, pid) }()
+		err := waiting(ctx, on, longWait, statements)
+		done()
+		if left := <-others; codeOf(err) == lockTimeout && len(left) > 0 {
+			names := make([]string, len(left))
+			for i, one := range left {
+				names[i] = one.String()
+			}
+			return fmt.Errorf("%s holds the lock: %w", strings.Join(names, " and "), err)
+		}
+		return err
+	})
+}
+
+// session calls a function with a session in a database, "" for a session of the pool.
+func (s *Server) session(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+	if database != "" {
+		return s.within(ctx, database, do)
+	}
+	connection, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return explain(err)
+	}
+	defer connection.Release()
+	err = do(connection.Conn())
+	_, _ = connection.Exec(ctx, "RESET lock_timeout") // If it fails, the connection is closed.
+	return err
+}
+
+// waiting executes statements atomically and waits for each lock as long as limit says. DROP DATABASE must be alone, so the limit is not set in the
+// same transaction.
+func waiting(ctx context.Context, on *pgx.Conn, limit string, statements []string) error {
+	if err := transaction(ctx, on, []string{limit}); err != nil {
+		return err
+	}
+	return transaction(ctx, on, statements)
+}
+
+// unblock ends what blocks the session with the ID pid, again and again until ctx is done, and returns the sessions of others that it found last. It
+// ignores errors: then the lock remains.
+func (s *Server) unblock(ctx context.Context, owner credential.Owner, pid uint32) (others []blocker) {
+	tenants := owner.Operator + "/"
+	for wait(ctx, patience) == nil {
+		ctx := context.WithoutCancel(ctx)
+		found, err := s.blockers(ctx, tenants, pid)
+		if err != nil {
+			continue
+		}
+		others = slices.DeleteFunc(slices.Clone(found), func(one blocker) bool { return one.tenant })
+		for _, one := range found {
+			if one.tenant {
+				_ = transaction(ctx, s.pool, asMember(one.role, one.usable, fmt.Sprintf(
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = ANY(pg_blocking_pids(%d))", literal(one.role), pid)))
+			}
+		}
+		_ = s.rollBack(ctx, preparedBlockers, tenants, pid)
+	}
+	return others
+}
+
+// blockers returns the sessions that block a session.
+func (s *Server) blockers(ctx context.Context, tenants string, pid uint32) (found []blocker, err error) {
+	err = s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		rows, err := on.Query(ctx, `SELECT pid, coalesce(usename::text, backend_type), coalesce(datname::text, ''),
+			coalesce(shobj_description(usesysid, 'pg_authid') ^@ $1, false), coalesce(`+uses+`, false)
+			FROM pg_stat_activity LEFT JOIN pg_roles ON pg_roles.oid = usesysid WHERE pid = ANY(pg_blocking_pids($2)) ORDER BY pid`, tenants, int(pid))
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one blocker, err error) {
+			return one, row.Scan(&one.pid, &one.role, &one.database, &one.tenant, &one.usable)
+		})
+		return err
+	})
+	return found, err
+}
+
+// inEach executes the statements of a deletion in several databases. It opens databases of other tenants of the operator that their owners have
+// closed.
+func (s *Server) inEach(ctx context.Context, owner credential.Owner, databases, statements []string) error {
+	for _, database := range databases {
+		err := s.admit(ctx, owner, database)
+		if err == nil {
+			err = s.insist(ctx, owner, database, statements...)
+		}
+		if err != nil {
+			return fmt.Errorf("in database %s: %w", database, err)
+		}
+	}
+	return nil
+}
+
+// admit opens a database to the administrator if it belongs to a tenant of the operator.
+func (s *Server) admit(ctx context.Context, owner credential.Owner, database string) error {
+	var role string
+	var usable, open, may bool
+	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
+		return on.QueryRow(ctx, `SELECT rolname, `+uses+`, open, may FROM pg_roles JOIN (SELECT datdba, datallowconn AND datconnlimit = -1 AS open,
+			has_database_privilege(oid, 'CONNECT') AS may FROM pg_database WHERE datname = $1) AS database ON datdba = oid
+			WHERE shobj_description(oid, 'pg_authid') ^@ $2`, database, owner.Operator+"/").Scan(&role, &usable, &open, &may)
+	})
+	var statements []string
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // It belongs to others.
+		return nil
+	case err != nil:
+		return err
+	case !open:
+		statements = append(statements, "ALTER DATABASE "+identifier(database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1")
+		fallthrough
+	case !may:
+		statements = append(statements, "GRANT CONNECT ON DATABASE "+identifier(database)+" TO "+identifier(role))
+	default:
+		return nil
+	}
+	return transaction(ctx, s.pool, append([]string{lockWait}, asMember(role, usable, statements...)...))
+}

@@ -1,0 +1,86 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
+)
+
+// deletedWithin is how long a deletion may take that locks of another tenant block.
+const deletedWithin = time.Minute
+
+// Each role may grant rights on what it owns to each role, and set its own settings for each database. Another tenant cannot hold up a deletion with
+// that: neither with an open or prepared transaction, nor in a database that it has closed. LOGIN stands for the deleted login.
+func TestAnotherTenantHoldsUpNoDeletion(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string][]string{
+		"open-grant":    {"BEGIN", "GRANT SELECT ON bait TO LOGIN"},
+		"open-group":    {"BEGIN", "GRANT SELECT ON bait TO GROUP_rw"},
+		"open-setting":  {"SET ROLE NONE", "BEGIN", "ALTER ROLE CURRENT_USER IN DATABASE GROUP SET work_mem = '1MB'"},
+		"prepared":      {"BEGIN", "GRANT SELECT ON bait TO LOGIN", "PREPARE TRANSACTION 'grip'"},
+		"granted":       {"GRANT SELECT ON bait TO LOGIN, GROUP"},
+		"granted-open":  {"GRANT SELECT ON bait TO LOGIN", "BEGIN", "ALTER TABLE bait ADD COLUMN more int"},
+		"closed":        {"GRANT SELECT ON bait TO LOGIN", "ALTER DATABASE NEIGHBOUR CONNECTION LIMIT 0"},
+		"barred":        {"GRANT SELECT ON bait TO LOGIN, GROUP_ro", "ALTER DATABASE NEIGHBOUR ALLOW_CONNECTIONS false"},
+		"not-connected": {"GRANT SELECT ON bait TO LOGIN", "REVOKE CONNECT ON DATABASE NEIGHBOUR FROM NEIGHBOUR, PUBLIC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app, record := madeApp(t, "victim-"+name)
+			neighbour, other := madeApp(t, "neighbour-"+name)
+			session := connect(t, neighbour.tenant.Database, other)
+			execute(t, session, "CREATE TABLE bait ()")
+			names := strings.NewReplacer("NEIGHBOUR", pgx.Identifier{neighbour.tenant.Database}.Sanitize(),
+				"GROUP_rw", pgx.Identifier{app.tenant.ReadWrite}.Sanitize(), "GROUP_ro", pgx.Identifier{app.tenant.ReadOnly}.Sanitize(),
+				"GROUP", pgx.Identifier{app.tenant.Owner}.Sanitize(), "LOGIN", pgx.Identifier{record.Username}.Sanitize())
+			for _, statement := range harm {
+				on := session
+				if strings.HasPrefix(statement, "ALTER DATABASE") { // Not from inside of it.
+					on = connect(t, "postgres", other)
+				}
+				execute(t, on, names.Replace(statement))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), deletedWithin)
+			defer cancel()
+			if err := app.logins.Delete(ctx, app.mark, record.Username); err != nil {
+				t.Error(err)
+			}
+			app.tenant.DropDatabase = true
+			if err := app.tenant.Delete(ctx, app.mark); err != nil {
+				t.Error(err)
+			}
+			if left := leftOf(t, app); left != 0 {
+				t.Errorf("there is %d left", left)
+			}
+			neighbour.logins.DropOwned, neighbour.tenant.DropDatabase = true, true
+			if err := errors.Join(neighbour.logins.Delete(ctx, neighbour.mark, other.Username), neighbour.tenant.Delete(ctx, neighbour.mark)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A session that is not a tenant's is not ended. The error names it, and the deletion goes on when it has ended.
+func TestASessionOfOthersThatHoldsUpADeletionIsNamed(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "named")
+	session := superuser(t, "postgres")
+	defer func() { _ = session.Close(context.Background()) }()
+	execute(t, session, "BEGIN", "GRANT SELECT ON pg_class TO t_named_web_a")
+	err := app.logins.Delete(t.Context(), app.mark, record.Username)
+	want := fmt.Sprintf("session %d of role super in database postgres holds", session.PgConn().PID())
+	if !errors.Is(err, postgres.ErrLocked) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
+	execute(t, session, "ROLLBACK")
+	if err := app.logins.Delete(t.Context(), app.mark, record.Username); err != nil {
+		t.Error(err)
+	}
+}
