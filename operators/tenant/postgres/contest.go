@@ -103,14 +103,20 @@ func (c *contest) lasts(ctx context.Context, of Logins, record credential.Record
 // end returns the statements that end sessions of a login without waiting. Only members of the login may do that, so the administrator
 // becomes one until the end of the transaction.
 func end(username string, seen loginSeen, which string) []string {
-	return asMember(username, seen.usable, "SELECT pg_stat_clear_snapshot()", // Otherwise the transaction sees an old snapshot.
+	return actor{username, seen.usable}.executes("SELECT pg_stat_clear_snapshot()", // Otherwise the transaction sees an old snapshot.
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "+literal(username)+which)
 }
 
-// asMember lets the administrator execute statements with the rights of a role. If usable, it has them.
-func asMember(role string, usable bool, statements ...string) []string {
-	if usable {
+// actor is a role with whose rights the administrator executes statements. usable is roleSeen.Usable.
+type actor struct {
+	role   string
+	usable bool
+}
+
+// executes returns the statements of a transaction in which the administrator has the rights of the role.
+func (a actor) executes(statements ...string) []string {
+	if a.usable {
 		return statements
 	}
-	return append(append(use(role), statements...), "REVOKE "+identifier(role)+" FROM CURRENT_USER")
+	return append(append(use(a.role), statements...), "REVOKE "+identifier(a.role)+" FROM CURRENT_USER")
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,16 +74,20 @@ func (l Logins) handOver(ctx context.Context, owner credential.Owner, username s
 	if err != nil {
 		return err
 	}
-	found, err := l.Tenant.Server.dependents(ctx, username)
+	all, err := l.Tenant.Server.dependents(ctx, username)
 	if err != nil {
 		return err
 	}
 	if err := l.Tenant.reopen(ctx, there); err != nil {
 		return err
 	}
-	databases, own := found.databases(l.DropOwned), l.Tenant.Database
-	ownsShared, hasShared := found[""] // As on the database itself.
-	if hasShared && there.Database != nil && !slices.Contains(databases, own) && (l.DropOwned || !ownsShared && !found[own]) {
+	found, own := all, l.Tenant.Database
+	if !l.DropOwned {
+		found = all.rights()
+	}
+	databases := found.databases()
+	_, shared := found[""] // As rights on the database itself. They can be dropped in any database.
+	if shared && there.Database != nil && !slices.Contains(databases, own) && (l.DropOwned || !all[own]) {
 		databases = append(databases, own)
 	}
 	statements := []string{"DROP OWNED BY " + identifier(username)}
@@ -125,16 +130,16 @@ func (s *Server) dependents(ctx context.Context, roles ...string) (dependencies,
 	return found, err
 }
 
-// databases returns the names of the databases, without those with objects that the roles own, unless owned is set.
-func (d dependencies) databases(owned bool) []string {
-	var names []string
-	for name, owns := range d {
-		if name != "" && (owned || !owns) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+// databases returns the names of the databases.
+func (d dependencies) databases() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d)), func(name string) bool { return name == "" })
+}
+
+// rights are the dependencies without those on objects that the roles own.
+func (d dependencies) rights() dependencies {
+	rights := maps.Clone(d)
+	maps.DeleteFunc(rights, func(_ string, owns bool) bool { return owns })
+	return rights
 }
 
 // dropRoles drops roles. If an object depends on one, the error names the databases, because the server's own message does not.
@@ -144,7 +149,7 @@ func (s *Server) dropRoles(ctx context.Context, owner credential.Owner, roles ..
 		return err
 	}
 	found, failed := s.dependents(ctx, roles...)
-	databases := found.databases(true)
+	databases := found.databases()
 	if failed != nil || len(databases) == 0 {
 		return err
 	}
@@ -233,11 +238,14 @@ func (t Tenant) disown(ctx context.Context, owner credential.Owner, seen tenantS
 	if err != nil {
 		return err
 	}
+	if !t.DropDatabase {
+		found = found.rights()
+	}
 	var statements []string
 	for _, name := range roles {
 		if !seen.Roles[name].Usable { // Requires the rights of the role.
 			statements = append(statements, use(name)...)
 		}
 	}
-	return t.Server.inEach(ctx, owner, found.databases(t.DropDatabase), append(statements, "DROP OWNED BY "+identifiers(roles...)))
+	return t.Server.inEach(ctx, owner, found.databases(), append(statements, "DROP OWNED BY "+identifiers(roles...)))
 }

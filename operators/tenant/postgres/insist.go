@@ -24,14 +24,15 @@ const (
 
 // blocker is a session with a lock that a deletion needs.
 type blocker struct {
-	pid            int
-	role, database string
-	// tenant reports whether the role belongs to a tenant of the same operator; usable is roleSeen.Usable.
-	tenant, usable bool
+	its      actor
+	pid      int
+	database string
+	// tenant reports whether the role belongs to a tenant of the same operator.
+	tenant bool
 }
 
 func (b blocker) String() string {
-	return fmt.Sprintf("session %d of role %s in database %s", b.pid, b.role, b.database)
+	return fmt.Sprintf("session %d of role %s in database %s", b.pid, b.its.role, b.database)
 }
 
 // insist executes the statements of a deletion atomically in a database, "" for the administrator's. Each role may grant rights on what it owns to
@@ -102,8 +103,8 @@ func (s *Server) unblock(ctx context.Context, owner credential.Owner, pid uint32
 		others = slices.DeleteFunc(slices.Clone(found), func(one blocker) bool { return one.tenant })
 		for _, one := range found {
 			if one.tenant {
-				_ = transaction(ctx, s.pool, asMember(one.role, one.usable, fmt.Sprintf(
-					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = ANY(pg_blocking_pids(%d))", literal(one.role), pid)))
+				_ = transaction(ctx, s.pool, one.its.executes(fmt.Sprintf(
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = ANY(pg_blocking_pids(%d))", literal(one.its.role), pid)))
 			}
 		}
 		_ = s.rollBack(ctx, preparedBlockers, tenants, pid)
@@ -121,7 +122,7 @@ func (s *Server) blockers(ctx context.Context, tenants string, pid uint32) (foun
 			return err
 		}
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one blocker, err error) {
-			return one, row.Scan(&one.pid, &one.role, &one.database, &one.tenant, &one.usable)
+			return one, row.Scan(&one.pid, &one.its.role, &one.database, &one.tenant, &one.its.usable)
 		})
 		return err
 	})
@@ -145,12 +146,12 @@ func (s *Server) inEach(ctx context.Context, owner credential.Owner, databases, 
 
 // admit opens a database to the administrator if it belongs to a tenant of the operator.
 func (s *Server) admit(ctx context.Context, owner credential.Owner, database string) error {
-	var role string
-	var usable, open, may bool
+	var its actor
+	var open, may bool
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		return on.QueryRow(ctx, `SELECT rolname, `+uses+`, open, may FROM pg_roles JOIN (SELECT datdba, datallowconn AND datconnlimit = -1 AS open,
 			has_database_privilege(oid, 'CONNECT') AS may FROM pg_database WHERE datname = $1) AS database ON datdba = oid
-			WHERE shobj_description(oid, 'pg_authid') ^@ $2`, database, owner.Operator+"/").Scan(&role, &usable, &open, &may)
+			WHERE shobj_description(oid, 'pg_authid') ^@ $2`, database, owner.Operator+"/").Scan(&its.role, &its.usable, &open, &may)
 	})
 	var statements []string
 	switch {
@@ -162,9 +163,9 @@ func (s *Server) admit(ctx context.Context, owner credential.Owner, database str
 		statements = append(statements, "ALTER DATABASE "+identifier(database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1")
 		fallthrough
 	case !may:
-		statements = append(statements, "GRANT CONNECT ON DATABASE "+identifier(database)+" TO "+identifier(role))
+		statements = append(statements, "GRANT CONNECT ON DATABASE "+identifier(database)+" TO "+identifier(its.role))
 	default:
 		return nil
 	}
-	return transaction(ctx, s.pool, append([]string{lockWait}, asMember(role, usable, statements...)...))
+	return transaction(ctx, s.pool, append([]string{lockWait}, its.executes(statements...)...))
 }

@@ -35,35 +35,36 @@ func TestAnotherTenantHoldsUpNoDeletion(t *testing.T) {
 			t.Parallel()
 			app, record := madeApp(t, "victim-"+name)
 			neighbour, other := madeApp(t, "neighbour-"+name)
-			session := connect(t, neighbour.tenant.Database, other)
-			execute(t, session, "CREATE TABLE bait ()")
-			names := strings.NewReplacer("NEIGHBOUR", pgx.Identifier{neighbour.tenant.Database}.Sanitize(),
-				"GROUP_rw", pgx.Identifier{app.tenant.ReadWrite}.Sanitize(), "GROUP_ro", pgx.Identifier{app.tenant.ReadOnly}.Sanitize(),
-				"GROUP", pgx.Identifier{app.tenant.Owner}.Sanitize(), "LOGIN", pgx.Identifier{record.Username}.Sanitize())
+			quoted := func(name string) string { return pgx.Identifier{name}.Sanitize() }
+			names := strings.NewReplacer("NEIGHBOUR", quoted(neighbour.tenant.Database), "GROUP_rw", quoted(app.tenant.ReadWrite),
+				"GROUP_ro", quoted(app.tenant.ReadOnly), "GROUP", quoted(app.tenant.Owner), "LOGIN", quoted(record.Username))
+			inside, outside := connect(t, neighbour.tenant.Database, other), connect(t, "postgres", other)
+			execute(t, inside, "CREATE TABLE bait ()")
 			for _, statement := range harm {
-				on := session
-				if strings.HasPrefix(statement, "ALTER DATABASE") { // Not from inside of it.
-					on = connect(t, "postgres", other)
+				on := inside
+				if strings.HasPrefix(statement, "ALTER DATABASE") {
+					on = outside
 				}
 				execute(t, on, names.Replace(statement))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), deletedWithin)
-			defer cancel()
-			if err := app.logins.Delete(ctx, app.mark, record.Username); err != nil {
-				t.Error(err)
-			}
-			app.tenant.DropDatabase = true
-			if err := app.tenant.Delete(ctx, app.mark); err != nil {
-				t.Error(err)
-			}
-			if left := leftOf(t, app); left != 0 {
-				t.Errorf("there is %d left", left)
-			}
-			neighbour.logins.DropOwned, neighbour.tenant.DropDatabase = true, true
-			if err := errors.Join(neighbour.logins.Delete(ctx, neighbour.mark, other.Username), neighbour.tenant.Delete(ctx, neighbour.mark)); err != nil {
-				t.Error(err)
-			}
+			app.isDeleted(t, record.Username)
+			neighbour.logins.DropOwned = true
+			neighbour.isDeleted(t, other.Username)
 		})
+	}
+}
+
+// isDeleted expects that the login and the tenant can be deleted in time.
+func (a app) isDeleted(t *testing.T, username string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deletedWithin)
+	defer cancel()
+	a.tenant.DropDatabase = true
+	if err := errors.Join(a.logins.Delete(ctx, a.mark, username), a.tenant.Delete(ctx, a.mark)); err != nil {
+		t.Error(err)
+	}
+	if left := leftOf(t, a); left != 0 {
+		t.Errorf("there is %d left", left)
 	}
 }
 

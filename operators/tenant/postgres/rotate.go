@@ -78,6 +78,6 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 // member for the duration of the transaction.
 func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {
 	const all = " FROM pg_stat_activity WHERE usename = "
-	return transaction(ctx, l.Tenant.Server.pool, asMember(username, seen.usable, // Signal all sessions first, then wait for each.
+	return transaction(ctx, l.Tenant.Server.pool, actor{username, seen.usable}.executes( // Signal all sessions first, then wait for each.
 		"SELECT pg_terminate_backend(pid)"+all+literal(username), "SELECT pg_terminate_backend(pid, 5000)"+all+literal(username)))
 }

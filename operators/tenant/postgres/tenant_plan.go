@@ -30,7 +30,7 @@ func (t Tenant) planOwner(seen databaseSeen) []string {
 		return nil
 	}
 	back := []string{"ALTER DATABASE " + identifier(t.Database) + " OWNER TO " + identifier(t.Owner)}
-	return asMember(seen.Owner, seen.OwnerUsable, back...) // Requires the rights of the present owner.
+	return actor{seen.Owner, seen.OwnerUsable}.executes(back...) // Requires the rights of the present owner.
 }
 
 // isOwn reports whether the database belongs to a role of the tenant, which has the mark: its owner, another of its roles, or a login of one of its
@@ -136,7 +136,7 @@ func revoke(what, on string, grantors []grantor) []string {
 		name := identifier(one.Name)
 		as := []string{"SET LOCAL ROLE " + name, "REVOKE " + one.Privileges + on + " FROM PUBLIC", "RESET ROLE"}
 		statements = append(statements, "GRANT "+one.Privileges+on+" TO "+name+" WITH GRANT OPTION")
-		statements = append(append(statements, asMember(one.Name, one.Usable, as...)...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
+		statements = append(append(statements, actor{one.Name, one.Usable}.executes(as...)...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
 	}
 	return statements
 }
