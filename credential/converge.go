@@ -114,9 +114,9 @@ func (u User) converge(ctx context.Context) (Outcome, error) {
 func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
-	partial, failed := split(err)
+	_, failed := split(err)
 	drifted := errors.Is(failed, ErrDrifted)
-	if failed != nil && !drifted || partial != nil && !u.InPlace || !u.rotates(latest) || !drifted && outcome.Record != latest {
+	if failed != nil && !drifted || errors.Is(err, ErrPartial) && !u.InPlace || !u.rotates(latest) || !drifted && outcome.Record != latest {
 		return outcome, err
 	}
 	if drifted {
@@ -312,6 +312,9 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	latest := stored.latest()
 	do, err := u.Policy.decide(situation{state: is.state, unfinished: u.unfinished(stored, is)})
 	if err != nil {
+		if is.partial != nil {
+			err = fmt.Errorf("%w; %w", err, is.partial)
+		}
 		return seen{}, fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
 	}
 	if do != nothing && stored.unpublished() { // Else readers would keep a password that the system rejects.

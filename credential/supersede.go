@@ -44,7 +44,7 @@ func (u User) promised(ctx context.Context, stored stored) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	state, err := u.observe(ctx, previous)
-	if err != nil || state != Accepted && state != Present {
+	if _, err = split(err); err != nil || state != Accepted && state != Present {
 		return time.Time{}, err
 	}
 	return until, nil
