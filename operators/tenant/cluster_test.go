@@ -37,6 +37,8 @@ type stage struct {
 	backend string
 	program string
 	config  string
+	// metrics is the address of the operator's metrics; "" for none.
+	metrics string
 }
 
 // startStage starts a control plane for this test alone.
@@ -112,7 +114,11 @@ func (s *stage) start(t *testing.T) *einmaltest.Program {
 	if s.program == "" {
 		s.program = einmaltest.Build(t, ".")
 	}
-	return s.Run(t, s.program, s.config, "-v")
+	flags := []string{"-v"}
+	if s.metrics != "" {
+		flags = append(flags, "--metrics-bind-address", s.metrics)
+	}
+	return s.Run(t, s.program, s.config, flags...)
 }
 
 func (s *stage) make(t *testing.T, object client.Object) {

@@ -52,7 +52,6 @@ type meter struct {
 
 	running *einmaltest.Program
 	api     *http.Client
-	metrics string
 	read    int64
 	counted spent
 }
@@ -60,11 +59,12 @@ type meter struct {
 // startMeter starts the operator, with connections logged by PostgreSQL.
 func startMeter(t *testing.T) *meter {
 	t.Helper()
-	m := &meter{stage: startStage(t), metrics: freeAddress(t)}
+	m := &meter{stage: startStage(t)}
+	m.metrics = freeAddress(t)
 	m.sql(t, "ALTER SYSTEM SET log_connections = on")
 	m.sql(t, "SELECT pg_reload_conf()")
 	m.program = quick(t)
-	m.running = m.Run(t, m.program, m.config, "-v", "--metrics-bind-address", m.metrics)
+	m.running = m.start(t)
 	api, err := rest.HTTPClientFor(m.Config())
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 func TestTheOperatorReachesTheSecretsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
-	s.program = quick(t)
-	s.start(t)
+	s.program, s.metrics = quick(t), freeAddress(t)
+	running := s.start(t)
 	s.awaitBackend(t, "local", v1.ConditionReady, "True Reached", "")
 	s.awaitBackend(t, "local", v1.ConditionUsersSaved, "True Saved", "")
 	t.Run("Secrets of another namespace", s.secretsElsewhere)
@@ -31,6 +31,7 @@ func TestTheOperatorReachesTheSecretsThatItNeeds(t *testing.T) {
 	t.Run("an app that was taken out", s.takenOut)
 	t.Run("a Secret that cannot be written", s.frozen)
 	t.Run("a leaked credential of a cache with faults", s.leaks)
+	t.Run("admin Secrets that are written wrongly", func(t *testing.T) { s.hides(t, running) })
 }
 
 // awaitBackend waits until a condition of a backend is so, with a message that names something.
