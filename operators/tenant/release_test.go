@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
 	"github.com/einmal-operators/einmal/operators/tenant/names"
 )
@@ -106,6 +110,34 @@ func (s *stage) losesTheStatus(t *testing.T) {
 		if gone != (generation > 1) {
 			t.Errorf("%s: the app that was taken out is gone: %t; Secrets: %v", name, gone, s.secretsOf(t, name))
 		}
+	}
+}
+
+// sold shows that a tenant's database that an administrator has given to a role of others is named, and not changed. The apps may not connect to it
+// any more. Their logins need only their own marks: a leaked credential can be revoked.
+func (s *stage) sold(t *testing.T) {
+	var counts counted
+	look := s.look(t, "sold", &counts)
+	of := names.Tenant{Name: "sold"}.App("web")
+	look.run(t.Context())
+	s.sql(t, "ALTER DATABASE t_sold OWNER TO admin")
+	leaked := s.stored(t, of.DatabaseSecret())
+	look.tenant.Spec.Credentials.Rotation = v1.Rotation{RequestID: "leak", Strategy: v1.InPlace}
+	found := look.run(t.Context())
+	for code, login := range map[string]credential.Record{"28P01": leaked, "42501": s.stored(t, of.DatabaseSecret())} {
+		if answer, is := errors.AsType[*pgconn.PgError](s.logIn(t, "sold", login)); !is || answer.Code != code {
+			t.Errorf("%v, want code %s: with the new password, only the right on the database is missing", answer, code)
+		}
+	}
+	conditions, how := found.judge(look.tenant)
+	is := map[string]string{}
+	for _, one := range conditions {
+		is[one.Type] = string(one.Status) + " " + one.Reason
+	}
+	inSync := meta.FindStatusCondition(conditions, v1.ConditionInSync)
+	if is[v1.ConditionDatabaseReady] != "False "+reasonConflict || is[v1.ConditionInSync] != "False "+reasonConflict || how != blocked ||
+		!strings.Contains(inSync.Message, "database t_sold belongs to role admin, want t_sold") {
+		t.Errorf("the tenant is reported as %v: %v", how, conditions)
 	}
 }
 

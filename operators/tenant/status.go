@@ -90,7 +90,8 @@ func areas() []area {
 func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
 	usable := errors.Is(f.level, postgres.ErrIncomplete) || errors.Is(f.level, redis.ErrUnsaved)
-	if f.system == in && f.err == nil && how == waiting && !usable {
+	foreign := errors.Is(f.level, credential.ErrConflict) // A database of others.
+	if f.system == in && f.err == nil && (how == waiting && !usable || foreign) {
 		return f.level
 	}
 	if f.system != in || f.keeps() {

@@ -184,6 +184,7 @@ func TestTheDecisionTable(t *testing.T) {
 	t.Run("the backend has a system no more", s.keepsWhatItCannotReach)
 	t.Run("an app that nothing lists any more", s.forgetsNothing)
 	t.Run("an app that is taken out while the status is lost", s.losesTheStatus)
+	t.Run("a database that others own", s.sold)
 	t.Run("scripts", s.allowsScripts)
 	t.Run("an app that is listed again", s.listsAgain)
 	t.Run("the forms of marks", s.keepsForms)

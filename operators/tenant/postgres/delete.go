@@ -161,14 +161,21 @@ func (s *Server) dropRoles(ctx context.Context, owner credential.Owner, roles ..
 }
 
 // dropDatabase drops a database and ends its sessions. If it may not end one, it drops the database without ending sessions. PostgreSQL then ends
-// autovacuum workers itself, which run as a superuser, and refuses with code 55006 if another session is left.
+// autovacuum workers itself, which run as a superuser, and refuses with code 55006 if another session is left. The error names such sessions.
 func (s *Server) dropDatabase(ctx context.Context, owner credential.Owner, database string) error {
 	drop := "DROP DATABASE " + identifier(database)
 	err := s.insist(ctx, owner, "", drop+" WITH (FORCE)")
 	if codeOf(err) == noRights {
-		return s.insist(ctx, owner, "", drop)
+		err = s.insist(ctx, owner, "", drop)
 	}
-	return err
+	if codeOf(err) != inUse {
+		return err
+	}
+	users, failed := s.sessions(ctx, owner, "datname = $2 AND usename IS NOT NULL", database)
+	if failed != nil || len(users) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s uses it: %w", listed(users), err)
 }
 
 // Delete drops the database with all its contents and sessions, if DropDatabase is set, and then the roles with what they own in other

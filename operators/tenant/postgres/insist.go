@@ -22,7 +22,7 @@ const (
 	longWait  = "SET lock_timeout = '10s'"
 )
 
-// blocker is a session with a lock that a deletion needs.
+// blocker is a session with a lock that a deletion needs, or in a database that it drops.
 type blocker struct {
 	its      actor
 	pid      int
@@ -33,6 +33,18 @@ type blocker struct {
 
 func (b blocker) String() string {
 	return fmt.Sprintf("session %d of role %s in database %s", b.pid, b.its.role, b.database)
+}
+
+// listed returns the names of at most three sessions.
+func listed(sessions []blocker) string {
+	var names []string
+	for i, one := range sessions {
+		if i == 3 {
+			return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", len(sessions)-i)
+		}
+		names = append(names, one.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // insist executes the statements of a deletion atomically in a database, "" for the administrator's. Each role may grant rights on what it owns to
@@ -56,11 +68,7 @@ func (s *Server) insist(ctx context.Context, owner credential.Owner, database st
 		err := waiting(ctx, on, longWait, statements)
 		done()
 		if left := <-others; codeOf(err) == lockTimeout && len(left) > 0 {
-			names := make([]string, len(left))
-			for i, one := range left {
-				names[i] = one.String()
-			}
-			return fmt.Errorf("%s holds the lock: %w", strings.Join(names, " and "), err)
+			return fmt.Errorf("%s holds the lock: %w", listed(left), err)
 		}
 		return err
 	})
@@ -93,10 +101,9 @@ func waiting(ctx context.Context, on *pgx.Conn, limit string, statements []strin
 // unblock ends what blocks the session with the ID pid, again and again until ctx is done, and returns the sessions of others that it found last. It
 // ignores errors: then the lock remains.
 func (s *Server) unblock(ctx context.Context, owner credential.Owner, pid uint32) (others []blocker) {
-	tenants := owner.Operator + "/"
 	for wait(ctx, patience) == nil {
 		ctx := context.WithoutCancel(ctx)
-		found, err := s.blockers(ctx, tenants, pid)
+		found, err := s.sessions(ctx, owner, "pid = ANY(pg_blocking_pids($2))", int(pid))
 		if err != nil {
 			continue
 		}
@@ -107,17 +114,20 @@ func (s *Server) unblock(ctx context.Context, owner credential.Owner, pid uint32
 					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = ANY(pg_blocking_pids(%d))", literal(one.its.role), pid)))
 			}
 		}
-		_ = s.rollBack(ctx, preparedBlockers, tenants, pid)
+		_ = s.rollBack(ctx, preparedBlockers, ofTenants(owner), pid)
 	}
 	return others
 }
 
-// blockers returns the sessions that block a session.
-func (s *Server) blockers(ctx context.Context, tenants string, pid uint32) (found []blocker, err error) {
+// ofTenants returns how the comments on the roles of all tenants of an operator begin.
+func ofTenants(owner credential.Owner) string { return owner.Operator + "/" }
+
+// sessions returns the sessions for which a condition holds. In it, $2 is the argument.
+func (s *Server) sessions(ctx context.Context, owner credential.Owner, which string, argument any) (found []blocker, err error) {
 	err = s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, `SELECT pid, coalesce(usename::text, backend_type), coalesce(datname::text, ''),
+		rows, err := on.Query(ctx, `SELECT pid, coalesce(usename::text, backend_type, ''), coalesce(datname::text, ''),
 			coalesce(shobj_description(usesysid, 'pg_authid') ^@ $1, false), coalesce(`+uses+`, false)
-			FROM pg_stat_activity LEFT JOIN pg_roles ON pg_roles.oid = usesysid WHERE pid = ANY(pg_blocking_pids($2)) ORDER BY pid`, tenants, int(pid))
+			FROM pg_stat_activity LEFT JOIN pg_roles ON pg_roles.oid = usesysid WHERE `+which+` ORDER BY pid`, ofTenants(owner), argument)
 		if err != nil {
 			return err
 		}
@@ -151,7 +161,7 @@ func (s *Server) admit(ctx context.Context, owner credential.Owner, database str
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		return on.QueryRow(ctx, `SELECT rolname, `+uses+`, open, may FROM pg_roles JOIN (SELECT datdba, datallowconn AND datconnlimit = -1 AS open,
 			has_database_privilege(oid, 'CONNECT') AS may FROM pg_database WHERE datname = $1) AS database ON datdba = oid
-			WHERE shobj_description(oid, 'pg_authid') ^@ $2`, database, owner.Operator+"/").Scan(&its.role, &its.usable, &open, &may)
+			WHERE shobj_description(oid, 'pg_authid') ^@ $2`, database, ofTenants(owner)).Scan(&its.role, &its.usable, &open, &may)
 	})
 	var statements []string
 	switch {

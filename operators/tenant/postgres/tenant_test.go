@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -201,7 +202,8 @@ func TestADatabaseThatASuperuserUsesIsBusy(t *testing.T) {
 	app.tenant.DropDatabase = true
 	inside := superuser(t, app.tenant.Database)
 	err := app.tenant.Delete(t.Context(), app.mark)
-	if !errors.Is(err, postgres.ErrInUse) || errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "1 other session") {
+	if !errors.Is(err, postgres.ErrInUse) || errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "1 other session") ||
+		!strings.Contains(err.Error(), fmt.Sprintf("session %d of role super in database t_busy uses it", inside.PgConn().PID())) {
 		t.Errorf("the superuser's session is there: %v", err)
 	}
 	_ = inside.Close(t.Context())
