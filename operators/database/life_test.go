@@ -210,29 +210,6 @@ func TestAServerIsNotRestartedWithParametersThatItRefuses(t *testing.T) {
 	})
 }
 
-// A changed image waits for the next Pod, and the status says which one runs.
-func TestAChangedImageWaitsForTheNextPod(t *testing.T) {
-	einmaltest.Run(t, func(w *einmaltest.World) {
-		n := create(w)
-		expect(w, "Progressing=False Complete")
-		w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
-		w.Advance(time.Minute)
-		checkReady(w, n)
-		expect(w, "Progressing=False RestartPending")
-		db := ordersDB()
-		if w.Get(db); db.Status.Image != "postgres:16" || db.Status.Version != "16" {
-			w.Errorf("the status has the image %s of version %s", db.Status.Image, db.Status.Version)
-		}
-		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
-		w.Advance(time.Minute)
-		checkReady(w, n)
-		expect(w, "Progressing=False Complete")
-		if w.Get(db); db.Status.Image != "postgres:16.4" || db.Status.Version != "16.4" {
-			w.Errorf("the status has the image %s of version %s", db.Status.Image, db.Status.Version)
-		}
-	})
-}
-
 // Users see each change of the state as one event.
 func TestEventsTellTheLifeOfADatabase(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -34,6 +34,8 @@ type modelNode struct {
 	refused string
 	// server is the configuration of the running server.
 	server configuration
+	// image is what the operator's flag --image says when it starts, missing an image that cannot be pulled.
+	image, missing string
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }
@@ -56,8 +58,8 @@ const terminating = "model.example.com/grace-period"
 // start starts the operator and the node.
 func start(w *einmaltest.World) *modelNode {
 	w.AllowUnchecked(unchecked()...)
-	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, used: 10}
-	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n) })
+	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, used: 10, image: defaultImage}
+	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n, n.image) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
 	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
@@ -67,13 +69,14 @@ func start(w *einmaltest.World) *modelNode {
 
 // set makes the claim and the Pod of a StatefulSet.
 func (n *modelNode) set(set *appsv1.StatefulSet) {
+	if !n.exists(set) {
+		return
+	}
 	template := set.Spec.VolumeClaimTemplates[0].DeepCopy()
 	template.ObjectMeta = metav1.ObjectMeta{Namespace: set.Namespace, Name: template.Name + "-" + set.Name + "-0", Labels: template.Labels}
 	n.create(template)
 	<-time.After(step)
-	now := &appsv1.StatefulSet{}
-	err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(set), now)
-	if err != nil || now.UID != set.UID || now.DeletionTimestamp != nil { // The world can have ended.
+	if !n.exists(set) {
 		return
 	}
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
@@ -96,6 +99,13 @@ func (n *modelNode) set(set *appsv1.StatefulSet) {
 		return
 	}
 	n.create(pod)
+}
+
+// exists reports whether a StatefulSet still exists and is not being deleted. The world can have ended.
+func (n *modelNode) exists(set *appsv1.StatefulSet) bool {
+	now := &appsv1.StatefulSet{}
+	err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(set), now)
+	return err == nil && now.UID == set.UID && now.DeletionTimestamp == nil
 }
 
 // revisionOf names the template of a StatefulSet.
@@ -147,6 +157,11 @@ func (n *modelNode) start(pod *corev1.Pod) {
 	grant := strings.Fields(pod.Annotations[manifest.GrantAnnotation])
 	if len(grant) < 2 || grant[0] != string(pod.UID) {
 		return // It waits.
+	}
+	if image := serverImage(pod.Spec); image == n.missing {
+		n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":0,"image":%q,"imageID":"",
+			"state":{"waiting":{"reason":"ImagePullBackOff"}}}]}`, image))
+		return
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "data-" + pod.Name}}
 	n.w.Get(claim)

@@ -117,8 +117,11 @@ func (o observed) deployed(db *v1.Database) string {
 }
 
 // image returns the image that the Pod, which exists, runs.
-func (o observed) image() string {
-	for _, container := range o.pod.Spec.Containers {
+func (o observed) image() string { return serverImage(o.pod.Spec) }
+
+// serverImage returns the image of the server's container.
+func serverImage(spec corev1.PodSpec) string {
+	for _, container := range spec.Containers {
 		if container.Name == manifest.Container {
 			return container.Image
 		}

@@ -41,13 +41,13 @@ type databases struct {
 }
 
 // operator returns the operator with real connections.
-func operator() *einmal.Operator { return declare(postgres.Client{}) }
+func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage) }
 
-// declare returns the operator with all its handlers.
-func declare(server server) *einmal.Operator {
-	handled := &databases{server: server, image: defaultImage}
+// declare returns the operator with all its handlers. The image is the default of the flag --image.
+func declare(server server, image string) *einmal.Operator {
+	handled := &databases{server: server, image: image}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
-		set.StringVar(&handled.image, "image", defaultImage, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
+		set.StringVar(&handled.image, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
 	}))
 	of := einmal.For[v1.Database](op)
 	of.Reconcile("provision", handled.provision,
@@ -57,7 +57,7 @@ func declare(server server) *einmal.Operator {
 		einmal.Watches(credentialOf, einmal.GVK("", "v1", "Secret")),
 		einmal.Applies(&appsv1.StatefulSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}),
 		einmal.Permissions(&appsv1.StatefulSet{}, "delete"),         // A claim template cannot be changed.
-		einmal.Permissions(&corev1.Pod{}, "get", "patch", "delete"), // Some parameters take effect after a restart only.
+		einmal.Permissions(&corev1.Pod{}, "get", "patch", "delete"), // Versions, images and some parameters take effect after a restart only.
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	of.OnDelete("erase", erase,

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/parameter"
@@ -52,22 +51,6 @@ func memoryOf(db *v1.Database) *resource.Quantity {
 // reloading reports whether a server has not read these parameters yet.
 func (p parameters) reloading(last *probe) bool {
 	return last != nil && last.state != nil && last.state.Configuration != manifest.Configuration(p.lines)
-}
-
-// restart deletes the Pod if the server has read parameters that take effect only after a restart. The next Pod starts with them. With parameters that
-// the server refuses, it would not start.
-func restart(ctx context.Context, c *change, found findings) error {
-	if found.probe == nil || found.probe.state == nil || found.parameters.reloading(found.probe) {
-		return nil
-	}
-	if said := found.probe.state; said.Pending == "" || said.Refused != "" {
-		return nil
-	}
-	if found.pod == nil || found.pod.UID != found.probe.pod || found.pod.DeletionTimestamp != nil {
-		return nil
-	}
-	c.Event(einmal.EventNormal, "Restarting", "the server is restarted, because that is what the changed parameters %s need", found.probe.state.Pending)
-	return remove(ctx, c, found.pod)
 }
 
 // parametersApplied reports whether the server runs with the parameters of the spec. What was known of them stays while the server cannot be reached for

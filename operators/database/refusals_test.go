@@ -88,6 +88,16 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	if err := c.Create(t.Context(), valid); err != nil {
 		t.Fatal(err)
 	}
+	valid.Status.DataVersion = "16"
+	if err := c.Status().Update(t.Context(), valid); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"17", "16"} { // The operator refuses 17 with these data, so the way back must be open.
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"`+version+`"}}`))
+		if err := c.Patch(t.Context(), valid.DeepCopy(), patch); err != nil {
+			t.Errorf("version %s: %v", version, err)
+		}
+	}
 	for _, wrong := range changes() {
 		refused(t, &got, "patch "+wrong, c.Patch(t.Context(), valid.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(wrong))))
 	}

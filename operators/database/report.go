@@ -127,6 +127,8 @@ func progress(db *v1.Database, found findings, problem problem) metav1.Condition
 		return yes(v1.ConditionProgressing, problem.reason, problem.message)
 	case found.parameters.reloading(found.probe):
 		return yes(v1.ConditionProgressing, "ApplyingParameters", "the server reads its new parameters")
+	case found.restartReason(db) != "":
+		return yes(v1.ConditionProgressing, "Restarting", "the server is restarted, because "+found.restartReason(db))
 	case found.restartPending():
 		return no(v1.ConditionProgressing, "RestartPending", fmt.Sprintf("the server runs with an older spec: delete the Pod %s, which restarts it with the new one", found.pod.Name))
 	case db.Spec.Replicas > 1:

@@ -20,14 +20,17 @@ func lifeOfADatabase(w *einmaltest.World) {
 	checkReady(w, n)
 }
 
-// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, and a parameter that needs a restart.
+// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, and a parameter that needs a restart, and the minor version.
 func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	n := create(w)
 	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
 	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete","parameters":{"max_connections":"50"}}}`)
 	w.Advance(10 * time.Minute)
+	w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
+	w.Advance(10 * time.Minute)
 	checkReady(w, n)
 	w.Outcome("connections", n.server.connections)
+	w.Outcome("image", runningIn(w).image)
 	w.Delete(ordersDB())
 	w.Advance(20 * time.Minute)
 	checkErased(w)

@@ -11,7 +11,7 @@ Starts a devcluster with a real node and the data directory DIR (default .server
 PostgreSQL, applies the operator and the samples, waits until the database is ready, and runs until Ctrl-C. "make run OPERATOR=database" calls it.
 It needs root and Linux, and installs the packages of a real node with apt-get; see docs/devcluster.md.
 
-EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the major versions of PostgreSQL to build images of;
+EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the versions of PostgreSQL to build images of: 15, 16, 16.13, 17, 18;
 the samples run the first. The default is 16. For example, "15 17" needs no npm, which 16 does.
 END
 }

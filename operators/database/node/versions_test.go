@@ -2,22 +2,21 @@ package node
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
-// versioned is a database of a major version, with a parameter that needs a restart.
-const versioned = `{"apiVersion":"database.einmal.dev/v1","kind":"Database","metadata":{"namespace":"production","name":"v%[1]s"},
-	"spec":{"engine":"postgresql","version":"%[1]s","storage":"300Mi","parameters":{"max_connections":"50"}}}`
+// versioned is a database of a version, with a parameter that needs a restart.
+const versioned = `{"apiVersion":"database.einmal.dev/v1","kind":"Database","metadata":{"namespace":"production","name":"%s"},
+	"spec":{"engine":"postgresql","version":"%s","storage":"300Mi","parameters":{"max_connections":"50"}}}`
 
-// The same objects run every version that the operator supports.
+// The same objects run every version that the operator supports, and a change of the version keeps the data.
 func TestNodeRunsEveryVersion(t *testing.T) {
-	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15 16 17 18")
+	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15 16.13 16 17 18")
 	s := &started{realnode.Start(t, script, ready)}
 	for _, version := range []string{"15", "17", "18"} { // The sample has 16.
-		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, version)))
+		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, "v"+version, version)))
 	}
 	for _, version := range []string{"15", "17", "18"} {
 		name := "v" + version
@@ -30,23 +29,36 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 		s.awaitReason(t, name, "DatabaseReady")
 	}
 	t.Run("an image has another version than the data", func(t *testing.T) {
-		s.runs(t, "v17", `"postgres:18"`)
+		s.change(t, "v17", `{"image":"postgres:18"}`)
 		s.awaitReason(t, "v17", "VersionMismatch")
-		s.runs(t, "v17", "null")
+		s.change(t, "v17", `{"image":null}`)
 		s.awaitReason(t, "v17", "DatabaseReady")
 		s.inPod(t, "v17", "select n from kept", "17")
 	})
 	t.Run("the version of the spec cannot read the data", func(t *testing.T) {
-		s.MustKubectl(t, "patch", "database", "--namespace", "production", "v17", "--type", "merge", "--patch", `{"spec":{"version":"18"}}`)
+		s.change(t, "v17", `{"version":"18"}`)
 		s.awaitReason(t, "v17", "VersionNotSupported")
 		s.inPod(t, "v17", "select n from kept", "17")
+		s.change(t, "v17", `{"version":"17"}`)
+		s.awaitReason(t, "v17", "DatabaseReady")
+	})
+	t.Run("the minor version changes", func(t *testing.T) {
+		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, "minor", "16.13")))
+		s.awaitReason(t, "minor", "DatabaseReady")
+		s.inPod(t, "minor", "create table kept as select 42 as n", "")
+		for _, to := range [][2]string{{"16", "160014"}, {"16.13", "160013"}} {
+			s.change(t, "minor", `{"version":"`+to[0]+`"}`)
+			s.await(t, "database", "minor", ".status.version", to[0])
+			s.awaitReason(t, "minor", "DatabaseReady")
+			s.inPod(t, "minor", "show server_version_num", to[1])
+			s.inPod(t, "minor", "select n from kept", "42")
+		}
+		s.await(t, "database", "minor", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")
 	})
 }
 
-// runs changes the image of a Database, and deletes its Pod, so that the next one has it.
-func (s *started) runs(t *testing.T, name, image string) {
+// change changes the spec of a Database.
+func (s *started) change(t *testing.T, name, spec string) {
 	t.Helper()
-	s.MustKubectl(t, "patch", "database", "--namespace", "production", name, "--type", "merge", "--patch", `{"spec":{"image":`+image+`}}`)
-	s.await(t, "statefulset", name, ".spec.template.spec.containers[0].image", strings.Trim(strings.Replace(image, "null", "postgres:17", 1), `"`))
-	s.remove(t, "pod", name+"-0")
+	s.MustKubectl(t, "patch", "database", "--namespace", "production", name, "--type", "merge", "--patch", `{"spec":`+spec+`}`)
 }

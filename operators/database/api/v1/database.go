@@ -26,6 +26,7 @@ import (
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$')",message="metadata.name must be at most 45 lowercase letters, digits and hyphens, and start with a letter: Services and Pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="required: set at least spec.engine, spec.version and spec.storage"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(oldSelf.spec) || self.spec.version == oldSelf.spec.version || !self.spec.version.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || !has(self.status) || !has(self.status.dataVersion) || int(self.spec.version.split('.')[0]) >= int(self.status.dataVersion)",fieldPath=".spec.version",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + self.status.dataVersion",message="the major version cannot be lowered"
 type Database struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -48,10 +49,9 @@ type DatabaseSpec struct {
 	Engine Engine `json:"engine"`
 
 	// version is the version of the engine, for example "16" or "16.4". Quote it, because YAML reads 16.10 as the number 16.1. The major version
-	// cannot be lowered. The condition VersionSupported lists the supported major versions.
+	// cannot be lower than that of the data. The condition VersionSupported lists the supported major versions. A change of the minor version restarts the server.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$')",message="must be a version such as \"16\" or \"16.4\""
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || int(self.split('.')[0]) >= int(oldSelf.split('.')[0])",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + oldSelf",message="the major version cannot be lowered"
 	Version string `json:"version"`
 
 	// storage is the size of the volume, from 300Mi to 64Ti, for example 100Gi. It can grow but not shrink.
@@ -87,7 +87,7 @@ type DatabaseSpec struct {
 	Auth Auth `json:"auth,omitempty"`
 
 	// image is the container image of the server. The default depends on the version, and is set by the operator's flag --image. The image needs
-	// the programs of PostgreSQL and flock in its PATH, a shell, and a user with the ID 999.
+	// the programs of PostgreSQL and flock in its PATH, a shell, and a user with the ID 999. Another image restarts the server.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
