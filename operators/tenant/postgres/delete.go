@@ -74,21 +74,12 @@ func (l Logins) handOver(ctx context.Context, owner credential.Owner, username s
 	if err != nil {
 		return err
 	}
-	all, err := l.Tenant.Server.dependents(ctx, username)
+	found, err := l.Tenant.Server.dependents(ctx, username)
 	if err != nil {
 		return err
 	}
 	if err := l.Tenant.reopen(ctx, there); err != nil {
 		return err
-	}
-	found, own := all, l.Tenant.Database
-	if !l.DropOwned {
-		found = all.rights()
-	}
-	databases := found.databases()
-	_, shared := found[""] // As rights on the database itself. They can be dropped in any database.
-	if shared && there.Database != nil && !slices.Contains(databases, own) && (l.DropOwned || !all[own]) {
-		databases = append(databases, own)
 	}
 	statements := []string{"DROP OWNED BY " + identifier(username)}
 	if _, is := there.Roles[l.Tenant.Owner]; is { // Also what it was given just now.
@@ -99,7 +90,7 @@ func (l Logins) handOver(ctx context.Context, owner credential.Owner, username s
 	if !seen.usable { // Requires the rights of the role.
 		statements = append(use(username), statements...)
 	}
-	return l.Tenant.Server.inEach(ctx, owner, databases, statements)
+	return l.Tenant.Server.inEach(ctx, owner, found.places(l.DropOwned), statements)
 }
 
 // reopen takes the database back from roles of the tenant and opens it, as Converge does. Its owner may have closed it.
@@ -135,11 +126,12 @@ func (d dependencies) databases() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(d)), func(name string) bool { return name == "" })
 }
 
-// rights are the dependencies without those on objects that the roles own.
-func (d dependencies) rights() dependencies {
-	rights := maps.Clone(d)
-	maps.DeleteFunc(rights, func(_ string, owns bool) bool { return owns })
-	return rights
+// places returns where to drop rights of the roles, and with dropOwned also what they own. "" stands for the administrator's database: rights on
+// objects of the whole server can be dropped in each database. Without dropOwned, databases with objects that the roles own are left out, and so is ""
+// if there are any, because one of them may be the administrator's. Such roles cannot be dropped.
+func (d dependencies) places(dropOwned bool) []string {
+	owns := slices.Contains(slices.Collect(maps.Values(d)), true)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d)), func(name string) bool { return !dropOwned && (d[name] || name == "" && owns) })
 }
 
 // dropRoles drops roles. If an object depends on one, the error names the databases, because the server's own message does not.
@@ -245,14 +237,11 @@ func (t Tenant) disown(ctx context.Context, owner credential.Owner, seen tenantS
 	if err != nil {
 		return err
 	}
-	if !t.DropDatabase {
-		found = found.rights()
-	}
 	var statements []string
 	for _, name := range roles {
 		if !seen.Roles[name].Usable { // Requires the rights of the role.
 			statements = append(statements, use(name)...)
 		}
 	}
-	return t.Server.inEach(ctx, owner, found.databases(), append(statements, "DROP OWNED BY "+identifiers(roles...)))
+	return t.Server.inEach(ctx, owner, found.places(t.DropDatabase), append(statements, "DROP OWNED BY "+identifiers(roles...)))
 }

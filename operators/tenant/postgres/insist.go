@@ -139,7 +139,7 @@ func (s *Server) sessions(ctx context.Context, owner credential.Owner, which str
 	return found, err
 }
 
-// inEach executes the statements of a deletion in several databases. It opens databases of other tenants of the operator that their owners have
+// inEach executes the statements of a deletion in several databases, "" for the administrator's. It opens databases of other tenants of the operator that their owners have
 // closed.
 func (s *Server) inEach(ctx context.Context, owner credential.Owner, databases, statements []string) error {
 	for _, database := range databases {
@@ -147,7 +147,10 @@ func (s *Server) inEach(ctx context.Context, owner credential.Owner, databases, 
 		if err == nil {
 			err = s.insist(ctx, owner, database, statements...)
 		}
-		if err != nil {
+		switch {
+		case err != nil && database == "":
+			return err
+		case err != nil:
 			return fmt.Errorf("in database %s: %w", database, err)
 		}
 	}

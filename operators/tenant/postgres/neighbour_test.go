@@ -29,6 +29,8 @@ func TestAnotherTenantHoldsUpNoDeletion(t *testing.T) {
 		"granted-open":  {"GRANT SELECT ON bait TO LOGIN", "BEGIN", "ALTER TABLE bait ADD COLUMN more int"},
 		"closed":        {"GRANT SELECT ON bait TO LOGIN", "ALTER DATABASE NEIGHBOUR CONNECTION LIMIT 0"},
 		"barred":        {"GRANT SELECT ON bait TO LOGIN, GROUP_ro", "ALTER DATABASE NEIGHBOUR ALLOW_CONNECTIONS false"},
+		"shared-login":  {"GRANT CONNECT ON DATABASE NEIGHBOUR TO LOGIN"},
+		"shared-group":  {"GRANT CONNECT ON DATABASE NEIGHBOUR TO GROUP_rw, GROUP_ro, GROUP"},
 		"not-connected": {"GRANT SELECT ON bait TO LOGIN", "REVOKE CONNECT ON DATABASE NEIGHBOUR FROM NEIGHBOUR, PUBLIC"},
 	} {
 		t.Run(name, func(t *testing.T) {
