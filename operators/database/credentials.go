@@ -16,12 +16,12 @@ const firstGeneration = ".g1"
 
 // credentials are the passwords of a database.
 type credentials struct {
-	app, monitor credential.Record
+	app, monitor, replication credential.Record
 	// secret is the Secret that err is about.
 	secret string
 	err    error
 	// versions are those of the Secrets when they were read last.
-	versions [4]string
+	versions [6]string
 }
 
 // ensureCredentials generates the passwords of a database, once. Known is the generation of the passwords that an existing database was created with,
@@ -34,6 +34,7 @@ func ensureCredentials(ctx context.Context, c *change, known int) credentials {
 	}{
 		{manifest.AppSecret(c.Object), c.Object.Spec.Auth.Username, &found.app},
 		{manifest.MonitorSecret(c.Object), manifest.Monitor, &found.monitor},
+		{manifest.ReplicationSecret(c.Object), manifest.Replication, &found.replication},
 	} {
 		record, err := credential.Once{
 			Store: credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
@@ -63,10 +64,10 @@ func currentCredentials(ctx context.Context, c *change, known int) credentials {
 }
 
 // versionsOfSecrets returns the uid and the version of each Secret of a database, from the cache of metadata.
-func versionsOfSecrets(ctx context.Context, c *change) ([4]string, error) {
-	var versions [4]string
-	app, monitor := manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object)
-	for i, name := range []string{app, app + firstGeneration, monitor, monitor + firstGeneration} {
+func versionsOfSecrets(ctx context.Context, c *change) ([6]string, error) {
+	var versions [6]string
+	app, monitor, replication := manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object), manifest.ReplicationSecret(c.Object)
+	for i, name := range []string{app, app + firstGeneration, monitor, monitor + firstGeneration, replication, replication + firstGeneration} {
 		of := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 		found, err := get(ctx, c, name, of)
 		if err != nil {

@@ -51,9 +51,9 @@ func diagnose(db *v1.Database, found findings) problem {
 	case found.available():
 		return loginProblem(db, found.probe)
 	case found.pod == nil:
-		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db), false}
+		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db, 0), false}
 	}
-	return podProblem(db, found.pod)
+	return podProblem(found.pod)
 }
 
 // credentialProblem explains why there is no password for the apps.
@@ -81,19 +81,19 @@ func loginProblem(db *v1.Database, last *probe) problem {
 		return problem{"Connecting", "the server runs, and the operator connects to " + db.Status.Endpoint, false}
 	case errors.Is(last.login, postgres.ErrRefused):
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
-			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db),
+			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db, 0),
 			db.Spec.Auth.Username), true}
 	}
 	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", last.login, db.Status.Endpoint), false}
 }
 
 // podProblem explains why the server does not accept connections.
-func podProblem(db *v1.Database, pod *corev1.Pod) problem {
+func podProblem(pod *corev1.Pod) problem {
 	if pod.DeletionTimestamp != nil {
 		return problem{"Stopping", fmt.Sprintf("the Pod %s is being deleted", pod.Name), false}
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if found := containerProblem(db, pod, status); found.reason != "" {
+		if found := containerProblem(pod, status); found.reason != "" {
 			return found
 		}
 	}
@@ -106,7 +106,7 @@ func podProblem(db *v1.Database, pod *corev1.Pod) problem {
 }
 
 // containerProblem explains why a container does not run, or returns no problem.
-func containerProblem(db *v1.Database, pod *corev1.Pod, status corev1.ContainerStatus) problem {
+func containerProblem(pod *corev1.Pod, status corev1.ContainerStatus) problem {
 	waiting := status.State.Waiting
 	if waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waiting.Reason) {
 		return problem{"ImageNotAvailable", fmt.Sprintf("the image %s of the Pod %s cannot be pulled; check the version, spec.image and the operator's flag --image",
@@ -120,15 +120,14 @@ func containerProblem(db *v1.Database, pod *corev1.Pod, status corev1.ContainerS
 		return problem{}
 	}
 	reason, message, known := strings.Cut(ended.Message, ": ")
-	if found := scriptProblem(db, reason, message); known && found.reason != "" {
+	if found := scriptProblem(manifest.Claim(pod.Name), reason, message); known && found.reason != "" {
 		return found
 	}
 	return problem{"Restarting", fmt.Sprintf("the container %s of the Pod %s ended with code %d and is started again; see its log", status.Name, pod.Name, ended.ExitCode), false}
 }
 
 // scriptProblem explains a message of the script server.sh. It returns no problem for other messages, which can contain data of users.
-func scriptProblem(db *v1.Database, reason, message string) problem {
-	claim := manifest.Claim(db)
+func scriptProblem(claim, reason, message string) problem {
 	switch reason {
 	case "DataMissing":
 		return problem{reason, fmt.Sprintf("the volume of the claim %s is empty, and held a database before: restore the volume; "+
@@ -139,7 +138,11 @@ func scriptProblem(db *v1.Database, reason, message string) problem {
 		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), true}
 	case volumeFull:
 		return problem{reason, fmt.Sprintf("the volume of the claim %s is full (%s): raise spec.storage", claim, message), true}
-	case "VolumeInUse":
+	case "NotACopy", "OtherDatabase":
+		return problem{reason, fmt.Sprintf("claim %s: %s: to make the standby again, delete the claim and the Pod", claim, message), true}
+	case "NotThePrimary":
+		return problem{reason, fmt.Sprintf("claim %s: %s, and the operator does not make it the primary: restore the volume", claim, message), true}
+	case "VolumeInUse", "CopyFailed":
 		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), false}
 	}
 	return problem{}

@@ -19,34 +19,29 @@ import (
 // stopping is how soon the handler looks again whether the server has stopped.
 const stopping = time.Second
 
-// erase ends what the garbage collector would leave. With the policy Retain this is a server whose StatefulSet was about to be created again. With the
-// policy Delete it also deletes the volume and the passwords, in the order in which they are used.
+// erase ends what the garbage collector would leave. With the policy Retain these are servers whose StatefulSet was about to be created again. With the
+// policy Delete it also deletes the volumes and the passwords, in the order in which they are used.
 func erase(ctx context.Context, c *change) error {
-	pod, err := get(ctx, c, manifest.Pod(c.Object), &corev1.Pod{})
+	left, err := leftPods(ctx, c)
 	if err != nil {
 		return err
 	}
-	orphan := pod != nil && pod.Labels[manifest.NameLabel] == c.Object.Name && metav1.GetControllerOf(pod) == nil
-	if orphan && pod.DeletionTimestamp == nil {
-		return orElse(remove(ctx, c, pod), einmal.RequeueAfter(stopping))
+	if ending, err := endOrphans(ctx, c, left); err != nil || ending {
+		return orElse(err, einmal.RequeueAfter(stopping))
 	}
 	if c.Object.Spec.DeletionPolicy != v1.DeletionDelete {
 		return nil
 	}
-	if stopped, err := stop(ctx, c, pod); err != nil || !stopped {
+	if stopped, err := stop(ctx, c, left); err != nil || !stopped {
 		return orElse(err, einmal.RequeueAfter(stopping))
 	}
-	claim, err := get(ctx, c, manifest.Claim(c.Object), &corev1.PersistentVolumeClaim{})
-	if err != nil {
-		return err
-	}
-	if claim != nil && claim.DeletionTimestamp == nil && claim.Labels[manifest.NameLabel] == c.Object.Name {
-		if err := remove(ctx, c, claim); err != nil {
+	for ordinal := range manifest.MostReplicas {
+		if err := eraseClaim(ctx, c, manifest.Claim(manifest.Pod(c.Object, ordinal))); err != nil {
 			return err
 		}
 	}
 	secrets := credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace}
-	for _, name := range []string{manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object)} {
+	for _, name := range []string{manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object), manifest.ReplicationSecret(c.Object)} {
 		if err := secrets.Delete(ctx, name, owner(c.Object)); err != nil {
 			return err
 		}
@@ -54,8 +49,47 @@ func erase(ctx context.Context, c *change) error {
 	return nil
 }
 
-// stop deletes the StatefulSet, and reports whether its Pod is gone.
-func stop(ctx context.Context, c *change, pod *corev1.Pod) (bool, error) {
+// endOrphans deletes the Pods that have no StatefulSet, and reports whether there was one.
+func endOrphans(ctx context.Context, c *change, left []*corev1.Pod) (bool, error) {
+	ending := false
+	for _, pod := range left {
+		if metav1.GetControllerOf(pod) != nil || pod.DeletionTimestamp != nil {
+			continue
+		}
+		ending = true
+		if err := remove(ctx, c, pod); err != nil {
+			return ending, err
+		}
+	}
+	return ending, nil
+}
+
+// eraseClaim deletes a claim and so its volume, if it belongs to the Database.
+func eraseClaim(ctx context.Context, c *change, name string) error {
+	claim, err := get(ctx, c, name, &corev1.PersistentVolumeClaim{})
+	if err != nil || claim == nil || claim.DeletionTimestamp != nil || claim.Labels[manifest.NameLabel] != c.Object.Name {
+		return err
+	}
+	return remove(ctx, c, claim)
+}
+
+// leftPods returns the Pods of the Database that exist.
+func leftPods(ctx context.Context, c *change) ([]*corev1.Pod, error) {
+	var left []*corev1.Pod
+	for ordinal := range manifest.MostReplicas {
+		pod, err := get(ctx, c, manifest.Pod(c.Object, ordinal), &corev1.Pod{})
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil && pod.Labels[manifest.NameLabel] == c.Object.Name {
+			left = append(left, pod)
+		}
+	}
+	return left, nil
+}
+
+// stop deletes the StatefulSet, and reports whether its Pods are gone.
+func stop(ctx context.Context, c *change, left []*corev1.Pod) (bool, error) {
 	set, err := get(ctx, c, c.Object.Name, &appsv1.StatefulSet{})
 	if err != nil {
 		return false, err
@@ -67,7 +101,7 @@ func stop(ctx context.Context, c *change, pod *corev1.Pod) (bool, error) {
 		}
 		return false, err
 	}
-	return pod == nil || pod.Labels[manifest.NameLabel] != c.Object.Name, nil
+	return len(left) == 0, nil
 }
 
 // remove deletes exactly this object, and not another one of its name.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,11 +17,13 @@ import (
 	"github.com/einmal-operators/einmal/operators/database/primary"
 )
 
-// observed is what exists of a Database. Each field is nil if its object does not exist.
+// observed is what exists of a Database: set, and the pod and the claim of the primary. Each is nil if its object does not exist.
 type observed struct {
 	set   *appsv1.StatefulSet
 	pod   *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
+	// standbys are the other servers, in the order of their ordinals.
+	standbys []standby
 	// foreign names an object that does not belong to the Database and has the name of one that does. It is nil if there is none.
 	foreign error
 	// leaving reports whether the server of a deleted Database of the same name has not ended yet.
@@ -34,24 +37,24 @@ func observe(ctx context.Context, c *change) (observed, error) {
 	if found.set, err = get(ctx, c, c.Object.Name, &appsv1.StatefulSet{}); err != nil {
 		return found, err
 	}
-	if found.claim, err = get(ctx, c, manifest.Claim(c.Object), &corev1.PersistentVolumeClaim{}); err != nil {
+	if found.claim, err = get(ctx, c, manifest.Claim(manifest.Pod(c.Object, 0)), &corev1.PersistentVolumeClaim{}); err != nil {
 		return found, err
 	}
 	found = found.withoutOthers(c.Object)
-	found.pod, err = get(ctx, c, manifest.Pod(c.Object), &corev1.Pod{})
-	if err != nil || found.pod != nil && !found.owns(c.Object) {
+	found.pod, err = get(ctx, c, manifest.Pod(c.Object, 0), &corev1.Pod{})
+	if err != nil || found.pod != nil && !found.owns(c.Object, found.pod) {
 		found.pod = nil
 	}
-	return found, err
+	if err != nil {
+		return found, err
+	}
+	return found.withStandbys(ctx, c)
 }
 
 // withoutOthers leaves out the StatefulSet and the claim if they do not belong to the Database, so that they are not touched.
 func (o observed) withoutOthers(db *v1.Database) observed {
-	if o.claim != nil && o.claim.Labels[manifest.NameLabel] != db.Name && o.mark() == "" {
-		o.foreign = fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
-			"if its volume holds the data of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
-			o.claim.Name, db.Namespace, o.claim.Name, manifest.NameLabel, db.Name)
-		o.claim = nil
+	if o.claim != nil && isForeign(db, o.claim) {
+		o.foreign, o.claim = foreignClaim(db, o.claim), nil
 	}
 	if o.set == nil || metav1.IsControlledBy(o.set, db) {
 		return o
@@ -66,13 +69,25 @@ func (o observed) withoutOthers(db *v1.Database) observed {
 	return o
 }
 
-// owns reports whether the Pod is one of the Database, and not something else with its name. While the StatefulSet is created again, the primary has
-// no controller.
-func (o observed) owns(db *v1.Database) bool {
-	if metav1.GetControllerOf(o.pod) == nil {
-		return db.Status.Primary != nil && db.Status.Primary.UID == o.pod.UID
+// isForeign reports whether a claim does not belong to the Database.
+func isForeign(db *v1.Database, claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Labels[manifest.NameLabel] != db.Name && claim.Annotations[manifest.DataAnnotation] == ""
+}
+
+// foreignClaim says what to do about a claim that does not belong to the Database.
+func foreignClaim(db *v1.Database, claim *corev1.PersistentVolumeClaim) error {
+	return fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
+		"if its volume holds the data of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
+		claim.Name, db.Namespace, claim.Name, manifest.NameLabel, db.Name)
+}
+
+// owns reports whether a Pod is one of the Database, and not something else with its name. While the StatefulSet is created again, the Pods have no
+// controller.
+func (o observed) owns(db *v1.Database, pod *corev1.Pod) bool {
+	if metav1.GetControllerOf(pod) == nil {
+		return db.Status.Primary != nil && db.Status.Primary.UID == pod.UID || pod.Annotations[manifest.GrantAnnotation] == primary.StandbyGrant(pod.UID)
 	}
-	return o.set != nil && metav1.IsControlledBy(o.pod, o.set)
+	return o.set != nil && metav1.IsControlledBy(pod, o.set)
 }
 
 // get returns an object of the Database's namespace, or nil if it does not exist.
@@ -97,6 +112,15 @@ func kindOf(object client.Object) string {
 	return text[strings.LastIndex(text, ".")+1:]
 }
 
+// pods returns the Pods that exist, that of the primary first.
+func (o observed) pods() []*corev1.Pod {
+	all := []*corev1.Pod{o.pod}
+	for _, one := range o.standbys {
+		all = append(all, one.pod)
+	}
+	return slices.DeleteFunc(all, func(pod *corev1.Pod) bool { return pod == nil })
+}
+
 // dataVersion returns the major version of the data in the volume, or "" if there is none as far as the operator knows.
 func (o observed) dataVersion(db *v1.Database) string {
 	if db.Status.DataVersion != "" {
@@ -116,9 +140,6 @@ func (o observed) deployed(db *v1.Database) string {
 	return db.Status.Version
 }
 
-// image returns the image that the Pod, which exists, runs.
-func (o observed) image() string { return serverImage(o.pod.Spec) }
-
 // serverImage returns the image of the server's container.
 func serverImage(spec corev1.PodSpec) string {
 	for _, container := range spec.Containers {
@@ -129,12 +150,12 @@ func serverImage(spec corev1.PodSpec) string {
 	return ""
 }
 
-// restartPending reports whether the Pod has not got what the StatefulSet says now: with the strategy OnDelete, its next Pod will.
-func (o observed) restartPending() bool {
-	if o.set == nil || o.pod == nil || o.set.Status.ObservedGeneration != o.set.Generation {
+// restartPending reports whether a Pod has not got what the StatefulSet says now: with the strategy OnDelete, its next Pod will.
+func (o observed) restartPending(pod *corev1.Pod) bool {
+	if o.set == nil || pod == nil || o.set.Status.ObservedGeneration != o.set.Generation {
 		return false
 	}
-	has, wanted := o.pod.Labels[appsv1.ControllerRevisionHashLabelKey], o.set.Status.UpdateRevision
+	has, wanted := pod.Labels[appsv1.ControllerRevisionHashLabelKey], o.set.Status.UpdateRevision
 	return has != "" && wanted != "" && has != wanted
 }
 
@@ -166,10 +187,15 @@ func (o observed) hasGrown(db *v1.Database) bool {
 
 // available reports whether the server accepts connections through the Service.
 func (o observed) available() bool {
-	if o.pod == nil || o.pod.DeletionTimestamp != nil || o.pod.Labels[manifest.RoleLabel] != manifest.RolePrimary {
+	return isReady(o.pod) && o.pod.Labels[manifest.RoleLabel] == manifest.RolePrimary
+}
+
+// isReady reports whether the server in a Pod accepts connections. The Pod is nil if it does not exist.
+func isReady(pod *corev1.Pod) bool {
+	if pod == nil || pod.DeletionTimestamp != nil {
 		return false
 	}
-	for _, condition := range o.pod.Status.Conditions {
+	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			return condition.Status == corev1.ConditionTrue
 		}

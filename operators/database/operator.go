@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,6 +32,7 @@ type change = einmal.Change[v1.Database]
 type server interface {
 	Try(ctx context.Context, login postgres.Login) error
 	Ask(ctx context.Context, login postgres.Login) (postgres.State, error)
+	Release(ctx context.Context, login postgres.Login, slot string) error
 }
 
 // databases handles Databases.
@@ -52,18 +54,19 @@ func declare(server server, image string) *einmal.Operator {
 	of := einmal.For[v1.Database](op)
 	of.Reconcile("provision", handled.provision,
 		einmal.Owns[appsv1.StatefulSet](), einmal.Owns[corev1.Service](), einmal.Owns[corev1.ConfigMap](), einmal.Owns[networkingv1.NetworkPolicy](),
+		einmal.Owns[policyv1.PodDisruptionBudget](),
 		einmal.Watches(named, einmal.GVK("", "v1", "Pod")),
 		einmal.Watches(named, einmal.GVK("", "v1", "PersistentVolumeClaim")),
 		einmal.Watches(credentialOf, einmal.GVK("", "v1", "Secret")),
-		einmal.Applies(&appsv1.StatefulSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}),
+		einmal.Applies(&appsv1.StatefulSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}),
 		einmal.Permissions(&appsv1.StatefulSet{}, "delete"),         // A claim template cannot be changed.
 		einmal.Permissions(&corev1.Pod{}, "get", "patch", "delete"), // Versions, images and some parameters take effect after a restart only.
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	of.OnDelete("erase", erase,
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "delete"), einmal.Permissions(&corev1.Secret{}, "delete"))
-	// What sends no events: whether the server accepts the passwords, and how full its volume is.
-	of.Timer("probe", probeInterval, handled.probeAgain)
+	// What sends no events: whether the server accepts the passwords, how full its volume is, and how its standbys are.
+	of.Timer("probe", pollInterval, handled.probeAgain)
 	return op
 }
 
@@ -78,7 +81,7 @@ func named(object *metav1.PartialObjectMetadata) []types.NamespacedName {
 // credentialOf returns the Database whose credential a Secret can be, by its name.
 func credentialOf(secret *metav1.PartialObjectMetadata) []types.NamespacedName {
 	copied, _, _ := strings.Cut(secret.Name, ".g")
-	for _, suffix := range []string{"-app", "-monitor"} {
+	for _, suffix := range []string{"-app", "-monitor", "-replication"} {
 		if name, found := strings.CutSuffix(copied, suffix); found {
 			return []types.NamespacedName{{Name: name}}
 		}

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/parameter"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // parameters are those that the server gets.
@@ -30,7 +31,7 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 	}
 	wrong := parameter.Check(wanted, memoryOf(c.Object))
 	if len(wrong) == 0 {
-		return parameters{lines: parameter.Configuration(wanted)}, nil
+		return parameters{lines: manifest.Defaults(c.Object) + parameter.Configuration(wanted)}, nil
 	}
 	chosen := parameters{wrong: "spec.parameters: " + strings.Join(wrong, "; ")}
 	config, err := get(ctx, c, manifest.Config(c.Object), &corev1.ConfigMap{})
@@ -50,7 +51,20 @@ func memoryOf(db *v1.Database) *resource.Quantity {
 
 // reloading reports whether a server has not read these parameters yet.
 func (p parameters) reloading(last *probe) bool {
-	return last != nil && last.state != nil && last.state.Configuration != manifest.Configuration(p.lines)
+	if last == nil {
+		return false
+	}
+	for _, state := range last.standbys {
+		if !p.readBy(state) {
+			return true
+		}
+	}
+	return last.state != nil && !p.readBy(*last.state)
+}
+
+// readBy reports whether a server has read these parameters.
+func (p parameters) readBy(state postgres.State) bool {
+	return state.Configuration == manifest.Configuration(p.lines)
 }
 
 // parametersApplied reports whether the server runs with the parameters of the spec. What was known of them stays while the server cannot be reached for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,30 +17,40 @@ import (
 )
 
 const (
-	// probeInterval is the time between two probes of a server.
+	// probeInterval is the time between two probes of a server without standbys.
 	probeInterval = time.Minute
+	// pollInterval is the time between two probes of a server with standbys.
+	pollInterval = 10 * time.Second
 	// reconnect is how soon a server is probed again that could not be reached.
 	reconnect = 2 * time.Second
 	// reload is how soon a server is asked again that has not read its new configuration. The kubelet can take a minute to update the file.
 	reload = 5 * time.Second
 	// patience is how long a server cannot be reached before the status says so: the nodes learn of a new Pod or Service some moments later.
 	patience = 15 * time.Second
+	// briefly limits a question to a standby, so that one that cannot be reached does not delay the others for long.
+	briefly = 3 * time.Second
 	// almostFull is how full a volume may be, in percent.
 	almostFull = 90
 	// drift is how much the status may differ from how full the volume is, in percent, so that it is seldom written.
 	drift = 5
 )
 
-// probe is the last probe of a server.
+// probe is the last probe of the servers.
 type probe struct {
+	// at is when it began.
+	at       time.Time
 	pod      types.UID
 	password credential.Password
 	// login is why the app's login fails, or nil.
 	login error
 	// unreachable is since when the server could not be reached. It is zero if it could.
 	unreachable time.Time
-	// state is what the server has said of itself last, and nil if it has said nothing.
-	state *postgres.State
+	// state is what the server has said of itself last, and nil if it has said nothing. The server has said it in this probe if answered is true.
+	state    *postgres.State
+	answered bool
+	// ready are the Pods of the standbys that accepted connections, and standbys what they have said of themselves.
+	ready    []types.UID
+	standbys map[types.UID]postgres.State
 }
 
 // wait returns when to probe again before the interval has passed, or nil.
@@ -58,35 +69,54 @@ func (f findings) wait() error {
 // brief reports whether the server could not be reached only for some moments.
 func (p *probe) brief() bool { return !p.unreachable.IsZero() && time.Since(p.unreachable) < patience }
 
-// probeAgain probes a server that has been probed before: it sends no events when it refuses a password or when its volume fills. What has events is
-// as provision has found it last.
+// probeAgain probes servers that have been probed before: they send no events when they refuse a password, when a volume fills or when a standby is cut
+// off. What has events is as provision has found it last.
 func (d *databases) probeAgain(ctx context.Context, c *change) error {
 	found := *einmal.Memo[findings](c)
 	if found.probe == nil || !found.available() {
 		return nil
 	}
+	if len(found.standbys) == 0 && found.wait() == nil && time.Since(found.probe.at) < probeInterval-pollInterval/2 {
+		return nil
+	}
 	found.probe = d.probe(ctx, c, found)
-	err := restart(ctx, c, found)
+	err := d.act(ctx, c, found)
 	report(c, found)
 	return orElse(err, found.wait())
 }
 
-// probeNew probes a server that accepts connections, unless it has done so in this Pod with this password. It returns the last probe of the Pod, or nil.
+// act does what the last probe asks for.
+func (d *databases) act(ctx context.Context, c *change, found findings) error {
+	return errors.Join(selectStandbys(ctx, c, found), d.release(ctx, c, found), restart(ctx, c, found))
+}
+
+// probeNew probes servers that accept connections, unless it has done so in these Pods with this password. It returns the last probe of the Pods, or nil.
 func (d *databases) probeNew(ctx context.Context, c *change, found findings) *probe {
 	last := einmal.Memo[findings](c).probe
 	switch {
 	case !found.available() || found.credentials.err != nil:
 		return nil
-	case last != nil && last.unreachable.IsZero() && !found.parameters.reloading(last) && last.pod == found.pod.UID && last.password == found.credentials.app.Password:
+	case last != nil && last.unreachable.IsZero() && !found.parameters.reloading(last) && last.pod == found.pod.UID &&
+		last.password == found.credentials.app.Password && slices.Equal(last.ready, found.readyStandbys()):
 		return last
 	}
 	return d.probe(ctx, c, found)
 }
 
+// readyStandbys returns the Pods of the standbys that accept connections.
+func (o observed) readyStandbys() (ready []types.UID) {
+	for _, one := range o.standbys {
+		if isReady(one.pod) {
+			ready = append(ready, one.pod.UID)
+		}
+	}
+	return ready
+}
+
 // probe logs in as the app and as the monitor.
 func (d *databases) probe(ctx context.Context, c *change, found findings) *probe {
 	app := found.credentials.app
-	made := &probe{pod: found.pod.UID, password: app.Password}
+	made := &probe{at: time.Now(), pod: found.pod.UID, password: app.Password, ready: found.readyStandbys()}
 	last := einmal.Memo[findings](c).probe
 	if last != nil && last.pod != made.pod {
 		last = nil
@@ -94,6 +124,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 	if last != nil {
 		made.state = last.state
 	}
+	made.standbys = d.askStandbys(ctx, c, found)
 	made.login = d.server.Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
 	if made.login != nil && !errors.Is(made.login, postgres.ErrRefused) {
 		made.unreachable = time.Now()
@@ -107,8 +138,29 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		c.Log.Warn("could not ask the server how full its volume is and which parameters it has", "error", err)
 		return made
 	}
-	made.state = &state
+	made.state, made.answered = &state, true
 	return made
+}
+
+// askStandbys asks the standbys that accept connections. One that does not answer is left out: what the primary says of it matters more.
+func (d *databases) askStandbys(ctx context.Context, c *change, found findings) map[types.UID]postgres.State {
+	states := map[types.UID]postgres.State{}
+	for _, one := range found.wanted(c.Object) {
+		if !isReady(one.pod) {
+			continue
+		}
+		direct := login(c.Object, found.credentials.monitor, "postgres")
+		direct.Host = fmt.Sprintf("%s.%s.%s.svc", one.name, manifest.PodService(c.Object), c.Object.Namespace)
+		limited, cancel := context.WithTimeout(ctx, briefly)
+		state, err := d.server.Ask(limited, direct)
+		cancel()
+		if err != nil {
+			c.Log.Info("could not ask a standby for its state", "pod", one.name, "error", err)
+			continue
+		}
+		states[one.pod.UID] = state
+	}
+	return states
 }
 
 // login returns how to log in through the Service, as apps do.

@@ -66,11 +66,11 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		c.Object.Status.Primary = chosen
 		return orElse(err, einmal.RequeueAfter(recorded)) // The status must be stored before the Pod may accept writes.
 	}
-	if err = errors.Join(err, permit(ctx, c, seen, data)); err != nil {
+	if err = errors.Join(err, permit(ctx, c, seen, data), follow(ctx, c, seen)); err != nil {
 		return err
 	}
 	found.probe = d.probeNew(ctx, c, found)
-	return orElse(errors.Join(restart(ctx, c, found), startAgain(ctx, c, seen)), found.wait())
+	return orElse(errors.Join(d.act(ctx, c, found), startAgain(ctx, c, seen)), found.wait())
 }
 
 // orElse returns the error, or else another one.
@@ -107,7 +107,7 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 	if image == "" {
 		image = strings.ReplaceAll(d.image, "{version}", running)
 	}
-	settings := manifest.Settings{Image: image, Version: running, Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Image: image, Version: running, Replicas: c.Object.Spec.Replicas, Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if seen.set != nil {
 		settings.Template = *seen.template()
 	}
@@ -121,26 +121,30 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 	return refused
 }
 
-// grow lets the claim request what the spec says. A volume that is larger stays as it is. When the volume has grown, it deletes the StatefulSet, whose
-// claim template cannot be changed, without its Pod. The next call creates another one, which adopts the Pod.
+// grow lets the claims request what the spec says. A volume that is larger stays as it is. When the volumes have grown, it deletes the StatefulSet, whose
+// claim template cannot be changed, without its Pods. The next call creates another one, which adopts the Pods.
 func grow(ctx context.Context, c *change, seen observed) error {
-	wanted, claim := c.Object.Spec.Storage, seen.claim
-	if claim == nil {
-		return nil
-	}
-	if claim.Spec.Resources.Requests.Storage().Cmp(wanted) >= 0 {
-		if seen.set == nil || seen.set.DeletionTimestamp != nil || claim.Status.Capacity.Storage().Cmp(wanted) < 0 || seen.template().Cmp(wanted) >= 0 {
-			return nil
+	wanted := c.Object.Spec.Storage
+	var failed error
+	growing := seen.claim == nil
+	for _, claim := range seen.claims() {
+		growing = growing || claim.Status.Capacity.Storage().Cmp(wanted) < 0
+		if claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
+			failed = errors.Join(failed, patch(ctx, c, claim, "spec", map[string]any{
+				"resources": map[string]any{"requests": map[string]any{"storage": wanted.String()}},
+			}))
 		}
-		return remove(ctx, c, seen.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	}
-	return patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.Object.Spec.Storage.String()}}})
+	if failed != nil || growing || seen.set == nil || seen.set.DeletionTimestamp != nil || seen.template().Cmp(wanted) >= 0 {
+		return failed
+	}
+	return remove(ctx, c, seen.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
 // startAgain deletes the Pod of a server that has ended because its volume was full, when the volume has grown. The kubelet starts the server too, but
 // it waits longer after each failure, up to five minutes.
 func startAgain(ctx context.Context, c *change, seen observed) error {
-	if seen.pod == nil || !seen.hasGrown(c.Object) || podProblem(c.Object, seen.pod).reason != volumeFull {
+	if seen.pod == nil || !seen.hasGrown(c.Object) || podProblem(seen.pod).reason != volumeFull {
 		return nil
 	}
 	c.Event(einmal.EventNormal, "Restarting", "the volume has grown, and the server is started again")

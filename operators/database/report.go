@@ -35,34 +35,44 @@ func report(c *change, found findings) {
 	if found.set != nil {
 		status.Replicas = found.set.Status.Replicas
 	}
-	if found.available() {
-		status.ReadyReplicas = 1
-	}
 	if found.pod != nil {
-		status.Version, status.Image = found.pod.Annotations[manifest.VersionAnnotation], found.image()
+		status.Version, status.Image = found.pod.Annotations[manifest.VersionAnnotation], serverImage(found.pod.Spec)
 	}
 	if db.Spec.Engine == v1.PostgreSQL {
 		status.Selector = labels.FormatLabels(manifest.Selector(db))
 		status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port)
+		status.ReadOnlyEndpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadOnlyService(db), db.Namespace, manifest.Port)
 		status.SecretName = manifest.AppSecret(db)
+		status.Instances = found.instances(db)
+	}
+	for _, one := range status.Instances {
+		if one.State == v1.InstanceReady || one.State == v1.InstanceStreaming {
+			status.ReadyReplicas++
+		}
 	}
 	status.Storage = storage(db, found)
 
 	problem := diagnose(db, found)
 	status.State = stateOf(db, problem)
-	before := "" // The conditions change in place.
-	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); condition != nil {
-		before = condition.Reason
-	}
-	set(db, readiness(problem), availability(found, problem), degradation(db, problem), progress(db, found, problem), resizing(db, found), support(db), backup(db))
+	standby, stream := found.standbyProblem(db), streaming(db, found)
+	before, streamed := reasonOf(db, v1.ConditionReady), reasonOf(db, v1.ConditionStandbysStreaming)
+	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db), backup(db))
 	if db.Spec.Engine == v1.PostgreSQL {
-		set(db, versionSupport(found), parametersApplied(db, found))
+		set(db, versionSupport(found), parametersApplied(db, found), stream)
+	}
+	if db.Spec.Replicas > 1 {
+		tell(c, streamed, stream, standby.severity())
 	}
 	*einmal.Memo[findings](c) = found
-	ready := readiness(problem)
-	if before != ready.Reason {
-		c.Event(problem.severity(), ready.Reason, "%s", ready.Message)
+	tell(c, before, readiness(problem), problem.severity())
+}
+
+// reasonOf returns the reason of a condition, or "".
+func reasonOf(db *v1.Database, kind string) string {
+	if condition := meta.FindStatusCondition(db.Status.Conditions, kind); condition != nil {
+		return condition.Reason
 	}
+	return ""
 }
 
 // set sets conditions. The time of a condition changes only with its status.
@@ -107,19 +117,23 @@ func availability(found findings, problem problem) metav1.Condition {
 	return no(v1.ConditionAvailable, "NotReady", problem.message)
 }
 
-// degradation reports whether something is wrong with a database that was ready before. The status says how full its volume is.
-func degradation(db *v1.Database, problem problem) metav1.Condition {
+// degradation reports whether something is wrong with a database that was ready before, or with a standby. The status says how full its volumes are.
+func degradation(db *v1.Database, problem, standby problem) metav1.Condition {
 	switch volume := db.Status.Storage; {
 	case db.Status.DataVersion != "" && problem.reason != "":
 		return yes(v1.ConditionDegraded, problem.reason, problem.message)
+	case standby.person || standby.reason == standbyDisconnected:
+		return yes(v1.ConditionDegraded, standby.reason, standby.message)
 	case volume != nil && volume.UsedPercent != nil && *volume.UsedPercent >= almostFull:
-		return yes(v1.ConditionDegraded, "VolumeAlmostFull", fmt.Sprintf("the volume is %d %% full; raise spec.storage", *volume.UsedPercent))
+		return yes(v1.ConditionDegraded, "VolumeAlmostFull", fmt.Sprintf("a volume is %d %% full; raise spec.storage", *volume.UsedPercent))
 	}
 	return no(v1.ConditionDegraded, "AsExpected", "nothing is wrong with the database")
 }
 
 // progress reports whether time alone can help.
 func progress(db *v1.Database, found findings, problem problem) metav1.Condition {
+	pod, restarting := found.turn(db)
+	standby := found.standbyProblem(db)
 	switch {
 	case problem.person:
 		return no(v1.ConditionProgressing, problem.reason, problem.message)
@@ -127,29 +141,36 @@ func progress(db *v1.Database, found findings, problem problem) metav1.Condition
 		return yes(v1.ConditionProgressing, problem.reason, problem.message)
 	case found.parameters.reloading(found.probe):
 		return yes(v1.ConditionProgressing, "ApplyingParameters", "the server reads its new parameters")
-	case found.restartReason(db) != "":
-		return yes(v1.ConditionProgressing, "Restarting", "the server is restarted, because "+found.restartReason(db))
-	case found.restartPending():
-		return no(v1.ConditionProgressing, "RestartPending", fmt.Sprintf("the server runs with an older spec: delete the Pod %s, which restarts it with the new one", found.pod.Name))
-	case db.Spec.Replicas > 1:
-		return no(v1.ConditionProgressing, "StandbysNotAvailable", fmt.Sprintf("spec.replicas is %d, but standbys are not available yet: one server runs", db.Spec.Replicas))
+	case restarting != "":
+		return yes(v1.ConditionProgressing, "Restarting", fmt.Sprintf("the server in the Pod %s is restarted, because %s", pod.Name, restarting))
+	case standby.person:
+		return no(v1.ConditionProgressing, standby.reason, standby.message)
+	case standby.reason != "":
+		return yes(v1.ConditionProgressing, standby.reason, standby.message)
+	}
+	for _, pod := range found.pods() {
+		if found.restartPending(pod) {
+			return no(v1.ConditionProgressing, "RestartPending",
+				fmt.Sprintf("the server runs with an older spec: delete the Pod %s, which restarts it with the new one", pod.Name))
+		}
 	}
 	return no(v1.ConditionProgressing, "Complete", "everything is as the spec says")
 }
 
-// resizing reports whether the volume grows.
+// resizing reports whether a volume grows.
 func resizing(db *v1.Database, found findings) metav1.Condition {
 	if found.claim == nil {
 		return no(v1.ConditionStorageResizing, "NoVolume", "there is no volume yet")
 	}
-	actual, bound := found.claim.Status.Capacity[corev1.ResourceStorage]
-	switch {
-	case found.growth != nil:
+	if found.growth != nil {
 		return no(v1.ConditionStorageResizing, "Refused", found.growth.Error())
-	case bound && actual.Cmp(db.Spec.Storage) < 0:
-		return yes(v1.ConditionStorageResizing, "Growing", fmt.Sprintf("the volume grows from %s to %s", &actual, &db.Spec.Storage))
 	}
-	return no(v1.ConditionStorageResizing, "AsRequested", "the volume has at least the size that the spec says")
+	for _, claim := range found.claims() {
+		if actual, bound := claim.Status.Capacity[corev1.ResourceStorage]; bound && actual.Cmp(db.Spec.Storage) < 0 {
+			return yes(v1.ConditionStorageResizing, "Growing", fmt.Sprintf("the volume of the claim %s grows from %s to %s", claim.Name, &actual, &db.Spec.Storage))
+		}
+	}
+	return no(v1.ConditionStorageResizing, "AsRequested", "each volume has at least the size that the spec says")
 }
 
 // support reports whether the operator can run the engine.
@@ -189,7 +210,11 @@ func storage(db *v1.Database, found findings) *v1.StorageStatus {
 		reported.UsedPercent = db.Status.Storage.UsedPercent
 	}
 	if found.probe != nil && found.probe.state != nil {
-		reported.UsedPercent = steady(reported.UsedPercent, found.probe.state.Used)
+		used := found.probe.state.Used
+		for _, state := range found.probe.standbys {
+			used = max(used, state.Used)
+		}
+		reported.UsedPercent = steady(reported.UsedPercent, used)
 	}
 	if actual, bound := found.claim.Status.Capacity[corev1.ResourceStorage]; bound {
 		reported.Actual = &actual

@@ -4,46 +4,84 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
-// restart deletes the Pod if what the spec says takes effect only after a restart: another minor version, another image, or some parameters. The next Pod
+// restart deletes a Pod if what the spec says takes effect only after a restart: another minor version, another image, or some parameters. The next Pod
 // has it.
 func restart(ctx context.Context, c *change, found findings) error {
-	reason := found.restartReason(c.Object)
+	pod, reason := found.turn(c.Object)
 	if reason == "" {
 		return nil
 	}
-	c.Event(einmal.EventNormal, "Restarting", "the server is restarted, because %s", reason)
-	return remove(ctx, c, found.pod)
+	c.Event(einmal.EventNormal, "Restarting", "the server in the Pod %s is restarted, because %s", pod.Name, reason)
+	return remove(ctx, c, pod)
 }
 
-// restartReason returns why the server must be restarted now, or "". A server that refuses its parameters would not start again.
-func (f findings) restartReason(db *v1.Database) string {
-	if f.pod == nil || f.pod.DeletionTimestamp != nil {
+// turn returns the Pod that must be restarted now and why, or "". Standbys come first, one after the other: if one does not start, the primary goes on. A
+// primary that does not run cannot wait for them.
+func (f findings) turn(db *v1.Database) (*corev1.Pod, string) {
+	first := f.restartReason(db, f.pod)
+	if first != "" && !f.available() {
+		return f.pod, first
+	}
+	for _, one := range f.wanted(db) {
+		if said, asked := f.said(one); asked && isReady(one.pod) && (said == nil || said.Lost) {
+			return one.pod, "the primary has deleted what this standby has missed"
+		}
+		if reason := f.restartReason(db, one.pod); reason != "" {
+			return one.pod, reason
+		}
+		if !isReady(one.pod) {
+			return nil, ""
+		}
+	}
+	return f.pod, first
+}
+
+// restartReason returns why the server in a Pod must be restarted, or "". A server that refuses its parameters would not start again.
+func (f findings) restartReason(db *v1.Database, pod *corev1.Pod) string {
+	if pod == nil || pod.DeletionTimestamp != nil {
 		return ""
 	}
-	asked := f.probe != nil && f.probe.state != nil && f.probe.pod == f.pod.UID
+	state := f.stateIn(pod)
 	switch {
-	case asked && f.probe.state.Refused != "":
+	case state != nil && state.Refused != "":
 		return ""
-	case f.outdated(db):
+	case f.outdated(db, pod):
 		return fmt.Sprintf("the spec says version %s and the image %s", f.set.Spec.Template.Annotations[manifest.VersionAnnotation], serverImage(f.set.Spec.Template.Spec))
-	case asked && f.probe.state.Pending != "" && !f.parameters.reloading(f.probe):
-		return "that is what the changed parameters " + f.probe.state.Pending + " need"
+	case state != nil && state.Pending != "" && !f.parameters.reloading(f.probe):
+		return "that is what the changed parameters " + state.Pending + " need"
 	}
 	return ""
 }
 
-// outdated reports whether the Pod has another version or image than the spec says. An image that has changed with the operator's flag --image does not
+// stateIn returns what the server in a Pod has said of itself, or nil.
+func (f findings) stateIn(pod *corev1.Pod) *postgres.State {
+	if f.probe == nil {
+		return nil
+	}
+	if state, asked := f.probe.standbys[pod.UID]; asked {
+		return &state
+	}
+	if f.probe.pod == pod.UID {
+		return f.probe.state
+	}
+	return nil
+}
+
+// outdated reports whether a Pod has another version or image than the spec says. An image that has changed with the operator's flag --image does not
 // count: it would restart all servers at once. It waits for the next Pod, unless this one needs a person.
-func (f findings) outdated(db *v1.Database) bool {
-	if !f.restartPending() {
+func (f findings) outdated(db *v1.Database, pod *corev1.Pod) bool {
+	if !f.restartPending(pod) {
 		return false
 	}
-	has, wants := f.image(), serverImage(f.set.Spec.Template.Spec)
-	return f.pod.Annotations[manifest.VersionAnnotation] != f.set.Spec.Template.Annotations[manifest.VersionAnnotation] ||
-		has != wants && (db.Spec.Image == wants || !f.available() && podProblem(db, f.pod).person)
+	has, wants := serverImage(pod.Spec), serverImage(f.set.Spec.Template.Spec)
+	return pod.Annotations[manifest.VersionAnnotation] != f.set.Spec.Template.Annotations[manifest.VersionAnnotation] ||
+		has != wants && (db.Spec.Image == wants || !isReady(pod) && podProblem(pod).person)
 }

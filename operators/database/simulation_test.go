@@ -20,7 +20,8 @@ func lifeOfADatabase(w *einmaltest.World) {
 	checkReady(w, n)
 }
 
-// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, and a parameter that needs a restart, and the minor version.
+// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, a
+// parameter that needs a restart, and the minor version.
 func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	n := create(w)
 	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
@@ -29,11 +30,25 @@ func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
 	w.Advance(10 * time.Minute)
 	checkReady(w, n)
-	w.Outcome("connections", n.server.connections)
+	w.Outcome("connections", n.servers["orders-db-0"].connections)
 	w.Outcome("image", runningIn(w).image)
 	w.Delete(ordersDB())
 	w.Advance(20 * time.Minute)
 	checkErased(w)
+}
+
+// lifeOfStandbys adds standbys, changes the image of the servers, and removes a standby.
+func lifeOfStandbys(w *einmaltest.World) {
+	n := replicated(w, 3)
+	w.Patch(ordersDB(), `{"spec":{"image":"example.com/pg:16"}}`)
+	w.Advance(10 * time.Minute)
+	scale(w, 2)
+	w.Advance(10 * time.Minute)
+	checkReady(w, n)
+	expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+	if len(n.slots) != 1 {
+		w.Errorf("the primary has the slots %v", n.slots)
+	}
 }
 
 // withTheOperator leaves out what is explored with the framework itself. TestALostStatusChangesNothing shows what a lost status does.
@@ -49,6 +64,11 @@ func TestWhateverGoesWrongThereIsOneDatabase(t *testing.T) {
 // Whatever goes wrong, nothing is left of a database that is to be deleted with its data.
 func TestNothingIsLeftOfADatabaseWhateverGoesWrong(t *testing.T) {
 	einmaltest.Explore(t, lifeOfAnErasedDatabase, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
+}
+
+// Whatever goes wrong, the standbys that the spec wants stream in the end, and the primary keeps nothing for others.
+func TestStandbysStreamWhateverGoesWrong(t *testing.T) {
+	einmaltest.Explore(t, lifeOfStandbys, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
 }
 
 // A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.

@@ -21,20 +21,33 @@ unix_socket_directories = '/run/postgresql'
 password_encryption = scram-sha-256
 wal_level = replica
 wal_log_hints = on
+wal_sender_timeout = 10s
+wal_receiver_timeout = 10s
+wal_receiver_status_interval = 1s
+wal_retrieve_retry_interval = 2s
 jit = off
 log_line_prefix = '%m [%p] %u@%d '
 include = 'parameters.conf'
 `
 
-// Only the Pod itself can log in as postgres, and without a password: kubectl exec POD -- psql.
+// Only the Pod itself can log in as postgres, and without a password: kubectl exec POD -- psql. The user of the standbys can only replicate.
 const pgHBA = `local all postgres peer
 local all all      scram-sha-256
 host  all postgres all reject
+host  all einmal_replication all reject
+host  replication einmal_replication all scram-sha-256
 host  all all      all scram-sha-256
 `
 
 // ParametersKey is the key of the ConfigMap with the parameters of the spec.
 const ParametersKey = "parameters.conf"
+
+// Defaults returns lines of the configuration file that parameters of the spec come after. What a standby that is away has missed is kept until it is a tenth
+// of the volume, so that it does not fill the volume. Then the standby copies the database again.
+func Defaults(db *v1.Database) string {
+	const mebibyte, least = 1 << 20, 64
+	return fmt.Sprintf("max_slot_wal_keep_size = '%dMB'\n", max(least, db.Spec.Storage.Value()/mebibyte/10))
+}
 
 // Configuration identifies the configuration of a server with these parameters. A server with it has this value in its parameter einmal.configuration.
 func Configuration(parameters string) string {

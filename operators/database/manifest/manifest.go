@@ -2,9 +2,12 @@
 package manifest
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,11 +20,13 @@ import (
 const (
 	// NameLabel is the label with the name of the Database, on its Pods and claims.
 	NameLabel = "database.einmal.dev/name"
-	// RoleLabel is the label of the Pod that the read-write Service selects.
+	// RoleLabel is the label of the Pods that the Services select.
 	RoleLabel = "database.einmal.dev/role"
-	// RolePrimary is the value of RoleLabel.
+	// RolePrimary is the value of RoleLabel of the Pod that the read-write Service selects.
 	RolePrimary = "primary"
-	// GrantAnnotation is the annotation of a Pod that permits it to accept writes. Its value is the text of a grant: see package primary.
+	// RoleStandby is the value of RoleLabel of the Pods that the read-only Service selects: standbys that have what the primary has.
+	RoleStandby = "standby"
+	// GrantAnnotation is the annotation of a Pod that permits it to accept writes, or to be a standby. Its value is the text of a grant: see package primary.
 	GrantAnnotation = "database.einmal.dev/grant"
 	// DataAnnotation is the annotation of a claim whose volume holds a database. Its value is the major version, or DataCreating.
 	DataAnnotation = "database.einmal.dev/data-version"
@@ -36,10 +41,12 @@ const Port = 5432
 
 // Settings are what the objects depend on besides the spec.
 type Settings struct {
-	// Image is the image of the server.
+	// Image is the image of the servers.
 	Image string
-	// Version is the version of the server.
+	// Version is the version of the servers.
 	Version string
+	// Replicas is the number of servers.
+	Replicas int32
 	// Parameters are the lines of the configuration file that set the parameters of the spec.
 	Parameters string
 	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
@@ -51,6 +58,9 @@ type Settings struct {
 // ReadWriteService returns the name of the Service that selects the primary.
 func ReadWriteService(db *v1.Database) string { return db.Name + "-rw" }
 
+// ReadOnlyService returns the name of the Service that selects standbys.
+func ReadOnlyService(db *v1.Database) string { return db.Name + "-ro" }
+
 // PodService returns the name of the headless Service of the Pods.
 func PodService(db *v1.Database) string { return db.Name + "-pods" }
 
@@ -60,17 +70,29 @@ func AppSecret(db *v1.Database) string { return db.Name + "-app" }
 // MonitorSecret returns the name of the Secret with which the operator logs in.
 func MonitorSecret(db *v1.Database) string { return db.Name + "-monitor" }
 
-// Monitor is the user that the operator logs in as. It can read nothing but how full the volume is.
+// Monitor is the user that the operator logs in as. It can read how full the volume is and how the standbys are, and drop slots of standbys.
 const Monitor = "einmal_monitor"
+
+// ReplicationSecret returns the name of the Secret with which standbys log in to the primary.
+func ReplicationSecret(db *v1.Database) string { return db.Name + "-replication" }
+
+// Replication is the user that standbys log in as.
+const Replication = "einmal_replication"
+
+// MostReplicas is how many servers a Database can have.
+const MostReplicas = 5
 
 // Config returns the name of the ConfigMap.
 func Config(db *v1.Database) string { return db.Name + "-config" }
 
-// Pod returns the name of the first Pod.
-func Pod(db *v1.Database) string { return db.Name + "-0" }
+// Pod returns the name of the Pod with an ordinal. The first Pod, with the ordinal 0, is the primary.
+func Pod(db *v1.Database, ordinal int) string { return fmt.Sprintf("%s-%d", db.Name, ordinal) }
 
-// Claim returns the name of the claim of the first Pod.
-func Claim(db *v1.Database) string { return dataVolume + "-" + Pod(db) }
+// Claim returns the name of the claim of a Pod.
+func Claim(pod string) string { return dataVolume + "-" + pod }
+
+// Slot returns the name of the replication slot of a standby.
+func Slot(ordinal int) string { return fmt.Sprintf("einmal_%d", ordinal) }
 
 // Selector returns the labels that the Pods and claims of a Database have.
 func Selector(db *v1.Database) map[string]string { return map[string]string{NameLabel: db.Name} }
@@ -78,7 +100,8 @@ func Selector(db *v1.Database) map[string]string { return map[string]string{Name
 // Children returns the objects of a Database, in the order in which they are needed.
 func Children(db *v1.Database, settings Settings) []client.Object {
 	return []client.Object{
-		configMap(db, settings), podService(db), readWriteService(db), networkPolicy(db), statefulSet(db, settings),
+		configMap(db, settings), podService(db), service(db, ReadWriteService(db), RolePrimary), service(db, ReadOnlyService(db), RoleStandby),
+		networkPolicy(db), disruptionBudget(db), statefulSet(db, settings),
 	}
 }
 
@@ -103,11 +126,19 @@ func podService(db *v1.Database) *corev1.Service {
 	}}
 }
 
-// readWriteService leads to the Pod with the role of the primary.
-func readWriteService(db *v1.Database) *corev1.Service {
+// service leads to the Pods with a role.
+func service(db *v1.Database, name, role string) *corev1.Service {
 	selector := Selector(db)
-	selector[RoleLabel] = RolePrimary
-	return &corev1.Service{ObjectMeta: meta(db, ReadWriteService(db)), Spec: corev1.ServiceSpec{Selector: selector, Ports: ports()}}
+	selector[RoleLabel] = role
+	return &corev1.Service{ObjectMeta: meta(db, name), Spec: corev1.ServiceSpec{Selector: selector, Ports: ports()}}
+}
+
+// disruptionBudget lets one server at a time be evicted, as when nodes are drained.
+func disruptionBudget(db *v1.Database) *policyv1.PodDisruptionBudget {
+	one := intstr.FromInt32(1)
+	return &policyv1.PodDisruptionBudget{ObjectMeta: meta(db, db.Name), Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: Selector(db)},
+	}}
 }
 
 func ports() []corev1.ServicePort {
@@ -124,11 +155,10 @@ func networkPolicy(db *v1.Database) *networkingv1.NetworkPolicy {
 	}}
 }
 
-// statefulSet runs the server. A changed template restarts nothing: with OnDelete, a Pod gets it when it is replaced.
+// statefulSet runs the servers. All start at once, and standbys wait for the primary. A changed template restarts nothing: with OnDelete, a Pod gets it when it is replaced.
 func statefulSet(db *v1.Database, settings Settings) *appsv1.StatefulSet {
-	one := int32(1)
 	return &appsv1.StatefulSet{ObjectMeta: meta(db, db.Name), Spec: appsv1.StatefulSetSpec{
-		Replicas:            &one, // More would be unrelated servers.
+		Replicas:            &settings.Replicas,
 		ServiceName:         PodService(db),
 		Selector:            &metav1.LabelSelector{MatchLabels: Selector(db)},
 		PodManagementPolicy: appsv1.ParallelPodManagement,

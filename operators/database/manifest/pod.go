@@ -3,6 +3,7 @@ package manifest
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/version"
@@ -35,13 +36,16 @@ func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
 			FSGroupChangePolicy: &onRootMismatch,
 			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: Selector(db)},
+		}},
 		InitContainers: []corev1.Container{initContainer(db, settings)},
 		Containers:     []corev1.Container{serverContainer(db, settings)},
 		Volumes:        volumes(db),
 	}
 }
 
-// initContainer also sees the password for a new database.
+// initContainer also sees the passwords for a new database.
 func initContainer(db *v1.Database, settings Settings) corev1.Container {
 	init := container(db, settings, "data")
 	init.Name = "data"
@@ -53,6 +57,7 @@ func initContainer(db *v1.Database, settings Settings) corev1.Container {
 func serverContainer(db *v1.Database, settings Settings) corev1.Container {
 	server := container(db, settings, "server")
 	server.Name = Container
+	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
 	server.Ports = []corev1.ContainerPort{{Name: portName, ContainerPort: Port, Protocol: corev1.ProtocolTCP}}
 	server.StartupProbe = probe(1, startSeconds, "pg_isready", "-q")
 	server.ReadinessProbe = probe(2, 2, "pg_isready", "-q")
@@ -76,6 +81,8 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 		Command: []string{"/bin/sh", "/config/server.sh", mode},
 		Env: []corev1.EnvVar{
 			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
+			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			{Name: "PRIMARY", Value: ReadWriteService(db)},
 			{Name: "MAJOR", Value: version.Major(settings.Version)},
 			{Name: "PGDATA", Value: "/data/pgdata"},
 			{Name: "PGHOST", Value: "/run/postgresql"},
@@ -107,7 +114,7 @@ func Resources(db *v1.Database) corev1.ResourceRequirements {
 	}
 }
 
-// password returns the file with the password of a Secret. It is optional: only a new database needs it.
+// password returns the file with the password of a Secret. It is optional: only a new database or a standby needs it.
 func password(secret, file string) corev1.VolumeProjection {
 	yes := true
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
@@ -116,9 +123,14 @@ func password(secret, file string) corev1.VolumeProjection {
 	}}
 }
 
+// passwords returns a volume with passwords.
+func passwords(name string, files ...corev1.VolumeProjection) corev1.Volume {
+	readable := int32(0o440)
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &readable, Sources: files}}}
+}
+
 // volumes returns the volumes besides that of the claim.
 func volumes(db *v1.Database) []corev1.Volume {
-	readable := int32(0o440)
 	small, shared := resource.MustParse("16Mi"), resource.MustParse("128Mi")
 	memory := func(size resource.Quantity) *corev1.EmptyDirVolumeSource {
 		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}
@@ -127,9 +139,8 @@ func volumes(db *v1.Database) []corev1.Volume {
 		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: Config(db)},
 		}}},
-		{Name: "secret", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &readable, Sources: []corev1.VolumeProjection{
-			password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"),
-		}}}},
+		passwords("secret", password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"), password(ReplicationSecret(db), "replication")),
+		passwords("replication", password(ReplicationSecret(db), "replication")),
 		{Name: "pod", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},
 		}}}},

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Usage: server.sh data | server
-# The commands of the Pods of a Database. "data" creates the database, or checks the one that the volume holds. "server" runs it. Both need only
-# the programs of PostgreSQL, flock and coreutils.
+# The commands of the Pods of a Database. "data" creates the database or copies that of the primary, or checks the one that the volume holds.
+# "server" runs it. Both need only the programs of PostgreSQL, flock and coreutils.
 #
-# The operator decides which Pod may accept writes: the annotation database.einmal.dev/grant of this very Pod says "UID TERM", where UID is its uid,
-# and "UID TERM initdb" where an empty volume may become an empty database.
+# The operator decides what a Pod is: the annotation database.einmal.dev/grant of this very Pod says "UID TERM" if it may accept writes, where UID is
+# its uid, "UID TERM initdb" if an empty volume may also become an empty database, and "UID standby" if it is a standby.
 set -eu
 umask 077
 
@@ -17,7 +17,7 @@ fail() {
 	exit 1
 }
 
-# grant prints the term and what else the operator says of this Pod, or nothing.
+# grant prints what the operator says of this Pod, without its uid, or nothing.
 grant() {
 	while IFS= read -r line; do
 		case $line in
@@ -30,15 +30,15 @@ grant() {
 	done </pod/annotations
 }
 
-# await_grant waits until the operator permits this Pod to accept writes.
+# await_grant waits until the operator says what this Pod is.
 await_grant() {
 	granted=$(grant)
-	[ -n "$granted" ] || say 'waiting until the operator permits this Pod to accept writes'
+	[ -n "$granted" ] || say 'waiting until the operator says whether this Pod may accept writes or is a standby'
 	while [ -z "$granted" ]; do
 		sleep 0.2
 		granted=$(grant)
 	done
-	say "permitted with term $granted"
+	say "the operator says: $granted"
 }
 
 # lock keeps a second Pod from using the volume. The files of PostgreSQL do not, because processes in containers can have equal IDs.
@@ -50,10 +50,10 @@ lock() {
 
 # password NAME prints the password of a Secret.
 password() {
-	[ -s "/secret/$1" ] || fail CredentialsMissing "the Secret with the password of $1 for the new database does not exist"
+	[ -s "/secret/$1" ] || fail CredentialsMissing "the Secret with the password of $1 does not exist"
 	text=$(cat "/secret/$1")
 	case $text in
-	*[!A-Za-z0-9]*) fail CredentialsInvalid "the password of $1 for the new database must consist of letters and digits" ;;
+	*[!A-Za-z0-9]*) fail CredentialsInvalid "the password of $1 must consist of letters and digits" ;;
 	esac
 	say "$text"
 }
@@ -62,6 +62,7 @@ password() {
 create() {
 	app=$(password app)
 	monitor=$(password monitor)
+	replication=$(password replication)
 	say 'creating the database'
 	rm -rf "$PGDATA.new"
 	initdb --pgdata "$PGDATA.new" --username postgres --data-checksums --encoding UTF8 --locale C.UTF-8 --auth-local peer --auth-host reject \
@@ -79,15 +80,24 @@ create() {
 		create role "$APP_USERNAME" login password '$app';
 		create database "$APP_DATABASE" owner "$APP_USERNAME";
 		create role einmal_monitor login password '$monitor' connection limit 4;
+		create role einmal_replication login replication password '$replication';
 		create schema einmal;
 		create function einmal.volume() returns text language sql security definer set search_path = pg_catalog, pg_temp
 			as 'select pg_read_file(''/run/postgresql/volume'')';
 		create function einmal.refused_parameters() returns text language sql security definer set search_path = pg_catalog, pg_temp
 			as \$\$select coalesce(string_agg(name || ': ' || error, '; '), '') from pg_file_settings left join pg_settings using (name)
 				where error is not null and pending_restart is not true\$\$;
-		revoke all on function einmal.volume(), einmal.refused_parameters() from public;
+		create function einmal.standbys() returns json language sql security definer set search_path = pg_catalog, pg_temp
+			as \$\$select coalesce(json_agg(json_build_object('slot', slot_name, 'lost', coalesce(wal_status = 'lost', false), 'copying', coalesce(application_name =
+				'pg_basebackup', false), 'state', coalesce(state, ''), 'lag', greatest(0, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint)) order by slot_name), '[]')
+				from pg_replication_slots left join pg_stat_replication on pid = active_pid
+				where slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not pg_is_in_recovery()\$\$;
+		create function einmal.release(slot text) returns void language sql security definer set search_path = pg_catalog, pg_temp
+			as \$\$select pg_drop_replication_slot(slot_name) from pg_replication_slots
+				where slot_name = slot and slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not active\$\$;
+		revoke all on all functions in schema einmal from public;
 		grant usage on schema einmal to einmal_monitor;
-		grant execute on function einmal.volume(), einmal.refused_parameters() to einmal_monitor;
+		grant execute on all functions in schema einmal to einmal_monitor;
 	SQL
 		fail CreationFailed 'the user and the database of the apps could not be created'
 	pg_ctl --pgdata "$PGDATA.new" --wait --silent --mode fast stop
@@ -97,21 +107,81 @@ create() {
 	say 'created the database'
 }
 
+# follow writes the password of the replication into memory, and sets how a standby connects to the primary and the name of its slot.
+follow() {
+	replication=$(password replication)
+	printf '*:*:*:*:%s\n' "$replication" >"$PGHOST/pgpass"
+	connection="host=$PRIMARY port=5432 user=einmal_replication passfile=$PGHOST/pgpass application_name=$POD_NAME connect_timeout=5 sslmode=disable"
+	slot=einmal_${POD_NAME##*-}
+}
+
+# primary COMMAND executes a command of the replication protocol in the primary.
+primary() { psql --no-psqlrc --quiet --no-align --tuples-only --dbname "$connection replication=true" --command "$1"; }
+
+# control NAME prints a value of the control file of the volume's database.
+control() {
+	LC_ALL=C pg_controldata "$PGDATA" | while IFS=: read -r name value; do
+		[ "$name" != "$1" ] || say "${value##* }"
+	done
+}
+
+# copy makes the copy of a standby under another name, so that one that is not complete is never used. The slot keeps what the primary writes
+# meanwhile.
+copy() {
+	until primary IDENTIFY_SYSTEM >/dev/null; do
+		say 'waiting for the primary'
+		sleep 1
+	done
+	say 'copying the primary'
+	rm -rf "$PGDATA" "$PGDATA.new"
+	primary "DROP_REPLICATION_SLOT $slot WAIT" 2>/dev/null || :
+	primary "CREATE_REPLICATION_SLOT $slot PHYSICAL RESERVE_WAL" >/dev/null || fail CopyFailed 'the primary does not make a replication slot; see the log of the container data'
+	pg_basebackup --pgdata "$PGDATA.new" --dbname "$connection" --wal-method stream --checkpoint fast --slot "$slot" --no-password ||
+		fail CopyFailed 'pg_basebackup failed; see the log of the container data'
+	: >"$PGDATA.new/standby.signal"
+	sync
+	mv "$PGDATA.new" "$PGDATA"
+	sync
+	say 'copied the primary'
+}
+
+# check_copy makes the copy again if the primary does not have what it lacks any more. If the primary cannot be reached, the standby starts with what it has.
+check_copy() {
+	[ -e "$PGDATA/standby.signal" ] || fail NotACopy 'the volume holds a database that is not the copy of a standby'
+	identity=$(primary IDENTIFY_SYSTEM) || return 0
+	[ "${identity%%|*}" = "$(control 'Database system identifier')" ] || fail OtherDatabase 'the volume holds a copy of another database'
+	case $(primary "READ_REPLICATION_SLOT $slot") in
+	*'|'?*'|'*) ;;
+	*)
+		say 'the primary has deleted what this copy lacks'
+		copy
+		;;
+	esac
+}
+
 data() {
 	image=$(postgres --version)
 	image=${image##*) }
 	image=${image%%[!0-9]*}
 	[ "$image" = "$MAJOR" ] || fail VersionMismatch "the image has PostgreSQL $image, not $MAJOR: correct spec.image, or the operator's flag --image"
 	lock
-	if [ ! -s "$PGDATA/PG_VERSION" ]; then
-		await_grant
-		case $granted in
-		*' initdb') create ;;
-		*) fail DataMissing 'the volume is empty, and held a database before' ;;
-		esac
-	fi
-	found=$(cat "$PGDATA/PG_VERSION")
-	[ "$found" = "$MAJOR" ] || fail VersionMismatch "the volume holds data of version $found, not $MAJOR: restore the volume, or set spec.version to $found"
+	found=
+	[ ! -s "$PGDATA/PG_VERSION" ] || found=$(cat "$PGDATA/PG_VERSION")
+	[ "${found:-$MAJOR}" = "$MAJOR" ] ||
+		fail VersionMismatch "the volume holds data of version $found, not $MAJOR: restore the volume, or set spec.version to $found"
+	await_grant
+	case "$granted ${found:+data}" in
+	'standby ')
+		follow
+		copy
+		;;
+	'standby data')
+		follow
+		check_copy
+		;;
+	*' initdb ') create ;;
+	*' ') fail DataMissing 'the volume is empty, and held a database before' ;;
+	esac
 }
 
 # measure writes the size of the volume and what is free of it, in KiB, to where einmal.volume() reads it.
@@ -136,6 +206,24 @@ watch() {
 	done
 }
 
+# least PARAMETER NAME adds an option if the configuration has less than the control file: a standby must have at least what the primary had when it
+# wrote what the standby has not read yet.
+least() {
+	had=$(control "$2")
+	[ "$(postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -C "$1")" -ge "$had" ] || options="$options -c $1=$had"
+}
+
+# standby sets the options of a standby.
+standby() {
+	follow
+	least max_connections 'max_connections setting'
+	least max_worker_processes 'max_worker_processes setting'
+	least max_wal_senders 'max_wal_senders setting'
+	least max_prepared_transactions 'max_prepared_xacts setting'
+	least max_locks_per_transaction 'max_locks_per_xact setting'
+	options="$options -c primary_slot_name=$slot"
+}
+
 # server stops quickly when the Pod is deleted: SIGINT ends sessions and writes a checkpoint. SIGTERM would wait for the clients.
 server() {
 	trap 'exit 143' TERM INT
@@ -146,7 +234,13 @@ server() {
 	rm -f "$PGDATA/postmaster.pid" "$PGHOST"/.s.PGSQL.*
 	measure
 	loaded=$(configuration)
-	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf &
+	options='' connection=''
+	case $granted in
+	standby) standby ;;
+	*) [ ! -e "$PGDATA/standby.signal" ] || fail NotThePrimary 'the volume holds the copy of a standby' ;;
+	esac
+	# shellcheck disable=SC2086 # No option contains a space.
+	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf -c primary_conninfo="$connection" $options &
 	pid=$!
 	trap 'kill -INT $pid' TERM INT
 	watch &

@@ -106,8 +106,8 @@ func TestNodeRunsDatabases(t *testing.T) {
 		s.awaitSQL(t, query, want)
 	})
 	t.Run("the server is killed", func(t *testing.T) {
-		if killed := s.Kill(t, "postgres", "-D", "/data/pgdata"); killed != 1 {
-			t.Fatalf("killed %d servers, want 1", killed)
+		if killed := s.Kill(t, "postgres", "-D", "/data/pgdata"); killed != 2 {
+			t.Fatalf("killed %d servers, want 2", killed)
 		}
 		s.await(t, "pod", "orders-db-0", ".status.containerStatuses[0].restartCount", "1")
 		s.awaitSQL(t, query, want)
@@ -123,7 +123,7 @@ func TestNodeRunsDatabases(t *testing.T) {
 	})
 	t.Run("each object is deleted or edited", s.isRepaired)
 	t.Run("the operator is killed, and writes nothing when it is back", func(t *testing.T) {
-		s.await(t, "database", "orders-db", ".status.replicas", "1") // The StatefulSet has counted its Pod.
+		s.awaitServers(t, "Ready Streaming") // So nothing changes any more.
 		get := []string{"get", "database", "--namespace", "production", "orders-db", "--output", "yaml", "--show-managed-fields"}
 		before := s.MustKubectl(t, get...)
 		if killed := s.Kill(t, "/usr/local/bin/database", "run"); killed != 1 {
@@ -178,10 +178,13 @@ func (s *started) isRepaired(t *testing.T) {
 	for _, object := range [][2]string{
 		{"configmap", "orders-db-config"},
 		{"service", "orders-db-rw"},
+		{"service", "orders-db-ro"},
 		{"service", "orders-db-pods"},
+		{"poddisruptionbudget", "orders-db"},
 		{"networkpolicy", "orders-db"},
 		{"secret", "orders-db-app"},
 		{"secret", "orders-db-monitor"},
+		{"secret", "orders-db-replication"},
 	} {
 		s.remove(t, object[0], object[1])
 	}
@@ -189,7 +192,7 @@ func (s *started) isRepaired(t *testing.T) {
 		{"configmap", "orders-db-config", `{"data":{"pg_hba.conf":"host all all all trust"}}`, `.data.pg_hba\.conf`, s.config(t)},
 		{"service", "orders-db-rw", `{"spec":{"selector":{"database.einmal.dev/name":"other"}}}`, `.spec.selector.database\.einmal\.dev/name`, "orders-db"},
 		{"networkpolicy", "orders-db", `{"spec":{"ingress":[{}]}}`, ".spec.ingress[0].ports[0].port", "5432"},
-		{"statefulset", "orders-db", `{"spec":{"replicas":2}}`, ".spec.replicas", "1"},
+		{"statefulset", "orders-db", `{"spec":{"replicas":1}}`, ".spec.replicas", "2"},
 		{"secret", "orders-db-app", `{"stringData":{"username":"other"}}`, ".data.username", "YXBw"},
 		{"pod", "orders-db-0", `{"metadata":{"labels":{"database.einmal.dev/role":"standby"}}}`, `.metadata.labels.database\.einmal\.dev/role`, "primary"},
 	} {
@@ -271,8 +274,8 @@ func (s *started) grows(t *testing.T) {
 	if now := s.uid(t, "pod", "orders-db-0"); now != pod {
 		t.Error("the Pod was replaced")
 	}
-	// The Pod has what the new StatefulSet says: otherwise it would be RestartPending.
-	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "StandbysNotAvailable")
+	// The Pods have what the new StatefulSet says: otherwise it would be RestartPending.
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")
 }
 
 // appliesParameters changes parameters: the server reads one, and is restarted for the other.
@@ -358,20 +361,23 @@ func (s *started) write(t *testing.T, objects string) string {
 
 // keepsPasswords looks for the password in everything that people and other programs read.
 func (s *started) keepsPasswords(t *testing.T) {
-	encoded := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-app", "--output", "jsonpath={.data.password}")
-	password, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(password) == 0 {
-		t.Fatalf("the password is %q: %v", encoded, err)
-	}
 	places := map[string]string{
 		"objects":                   s.MustKubectl(t, "get", "databases,pods,statefulsets,configmaps,services,events", "--all-namespaces", "--output", "json"),
 		"the log of the operator":   s.MustKubectl(t, "logs", "--namespace", "database-system", "deployment/database"),
 		"the log of the server":     s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0"),
 		"the log of its beginnings": s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0", "--container", "data"),
+		"the log of the standby":    s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-1", "--all-containers"),
 	}
-	for place, text := range places {
-		if strings.Contains(text, string(password)) || strings.Contains(text, encoded) {
-			t.Errorf("%s: the password is there", place)
+	for _, secret := range []string{"app", "monitor", "replication"} {
+		encoded := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-"+secret, "--output", "jsonpath={.data.password}")
+		password, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(password) == 0 {
+			t.Fatalf("the password is %q: %v", encoded, err)
+		}
+		for place, text := range places {
+			if strings.Contains(text, string(password)) || strings.Contains(text, encoded) {
+				t.Errorf("%s: the password of %s is there", place, secret)
+			}
 		}
 	}
 }

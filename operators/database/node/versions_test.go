@@ -44,7 +44,8 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 	})
 	t.Run("the minor version changes", func(t *testing.T) {
 		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, "minor", "16.13")))
-		s.awaitReason(t, "minor", "DatabaseReady")
+		s.change(t, "minor", `{"replicas":2}`)
+		s.await(t, "database", "minor", ".status.instances[*].state", "Ready Streaming")
 		s.inPod(t, "minor", "create table kept as select 42 as n", "")
 		for _, to := range [][2]string{{"16", "160014"}, {"16.13", "160013"}} {
 			s.change(t, "minor", `{"version":"`+to[0]+`"}`)
@@ -52,6 +53,8 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 			s.awaitReason(t, "minor", "DatabaseReady")
 			s.inPod(t, "minor", "show server_version_num", to[1])
 			s.inPod(t, "minor", "select n from kept", "42")
+			s.await(t, "database", "minor", ".status.instances[*].state", "Ready Streaming")
+			s.await(t, "pod", "minor-1", `.metadata.annotations.database\.einmal\.dev/version`, to[0])
 		}
 		s.await(t, "database", "minor", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")
 	})

@@ -1,5 +1,5 @@
 // Package postgres asks a PostgreSQL server what the operator cannot see in the cluster: whether it accepts a password, how full its volume
-// is, and with which configuration it runs.
+// is, with which configuration it runs, and how its standbys are.
 package postgres
 
 import (
@@ -48,24 +48,55 @@ type State struct {
 	Configuration string
 	// Refused says which parameters of its configuration the server does not accept, and why. It is "" if there are none.
 	Refused string
-	// Pending names the parameters that take effect only after a restart. It is "" if there are none.
+	// Pending names the parameters that take effect only after a restart. It is "" if there are none. A standby keeps some parameters until the primary has
+	// lowered its own: see server.sh.
 	Pending string
+	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.
+	Standbys []Standby
+}
+
+// Standby is what a primary says of a standby.
+type Standby struct {
+	// Slot is the name of its replication slot.
+	Slot string
+	// Lost reports whether the primary has deleted what the standby needs.
+	Lost bool
+	// Copying reports whether it copies the primary.
+	Copying bool
+	// State is that of its connection in pg_stat_replication, such as "streaming" or "catchup". It is "" if there is none.
+	State string
+	// Lag is how many bytes of the write-ahead log it has not replayed.
+	Lag int64
 }
 
 // Ask asks a server for its state. Only the monitor may ask.
 func (Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
-		coalesce((select string_agg(name, ', ' order by name) from pg_settings where pending_restart), '')`
+		coalesce((select string_agg(name, ', ' order by name) from pg_settings
+			where pending_restart and source <> 'command line'), ''), einmal.standbys()`
 	var state State
 	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
-		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending)
+		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Standbys)
 	})
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)
 	}
 	state.Used, err = percent(volume)
 	return state, err
+}
+
+// Release drops the slot of a standby that is not connected, so that the server keeps nothing for it any more. Only the monitor may do so. It does nothing
+// if there is no such slot.
+func (Client) Release(ctx context.Context, login Login, slot string) error {
+	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+		_, err := connection.Exec(ctx, "select einmal.release($1)", slot)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("drop the slot %s: %w", slot, err)
+	}
+	return nil
 }
 
 // percent returns how full a volume is whose size and free space are given, in any unit.

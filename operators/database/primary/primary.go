@@ -1,4 +1,4 @@
-// Package primary decides which Pod of a Database may accept writes. It is pure.
+// Package primary decides which Pod of a Database may accept writes, and which are standbys. It is pure.
 //
 // A server accepts writes only in a Pod whose annotation names that very Pod by its uid. So a Pod that is replaced never inherits the permission,
 // and no template, ordinal or old label can give it. The operator records the Pod in the status of the Database before it writes the annotation,
@@ -57,6 +57,9 @@ func granted(pod Pod) int64 {
 func Grant(chosen v1.Primary) string {
 	return string(chosen.UID) + " " + strconv.FormatInt(chosen.Term, 10)
 }
+
+// StandbyGrant returns the annotation of a Pod that is a standby.
+func StandbyGrant(pod types.UID) string { return string(pod) + " standby" }
 
 // InitialGrant is Grant where an empty volume may become an empty database.
 func InitialGrant(chosen v1.Primary) string { return Grant(chosen) + " " + initialize }

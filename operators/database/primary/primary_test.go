@@ -26,6 +26,7 @@ func TestThePrimaryIsChosen(t *testing.T) {
 		"another Pod with the grant of the first": {known, &Pod{Name: "db-0", UID: "second", Grant: "first 9"}, &v1.Primary{Pod: "db-0", UID: "second", Term: 4}},
 		"the status is lost":                      {nil, &Pod{Name: "db-0", UID: "second", Grant: "second 4"}, &v1.Primary{Pod: "db-0", UID: "second", Term: 4}},
 		"the status is that of an earlier time":   {known, &Pod{Name: "db-0", UID: "second", Grant: "second 7 initdb"}, &v1.Primary{Pod: "db-0", UID: "second", Term: 7}},
+		"the Pod was a standby":                   {known, &Pod{Name: "db-1", UID: "second", Grant: "second standby"}, &v1.Primary{Pod: "db-1", UID: "second", Term: 4}},
 		"the grant is malformed":                  {known, &Pod{Name: "db-0", UID: "second", Grant: "second x"}, &v1.Primary{Pod: "db-0", UID: "second", Term: 4}},
 	}
 	for title, test := range tests {
@@ -44,5 +45,8 @@ func TestAGrantNamesThePod(t *testing.T) {
 	}
 	if got := InitialGrant(chosen); got != "first 3 initdb" {
 		t.Errorf("the grant of a new database is %q", got)
+	}
+	if got := StandbyGrant(chosen.UID); got != "first standby" {
+		t.Errorf("the grant of a standby is %q", got)
 	}
 }

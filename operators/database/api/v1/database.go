@@ -68,8 +68,8 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// replicas is the number of servers, from 1 to 5. Standbys are not available yet: with more than 1, one server runs, and the condition
-	// Progressing says so.
+	// replicas is the number of servers, from 1 to 5: one primary, which accepts writes, and standbys, which copy it and serve reads. The volumes of
+	// standbys stay when the number is lowered.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -167,7 +167,7 @@ type Auth struct {
 	// +optional
 	// +kubebuilder:default=app
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'public', 'none', 'replication', 'einmal_monitor'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL reserves"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'public', 'none', 'replication', 'einmal_monitor', 'einmal_replication'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL reserves"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the user is created once, with the database"
 	Username string `json:"username,omitempty"`
 }

@@ -25,16 +25,18 @@ const (
 
 // The conditions of a database.
 const (
-	// ConditionReady: the server accepts connections, and everything is as the spec says.
+	// ConditionReady: the primary accepts connections, and what the spec says of it is done.
 	ConditionReady = "Ready"
-	// ConditionAvailable: the server accepts connections.
+	// ConditionAvailable: the primary accepts connections.
 	ConditionAvailable = "Available"
 	// ConditionProgressing: the operator or the cluster is working on what the spec says, and nothing keeps them from it.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded: a database that was ready before is not ready now, or its volume is almost full.
+	// ConditionDegraded: a database that was ready before is not ready now, a standby has lost its connection or needs a person, or a volume is almost full.
 	ConditionDegraded = "Degraded"
 	// ConditionStorageResizing: the volume is smaller than the spec says.
 	ConditionStorageResizing = "StorageResizing"
+	// ConditionStandbysStreaming: all standbys get what the primary writes.
+	ConditionStandbysStreaming = "StandbysStreaming"
 	// ConditionBackupHealthy: there is a recent backup.
 	ConditionBackupHealthy = "BackupHealthy"
 	// ConditionEngineSupported: the operator can run this engine.
@@ -70,10 +72,10 @@ type DatabaseStatus struct {
 	// image is the image of the server, or of the last one.
 	// +optional
 	Image string `json:"image,omitempty"`
-	// replicas is the number of servers.
+	// replicas is the number of servers that exist.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// readyReplicas is the number of servers that accept connections.
+	// readyReplicas is the number of servers that accept connections and, if they are standbys, get what the primary writes.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector selects the Pods of the database.
@@ -82,17 +84,25 @@ type DatabaseStatus struct {
 	// endpoint is the host and the port of the server that accepts writes.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
+	// readOnlyEndpoint is the host and the port of the standbys that get what the primary writes. It leads to none if there are none.
+	// +optional
+	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
 	// secretName is the Secret with the username and the password of the owner of the database.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 	// primary is the Pod that may accept writes. The operator changes it before it lets another Pod do so.
 	// +optional
 	Primary *Primary `json:"primary,omitempty"`
-	// storage is the size of the volume.
+	// instances are the servers, the primary first.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	Instances []Instance `json:"instances,omitempty"`
+	// storage is the size of the volumes.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`
-	// conditions are Ready, Available, Progressing, Degraded, StorageResizing, BackupHealthy, EngineSupported, VersionSupported and
-	// ParametersApplied.
+	// conditions are Ready, Available, Progressing, Degraded, StandbysStreaming, StorageResizing, BackupHealthy, EngineSupported, VersionSupported
+	// and ParametersApplied.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -109,14 +119,57 @@ type Primary struct {
 	Term int64 `json:"term"`
 }
 
-// StorageStatus is the size of a volume.
+// Instance is a server of a database.
+type Instance struct {
+	// pod is the name of the Pod.
+	Pod string `json:"pod"`
+	// role is primary or standby.
+	Role Role `json:"role"`
+	// state is what the server does.
+	State InstanceState `json:"state"`
+	// lag is how much of the write-ahead log a standby has not replayed, rounded up to a power of two. It is missing below 16Mi.
+	// +optional
+	Lag *resource.Quantity `json:"lag,omitempty"`
+}
+
+// Role is what a server is for.
+type Role string
+
+// The roles.
+const (
+	RolePrimary Role = "primary"
+	RoleStandby Role = "standby"
+)
+
+// InstanceState is what a server does.
+type InstanceState string
+
+// The states of a server.
+const (
+	// InstanceReady: the primary accepts connections.
+	InstanceReady InstanceState = "Ready"
+	// InstanceNotReady: the server does not accept connections.
+	InstanceNotReady InstanceState = "NotReady"
+	// InstanceCopying: a new standby copies the primary.
+	InstanceCopying InstanceState = "Copying"
+	// InstanceCatchingUp: the standby gets what it has missed.
+	InstanceCatchingUp InstanceState = "CatchingUp"
+	// InstanceStreaming: the standby gets what the primary writes.
+	InstanceStreaming InstanceState = "Streaming"
+	// InstanceDisconnected: the standby accepts connections, but gets nothing from the primary.
+	InstanceDisconnected InstanceState = "Disconnected"
+	// InstanceOutdated: the primary has deleted what the standby has missed. The standby is made again.
+	InstanceOutdated InstanceState = "Outdated"
+)
+
+// StorageStatus is the size of the volumes.
 type StorageStatus struct {
-	// requested is what the claim of the volume asks for.
+	// requested is what the claim of the primary's volume asks for.
 	Requested resource.Quantity `json:"requested"`
-	// actual is the size of the volume. It is missing until there is one.
+	// actual is the size of the primary's volume. It is missing until there is one.
 	// +optional
 	Actual *resource.Quantity `json:"actual,omitempty"`
-	// usedPercent is how full the volume is. It is written when it has changed by at least 5, or has reached 90.
+	// usedPercent is how full the fullest volume is. It is written when it has changed by at least 5, or has reached 90.
 	// +optional
 	UsedPercent *int32 `json:"usedPercent,omitempty"`
 }

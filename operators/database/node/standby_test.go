@@ -1,0 +1,169 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/realnode"
+)
+
+// The object of the article has two servers: one accepts writes, and the other one has them at once. Whatever is scaled, deleted, cut off or changed, both
+// are there again.
+func TestNodeRunsStandbys(t *testing.T) {
+	s := &started{realnode.Start(t, script, ready)}
+	s.MustKubectl(t, "label", "namespace", "production", "pod-security.kubernetes.io/enforce=restricted")
+	s.connect(t, "16")
+	const both, three = "Ready Streaming", "Ready Streaming Streaming"
+	s.awaitServers(t, both)
+
+	t.Run("a row is read on the standby, which accepts no writes", func(t *testing.T) {
+		s.inServer(t, 1, "select n, by from kept", "42|app")
+		if out, err := s.psql(t.Context(), 1, "create table other (n int)"); err == nil {
+			t.Errorf("the standby has accepted a write: %s", out)
+		}
+		s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
+	})
+	t.Run("the number of servers changes", func(t *testing.T) {
+		s.MustKubectl(t, "scale", "--namespace", "production", "database/orders-db", "--replicas=3")
+		s.awaitServers(t, three)
+		s.inServer(t, 0, "create table more as select generate_series(1, 100000) as n", "")
+		s.inServer(t, 2, "select count(*) from more", "100000")
+		s.MustKubectl(t, "scale", "--namespace", "production", "database/orders-db", "--replicas=2")
+		s.awaitServers(t, both)
+		s.inServer(t, 0, "select string_agg(slot_name, ',') from pg_replication_slots", "einmal_1")
+		s.uid(t, "persistentvolumeclaim", "data-orders-db-2")
+	})
+	t.Run("the Pods are deleted", func(t *testing.T) {
+		for _, ordinal := range []int{0, 1} {
+			s.remove(t, "pod", fmt.Sprintf("orders-db-%d", ordinal))
+			s.awaitServers(t, both)
+		}
+		s.follows(t)
+	})
+	t.Run("the volume of the standby is lost", func(t *testing.T) {
+		s.MustKubectl(t, "delete", "persistentvolumeclaim", "--namespace", "production", "data-orders-db-1", "--wait=false")
+		s.remove(t, "pod", "orders-db-1")
+		s.awaitServers(t, both)
+		s.follows(t)
+	})
+	t.Run("the standby is cut off", s.isCutOff)
+	t.Run("the primary has deleted what the standby has missed", func(t *testing.T) {
+		pod := s.uid(t, "pod", "orders-db-1")
+		s.inServer(t, 0, "select pg_terminate_backend(active_pid) from pg_replication_slots; select pg_drop_replication_slot('einmal_1')", "t\n")
+		s.awaitNew(t, "pod", "orders-db-1", pod)
+		s.awaitServers(t, both)
+		s.follows(t)
+	})
+	t.Run("a parameter is raised and lowered", func(t *testing.T) {
+		for _, value := range []string{"200", "50"} {
+			s.change(t, "orders-db", `{"parameters":{"max_connections":"`+value+`"}}`)
+			s.inServer(t, 0, "show max_connections", value)
+			s.awaitServers(t, both)
+		}
+		s.follows(t)
+	})
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")
+	t.Run("passwords are in Secrets only", s.keepsPasswords)
+}
+
+// awaitServers waits until the servers have these states, and until the Service for reads leads to those that stream.
+func (s *started) awaitServers(t *testing.T, want string) {
+	t.Helper()
+	s.await(t, "database", "orders-db", ".status.instances[*].state", want)
+	names := ""
+	for ordinal, state := range strings.Fields(want) {
+		if state == "Streaming" {
+			names += fmt.Sprintf(" orders-db-%d", ordinal)
+		}
+	}
+	einmaltest.Eventually(t, "the Service for reads leads to"+names, func(ctx context.Context) error {
+		got, err := s.Kubectl(ctx, "get", "endpoints", "--namespace", "production", "orders-db-ro", "--output", "jsonpath={.subsets[*].addresses[*].targetRef.name}")
+		if found := strings.Fields(got); err != nil || len(found) != len(strings.Fields(names)) {
+			return fmt.Errorf("it leads to %q: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// psql executes a statement in a server, as its superuser.
+func (s *started) psql(ctx context.Context, ordinal int, statement string) (string, error) {
+	return s.Kubectl(ctx, "exec", "--namespace", "production", fmt.Sprintf("orders-db-%d", ordinal), "--", "psql", "-qAtc", statement, "app")
+}
+
+// inServer waits until a statement has a result in a server.
+func (s *started) inServer(t *testing.T, ordinal int, statement, want string) {
+	t.Helper()
+	einmaltest.Eventually(t, fmt.Sprintf("%s returns %s in server %d", statement, want, ordinal), func(ctx context.Context) error {
+		got, err := s.psql(ctx, ordinal, statement)
+		if err != nil || strings.TrimSpace(got) != strings.TrimSpace(want) {
+			return fmt.Errorf("the result is %q: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// awaitReading is awaitSQL through the Service for reads.
+func (s *started) awaitReading(t *testing.T, statement, want string) {
+	t.Helper()
+	einmaltest.Eventually(t, statement+" returns "+want+" from a standby", func(ctx context.Context) error {
+		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", "client", "--", "env", "PGHOST=orders-db-ro", "psql", "-qAtc", statement)
+		if err != nil || strings.TrimSpace(got) != want {
+			return fmt.Errorf("the result is %q: %w", got, err)
+		}
+		return nil
+	})
+}
+
+// follows expects that what is written on the primary is soon on the standby.
+func (s *started) follows(t *testing.T) {
+	t.Helper()
+	now := fmt.Sprint(time.Now().UnixNano())
+	s.inServer(t, 0, "create table if not exists said (n text); insert into said values ('"+now+"')", "")
+	s.inServer(t, 1, "select n from said order by n desc limit 1", now)
+}
+
+// isCutOff takes the standby's way to the primary away. Meanwhile it serves no reads, and the primary goes on.
+func (s *started) isCutOff(t *testing.T) {
+	address, err := s.field(t.Context(), "service", "orders-db-rw", ".spec.clusterIP")
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := func(verb string) {
+		cmd := exec.CommandContext(t.Context(), "nsenter", "--target", process(t, "orders-db-1"), "--net", "ip", "route", verb, "blackhole", address)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", cmd, err, out)
+		}
+	}
+	route("add")
+	s.awaitServers(t, "Ready Disconnected")
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Degraded")].reason`, "Disconnected")
+	s.awaitSQL(t, "select n from kept", "42")
+	route("del")
+	s.awaitServers(t, "Ready Streaming")
+	s.follows(t)
+}
+
+// process returns the ID of the server in a Pod.
+func process(t *testing.T, pod string) string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		environment, err := os.ReadFile(file)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if err == nil && strings.HasPrefix(string(line), "postgres\x00-D\x00") && strings.Contains(string(environment), "POD_NAME="+pod+"\x00") {
+			return filepath.Base(filepath.Dir(file))
+		}
+	}
+	t.Fatalf("no server runs in the Pod %s", pod)
+	return ""
+}
