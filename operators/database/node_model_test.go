@@ -101,6 +101,7 @@ func (n *modelNode) setPod(set *appsv1.StatefulSet, ordinal int32) {
 	existing := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	there := n.w.Get(existing)
 	switch {
+	case !n.exists(set): // It can be deleted while its Pods are looked at. What it adopts then would be deleted with it.
 	case ordinal >= *set.Spec.Replicas:
 		if there && existing.DeletionTimestamp == nil && metav1.IsControlledBy(existing, set) {
 			n.delete(existing)

@@ -6,10 +6,12 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
-// An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost.
+// An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost. A standby has the same data.
 func TestADatabaseRunsOnARealNode(t *testing.T) {
 	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15")
 	s := &started{realnode.Start(t, script, ready)}
 	s.connect(t, "15")
 	s.losesItsPassword(t)
+	s.awaitServers(t, "Ready Streaming")
+	s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
 }
