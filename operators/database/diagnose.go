@@ -46,12 +46,14 @@ func diagnose(db *v1.Database, found findings) problem {
 		return problem{"ParametersInvalid", found.parameters.wrong, true}
 	case found.growth != nil:
 		return problem{"GrowthRefused", found.growth.Error(), true}
+	case moving(db) != nil:
+		return movingProblem(*db.Status.Switchover, found)
 	case found.available() && found.probe != nil && found.probe.state != nil && found.probe.state.Refused != "":
 		return problem{"ParametersRefused", "the server refuses parameters of the spec: " + found.probe.state.Refused, true}
 	case found.available():
-		return loginProblem(db, found.probe)
+		return loginProblem(db, found)
 	case found.pod == nil:
-		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db, 0), false}
+		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db, found.first), false}
 	}
 	return podProblem(found.pod)
 }
@@ -73,18 +75,18 @@ func credentialProblem(found credentials) problem {
 }
 
 // loginProblem explains why the app's login fails.
-func loginProblem(db *v1.Database, last *probe) problem {
-	switch {
+func loginProblem(db *v1.Database, found findings) problem {
+	switch last := found.probe; {
 	case last == nil || last.login == nil || last.brief() && meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady):
 		return problem{}
 	case last.brief():
 		return problem{"Connecting", "the server runs, and the operator connects to " + db.Status.Endpoint, false}
 	case errors.Is(last.login, postgres.ErrRefused):
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
-			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db, 0),
+			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first),
 			db.Spec.Auth.Username), true}
 	}
-	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", last.login, db.Status.Endpoint), false}
+	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", found.probe.login, db.Status.Endpoint), false}
 }
 
 // podProblem explains why the server does not accept connections.

@@ -51,7 +51,7 @@ func checkReady(w *einmaltest.World, n *modelNode) {
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "orders-db-app"}}
 	w.Get(secret)
-	if created := n.created(); created != 1 {
+	if created := n.created; created != 1 {
 		w.Errorf("%d volumes have got a database, want 1", created)
 	}
 	for _, volume := range n.volumes {

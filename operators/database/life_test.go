@@ -132,7 +132,7 @@ func TestALostVolumeIsNotReplacedByAnEmptyDatabase(t *testing.T) {
 		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
 		w.Advance(time.Hour)
 		expect(w, "Ready=False DataMissing", "Available=False NotReady", "Progressing=False DataMissing")
-		if created := n.created(); created != 1 {
+		if created := n.created; created != 1 {
 			w.Errorf("%d databases were created, want 1", created)
 		}
 	})

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +20,6 @@ import (
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // modelNode plays the controller of StatefulSets, the provisioner of volumes and the kubelet with the script server.sh. TestNodeRunsDatabases shows
@@ -34,9 +32,21 @@ type modelNode struct {
 	used int32
 	// refused is what the server says of parameters that it does not accept.
 	refused string
+	// mu is held while servers do something.
+	mu sync.Mutex
 	// servers are the configurations of the running servers, by their Pods, and connected whether each standby gets what the primary writes.
 	servers   map[string]*configuration
 	connected map[string]bool
+	// written is how much apps have written, as far as they know.
+	written int
+	// created is how many databases were created.
+	created int
+	// killed reports whether servers end without having written everything.
+	killed bool
+	// stays reports whether standbys cannot be promoted.
+	stays bool
+	// deaf reports whether standbys get nothing of what an ending primary writes last.
+	deaf bool
 	// slots are the slots of the primary, and true for those that still have all that the standby needs.
 	slots map[string]bool
 	// lag is what the primary says of all standbys.
@@ -46,17 +56,6 @@ type modelNode struct {
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }
-
-// volume is what a volume contains.
-type volume struct {
-	// copied reports whether it is the copy of a standby.
-	copied bool
-	// passwords are those of the users, by their names.
-	passwords map[string]string
-}
-
-// configuration is what a server runs with: what it has read last, and with how many connections it has started.
-type configuration struct{ loaded, wanted, connections string }
 
 // step is the time between two events, so that the operator sees each of them alone.
 const step = time.Second
@@ -72,7 +71,13 @@ func start(w *einmaltest.World) *modelNode {
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
 	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
-	w.React(&corev1.PodList{}, func(object client.Object) { n.pod(object.(*corev1.Pod)) })
+	for ordinal := range manifest.MostReplicas { // Each Pod can wait for others.
+		w.React(&corev1.PodList{}, func(object client.Object) {
+			if pod := object.(*corev1.Pod); ordinalOf(pod.Name) == ordinal {
+				n.pod(pod)
+			}
+		})
+	}
 	return n
 }
 
@@ -189,9 +194,17 @@ func (n *modelNode) claim(claim *corev1.PersistentVolumeClaim) {
 func (n *modelNode) pod(pod *corev1.Pod) {
 	switch {
 	case pod.DeletionTimestamp != nil:
+		if !slices.Contains(pod.Finalizers, terminating) {
+			return // Something else keeps the object.
+		}
 		<-time.After(step)
-		delete(n.servers, pod.Name)
-		n.patch(pod, `{"metadata":{"finalizers":null}}`)
+		if n.running(pod) {
+			n.end(pod.DeepCopy())
+			n.finalize(pod)
+		}
+		for n.running(pod) {
+			<-time.After(step)
+		}
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod)}}
 		if n.w.Get(set) && set.DeletionTimestamp == nil {
 			n.set(set)
@@ -202,158 +215,46 @@ func (n *modelNode) pod(pod *corev1.Pod) {
 	}
 }
 
+// finalize ends the grace period of a Pod. The operator can have changed the Pod meanwhile.
+func (n *modelNode) finalize(pod *corev1.Pod) {
+	for n.running(pod) {
+		now := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+		if !n.w.Get(now) || now.UID != pod.UID {
+			return
+		}
+		now.Finalizers = slices.DeleteFunc(now.Finalizers, func(one string) bool { return one == terminating })
+		err := n.w.Client().Update(n.w.Context(), now)
+		if !apierrors.IsConflict(err) {
+			return
+		}
+	}
+}
+
+// running reports whether a Pod still exists. The world can have ended.
+func (n *modelNode) running(pod *corev1.Pod) bool {
+	now := &corev1.Pod{}
+	err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(pod), now)
+	return err == nil && now.UID == pod.UID
+}
+
+// ending reports whether a Pod is deleted or is being deleted.
+func (n *modelNode) ending(pod *corev1.Pod) bool {
+	now := &corev1.Pod{}
+	err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(pod), now)
+	return err != nil || now.UID != pod.UID || now.DeletionTimestamp != nil
+}
+
+// ordinalOf returns the ordinal of a Pod.
+func ordinalOf(pod string) int {
+	ordinal, err := strconv.Atoi(pod[strings.LastIndex(pod, "-")+1:])
+	if err != nil {
+		return -1
+	}
+	return ordinal
+}
+
 // databaseOf returns the name of the Database of a Pod.
 func databaseOf(pod *corev1.Pod) string { return pod.Labels[manifest.NameLabel] }
-
-// start does what server.sh does.
-func (n *modelNode) start(pod *corev1.Pod) {
-	grant := strings.Fields(pod.Annotations[manifest.GrantAnnotation])
-	if len(grant) < 2 || grant[0] != string(pod.UID) {
-		return // It waits.
-	}
-	if image := serverImage(pod.Spec); image == n.missing {
-		n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":0,"image":%q,"imageID":"",
-			"state":{"waiting":{"reason":"ImagePullBackOff"}}}]}`, image))
-		return
-	}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: manifest.Claim(pod.Name)}}
-	n.w.Get(claim)
-	data, problem := n.volumes[claim.UID], ""
-	switch {
-	case grant[1] == "standby":
-		data = n.copy(pod, data)
-	case data == nil && len(grant) == 3 && grant[2] == "initdb":
-		data = n.initialize(pod)
-	case data == nil:
-		problem = "DataMissing: the volume is empty"
-	case data.copied:
-		problem = "NotThePrimary: the volume holds the copy of a standby"
-	}
-	if data == nil {
-		if problem != "" {
-			n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":1,"image":"i","imageID":"i",
-				"lastState":{"terminated":{"exitCode":1,"message":%q}}}]}`, problem))
-		}
-		return
-	}
-	n.volumes[claim.UID] = data
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + "-config"}}
-	n.w.Get(config)
-	loaded, wanted := configured(config)
-	n.servers[pod.Name] = &configuration{loaded, wanted, wanted}
-	n.connected[pod.Name] = data.copied
-	n.patchStatus(pod, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)
-}
-
-// initialize creates a database with the passwords of its Secrets.
-func (n *modelNode) initialize(pod *corev1.Pod) *volume {
-	data := &volume{passwords: map[string]string{}}
-	for _, suffix := range []string{"-app", "-monitor", "-replication"} {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + suffix}}
-		if !n.w.Get(secret) {
-			n.w.Errorf("a server creates a database without the Secret %s", secret.Name)
-		}
-		data.passwords[string(secret.Data["username"])] = string(secret.Data["password"])
-	}
-	return data
-}
-
-// created returns how many databases were created.
-func (n *modelNode) created() int {
-	created := 0
-	for _, volume := range n.volumes {
-		if !volume.copied {
-			created++
-		}
-	}
-	return created
-}
-
-// copy returns the copy of a standby. A new one waits for the primary.
-func (n *modelNode) copy(pod *corev1.Pod, has *volume) *volume {
-	slot := "einmal_" + pod.Name[strings.LastIndex(pod.Name, "-")+1:]
-	first := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: manifest.Claim(databaseOf(pod) + "-0")}}
-	for n.servers[databaseOf(pod)+"-0"] == nil || !n.w.Get(first) || n.volumes[first.UID] == nil {
-		if has != nil {
-			return has
-		}
-		<-time.After(step)
-		if now := pod.DeepCopy(); !n.w.Get(now) || now.UID != pod.UID || now.DeletionTimestamp != nil {
-			return nil
-		}
-	}
-	if has != nil && n.slots[slot] {
-		return has
-	}
-	n.slots[slot] = true
-	return &volume{copied: true, passwords: n.volumes[first.UID].passwords}
-}
-
-// Try logs in to the only database that there is.
-func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
-	if n.cut {
-		return errors.New("dial tcp: timeout")
-	}
-	for _, volume := range n.volumes {
-		if password, known := volume.passwords[login.Username]; !known || password != login.Password.Reveal() {
-			return postgres.ErrRefused
-		}
-	}
-	return nil
-}
-
-// configure lets the running servers read their configuration.
-func (n *modelNode) configure(config *corev1.ConfigMap) {
-	<-time.After(reload)
-	for _, server := range n.servers {
-		server.loaded, server.wanted = configured(config)
-	}
-}
-
-// configured returns what a configuration says of itself, and how many connections it wants.
-func configured(config *corev1.ConfigMap) (of, connections string) {
-	_, of, _ = strings.Cut(config.Data["postgresql.conf"], "einmal.configuration = ")
-	_, connections, _ = strings.Cut(config.Data["parameters.conf"], "max_connections = ")
-	return strings.Trim(of, "'\n"), connections
-}
-
-// Ask returns how full the volume is, what the server says of its configuration, and what the primary says of standbys.
-func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
-	if err := n.Try(ctx, login); err != nil {
-		return postgres.State{}, err
-	}
-	name, _, _ := strings.Cut(login.Host, ".")
-	name, isPrimary := strings.CutSuffix(name, "-rw")
-	if isPrimary {
-		name += "-0"
-	}
-	server := n.servers[name]
-	if server == nil {
-		return postgres.State{}, errors.New("dial tcp: connection refused")
-	}
-	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused}
-	if server.wanted != server.connections {
-		state.Pending = "max_connections"
-	}
-	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
-		if !isPrimary {
-			break
-		}
-		standby := strings.TrimSuffix(name, "0") + strings.TrimPrefix(slot, "einmal_")
-		one := postgres.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
-		if n.servers[standby] != nil && n.connected[standby] && !one.Lost {
-			one.State = "streaming"
-		}
-		state.Standbys = append(state.Standbys, one)
-	}
-	return state, nil
-}
-
-// Release drops a slot that is not in use.
-func (n *modelNode) Release(ctx context.Context, login postgres.Login, slot string) error {
-	delete(n.slots, slot)
-	return n.Try(ctx, login)
-}
 
 func (n *modelNode) patch(object client.Object, merge string) {
 	if err := n.w.Client().Patch(n.w.Context(), object, client.RawPatch(types.MergePatchType, []byte(merge))); client.IgnoreNotFound(err) != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,9 +20,12 @@ import (
 
 // observed is what exists of a Database: set, and the pod and the claim of the primary. Each is nil if its object does not exist.
 type observed struct {
-	set   *appsv1.StatefulSet
-	pod   *corev1.Pod
-	claim *corev1.PersistentVolumeClaim
+	set *appsv1.StatefulSet
+	// latest is the Pod that got the last term, or nil, and first the ordinal of the primary.
+	latest *v1.Primary
+	first  int
+	pod    *corev1.Pod
+	claim  *corev1.PersistentVolumeClaim
 	// standbys are the other servers, in the order of their ordinals.
 	standbys []standby
 	// foreign names an object that does not belong to the Database and has the name of one that does. It is nil if there is none.
@@ -37,25 +41,91 @@ func observe(ctx context.Context, c *change) (observed, error) {
 	if found.set, err = get(ctx, c, c.Object.Name, &appsv1.StatefulSet{}); err != nil {
 		return found, err
 	}
-	if found.claim, err = get(ctx, c, manifest.Claim(manifest.Pod(c.Object, 0)), &corev1.PersistentVolumeClaim{}); err != nil {
-		return found, err
-	}
 	found = found.withoutOthers(c.Object)
-	found.pod, err = get(ctx, c, manifest.Pod(c.Object, 0), &corev1.Pod{})
-	if err != nil || found.pod != nil && !found.owns(c.Object, found.pod) {
-		found.pod = nil
-	}
-	if err != nil {
+	if found, err = found.withServers(ctx, c); err != nil {
 		return found, err
 	}
-	return found.withStandbys(ctx, c)
+	return found.withPrimary(c.Object), nil
 }
 
-// withoutOthers leaves out the StatefulSet and the claim if they do not belong to the Database, so that they are not touched.
-func (o observed) withoutOthers(db *v1.Database) observed {
-	if o.claim != nil && isForeign(db, o.claim) {
-		o.foreign, o.claim = foreignClaim(db, o.claim), nil
+// withServers adds the Pods and claims of all servers, also of those that the StatefulSet has not ended yet.
+func (o observed) withServers(ctx context.Context, c *change) (observed, error) {
+	servers, looked := o.servers(c.Object), o.servers(c.Object)
+	if c.Object.Status.Primary == nil {
+		looked = manifest.MostReplicas // The status can be lost, and any server can be the primary.
 	}
+	for ordinal := range looked {
+		one := standby{ordinal: ordinal, name: manifest.Pod(c.Object, ordinal)}
+		var err error
+		if one.claim, err = get(ctx, c, manifest.Claim(one.name), &corev1.PersistentVolumeClaim{}); err != nil {
+			return o, err
+		}
+		if one.claim != nil && isForeign(c.Object, one.claim) {
+			if ordinal < servers {
+				o.foreign = orElse(o.foreign, foreignClaim(c.Object, one.claim))
+			}
+			one.claim = nil
+		}
+		if one.pod, err = get(ctx, c, one.name, &corev1.Pod{}); err != nil {
+			return o, err
+		}
+		if one.pod != nil && !o.owns(c.Object, one.pod) {
+			one.pod = nil
+		}
+		o.standbys = append(o.standbys, one)
+	}
+	return o, nil
+}
+
+// servers returns how many servers there can be, as far as the status knows.
+func (o observed) servers(db *v1.Database) int {
+	servers := int(db.Spec.Replicas)
+	if db.Status.Primary != nil {
+		servers = max(servers, manifest.Ordinal(db, db.Status.Primary.Pod)+1)
+	}
+	if o.set != nil {
+		servers = max(servers, int(o.set.Status.Replicas))
+	}
+	return servers
+}
+
+// needed returns how many servers the Database must have: those of the spec, and the primary or the standby that becomes it.
+func (o observed) needed(db *v1.Database) int32 {
+	least := o.first + 1
+	if moving := moving(db); moving != nil {
+		least = max(least, manifest.Ordinal(db, moving.To)+1)
+	}
+	return max(db.Spec.Replicas, int32(least)) //nolint:gosec // At most MostReplicas.
+}
+
+// withPrimary takes the server that got the last term for the primary. The first one is it before any server has got one.
+func (o observed) withPrimary(db *v1.Database) observed {
+	var holders []primary.Holder
+	for _, one := range o.standbys {
+		if one.pod != nil {
+			holders = append(holders, primary.Holder{Pod: one.name, Term: primary.Term(*candidate(one.pod))})
+		}
+		if one.claim != nil {
+			term, _ := strconv.ParseInt(one.claim.Annotations[manifest.TermAnnotation], 10, 64)
+			holders = append(holders, primary.Holder{Pod: one.name, Term: term})
+		}
+	}
+	o.latest = primary.Latest(db.Status.Primary, holders)
+	if o.latest != nil {
+		o.first = manifest.Ordinal(db, o.latest.Pod)
+	}
+	if o.first < len(o.standbys) {
+		o.pod, o.claim = o.standbys[o.first].pod, o.standbys[o.first].claim
+		o.standbys = slices.Delete(o.standbys, o.first, o.first+1)
+	}
+	if db.Status.Primary == nil {
+		o.standbys = o.standbys[:min(len(o.standbys), max(0, int(db.Spec.Replicas)-1))]
+	}
+	return o
+}
+
+// withoutOthers leaves out the StatefulSet if it does not belong to the Database, so that it is not touched.
+func (o observed) withoutOthers(db *v1.Database) observed {
 	if o.set == nil || metav1.IsControlledBy(o.set, db) {
 		return o
 	}
@@ -167,14 +237,12 @@ func (o observed) mark() string {
 	return o.claim.Annotations[manifest.DataAnnotation]
 }
 
-// candidate returns the Pod for the decision of package primary.
-func (o observed) candidate() *primary.Pod {
-	if o.pod == nil {
+// candidate returns a Pod for the decisions of package primary. The Pod is nil if it does not exist.
+func candidate(pod *corev1.Pod) *primary.Pod {
+	if pod == nil {
 		return nil
 	}
-	return &primary.Pod{
-		Name: o.pod.Name, UID: o.pod.UID, Terminating: o.pod.DeletionTimestamp != nil, Grant: o.pod.Annotations[manifest.GrantAnnotation],
-	}
+	return &primary.Pod{Name: pod.Name, UID: pod.UID, Terminating: pod.DeletionTimestamp != nil, Grant: pod.Annotations[manifest.GrantAnnotation]}
 }
 
 // hasGrown reports whether the volume is larger than the status says.

@@ -33,6 +33,9 @@ type server interface {
 	Try(ctx context.Context, login postgres.Login) error
 	Ask(ctx context.Context, login postgres.Login) (postgres.State, error)
 	Release(ctx context.Context, login postgres.Login, slot string) error
+	Checkpoint(ctx context.Context, login postgres.Login) error
+	Replayed(ctx context.Context, login postgres.Login, location string) (bool, error)
+	Promote(ctx context.Context, login postgres.Login, slots []string) error
 }
 
 // databases handles Databases.

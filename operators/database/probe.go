@@ -73,7 +73,7 @@ func (p *probe) brief() bool { return !p.unreachable.IsZero() && time.Since(p.un
 // off. What has events is as provision has found it last.
 func (d *databases) probeAgain(ctx context.Context, c *change) error {
 	found := *einmal.Memo[findings](c)
-	if found.probe == nil || !found.available() {
+	if found.probe == nil || !found.available() || moving(c.Object) != nil {
 		return nil
 	}
 	if len(found.standbys) == 0 && found.wait() == nil && time.Since(found.probe.at) < probeInterval-pollInterval/2 {
@@ -149,10 +149,8 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 		if !isReady(one.pod) {
 			continue
 		}
-		direct := login(c.Object, found.credentials.monitor, "postgres")
-		direct.Host = fmt.Sprintf("%s.%s.%s.svc", one.name, manifest.PodService(c.Object), c.Object.Namespace)
 		limited, cancel := context.WithTimeout(ctx, briefly)
-		state, err := d.server.Ask(limited, direct)
+		state, err := d.server.Ask(limited, direct(c.Object, found, one.name))
 		cancel()
 		if err != nil {
 			c.Log.Info("could not ask a standby for its state", "pod", one.name, "error", err)
@@ -169,6 +167,13 @@ func login(db *v1.Database, as credential.Record, database string) postgres.Logi
 		Host: fmt.Sprintf("%s.%s.svc", manifest.ReadWriteService(db), db.Namespace), Port: manifest.Port,
 		Database: database, Username: as.Username, Password: as.Password,
 	}
+}
+
+// direct returns how the operator logs in to the server of a Pod.
+func direct(db *v1.Database, found findings, pod string) postgres.Login {
+	to := login(db, found.credentials.monitor, "postgres")
+	to.Host = fmt.Sprintf("%s.%s.%s.svc", pod, manifest.PodService(db), db.Namespace)
+	return to
 }
 
 // steady returns how full a volume is, for the status: what the status says, unless that has changed much.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,16 +62,35 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 	applied, grown := d.apply(ctx, c, found), grow(ctx, c, seen)
 	found.children, found.growth = refusal(applied), refusal(grown)
 	err = errors.Join(unlessBlocked(unread), applied, grown)
-	chosen := primary.Choose(c.Object.Status.Primary, seen.candidate())
-	if chosen != c.Object.Status.Primary {
-		c.Object.Status.Primary = chosen
-		return orElse(err, einmal.RequeueAfter(recorded)) // The status must be stored before the Pod may accept writes.
+	if decided, pending := d.decide(ctx, c, found); !decided {
+		return orElse(err, pending)
 	}
-	if err = errors.Join(err, permit(ctx, c, seen, data), follow(ctx, c, seen)); err != nil {
+	if err = errors.Join(err, permit(ctx, c, seen), follow(ctx, c, seen), letGo(ctx, c, seen)); err != nil {
 		return err
 	}
+	if moving(c.Object) != nil {
+		return d.promote(ctx, c, found)
+	}
 	found.probe = d.probeNew(ctx, c, found)
-	return orElse(errors.Join(d.act(ctx, c, found), startAgain(ctx, c, seen)), found.wait())
+	if found.recovering() {
+		found.probe = nil
+		return d.promote(ctx, c, found)
+	}
+	err = errors.Join(d.act(ctx, c, found), startAgain(ctx, c, seen))
+	return orElse(orElse(err, d.switchOver(ctx, c, found)), found.wait())
+}
+
+// decide decides which Pod may accept writes. It reports false if the status must be stored first, or if a switchover waits for the former primary.
+func (d *databases) decide(ctx context.Context, c *change, found findings) (bool, error) {
+	if s := moving(c.Object); s != nil && s.Phase == v1.SwitchoverStopping {
+		return false, d.handOver(ctx, c, found)
+	}
+	chosen := primary.Choose(found.latest, candidate(found.pod))
+	if known := c.Object.Status.Primary; chosen == known || chosen == nil || chosen.UID == "" {
+		return true, nil
+	}
+	c.Object.Status.Primary = chosen
+	return false, einmal.RequeueAfter(recorded)
 }
 
 // orElse returns the error, or else another one.
@@ -107,7 +127,7 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 	if image == "" {
 		image = strings.ReplaceAll(d.image, "{version}", running)
 	}
-	settings := manifest.Settings{Image: image, Version: running, Replicas: c.Object.Spec.Replicas, Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Image: image, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if seen.set != nil {
 		settings.Template = *seen.template()
 	}
@@ -127,7 +147,7 @@ func grow(ctx context.Context, c *change, seen observed) error {
 	wanted := c.Object.Spec.Storage
 	var failed error
 	growing := seen.claim == nil
-	for _, claim := range seen.claims() {
+	for _, claim := range seen.claims(c.Object) {
 		growing = growing || claim.Status.Capacity.Storage().Cmp(wanted) < 0
 		if claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
 			failed = errors.Join(failed, patch(ctx, c, claim, "spec", map[string]any{
@@ -151,13 +171,14 @@ func startAgain(ctx context.Context, c *change, seen observed) error {
 	return remove(ctx, c, seen.pod)
 }
 
-// permit lets the chosen Pod accept writes, and keeps on the claim whether its volume holds a database.
-func permit(ctx context.Context, c *change, seen observed, data string) error {
-	chosen := c.Object.Status.Primary
+// permit lets the chosen Pod accept writes, and keeps on the claim which term it has and whether its volume holds a database. The Service for writes leads
+// to a standby that becomes the primary only when it accepts writes.
+func permit(ctx context.Context, c *change, seen observed) error {
+	chosen, data := c.Object.Status.Primary, c.Object.Status.DataVersion
 	if seen.pod == nil || seen.claim == nil || chosen == nil || chosen.UID != seen.pod.UID || seen.pod.DeletionTimestamp != nil {
 		return nil
 	}
-	mark := seen.mark()
+	mark := data
 	switch {
 	case seen.available():
 		mark = version.Major(seen.pod.Annotations[manifest.VersionAnnotation])
@@ -165,20 +186,24 @@ func permit(ctx context.Context, c *change, seen observed, data string) error {
 	case data == "":
 		mark = manifest.DataCreating
 	}
-	if mark != seen.mark() {
-		if err := patch(ctx, c, seen.claim, "metadata", map[string]any{"annotations": map[string]string{manifest.DataAnnotation: mark}}); err != nil {
+	if term := strconv.FormatInt(chosen.Term, 10); mark != seen.mark() || term != seen.claim.Annotations[manifest.TermAnnotation] {
+		marks := map[string]string{manifest.DataAnnotation: mark, manifest.TermAnnotation: term}
+		if err := patch(ctx, c, seen.claim, "metadata", map[string]any{"annotations": marks}); err != nil {
 			return err
 		}
 	}
-	grant := primary.Grant(*chosen)
-	if c.Object.Status.DataVersion == "" {
+	role, grant := manifest.RolePrimary, primary.Grant(*chosen)
+	switch {
+	case moving(c.Object) != nil:
+		role, grant = seen.pod.Labels[manifest.RoleLabel], primary.PromotionGrant(*chosen)
+	case c.Object.Status.DataVersion == "":
 		grant = primary.InitialGrant(*chosen)
 	}
-	if seen.pod.Annotations[manifest.GrantAnnotation] == grant && seen.pod.Labels[manifest.RoleLabel] == manifest.RolePrimary {
+	if seen.pod.Annotations[manifest.GrantAnnotation] == grant && seen.pod.Labels[manifest.RoleLabel] == role {
 		return nil
 	}
 	return patch(ctx, c, seen.pod, "metadata", map[string]any{
-		"annotations": map[string]string{manifest.GrantAnnotation: grant}, "labels": map[string]string{manifest.RoleLabel: manifest.RolePrimary},
+		"annotations": map[string]string{manifest.GrantAnnotation: grant}, "labels": map[string]string{manifest.RoleLabel: role},
 	})
 }
 

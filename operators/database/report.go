@@ -58,7 +58,7 @@ func report(c *change, found findings) {
 	before, streamed := reasonOf(db, v1.ConditionReady), reasonOf(db, v1.ConditionStandbysStreaming)
 	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db), backup(db))
 	if db.Spec.Engine == v1.PostgreSQL {
-		set(db, versionSupport(found), parametersApplied(db, found), stream)
+		set(db, versionSupport(found), parametersApplied(db, found), stream, asRequested(db, found))
 	}
 	if db.Spec.Replicas > 1 {
 		tell(c, streamed, stream, standby.severity())
@@ -147,6 +147,12 @@ func progress(db *v1.Database, found findings, problem problem) metav1.Condition
 		return no(v1.ConditionProgressing, standby.reason, standby.message)
 	case standby.reason != "":
 		return yes(v1.ConditionProgressing, standby.reason, standby.message)
+	case found.target(db) != nil:
+		requested := asRequested(db, found)
+		if found.hindrance(db, *found.target(db)).person {
+			return no(v1.ConditionProgressing, requested.Reason, requested.Message)
+		}
+		return yes(v1.ConditionProgressing, requested.Reason, requested.Message)
 	}
 	for _, pod := range found.pods() {
 		if found.restartPending(pod) {
@@ -165,7 +171,7 @@ func resizing(db *v1.Database, found findings) metav1.Condition {
 	if found.growth != nil {
 		return no(v1.ConditionStorageResizing, "Refused", found.growth.Error())
 	}
-	for _, claim := range found.claims() {
+	for _, claim := range found.claims(db) {
 		if actual, bound := claim.Status.Capacity[corev1.ResourceStorage]; bound && actual.Cmp(db.Spec.Storage) < 0 {
 			return yes(v1.ConditionStorageResizing, "Growing", fmt.Sprintf("the volume of the claim %s grows from %s to %s", claim.Name, &actual, &db.Spec.Storage))
 		}

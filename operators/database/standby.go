@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,45 +26,19 @@ const (
 	largeLag = 256 << 20
 )
 
-// standby is what exists of a server that is not the primary. Each field is nil if its object does not exist.
+// standby is what exists of a server that is not the primary. The Pod and the claim are nil if they do not exist.
 type standby struct {
+	ordinal int
 	// name is the name of the Pod.
 	name  string
-	slot  string
 	pod   *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
 }
 
-// withStandbys adds the objects of standbys, also of those that the StatefulSet has not ended yet.
-func (o observed) withStandbys(ctx context.Context, c *change) (observed, error) {
-	servers := int(c.Object.Spec.Replicas)
-	if o.set != nil {
-		servers = max(servers, int(o.set.Status.Replicas))
-	}
-	for ordinal := 1; ordinal < servers; ordinal++ {
-		one := standby{name: manifest.Pod(c.Object, ordinal), slot: manifest.Slot(ordinal)}
-		var err error
-		if one.claim, err = get(ctx, c, manifest.Claim(one.name), &corev1.PersistentVolumeClaim{}); err != nil {
-			return o, err
-		}
-		if one.claim != nil && isForeign(c.Object, one.claim) {
-			o.foreign, one.claim = foreignClaim(c.Object, one.claim), nil
-		}
-		if one.pod, err = get(ctx, c, one.name, &corev1.Pod{}); err != nil {
-			return o, err
-		}
-		if one.pod != nil && !o.owns(c.Object, one.pod) {
-			one.pod = nil
-		}
-		o.standbys = append(o.standbys, one)
-	}
-	return o, nil
-}
-
-// claims returns the claims that exist, that of the primary first.
-func (o observed) claims() []*corev1.PersistentVolumeClaim {
+// claims returns the claims that exist of the servers that the spec wants, that of the primary first.
+func (o observed) claims(db *v1.Database) []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{o.claim}
-	for _, one := range o.standbys {
+	for _, one := range o.wanted(db) {
 		all = append(all, one.claim)
 	}
 	return slices.DeleteFunc(all, func(claim *corev1.PersistentVolumeClaim) bool { return claim == nil })
@@ -100,7 +75,7 @@ func (f findings) said(one standby) (*postgres.Standby, bool) {
 		return nil, false
 	}
 	for i := range f.probe.state.Standbys {
-		if f.probe.state.Standbys[i].Slot == one.slot {
+		if f.probe.state.Standbys[i].Slot == manifest.Slot(one.ordinal) {
 			return &f.probe.state.Standbys[i], true
 		}
 	}
@@ -139,9 +114,9 @@ func (f findings) instance(db *v1.Database, one standby) v1.Instance {
 	return now
 }
 
-// instances returns the status of all servers.
+// instances returns the status of all servers, in the order of their ordinals.
 func (f findings) instances(db *v1.Database) []v1.Instance {
-	first := v1.Instance{Pod: manifest.Pod(db, 0), Role: v1.RolePrimary, State: v1.InstanceNotReady}
+	first := v1.Instance{Pod: manifest.Pod(db, f.first), Role: v1.RolePrimary, State: v1.InstanceNotReady}
 	if f.available() {
 		first.State = v1.InstanceReady
 	}
@@ -149,12 +124,13 @@ func (f findings) instances(db *v1.Database) []v1.Instance {
 	for _, one := range f.wanted(db) {
 		all = append(all, f.instance(db, one))
 	}
+	slices.SortFunc(all, func(a, b v1.Instance) int { return cmp.Compare(a.Pod, b.Pod) })
 	return all
 }
 
 // wanted returns the standbys that the spec wants.
 func (o observed) wanted(db *v1.Database) []standby {
-	return o.standbys[:min(len(o.standbys), max(0, int(db.Spec.Replicas)-1))]
+	return slices.DeleteFunc(slices.Clone(o.standbys), func(one standby) bool { return one.ordinal >= int(db.Spec.Replicas) })
 }
 
 // selectStandbys lets the read-only Service select the standbys that have what the primary has. If the primary cannot be asked, nothing changes: then they
@@ -186,7 +162,7 @@ func (d *databases) release(ctx context.Context, c *change, found findings) erro
 	var failed error
 	state := found.probe.state
 	state.Standbys = slices.DeleteFunc(state.Standbys, func(said postgres.Standby) bool {
-		wanted := slices.ContainsFunc(found.wanted(c.Object), func(one standby) bool { return one.slot == said.Slot })
+		wanted := slices.ContainsFunc(found.wanted(c.Object), func(one standby) bool { return manifest.Slot(one.ordinal) == said.Slot })
 		if wanted || said.State != "" {
 			return false
 		}

@@ -30,6 +30,11 @@ const (
 	GrantAnnotation = "database.einmal.dev/grant"
 	// DataAnnotation is the annotation of a claim whose volume holds a database. Its value is the major version, or DataCreating.
 	DataAnnotation = "database.einmal.dev/data-version"
+	// TermAnnotation is the annotation of a claim whose server was permitted to accept writes. Its value is the last term of that server.
+	TermAnnotation = "database.einmal.dev/term"
+	// KeepFinalizer is the finalizer of the Pod of a primary that a switchover ends. It keeps the object until the operator has read what the server has
+	// said last.
+	KeepFinalizer = "database.einmal.dev/switchover"
 	// VersionAnnotation is the annotation of a StatefulSet's template, and so of its Pods, with the version of the server.
 	VersionAnnotation = "database.einmal.dev/version"
 	// DataCreating is the value of DataAnnotation from the time when the operator lets a server create the database.
@@ -85,8 +90,18 @@ const MostReplicas = 5
 // Config returns the name of the ConfigMap.
 func Config(db *v1.Database) string { return db.Name + "-config" }
 
-// Pod returns the name of the Pod with an ordinal. The first Pod, with the ordinal 0, is the primary.
+// Pod returns the name of the Pod with an ordinal. The first Pod, with the ordinal 0, creates the database and is the first primary.
 func Pod(db *v1.Database, ordinal int) string { return fmt.Sprintf("%s-%d", db.Name, ordinal) }
+
+// Ordinal returns the ordinal of a Pod of the Database.
+func Ordinal(db *v1.Database, pod string) int {
+	for ordinal := range MostReplicas {
+		if Pod(db, ordinal) == pod {
+			return ordinal
+		}
+	}
+	return 0
+}
 
 // Claim returns the name of the claim of a Pod.
 func Claim(pod string) string { return dataVolume + "-" + pod }

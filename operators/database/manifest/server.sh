@@ -95,7 +95,12 @@ create() {
 		create function einmal.release(slot text) returns void language sql security definer set search_path = pg_catalog, pg_temp
 			as \$\$select pg_drop_replication_slot(slot_name) from pg_replication_slots
 				where slot_name = slot and slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not active\$\$;
+		create function einmal.promote(slots text[]) returns boolean language sql security definer set search_path = pg_catalog, pg_temp
+			as \$\$select pg_create_physical_replication_slot(slot, true) from unnest(slots) slot
+				where slot ~ '^einmal_[0-9]+\$' and slot not in (select slot_name from pg_replication_slots);
+			select case when pg_is_in_recovery() then pg_promote(true, 30) else true end\$\$;
 		revoke all on all functions in schema einmal from public;
+		grant pg_checkpoint to einmal_monitor;
 		grant usage on schema einmal to einmal_monitor;
 		grant execute on all functions in schema einmal to einmal_monitor;
 	SQL
@@ -145,18 +150,53 @@ copy() {
 	say 'copied the primary'
 }
 
-# check_copy makes the copy again if the primary does not have what it lacks any more. If the primary cannot be reached, the standby starts with what it has.
+# number LOCATION prints a location in the write-ahead log as a number.
+number() { say "$((0x${1%/*} * 4294967296 + 0x${1#*/}))"; }
+
+# fork TIMELINE prints where the history of the primary, whose timeline is TIMELINE, leaves the timeline of the volume's database, or nothing if the
+# primary does not come from that.
+fork() {
+	own=$(control "Latest checkpoint's TimeLineID")
+	primary "TIMELINE_HISTORY $1" 2>/dev/null | sed 's/^[^|]*|//' | while read -r line location _; do
+		[ "$line" != "$own" ] || number "$location"
+	done
+}
+
+# check_copy makes the copy again if the primary does not have what it lacks any more. If the primary cannot be reached, a standby starts with what it has.
 check_copy() {
-	[ -e "$PGDATA/standby.signal" ] || fail NotACopy 'the volume holds a database that is not the copy of a standby'
-	identity=$(primary IDENTIFY_SYSTEM) || return 0
+	until identity=$(primary IDENTIFY_SYSTEM); do
+		[ ! -e "$PGDATA/standby.signal" ] || return 0
+		say 'waiting for the primary, which the server of this volume was before'
+		sleep 1
+	done
 	[ "${identity%%|*}" = "$(control 'Database system identifier')" ] || fail OtherDatabase 'the volume holds a copy of another database'
-	case $(primary "READ_REPLICATION_SLOT $slot") in
+	[ -e "$PGDATA/standby.signal" ] || {
+		rest=${identity#*|}
+		demote "${rest%%|*}"
+	}
+	slots=$(primary "READ_REPLICATION_SLOT $slot") || return 0
+	case $slots in
 	*'|'?*'|'*) ;;
 	*)
 		say 'the primary has deleted what this copy lacks'
 		copy
 		;;
 	esac
+}
+
+# demote TIMELINE makes the database of a former primary a copy of the primary, whose timeline is TIMELINE. If it was ended in order before the standby was
+# promoted, the primary has all that it has.
+demote() {
+	forked=$(fork "$1")
+	[ -n "$forked" ] || fail NotACopy 'the volume holds a database that is not the copy of a standby'
+	if [ "$(control 'Database cluster state')" = down ] && [ "$(number "$(control 'Latest checkpoint location')")" -lt "$forked" ]; then
+		: >"$PGDATA/standby.signal"
+		sync
+		say 'the server of this volume was the primary, and is a standby now'
+	else
+		say 'the server of this volume was the primary, and has written what the primary of now does not have'
+		copy
+	fi
 }
 
 data() {
@@ -236,7 +276,12 @@ server() {
 	loaded=$(configuration)
 	options='' connection=''
 	case $granted in
-	standby) standby ;;
+	standby)
+		# Those of a former primary would keep what it wrote.
+		rm -rf "$PGDATA"/pg_replslot/einmal_*
+		standby
+		;;
+	*' promote') [ ! -e "$PGDATA/standby.signal" ] || standby ;;
 	*) [ ! -e "$PGDATA/standby.signal" ] || fail NotThePrimary 'the volume holds the copy of a standby' ;;
 	esac
 	# shellcheck disable=SC2086 # No option contains a space.
@@ -251,6 +296,8 @@ server() {
 	say "postgres ended with $code"
 	measure
 	read -r size free </run/postgresql/volume
+	# The operator makes a standby the primary only after this has been said.
+	[ "$code" != 0 ] || [ "$(control 'Database cluster state')" != down ] || printf 'ShutDown: %s' "$(control 'Latest checkpoint location')" >/dev/termination-log
 	# It needs room for the next segment of its write-ahead log.
 	[ "$code" = 0 ] || [ "$free" -gt 20480 ] || fail VolumeFull "$((free / 1024)) of $((size / 1024)) MiB are free"
 	exit "$code"

@@ -17,8 +17,12 @@ import (
 // ErrRefused means that the server said that the password is wrong, or that the user does not exist. It says the same in both cases.
 var ErrRefused = errors.New("the server refuses the password")
 
-// timeout limits a question, from the connection to the answer.
-const timeout = 10 * time.Second
+// Limits of a question, from the connection to the answer.
+const (
+	timeout           = 10 * time.Second
+	checkpointTimeout = time.Minute
+	promotionTimeout  = 40 * time.Second
+)
 
 // Login is how to log in to a server.
 type Login struct {
@@ -51,6 +55,8 @@ type State struct {
 	// Pending names the parameters that take effect only after a restart. It is "" if there are none. A standby keeps some parameters until the primary has
 	// lowered its own: see server.sh.
 	Pending string
+	// Recovering reports whether the server is a standby.
+	Recovering bool
 	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.
 	Standbys []Standby
 }
@@ -73,11 +79,11 @@ type Standby struct {
 func (Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
-			where pending_restart and source <> 'command line'), ''), einmal.standbys()`
+			where pending_restart and source <> 'command line'), ''), pg_is_in_recovery(), einmal.standbys()`
 	var state State
 	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
-		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Standbys)
+		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Recovering, &state.Standbys)
 	})
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)
@@ -99,6 +105,47 @@ func (Client) Release(ctx context.Context, login Login, slot string) error {
 	return nil
 }
 
+// Checkpoint lets a server write what it has in memory, so that it ends quickly later. That can take a minute. Only the monitor may do so.
+func (Client) Checkpoint(ctx context.Context, login Login) error {
+	err := withinTime(ctx, checkpointTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
+		_, err := connection.Exec(ctx, "checkpoint")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write a checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Replayed reports whether a standby has replayed the record of the write-ahead log that begins at a location, such as 0/3000028. A server that is not a
+// standby has.
+func (Client) Replayed(ctx context.Context, login Login, location string) (bool, error) {
+	var replayed bool
+	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+		return connection.QueryRow(ctx, "select not pg_is_in_recovery() or coalesce(pg_last_wal_replay_lsn() > $1::text::pg_lsn, false)", location).Scan(&replayed)
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask the standby what it has replayed: %w", err)
+	}
+	return replayed, nil
+}
+
+// Promote makes a standby a primary, with slots for the other servers, and returns when it accepts writes. It does nothing if the server is one with these
+// slots. Only the monitor may do so.
+func (Client) Promote(ctx context.Context, login Login, slots []string) error {
+	var promoted bool
+	err := withinTime(ctx, promotionTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
+		return connection.QueryRow(ctx, "select einmal.promote($1)", slots).Scan(&promoted)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("promote the standby: %w", err)
+	case !promoted:
+		return errors.New("promote the standby: it does not accept writes yet")
+	}
+	return nil
+}
+
 // percent returns how full a volume is whose size and free space are given, in any unit.
 func percent(text string) (int32, error) {
 	var size, free int64
@@ -111,7 +158,11 @@ func percent(text string) (int32, error) {
 
 // within calls a function with a connection.
 func within(ctx context.Context, login Login, do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return withinTime(ctx, timeout, login, do)
+}
+
+func withinTime(ctx context.Context, limit time.Duration, login Login, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	settings, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {

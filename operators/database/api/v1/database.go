@@ -41,6 +41,7 @@ type Database struct {
 
 // DatabaseSpec is the desired state of a database.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.primary) || self.primary < self.replicas",fieldPath=".primary",message="must be below spec.replicas: servers have the numbers from 0"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="immutable: the class of a volume is chosen when the volume is created"
 type DatabaseSpec struct {
 	// engine is the database software. It is immutable. Only postgresql is supported: the other engines get the condition EngineSupported=False.
@@ -75,6 +76,14 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	Replicas int32 `json:"replicas,omitempty"`
+
+	// primary is the number of the server that is to accept writes, from 0: with 1, it is the Pod NAME-1. If it is a standby that gets what the primary
+	// writes, the operator stops the primary, and promotes the standby when it has everything. Without the field, the primary stays what it is. The
+	// condition PrimaryAsRequested says what keeps the operator from it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4
+	Primary *int32 `json:"primary,omitempty"`
 
 	// backupEnabled asks for backups. Backups are not available yet: the condition BackupHealthy says so.
 	// +optional

@@ -37,6 +37,8 @@ const (
 	ConditionStorageResizing = "StorageResizing"
 	// ConditionStandbysStreaming: all standbys get what the primary writes.
 	ConditionStandbysStreaming = "StandbysStreaming"
+	// ConditionPrimaryAsRequested: the primary is the server that the spec says.
+	ConditionPrimaryAsRequested = "PrimaryAsRequested"
 	// ConditionBackupHealthy: there is a recent backup.
 	ConditionBackupHealthy = "BackupHealthy"
 	// ConditionEngineSupported: the operator can run this engine.
@@ -93,7 +95,10 @@ type DatabaseStatus struct {
 	// primary is the Pod that may accept writes. The operator changes it before it lets another Pod do so.
 	// +optional
 	Primary *Primary `json:"primary,omitempty"`
-	// instances are the servers, the primary first.
+	// switchover is the switchover that the operator carries out, or the last one if it has failed.
+	// +optional
+	Switchover *Switchover `json:"switchover,omitempty"`
+	// instances are the servers, in the order of their numbers.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
@@ -101,7 +106,7 @@ type DatabaseStatus struct {
 	// storage is the size of the volumes.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`
-	// conditions are Ready, Available, Progressing, Degraded, StandbysStreaming, StorageResizing, BackupHealthy, EngineSupported, VersionSupported
+	// conditions are Ready, Available, Progressing, Degraded, StandbysStreaming, PrimaryAsRequested, StorageResizing, BackupHealthy, EngineSupported, VersionSupported
 	// and ParametersApplied.
 	// +optional
 	// +listType=map
@@ -118,6 +123,34 @@ type Primary struct {
 	// term counts the Pods that were permitted to accept writes, from 1.
 	Term int64 `json:"term"`
 }
+
+// Switchover makes a standby the primary. What the operator does next is in its phase before it happens.
+type Switchover struct {
+	// phase is what the operator does.
+	Phase SwitchoverPhase `json:"phase"`
+	// from is the Pod that was the primary before.
+	From string `json:"from"`
+	// to is the Pod that becomes the primary.
+	To string `json:"to"`
+	// uid is the uid of that Pod.
+	UID types.UID `json:"uid"`
+	// message says why a switchover has failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// SwitchoverPhase is what the operator does in a switchover.
+type SwitchoverPhase string
+
+// The phases of a switchover.
+const (
+	// SwitchoverStopping: the operator ends the server of the former primary.
+	SwitchoverStopping SwitchoverPhase = "Stopping"
+	// SwitchoverPromoting: the former primary has ended, and the standby has all that it has written. The operator promotes it.
+	SwitchoverPromoting SwitchoverPhase = "Promoting"
+	// SwitchoverFailed: the standby was not promoted, and the former primary goes on.
+	SwitchoverFailed SwitchoverPhase = "Failed"
+)
 
 // Instance is a server of a database.
 type Instance struct {

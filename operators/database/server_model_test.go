@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/postgres"
+)
+
+// volume is what a volume contains.
+type volume struct {
+	// copied reports whether it is the copy of a standby.
+	copied bool
+	// timeline counts the promotions, written is how much of what apps have written it has, and ended whether its server has ended in order.
+	timeline, written int
+	ended             bool
+	// passwords are those of the users, by their names.
+	passwords map[string]string
+}
+
+// configuration is what a server runs with: what it has read last, and with how many connections it has started.
+type configuration struct {
+	loaded, wanted, connections string
+	data                        *volume
+}
+
+// start does what server.sh does.
+func (n *modelNode) start(pod *corev1.Pod) {
+	grant := strings.Fields(pod.Annotations[manifest.GrantAnnotation])
+	if len(grant) < 2 || grant[0] != string(pod.UID) {
+		return // It waits.
+	}
+	if image := serverImage(pod.Spec); image == n.missing {
+		n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":0,"image":%q,"imageID":"",
+			"state":{"waiting":{"reason":"ImagePullBackOff"}}}]}`, image))
+		return
+	}
+	data, problem := n.data(pod, strings.Join(grant[1:], " "))
+	if problem != "" {
+		n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":1,"image":"i","imageID":"i",
+			"lastState":{"terminated":{"exitCode":1,"message":%q}}}]}`, problem))
+	}
+	if data == nil {
+		return
+	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + "-config"}}
+	n.w.Get(config)
+	loaded, wanted := configured(config)
+	n.mu.Lock()
+	n.servers[pod.Name] = &configuration{loaded, wanted, wanted, data}
+	n.connected[pod.Name] = data.copied
+	data.ended = false
+	n.onlyOne()
+	n.mu.Unlock()
+	n.patchStatus(pod, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)
+}
+
+// onlyOne expects that at most one server accepts writes.
+func (n *modelNode) onlyOne() {
+	var all []string
+	for name, server := range n.servers {
+		if !server.data.copied {
+			all = append(all, name)
+		}
+	}
+	if len(all) > 1 {
+		n.w.Errorf("several servers accept writes: %v", all)
+	}
+}
+
+// data returns what the volume of a Pod contains when its server starts, or nil if it does not start.
+func (n *modelNode) data(pod *corev1.Pod, grant string) (data *volume, problem string) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: manifest.Claim(pod.Name)}}
+	n.w.Get(claim)
+	n.mu.Lock()
+	data = n.volumes[claim.UID]
+	n.mu.Unlock()
+	switch {
+	case grant == "standby":
+		data, problem = n.follow(pod, data)
+	case data == nil && strings.HasSuffix(grant, " initdb"):
+		data = n.initialize(pod)
+	case data == nil:
+		problem = "DataMissing: the volume is empty"
+	case data.copied && !strings.HasSuffix(grant, " promote"):
+		return nil, "NotThePrimary: the volume holds the copy of a standby"
+	}
+	if data != nil {
+		n.mu.Lock()
+		n.volumes[claim.UID] = data
+		n.mu.Unlock()
+	}
+	return data, problem
+}
+
+// initialize creates a database with the passwords of its Secrets.
+func (n *modelNode) initialize(pod *corev1.Pod) *volume {
+	data := &volume{passwords: map[string]string{}}
+	for _, suffix := range []string{"-app", "-monitor", "-replication"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + suffix}}
+		if !n.w.Get(secret) {
+			n.w.Errorf("a server creates a database without the Secret %s", secret.Name)
+		}
+		data.passwords[string(secret.Data["username"])] = string(secret.Data["password"])
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.created++
+	return data
+}
+
+// follow returns the data of a standby. A new one waits for the primary, and so does one that was the primary.
+func (n *modelNode) follow(pod *corev1.Pod, has *volume) (data *volume, problem string) {
+	leader := n.leader(databaseOf(pod))
+	for leader == nil {
+		if has != nil && has.copied {
+			return has, ""
+		}
+		<-time.After(step)
+		if n.ending(pod) {
+			return nil, ""
+		}
+		leader = n.leader(databaseOf(pod))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	slot := manifest.Slot(ordinalOf(pod.Name))
+	switch {
+	case has != nil && !has.copied && has.timeline >= leader.timeline:
+		return nil, "NotACopy: the volume holds a database that is not the copy of a standby"
+	case has != nil && !has.copied && has.ended:
+		has.copied = true
+	case has != nil && !has.copied:
+		has = nil
+	}
+	if has != nil && n.slots[slot] {
+		has.written, has.timeline = leader.written, leader.timeline
+		return has, ""
+	}
+	n.slots[slot] = true
+	return &volume{copied: true, passwords: leader.passwords, written: leader.written, timeline: leader.timeline}, ""
+}
+
+// leader returns the data of the server that the Service for writes leads to, or nil.
+func (n *modelNode) leader(database string) *volume {
+	for ordinal := range manifest.MostReplicas {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name = "default", fmt.Sprintf("%s-%d", database, ordinal)
+		if err := n.w.Client().Get(n.w.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.Labels[manifest.RoleLabel] != manifest.RolePrimary {
+			continue
+		}
+		n.mu.Lock()
+		server := n.servers[pod.Name]
+		n.mu.Unlock()
+		if server != nil && pod.DeletionTimestamp == nil {
+			return server.data
+		}
+	}
+	return nil
+}
+
+// end ends a server. That of a primary says that it has written everything, unless it is killed.
+func (n *modelNode) end(pod *corev1.Pod) {
+	n.mu.Lock()
+	server := n.servers[pod.Name]
+	delete(n.servers, pod.Name)
+	killed := n.killed
+	if server != nil {
+		server.data.ended = !killed
+		if n.deaf && !server.data.copied {
+			n.written++
+			server.data.written = n.written
+		}
+	}
+	n.mu.Unlock()
+	if server == nil || server.data.copied {
+		return
+	}
+	said := ""
+	if !killed {
+		said = fmt.Sprintf("ShutDown: 0/%X", server.data.written)
+	}
+	n.patchStatus(pod, fmt.Sprintf(`{"containerStatuses":[{"name":"postgresql","ready":false,"restartCount":0,"image":"i","imageID":"i",
+		"state":{"terminated":{"exitCode":0,"finishedAt":%q,"message":%q}}}]}`, time.Now().UTC().Format(time.RFC3339), said))
+}
+
+// Try logs in to the only database that there is.
+func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
+	if n.cut {
+		return errors.New("dial tcp: timeout")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, volume := range n.volumes {
+		if password, known := volume.passwords[login.Username]; !known || password != login.Password.Reveal() {
+			return postgres.ErrRefused
+		}
+	}
+	return nil
+}
+
+// configure lets the running servers read their configuration.
+func (n *modelNode) configure(config *corev1.ConfigMap) {
+	<-time.After(reload)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, server := range n.servers {
+		server.loaded, server.wanted = configured(config)
+	}
+}
+
+// configured returns what a configuration says of itself, and how many connections it wants.
+func configured(config *corev1.ConfigMap) (of, connections string) {
+	_, of, _ = strings.Cut(config.Data["postgresql.conf"], "einmal.configuration = ")
+	_, connections, _ = strings.Cut(config.Data["parameters.conf"], "max_connections = ")
+	return strings.Trim(of, "'\n"), connections
+}
+
+// reach returns the server that a login leads to, and the name of its Database.
+func (n *modelNode) reach(ctx context.Context, login postgres.Login) (*configuration, string, error) {
+	if err := n.Try(ctx, login); err != nil {
+		return nil, "", err
+	}
+	name, _, _ := strings.Cut(login.Host, ".")
+	database, through := strings.CutSuffix(name, "-rw")
+	if through {
+		leader := n.leader(database)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, server := range n.servers {
+			if server.data == leader {
+				return server, database, nil
+			}
+		}
+		return nil, "", errors.New("dial tcp: connection refused")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if server := n.servers[name]; server != nil {
+		return server, name[:strings.LastIndex(name, "-")], nil
+	}
+	return nil, "", errors.New("dial tcp: connection refused")
+}
+
+// Ask returns how full the volume is, what the server says of its configuration, and what the primary says of standbys. Before each answer of the primary,
+// an app writes something.
+func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
+	server, database, err := n.reach(ctx, login)
+	if err != nil {
+		return postgres.State{}, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied}
+	if server.wanted != server.connections {
+		state.Pending = "max_connections"
+	}
+	if server.data.copied {
+		return state, nil
+	}
+	n.write(server.data)
+	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
+		standby := database + "-" + strings.TrimPrefix(slot, "einmal_")
+		one := postgres.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
+		if n.servers[standby] != nil && n.connected[standby] && !one.Lost {
+			one.State = "streaming"
+		}
+		state.Standbys = append(state.Standbys, one)
+	}
+	return state, nil
+}
+
+// write writes something, which standbys get that are connected.
+func (n *modelNode) write(primary *volume) {
+	n.written++
+	primary.written = n.written
+	for name, server := range n.servers {
+		if server.data.copied && n.connected[name] {
+			server.data.written, server.data.timeline = n.written, primary.timeline
+		}
+	}
+}
+
+// Release drops a slot that is not in use.
+func (n *modelNode) Release(ctx context.Context, login postgres.Login, slot string) error {
+	n.mu.Lock()
+	delete(n.slots, slot)
+	n.mu.Unlock()
+	return n.Try(ctx, login)
+}
+
+// Checkpoint does nothing: the servers of the model end at once.
+func (n *modelNode) Checkpoint(ctx context.Context, login postgres.Login) error {
+	_, _, err := n.reach(ctx, login)
+	return err
+}
+
+// Replayed reports whether a standby has all up to a location.
+func (n *modelNode) Replayed(ctx context.Context, login postgres.Login, location string) (bool, error) {
+	server, _, err := n.reach(ctx, login)
+	if err != nil {
+		return false, err
+	}
+	var written int
+	if _, err := fmt.Sscanf(location, "0/%X", &written); err != nil {
+		return false, fmt.Errorf("location %q: %w", location, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return server.data.written >= written, nil
+}
+
+// Promote lets a standby accept writes. It expects that nothing is lost.
+func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []string) error {
+	server, _, err := n.reach(ctx, login)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.stays:
+		return errors.New("the server does not accept writes yet")
+	case !server.data.copied:
+		return nil
+	}
+	if server.data.written != n.written {
+		n.w.Errorf("a standby is promoted that has %d of what apps have written, want %d", server.data.written, n.written)
+	}
+	server.data.copied = false
+	server.data.timeline++
+	n.onlyOne()
+	n.slots = map[string]bool{}
+	for _, slot := range slots {
+		n.slots[slot] = true
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/primary"
+)
+
+const (
+	// replay is how soon a standby is asked again that has not replayed everything, or cannot be promoted.
+	replay = 200 * time.Millisecond
+	// replayPatience is how long a standby may need to replay what the former primary has written last.
+	replayPatience = 30 * time.Second
+	// switchoverDelay is how soon the operator looks again whether a switchover can begin.
+	switchoverDelay = 5 * time.Second
+)
+
+// moving returns the switchover that the operator carries out, or nil.
+func moving(db *v1.Database) *v1.Switchover {
+	if s := db.Status.Switchover; s != nil && s.Phase != v1.SwitchoverFailed {
+		return s
+	}
+	return nil
+}
+
+// target returns the standby that is to become the primary, or nil: the one that the spec names, or the first if the spec has no such server any more.
+func (f findings) target(db *v1.Database) *standby {
+	ordinal := f.first
+	switch {
+	case db.Spec.Primary != nil:
+		ordinal = int(*db.Spec.Primary)
+	case f.first >= int(db.Spec.Replicas):
+		ordinal = 0
+	}
+	for _, one := range f.standbys {
+		if one.ordinal == ordinal {
+			return &one
+		}
+	}
+	return nil
+}
+
+// hindrance returns why a switchover to a standby cannot begin, or no problem. Then nothing has changed.
+func (f findings) hindrance(db *v1.Database, target standby) problem {
+	said, asked := f.said(target)
+	pod, restarting := f.turn(db)
+	switch {
+	case db.Status.Switchover != nil && db.Status.Switchover.Phase == v1.SwitchoverFailed && db.Status.Switchover.To == target.name:
+		return problem{"SwitchoverFailed", fmt.Sprintf("%s, so the Pod %s goes on as the primary; to try again, set spec.primary to %d and then back",
+			db.Status.Switchover.Message, manifest.Pod(db, f.first), f.first), true}
+	case !asked || !f.available():
+		return problem{"PrimaryNotReady", fmt.Sprintf("the Pod %s becomes the primary when the primary of now can be asked", target.name), false}
+	case restarting != "":
+		return problem{"Restarting", fmt.Sprintf("the Pod %s becomes the primary when the Pod %s is restarted", target.name, pod.Name), false}
+	case !isReady(target.pod) || said == nil || said.State != "streaming" || said.Copying:
+		return problem{"StandbyNotStreaming", fmt.Sprintf("the Pod %s becomes the primary when it gets what the primary writes", target.name), false}
+	case said.Lag >= smallLag:
+		return problem{"StandbyBehind", fmt.Sprintf("the Pod %s becomes the primary when it has replayed more of what the primary has written", target.name), false}
+	}
+	return problem{}
+}
+
+// switchOver begins a switchover if the spec asks for one and nothing speaks against it. The primary writes a checkpoint first, so that it ends quickly.
+func (d *databases) switchOver(ctx context.Context, c *change, found findings) error {
+	target := found.target(c.Object)
+	if target == nil {
+		c.Object.Status.Switchover = nil
+		return nil
+	}
+	against := found.hindrance(c.Object, *target)
+	if against.person {
+		return nil
+	}
+	if against.reason == "" {
+		err := d.server.Checkpoint(ctx, direct(c.Object, found, found.pod.Name))
+		if err != nil {
+			return err
+		}
+		found.probe = d.probe(ctx, c, found)
+		against = found.hindrance(c.Object, *target)
+	}
+	if against.reason != "" {
+		return einmal.RequeueAfter(switchoverDelay)
+	}
+	c.Object.Status.Switchover = &v1.Switchover{Phase: v1.SwitchoverStopping, From: found.pod.Name, To: target.name, UID: target.pod.UID}
+	c.Event(einmal.EventNormal, "SwitchingOver", "the Pod %s becomes the primary in the place of %s", target.name, found.pod.Name)
+	return einmal.RequeueAfter(recorded)
+}
+
+// handOver ends the server of the former primary, and gives the next term to the standby when that has replayed everything.
+func (d *databases) handOver(ctx context.Context, c *change, found findings) error {
+	moving, status := c.Object.Status.Switchover, &c.Object.Status
+	action, text := primary.Next(*moving, found.former(status.Primary), candidate(found.standby(moving.To)))
+	if action == primary.Compare {
+		replayed, err := d.server.Replayed(ctx, direct(c.Object, found, moving.To), text)
+		switch since := time.Since(endOf(found.pod).FinishedAt.Time); {
+		case replayed:
+			status.Primary = primary.Promoted(*status.Primary, moving.To, moving.UID)
+			moving.Phase = v1.SwitchoverPromoting
+			return einmal.RequeueAfter(recorded)
+		case since < replayPatience:
+			c.Log.Info("the standby has not replayed everything yet", "pod", moving.To, "error", err)
+			return einmal.RequeueAfter(replay)
+		}
+		action, text = primary.Abandon, fmt.Sprintf("the Pod %s has not replayed what the primary has written last", moving.To)
+	}
+	switch action {
+	case primary.Stop:
+		return keepAndRemove(ctx, c, found.pod)
+	case primary.Abandon:
+		moving.Phase, moving.Message = v1.SwitchoverFailed, text
+		c.Event(einmal.EventWarning, "SwitchoverFailed", "%s; the Pod %s goes on as the primary", text, moving.From)
+		return einmal.RequeueAfter(recorded)
+	case primary.Wait, primary.Compare:
+	}
+	return nil
+}
+
+// former returns what package primary needs to know of the former primary, or nil if its Pod is gone.
+func (o observed) former(known *v1.Primary) *primary.Former {
+	if o.pod == nil || known == nil || o.pod.UID != known.UID {
+		return nil
+	}
+	former := &primary.Former{Terminating: o.pod.DeletionTimestamp != nil, Kept: slices.Contains(o.pod.Finalizers, manifest.KeepFinalizer)}
+	if grace := o.pod.DeletionGracePeriodSeconds; former.Terminating && grace != nil && o.pod.Spec.NodeName != "" {
+		former.Forced = *grace == 0 // The kubelet does the same, but after it has said how the server has ended.
+	}
+	if ended := endOf(o.pod); former.Terminating && ended != nil {
+		former.Ended, former.Said = true, ended.Message
+	}
+	return former
+}
+
+// endOf returns how the server in a Pod has ended, or nil.
+func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == manifest.Container {
+			return status.State.Terminated
+		}
+	}
+	return nil
+}
+
+// standby returns the Pod of a standby, or nil.
+func (o observed) standby(name string) *corev1.Pod {
+	for _, one := range o.standbys {
+		if one.name == name {
+			return one.pod
+		}
+	}
+	return nil
+}
+
+// keepAndRemove deletes a Pod, but keeps the object.
+func keepAndRemove(ctx context.Context, c *change, pod *corev1.Pod) error {
+	if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
+		if err := setFinalizers(ctx, c, pod, append(slices.Clone(pod.Finalizers), manifest.KeepFinalizer)); err != nil {
+			return err
+		}
+	}
+	return remove(ctx, c, pod)
+}
+
+// letGo lets the objects of Pods go that a switchover has kept.
+func letGo(ctx context.Context, c *change, seen observed) error {
+	for _, pod := range seen.pods() {
+		if err := releasePod(ctx, c, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func releasePod(ctx context.Context, c *change, pod *corev1.Pod) error {
+	if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
+		return nil
+	}
+	return setFinalizers(ctx, c, pod, slices.DeleteFunc(slices.Clone(pod.Finalizers), func(one string) bool { return one == manifest.KeepFinalizer }))
+}
+
+// setFinalizers sets the finalizers of exactly this version of a Pod: something else can have changed them too.
+func setFinalizers(ctx context.Context, c *change, pod *corev1.Pod, finalizers []string) error {
+	return patch(ctx, c, pod, "metadata", map[string]any{"finalizers": finalizers, "resourceVersion": pod.ResourceVersion})
+}
+
+// recovering reports whether the server that may accept writes is still a standby: a status that was lost does not know of the switchover any more.
+func (f findings) recovering() bool { return f.probe != nil && f.probe.answered && f.probe.state.Recovering }
+
+// promote promotes the standby that has got the term. The other servers find their slots there.
+func (d *databases) promote(ctx context.Context, c *change, found findings) error {
+	if found.pod == nil || !isReady(found.pod) {
+		return nil
+	}
+	var slots []string
+	for _, one := range found.standbys {
+		slots = append(slots, manifest.Slot(one.ordinal))
+	}
+	if err := d.server.Promote(ctx, direct(c.Object, found, found.pod.Name), slots); err != nil {
+		c.Log.Warn("could not promote the standby yet", "pod", found.pod.Name, "error", err)
+		return einmal.RequeueAfter(replay)
+	}
+	c.Event(einmal.EventNormal, "SwitchedOver", "the Pod %s is the primary now", found.pod.Name)
+	c.Object.Status.Switchover = nil
+	return permit(ctx, c, found.observed)
+}
+
+// movingProblem says what a switchover does.
+func movingProblem(moving v1.Switchover, found findings) problem {
+	if moving.Phase == v1.SwitchoverStopping {
+		return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary when the server in the Pod %s has ended", moving.To, moving.From), false}
+	}
+	if found.pod != nil && !isReady(found.pod) {
+		return podProblem(found.pod)
+	}
+	return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary", moving.To), false}
+}
+
+// asRequested reports whether the primary is the server that the spec says.
+func asRequested(db *v1.Database, found findings) metav1.Condition {
+	const kind = v1.ConditionPrimaryAsRequested
+	target := found.target(db)
+	switch {
+	case moving(db) != nil:
+		now := movingProblem(*db.Status.Switchover, found)
+		return no(kind, now.reason, now.message)
+	case target != nil:
+		against := found.hindrance(db, *target)
+		if against.reason == "" {
+			against = problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary", target.name), false}
+		}
+		return no(kind, against.reason, against.message)
+	case db.Spec.Primary == nil:
+		return yes(kind, "NotRequested", fmt.Sprintf("the Pod %s is the primary; spec.primary makes another one the primary", manifest.Pod(db, found.first)))
+	}
+	return yes(kind, "AsRequested", fmt.Sprintf("the Pod %s is the primary, as the spec says", manifest.Pod(db, found.first)))
+}

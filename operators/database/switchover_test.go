@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+)
+
+// request asks for another primary.
+func request(w *einmaltest.World, ordinal int) {
+	w.Helper()
+	w.Patch(ordersDB(), fmt.Sprintf(`{"spec":{"primary":%d}}`, ordinal))
+	w.Advance(time.Minute)
+}
+
+// Another server becomes the primary, with everything that apps have written, and the former one is a standby then. Nothing is copied again.
+func TestAnotherServerBecomesThePrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		for _, ordinal := range []int{1, 2, 0} {
+			request(w, ordinal)
+			expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=True AsRequested", "StandbysStreaming=True Streaming", "Progressing=False Complete")
+		}
+		expectServers(w, "3/3, 0: Ready primary, 1: Streaming standby, 2: Streaming standby")
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
+// expectQuiet expects that a database at rest is not written.
+func expectQuiet(w *einmaltest.World) {
+	w.Helper()
+	before := len(w.Writes())
+	w.Advance(24 * time.Hour)
+	if after := w.Writes(); len(after) != before {
+		w.Errorf("a database at rest was written: %v", after[before:])
+	}
+}
+
+// A standby that does not have what the primary has does not become the primary: nothing is stopped, and the status says why. When it has, it does.
+func TestAStandbyThatIsCutOffDoesNotBecomeThePrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		n.connected["orders-db-1"] = false
+		w.Advance(time.Minute)
+		before := podUID(w, "orders-db-0")
+		request(w, 1)
+		expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False StandbyNotStreaming", "Progressing=True Disconnected")
+		n.connected["orders-db-1"] = true
+		n.lag = smallLag
+		w.Advance(time.Minute)
+		expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False StandbyBehind", "Progressing=True StandbyBehind")
+		if podUID(w, "orders-db-0") != before {
+			w.Errorf("the primary was stopped")
+		}
+		n.lag = 0
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		expect(w, "PrimaryAsRequested=True AsRequested")
+	})
+}
+
+// A primary that ends without having written everything goes on. So does one whose standby loses its connection while it ends.
+func TestASwitchoverThatWouldLoseDataFails(t *testing.T) {
+	for title, hinder := range map[string]func(w *einmaltest.World, n *modelNode){
+		"the primary is killed":     func(_ *einmaltest.World, n *modelNode) { n.killed = true },
+		"the standby is cut off":    func(_ *einmaltest.World, n *modelNode) { n.deaf = true },
+		"the Pod is deleted before": func(w *einmaltest.World, _ *modelNode) { w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-1")}) },
+	} {
+		t.Run(title, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				n := replicated(w, 2)
+				w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+				awaitPhase(w, "Stopping")
+				hinder(w, n)
+				w.Advance(5 * time.Minute)
+				expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False SwitchoverFailed", "Progressing=False SwitchoverFailed")
+				expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+				checkReady(w, n)
+				n.killed, n.deaf = false, false
+				request(w, 0)
+				expect(w, "PrimaryAsRequested=True AsRequested")
+				request(w, 1)
+				expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+			})
+		})
+	}
+}
+
+// awaitPhase waits until a switchover has a phase.
+func awaitPhase(w *einmaltest.World, phase string) {
+	w.Helper()
+	for range 600 {
+		db := ordersDB()
+		if w.Get(db); db.Status.Switchover != nil && string(db.Status.Switchover.Phase) == phase {
+			return
+		}
+		w.Advance(50 * time.Millisecond)
+	}
+	w.Fatalf("no switchover has the phase %s", phase)
+}
+
+// A status that is lost does not change who is the primary: the claims know it. This is also so in the middle of a switchover.
+func TestALostStatusChangesNoPrimary(t *testing.T) {
+	for _, phase := range []string{"", "Stopping", "Promoting"} {
+		t.Run("phase "+phase, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				n := replicated(w, 3)
+				request(w, 2)
+				if phase != "" {
+					n.stays = true
+					w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+					awaitPhase(w, phase)
+					n.stays = false
+				}
+				w.Kill()
+				n.patchStatus(ordersDB(), "null")
+				w.Restart()
+				w.Advance(2 * time.Minute)
+				want := map[bool]string{
+					true:  "3/3, 0: Streaming standby, 1: Streaming standby, 2: Ready primary",
+					false: "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby",
+				}
+				expectServers(w, want[phase == ""])
+				checkReady(w, n)
+			})
+		})
+	}
+}
+
+// The primary is not among the servers that are too many: another one becomes the primary first.
+func TestThePrimaryIsNotScaledAway(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		request(w, 2)
+		w.Patch(ordersDB(), `{"spec":{"primary":null,"replicas":2}}`)
+		w.Advance(2 * time.Minute)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+		expect(w, "PrimaryAsRequested=True NotRequested")
+		checkReady(w, n)
+		if len(n.slots) != 1 {
+			w.Errorf("the primary has the slots %v", n.slots)
+		}
+	})
+}
+
+// Each server that is the primary is restarted and repaired as the first one is.
+func TestAnotherPrimaryIsServedAsTheFirst(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		request(w, 1)
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-1")})
+		w.Advance(time.Minute)
+		w.Patch(ordersDB(), `{"spec":{"version":"16.4","storage":"2Gi","parameters":{"max_connections":"50"}}}`)
+		w.Advance(20 * time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		expect(w, "Ready=True DatabaseReady", "Progressing=False Complete", "ParametersApplied=True Applied", "StorageResizing=False AsRequested")
+		checkReady(w, n)
+		w.Delete(ordersDB())
+		w.Advance(10 * time.Minute)
+		again := ordersDB()
+		again.Spec.Replicas = 2
+		again.Spec.Version = "16.4"
+		again.Spec.Storage.Set(2 << 30)
+		w.Create(again)
+		w.Advance(10 * time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		checkReady(w, n)
+	})
+}
