@@ -48,7 +48,7 @@ node-quick: build ## run a database on a real node: Linux, root, containerd
 race: build ## run all tests but those of the next five targets, with the race detector
 explore: build ## run all explorations, with a random sample of faults
 mutate: ## inject each known bug and check that a test catches it
-soak: build ## run tests with large numbers, 200 kills, outages and hostile tenants, and a fortieth of all schedules of explorations
+soak: build ## run tests with large numbers, 200 kills, 50 switchovers, outages and hostile tenants, and a fortieth of all schedules of explorations
 node: build ## run the tests of real nodes: Linux, root, containerd
 field: build ## run situations from public bug reports on a real control plane
 terraform: build ## run the test with terraform

@@ -27,7 +27,7 @@ Parts of "make test-all":
   race           all tests except those of the parts below, with the race detector and in random order
   explore        explorations, with another sample of faults each time; EINMALTEST_SEED=N repeats a sample
   mutate         injects each known bug and checks that a test catches it
-  soak           large numbers, 200 kills, outages, hostile tenants, and a random fortieth of all schedules of explorations;
+  soak           large numbers, 200 kills, 50 switchovers, outages, hostile tenants, and a random fortieth of all schedules of explorations;
                  EINMALTEST_ALL=K/N plays another share, EINMALTEST_ALL=1 all of them
   field          on a real control plane: situations from public bug reports about other operators
   node           Pods as containers on real nodes of devcluster; needs Linux and root, and installs containerd with apt-get
@@ -148,6 +148,8 @@ soak() {
 	step "soak: PostgreSQL and Redis" tools/servers.sh
 	run_tests "soak: large numbers, outages and hostile tenants" . -timeout 25m -run "$tests" $packages
 	EINMAL_KILLS=200 run_tests "soak: 200 kills" . -timeout 25m -run '^TestAKilledOperatorEndsTheSame$' ./operators/tenant
+	step "soak: containerd" tools/containerd.sh
+	EINMAL_SWITCHOVERS=50 run_tests "soak: 50 switchovers" . -timeout 40m -run '^TestNodeSwitchesOver$' ./operators/database/node
 	EINMALTEST_ALL=$share run_tests "soak: share $share of all schedules" . -timeout 60m -run "$explorations" $explored
 }
 

@@ -26,6 +26,9 @@ func erase(ctx context.Context, c *change) error {
 	if err != nil {
 		return err
 	}
+	if err := letGo(ctx, c, left); err != nil {
+		return err
+	}
 	if ending, err := endOrphans(ctx, c, left); err != nil || ending {
 		return orElse(err, einmal.RequeueAfter(stopping))
 	}

@@ -33,6 +33,11 @@ type server interface {
 	Try(ctx context.Context, login postgres.Login) error
 	Ask(ctx context.Context, login postgres.Login) (postgres.State, error)
 	Release(ctx context.Context, login postgres.Login, slot string) error
+	promoter
+}
+
+// promoter is what the operator asks for in a switchover.
+type promoter interface {
 	Checkpoint(ctx context.Context, login postgres.Login) error
 	Replayed(ctx context.Context, login postgres.Login, location string) (bool, error)
 	Promote(ctx context.Context, login postgres.Login, slots []string) error
@@ -67,7 +72,8 @@ func declare(server server, image string) *einmal.Operator {
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	of.OnDelete("erase", erase,
-		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "delete"), einmal.Permissions(&corev1.Secret{}, "delete"))
+		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "patch", "delete"),
+		einmal.Permissions(&corev1.Secret{}, "delete"))
 	// What sends no events: whether the server accepts the passwords, how full its volume is, and how its standbys are.
 	of.Timer("probe", pollInterval, handled.probeAgain)
 	return op

@@ -62,26 +62,33 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 	applied, grown := d.apply(ctx, c, found), grow(ctx, c, seen)
 	found.children, found.growth = refusal(applied), refusal(grown)
 	err = errors.Join(unlessBlocked(unread), applied, grown)
+	return d.serve(ctx, c, &found, err)
+}
+
+// serve decides which Pod may accept writes and which are standbys, and does what the servers need then. If objects could not be applied, it stops no
+// server, because the next one might not start. It returns the error about them.
+func (d *databases) serve(ctx context.Context, c *change, found *findings, unapplied error) error {
 	if decided, pending := d.decide(ctx, c, found); !decided {
-		return orElse(err, pending)
+		return orElse(unapplied, pending)
 	}
-	if err = errors.Join(err, permit(ctx, c, seen), follow(ctx, c, seen), letGo(ctx, c, seen)); err != nil {
+	err := errors.Join(permit(ctx, c, found.observed), follow(ctx, c, found.observed), letGo(ctx, c, found.pods()))
+	if err == nil && moving(c.Object) != nil {
+		return orElse(d.promote(ctx, c, *found), unapplied)
+	}
+	if err = errors.Join(unapplied, err); err != nil {
 		return err
 	}
-	if moving(c.Object) != nil {
-		return d.promote(ctx, c, found)
-	}
-	found.probe = d.probeNew(ctx, c, found)
+	found.probe = d.probeNew(ctx, c, *found)
 	if found.recovering() {
 		found.probe = nil
-		return d.promote(ctx, c, found)
+		return d.promote(ctx, c, *found)
 	}
-	err = errors.Join(d.act(ctx, c, found), startAgain(ctx, c, seen))
-	return orElse(orElse(err, d.switchOver(ctx, c, found)), found.wait())
+	err = errors.Join(d.act(ctx, c, *found), startAgain(ctx, c, found.observed))
+	return orElse(orElse(err, d.switchOver(ctx, c, *found)), found.wait())
 }
 
 // decide decides which Pod may accept writes. It reports false if the status must be stored first, or if a switchover waits for the former primary.
-func (d *databases) decide(ctx context.Context, c *change, found findings) (bool, error) {
+func (d *databases) decide(ctx context.Context, c *change, found *findings) (bool, error) {
 	if s := moving(c.Object); s != nil && s.Phase == v1.SwitchoverStopping {
 		return false, d.handOver(ctx, c, found)
 	}

@@ -40,6 +40,9 @@ func creations() []string {
 		`{spec: {storage: -1Gi}}`,
 		`{spec: {replicas: 0}}`,
 		`{spec: {replicas: 6}}`,
+		`{spec: {primary: 1}}`,
+		`{spec: {replicas: 3, primary: 3}}`,
+		`{spec: {replicas: 3, primary: -1}}`,
 		`{spec: {backupEnabled: "yes"}}`,
 		`{spec: {auth: {username: postgres}}}`,
 		`{spec: {auth: {username: "o'brien"}}}`,
@@ -140,6 +143,13 @@ func TestReplicasAreSetWithKubectlScale(t *testing.T) {
 	want := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}, Status: autoscalingv1.ScaleStatus{Replicas: 1, Selector: db.Status.Selector}}
 	if scale.Spec != want.Spec || scale.Status != want.Status {
 		t.Errorf("an autoscaler sees %+v and %+v, want %+v and %+v", scale.Spec, scale.Status, want.Spec, want.Status)
+	}
+	if err := c.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"primary":2}}`))); err != nil {
+		t.Fatal(err)
+	}
+	scale.Spec.Replicas, scale.ResourceVersion = 2, db.ResourceVersion
+	if err := c.SubResource("scale").Update(t.Context(), db, client.WithSubResourceBody(scale)); !apierrors.IsInvalid(err) {
+		t.Errorf("the requested primary was scaled away: %v", err)
 	}
 }
 

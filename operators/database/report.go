@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +26,8 @@ type findings struct {
 	parameters  parameters
 	// probe is the last probe, or nil.
 	probe *probe
+	// comparing is since when the standby of a switchover has not replayed everything, or zero.
+	comparing time.Time
 }
 
 // report writes the findings into the status, keeps them for the next probe, and sends an event if the reason of the condition Ready is new.

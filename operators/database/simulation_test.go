@@ -49,6 +49,19 @@ func lifeOfStandbys(w *einmaltest.World) {
 	}
 }
 
+// lifeOfAPrimary makes another server the primary, and then removes that.
+func lifeOfAPrimary(w *einmaltest.World) {
+	n := replicated(w, 2)
+	w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+	w.Advance(20 * time.Minute)
+	checkReady(w, n)
+	expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+	w.Patch(ordersDB(), `{"spec":{"primary":null,"replicas":1}}`)
+	w.Advance(20 * time.Minute)
+	checkReady(w, n)
+	expectServers(w, "1/1, 0: Ready primary")
+}
+
 // withTheOperator leaves out what is explored with the framework itself. TestALostStatusChangesNothing shows what a lost status does.
 func withTheOperator() einmaltest.Option {
 	return einmaltest.Without(einmaltest.Wipes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.Clocks, einmaltest.Standby)
@@ -67,6 +80,12 @@ func TestNothingIsLeftOfADatabaseWhateverGoesWrong(t *testing.T) {
 // Whatever goes wrong, the standbys that the spec wants stream in the end, and the primary keeps nothing for others.
 func TestStandbysStreamWhateverGoesWrong(t *testing.T) {
 	einmaltest.Explore(t, lifeOfStandbys, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
+}
+
+// Whatever goes wrong in switchovers, there is never a second primary, and nothing is lost that apps have written. In the end, the primary is the server that
+// the spec says, or the switchover has failed and said so.
+func TestThePrimaryChangesWhateverGoesWrong(t *testing.T) {
+	einmaltest.Explore(t, lifeOfAPrimary, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
 }
 
 // A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.

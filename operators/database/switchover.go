@@ -18,8 +18,8 @@ import (
 const (
 	// replay is how soon a standby is asked again that has not replayed everything, or cannot be promoted.
 	replay = 200 * time.Millisecond
-	// replayPatience is how long a standby may need to replay what the former primary has written last.
-	replayPatience = 30 * time.Second
+	// replayTimeout is how long a standby may need to replay what the former primary has written last.
+	replayTimeout = 30 * time.Second
 	// switchoverDelay is how soon the operator looks again whether a switchover can begin.
 	switchoverDelay = 5 * time.Second
 )
@@ -69,7 +69,7 @@ func (f findings) hindrance(db *v1.Database, target standby) problem {
 	return problem{}
 }
 
-// switchOver begins a switchover if the spec asks for one and nothing speaks against it. The primary writes a checkpoint first, so that it ends quickly.
+// switchOver begins a switchover if the spec asks for one and nothing prevents it. The primary writes a checkpoint first, so that it ends quickly.
 func (d *databases) switchOver(ctx context.Context, c *change, found findings) error {
 	target := found.target(c.Object)
 	if target == nil {
@@ -92,37 +92,51 @@ func (d *databases) switchOver(ctx context.Context, c *change, found findings) e
 		return einmal.RequeueAfter(switchoverDelay)
 	}
 	c.Object.Status.Switchover = &v1.Switchover{Phase: v1.SwitchoverStopping, From: found.pod.Name, To: target.name, UID: target.pod.UID}
-	c.Event(einmal.EventNormal, "SwitchingOver", "the Pod %s becomes the primary in the place of %s", target.name, found.pod.Name)
 	return einmal.RequeueAfter(recorded)
 }
 
-// handOver ends the server of the former primary, and gives the next term to the standby when that has replayed everything.
-func (d *databases) handOver(ctx context.Context, c *change, found findings) error {
-	moving, status := c.Object.Status.Switchover, &c.Object.Status
-	action, text := primary.Next(*moving, found.former(status.Primary), candidate(found.standby(moving.To)))
-	if action == primary.Compare {
-		replayed, err := d.server.Replayed(ctx, direct(c.Object, found, moving.To), text)
-		switch since := time.Since(endOf(found.pod).FinishedAt.Time); {
-		case replayed:
-			status.Primary = primary.Promoted(*status.Primary, moving.To, moving.UID)
-			moving.Phase = v1.SwitchoverPromoting
-			return einmal.RequeueAfter(recorded)
-		case since < replayPatience:
-			c.Log.Info("the standby has not replayed everything yet", "pod", moving.To, "error", err)
-			return einmal.RequeueAfter(replay)
-		}
-		action, text = primary.Abandon, fmt.Sprintf("the Pod %s has not replayed what the primary has written last", moving.To)
-	}
+// handOver stops the former primary, and gives the next term to the standby when that has replayed everything.
+func (d *databases) handOver(ctx context.Context, c *change, found *findings) error {
+	moving := c.Object.Status.Switchover
+	action, text := primary.Next(*moving, found.former(c.Object.Status.Primary), candidate(found.standby(moving.To)))
 	switch action {
 	case primary.Stop:
 		return keepAndRemove(ctx, c, found.pod)
+	case primary.Compare:
+		return d.compare(ctx, c, found, text)
 	case primary.Abandon:
-		moving.Phase, moving.Message = v1.SwitchoverFailed, text
-		c.Event(einmal.EventWarning, "SwitchoverFailed", "%s; the Pod %s goes on as the primary", text, moving.From)
-		return einmal.RequeueAfter(recorded)
-	case primary.Wait, primary.Compare:
+		return abandon(c, text)
+	case primary.Wait:
 	}
 	return nil
+}
+
+// compare asks the standby whether it has replayed the shutdown checkpoint of the former primary. If it has, it gets the next term.
+func (d *databases) compare(ctx context.Context, c *change, found *findings, checkpoint string) error {
+	moving, status := c.Object.Status.Switchover, &c.Object.Status
+	replayed, err := d.server.Replayed(ctx, direct(c.Object, *found, moving.To), checkpoint)
+	if replayed {
+		status.Primary = primary.Promoted(*status.Primary, moving.To, moving.UID)
+		moving.Phase = v1.SwitchoverPromoting
+		return einmal.RequeueAfter(recorded)
+	}
+	found.comparing = einmal.Memo[findings](c).comparing
+	if found.comparing.IsZero() {
+		found.comparing = time.Now()
+	}
+	if time.Since(found.comparing) < replayTimeout {
+		c.Log.Info("the standby has not replayed the shutdown checkpoint yet", "pod", moving.To, "error", err)
+		return einmal.RequeueAfter(replay)
+	}
+	return abandon(c, fmt.Sprintf("the Pod %s has not replayed what the primary has written last", moving.To))
+}
+
+// abandon lets the former primary go on.
+func abandon(c *change, cause string) error {
+	moving := c.Object.Status.Switchover
+	moving.Phase, moving.Message = v1.SwitchoverFailed, cause
+	c.Event(einmal.EventWarning, "SwitchoverFailed", "%s; the Pod %s goes on as the primary", cause, moving.From)
+	return einmal.RequeueAfter(recorded)
 }
 
 // former returns what package primary needs to know of the former primary, or nil if its Pod is gone.
@@ -170,21 +184,18 @@ func keepAndRemove(ctx context.Context, c *change, pod *corev1.Pod) error {
 	return remove(ctx, c, pod)
 }
 
-// letGo lets the objects of Pods go that a switchover has kept.
-func letGo(ctx context.Context, c *change, seen observed) error {
-	for _, pod := range seen.pods() {
-		if err := releasePod(ctx, c, pod); err != nil {
+// letGo removes the finalizer of a switchover from Pods.
+func letGo(ctx context.Context, c *change, pods []*corev1.Pod) error {
+	for _, pod := range pods {
+		if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
+			continue
+		}
+		left := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(one string) bool { return one == manifest.KeepFinalizer })
+		if err := setFinalizers(ctx, c, pod, left); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func releasePod(ctx context.Context, c *change, pod *corev1.Pod) error {
-	if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
-		return nil
-	}
-	return setFinalizers(ctx, c, pod, slices.DeleteFunc(slices.Clone(pod.Finalizers), func(one string) bool { return one == manifest.KeepFinalizer }))
 }
 
 // setFinalizers sets the finalizers of exactly this version of a Pod: something else can have changed them too.
@@ -193,7 +204,9 @@ func setFinalizers(ctx context.Context, c *change, pod *corev1.Pod, finalizers [
 }
 
 // recovering reports whether the server that may accept writes is still a standby: a status that was lost does not know of the switchover any more.
-func (f findings) recovering() bool { return f.probe != nil && f.probe.answered && f.probe.state.Recovering }
+func (f findings) recovering() bool {
+	return f.probe != nil && f.probe.answered && f.probe.state.Recovering
+}
 
 // promote promotes the standby that has got the term. The other servers find their slots there.
 func (d *databases) promote(ctx context.Context, c *change, found findings) error {

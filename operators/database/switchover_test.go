@@ -172,3 +172,27 @@ func TestAnotherPrimaryIsServedAsTheFirst(t *testing.T) {
 		checkReady(w, n)
 	})
 }
+
+// A Database can be deleted in the middle of a switchover. The Pod that was kept for it goes too.
+func TestADatabaseIsDeletedDuringASwitchover(t *testing.T) {
+	for _, policy := range []string{"Retain", "Delete"} {
+		t.Run(policy, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				n := replicated(w, 2)
+				n.stays = true
+				w.Patch(ordersDB(), `{"spec":{"primary":1,"deletionPolicy":"`+policy+`"}}`)
+				awaitPhase(w, "Stopping")
+				w.Delete(ordersDB())
+				w.Advance(5 * time.Minute)
+				for _, name := range []string{"orders-db-0", "orders-db-1"} {
+					if w.Get(&corev1.Pod{ObjectMeta: in(name)}) {
+						w.Errorf("the Pod %s is left", name)
+					}
+				}
+				if w.Get(ordersDB()) {
+					w.Errorf("the Database is left")
+				}
+			})
+		})
+	}
+}

@@ -112,6 +112,30 @@ func (n *Node) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// EachLine runs kubectl until the test ends, and calls a function with each line that it prints, one after the other.
+func (n *Node) EachLine(t *testing.T, do func(line string), args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), n.devcluster, append([]string{"kubectl", "--data", n.data}, args...)...) //nolint:gosec // The test's own arguments.
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			do(lines.Text())
+		}
+	}()
+	t.Cleanup(func() { // The context is canceled before.
+		<-ended
+		_ = cmd.Wait()
+	})
+}
+
 // MustKubectl is Kubectl for a command that must succeed.
 func (n *Node) MustKubectl(t *testing.T, args ...string) string {
 	t.Helper()

@@ -130,13 +130,16 @@ control() {
 	done
 }
 
+# await_primary waits until the primary answers.
+await_primary() {
+	primary IDENTIFY_SYSTEM >/dev/null || say 'waiting for the primary'
+	until primary IDENTIFY_SYSTEM >/dev/null 2>&1; do sleep 1; done
+}
+
 # copy makes the copy of a standby under another name, so that one that is not complete is never used. The slot keeps what the primary writes
 # meanwhile.
 copy() {
-	until primary IDENTIFY_SYSTEM >/dev/null; do
-		say 'waiting for the primary'
-		sleep 1
-	done
+	await_primary
 	say 'copying the primary'
 	rm -rf "$PGDATA" "$PGDATA.new"
 	primary "DROP_REPLICATION_SLOT $slot WAIT" 2>/dev/null || :
@@ -157,17 +160,17 @@ number() { say "$((0x${1%/*} * 4294967296 + 0x${1#*/}))"; }
 # primary does not come from that.
 fork() {
 	own=$(control "Latest checkpoint's TimeLineID")
-	primary "TIMELINE_HISTORY $1" 2>/dev/null | sed 's/^[^|]*|//' | while read -r line location _; do
-		[ "$line" != "$own" ] || number "$location"
+	primary "TIMELINE_HISTORY $1" 2>/dev/null | while read -r line location _; do
+		[ "${line#*|}" != "$own" ] || number "$location" # The first line begins with the name of the file.
 	done
 }
 
 # check_copy makes the copy again if the primary does not have what it lacks any more. If the primary cannot be reached, a standby starts with what it has.
 check_copy() {
+	[ -e "$PGDATA/standby.signal" ] || await_primary
 	until identity=$(primary IDENTIFY_SYSTEM); do
 		[ ! -e "$PGDATA/standby.signal" ] || return 0
-		say 'waiting for the primary, which the server of this volume was before'
-		sleep 1
+		await_primary
 	done
 	[ "${identity%%|*}" = "$(control 'Database system identifier')" ] || fail OtherDatabase 'the volume holds a copy of another database'
 	[ -e "$PGDATA/standby.signal" ] || {
@@ -277,7 +280,8 @@ server() {
 	options='' connection=''
 	case $granted in
 	standby)
-		# Those of a former primary would keep what it wrote.
+		[ -e "$PGDATA/standby.signal" ] || fail NotACopy 'the volume holds a database that is not the copy of a standby'
+		# The slots of a former primary would keep what it wrote.
 		rm -rf "$PGDATA"/pg_replslot/einmal_*
 		standby
 		;;

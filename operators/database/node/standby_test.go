@@ -136,7 +136,7 @@ func (s *started) isCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	route := func(verb string) {
-		cmd := exec.CommandContext(t.Context(), "nsenter", "--target", process(t, "orders-db-1"), "--net", "ip", "route", verb, "blackhole", address)
+		cmd := exec.CommandContext(t.Context(), "nsenter", "--target", process(t, "POD_NAME=orders-db-1", "postgres", "-D"), "--net", "ip", "route", verb, "blackhole", address)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", cmd, err, out)
 		}
@@ -150,8 +150,8 @@ func (s *started) isCutOff(t *testing.T) {
 	s.follows(t)
 }
 
-// process returns the ID of the server in a Pod.
-func process(t *testing.T, pod string) string {
+// process returns the ID of a process whose command line begins with these words and whose environment has a variable.
+func process(t *testing.T, variable string, words ...string) string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -160,10 +160,10 @@ func process(t *testing.T, pod string) string {
 	for _, file := range files {
 		environment, err := os.ReadFile(file)
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if err == nil && strings.HasPrefix(string(line), "postgres\x00-D\x00") && strings.Contains(string(environment), "POD_NAME="+pod+"\x00") {
+		if err == nil && strings.HasPrefix(string(line), strings.Join(words, "\x00")+"\x00") && strings.Contains(string(environment), variable+"\x00") {
 			return filepath.Base(filepath.Dir(file))
 		}
 	}
-	t.Fatalf("no server runs in the Pod %s", pod)
+	t.Fatalf("no process %v has the variable %s", words, variable)
 	return ""
 }

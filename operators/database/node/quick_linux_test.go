@@ -6,7 +6,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
-// An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost. A standby has the same data.
+// An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost. A standby has the same data, and
+// becomes the primary and a standby again.
 func TestADatabaseRunsOnARealNode(t *testing.T) {
 	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15")
 	s := &started{realnode.Start(t, script, ready)}
@@ -14,4 +15,5 @@ func TestADatabaseRunsOnARealNode(t *testing.T) {
 	s.losesItsPassword(t)
 	s.awaitServers(t, "Ready Streaming")
 	s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
+	s.switchesOver(t, 2, func(int) {})
 }

@@ -1,0 +1,122 @@
+package manifest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The programs that server.sh calls, with answers of the test. TestNodeRunsStandbys and TestNodeSwitchesOver run the real ones.
+const programs = `
+postgres() { echo 'postgres (PostgreSQL) 16.4'; }
+flock() { :; }
+psql() {
+	for statement; do :; done
+	echo "$statement" >>"$TEST/asked"
+	answer "$statement" || { echo 'psql: error' >&2; return 2; }
+}
+pg_basebackup() { mkdir "$PGDATA.new"; echo copied >>"$TEST/asked"; }
+pg_controldata() { control_file; }
+sync() { :; }
+sleep() { :; }
+`
+
+// What a volume becomes in a Pod that is a standby depends on what it holds and on what the primary says.
+func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
+	const (
+		history   = "00000003.history|1\t0/5000100\tno recovery target specified\n\n2\t1/00000200\tno recovery target specified\n"
+		reserved  = "physical|0/3000000|1"
+		gone      = "||"
+		kept      = "kept as a standby"
+		again     = "copied"
+		signalled = "standby"
+	)
+	// The last words are those of the primary to IDENTIFY_SYSTEM, TIMELINE_HISTORY and READ_REPLICATION_SLOT; "" means that it does not answer.
+	tests := map[string]struct {
+		signal                      string
+		state, timeline, checkpoint string
+		identity, history, slot     string
+		want                        string
+	}{
+		"a standby":                                {signalled, "shut down in recovery", "3", "1/300", "7|3|1/400", history, reserved, kept},
+		"a standby whose slot is gone":             {signalled, "shut down in recovery", "3", "1/300", "7|3|1/400", history, gone, again},
+		"a standby and a primary that is away":     {signalled, "shut down in recovery", "3", "1/300", "", "", "", kept},
+		"the connection breaks after one question": {signalled, "shut down in recovery", "3", "1/300", "7|3|1/400", history, "", kept},
+		"a standby of another database":            {signalled, "shut down in recovery", "3", "1/300", "8|3|1/400", history, reserved, "OtherDatabase"},
+		"a former primary":                         {"", "shut down", "2", "1/1A8", "7|3|1/400", history, reserved, kept},
+		"a primary of an earlier time":             {"", "shut down", "1", "0/5000088", "7|3|1/400", history, reserved, kept},
+		"a former primary whose slot is gone":      {"", "shut down", "2", "1/1A8", "7|3|1/400", history, gone, again},
+		"a former primary that wrote more":         {"", "shut down", "2", "1/200", "7|3|1/400", history, reserved, again},
+		"a former primary that was killed":         {"", "in production", "2", "1/1A8", "7|3|1/400", history, reserved, again},
+		"a database that the primary is not from":  {"", "shut down", "3", "1/1A8", "7|3|1/400", history, reserved, "NotACopy"},
+		"a primary that was never a standby":       {"", "shut down", "1", "1/1A8", "7|1|1/400", "", reserved, "NotACopy"},
+	}
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
+			dir := t.TempDir()
+			place(t, dir, "pod/annotations", `database.einmal.dev/grant="u standby"`+"\n")
+			place(t, dir, "secret/replication", "secret")
+			place(t, dir, "run/postgresql/none", "")
+			place(t, dir, "data/pgdata/PG_VERSION", "16")
+			if test.signal != "" {
+				place(t, dir, "data/pgdata/standby.signal", "")
+			}
+			answers := "answer() { case $1 in\n" + answer("IDENTIFY_SYSTEM", test.identity) + answer("TIMELINE_HISTORY 3", test.history) +
+				answer("READ_REPLICATION_SLOT einmal_1", test.slot) + "*REPLICATION_SLOT*) ;;\n*) return 1 ;;\nesac; }\n" +
+				"control_file() { cat <<END\nDatabase system identifier:           7\nDatabase cluster state:               " + test.state +
+				"\nLatest checkpoint location:           " + test.checkpoint + "\nLatest checkpoint's TimeLineID:       " + test.timeline + "\nEND\n}\n"
+			text := strings.NewReplacer("/data/lock", dir+"/data/lock", "-w /data ", "-w "+dir+"/data ", "/pod/", dir+"/pod/", "/secret/", dir+"/secret/",
+				"/dev/termination-log", dir+"/said", "set -eu\n", "set -eu\n"+programs+answers).Replace(script)
+			place(t, dir, "server.sh", text)
+			cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "server.sh"), "data")
+			cmd.Env = []string{
+				"PATH=" + os.Getenv("PATH"), "TEST=" + dir, "PGDATA=" + dir + "/data/pgdata", "PGHOST=" + dir + "/run/postgresql", "POD_UID=u",
+				"POD_NAME=db-1", "MAJOR=16", "PRIMARY=db-rw",
+			}
+			out, err := cmd.CombinedOutput()
+			if diff := cmp.Diff(test.want, outcome(dir)); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s\n%v: %s", diff, err, out)
+			}
+		})
+	}
+}
+
+// answer is a case of what the primary answers.
+func answer(statement, text string) string {
+	if text == "" {
+		return "'" + statement + "') return 1 ;;\n"
+	}
+	return "'" + statement + "') printf '%s' '" + text + "' ;;\n"
+}
+
+// outcome returns what server.sh has done with the volume: the reason of its failure, or whether it has copied the primary.
+func outcome(dir string) string {
+	if said, err := os.ReadFile(filepath.Join(dir, "said")); err == nil {
+		reason, _, _ := strings.Cut(string(said), ":")
+		return reason
+	}
+	asked, _ := os.ReadFile(filepath.Join(dir, "asked"))
+	if strings.Contains(string(asked), "copied") {
+		return "copied"
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data/pgdata/standby.signal")); err != nil {
+		return "not a standby"
+	}
+	return "kept as a standby"
+}
+
+// place writes a file.
+func place(t *testing.T, dir, name, text string) {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
