@@ -26,7 +26,7 @@ func erase(ctx context.Context, c *change) error {
 	if err != nil {
 		return err
 	}
-	if err := letGo(ctx, c, left); err != nil {
+	if err := removeKeepFinalizers(ctx, c, left); err != nil {
 		return err
 	}
 	if ending, err := endOrphans(ctx, c, left); err != nil || ending {

@@ -69,9 +69,9 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 // server, because the next one might not start. It returns the error about them.
 func (d *databases) serve(ctx context.Context, c *change, found *findings, unapplied error) error {
 	if decided, pending := d.decide(ctx, c, found); !decided {
-		return orElse(unapplied, pending)
+		return orElse(pending, unapplied)
 	}
-	err := errors.Join(permit(ctx, c, found.observed), follow(ctx, c, found.observed), letGo(ctx, c, found.pods()))
+	err := errors.Join(permit(ctx, c, found.observed), follow(ctx, c, found.observed), removeKeepFinalizers(ctx, c, found.pods()))
 	if err == nil && moving(c.Object) != nil {
 		return orElse(d.promote(ctx, c, *found), unapplied)
 	}

@@ -55,16 +55,16 @@ func (f findings) hindrance(db *v1.Database, target standby) problem {
 	pod, restarting := f.turn(db)
 	switch {
 	case db.Status.Switchover != nil && db.Status.Switchover.Phase == v1.SwitchoverFailed && db.Status.Switchover.To == target.name:
-		return problem{"SwitchoverFailed", fmt.Sprintf("%s, so the Pod %s goes on as the primary; to try again, set spec.primary to %d and then back",
+		return problem{"SwitchoverFailed", fmt.Sprintf("%s; the Pod %s remains the primary; to try again, set spec.primary to %d and then back",
 			db.Status.Switchover.Message, manifest.Pod(db, f.first), f.first), true}
 	case !asked || !f.available():
-		return problem{"PrimaryNotReady", fmt.Sprintf("the Pod %s becomes the primary when the primary of now can be asked", target.name), false}
+		return problem{"PrimaryNotReady", fmt.Sprintf("the Pod %s becomes the primary when the current primary can be reached", target.name), false}
 	case restarting != "":
 		return problem{"Restarting", fmt.Sprintf("the Pod %s becomes the primary when the Pod %s is restarted", target.name, pod.Name), false}
 	case !isReady(target.pod) || said == nil || said.State != "streaming" || said.Copying:
-		return problem{"StandbyNotStreaming", fmt.Sprintf("the Pod %s becomes the primary when it gets what the primary writes", target.name), false}
+		return problem{"StandbyNotStreaming", fmt.Sprintf("the Pod %s becomes the primary when it streams from the current one", target.name), false}
 	case said.Lag >= smallLag:
-		return problem{"StandbyBehind", fmt.Sprintf("the Pod %s becomes the primary when it has replayed more of what the primary has written", target.name), false}
+		return problem{"StandbyBehind", fmt.Sprintf("the Pod %s becomes the primary when its lag is below 16Mi", target.name), false}
 	}
 	return problem{}
 }
@@ -101,7 +101,7 @@ func (d *databases) handOver(ctx context.Context, c *change, found *findings) er
 	action, text := primary.Next(*moving, found.former(c.Object.Status.Primary), candidate(found.standby(moving.To)))
 	switch action {
 	case primary.Stop:
-		return keepAndRemove(ctx, c, found.pod)
+		return removeKeeping(ctx, c, found.pod)
 	case primary.Compare:
 		return d.compare(ctx, c, found, text)
 	case primary.Abandon:
@@ -131,11 +131,11 @@ func (d *databases) compare(ctx context.Context, c *change, found *findings, che
 	return abandon(c, fmt.Sprintf("the Pod %s has not replayed what the primary has written last", moving.To))
 }
 
-// abandon lets the former primary go on.
+// abandon ends a switchover before the standby has got a term, so the former primary remains the primary.
 func abandon(c *change, cause string) error {
 	moving := c.Object.Status.Switchover
 	moving.Phase, moving.Message = v1.SwitchoverFailed, cause
-	c.Event(einmal.EventWarning, "SwitchoverFailed", "%s; the Pod %s goes on as the primary", cause, moving.From)
+	c.Event(einmal.EventWarning, "SwitchoverFailed", "%s; the Pod %s remains the primary", cause, moving.From)
 	return einmal.RequeueAfter(recorded)
 }
 
@@ -146,7 +146,7 @@ func (o observed) former(known *v1.Primary) *primary.Former {
 	}
 	former := &primary.Former{Terminating: o.pod.DeletionTimestamp != nil, Kept: slices.Contains(o.pod.Finalizers, manifest.KeepFinalizer)}
 	if grace := o.pod.DeletionGracePeriodSeconds; former.Terminating && grace != nil && o.pod.Spec.NodeName != "" {
-		former.Forced = *grace == 0 // The kubelet does the same, but after it has said how the server has ended.
+		former.Forced = *grace == 0 // The kubelet sets this too, but only after it has reported how the server has ended.
 	}
 	if ended := endOf(o.pod); former.Terminating && ended != nil {
 		former.Ended, former.Said = true, ended.Message
@@ -174,8 +174,8 @@ func (o observed) standby(name string) *corev1.Pod {
 	return nil
 }
 
-// keepAndRemove deletes a Pod, but keeps the object.
-func keepAndRemove(ctx context.Context, c *change, pod *corev1.Pod) error {
+// removeKeeping deletes a Pod, but keeps the object until removeKeepFinalizers is called.
+func removeKeeping(ctx context.Context, c *change, pod *corev1.Pod) error {
 	if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
 		if err := setFinalizers(ctx, c, pod, append(slices.Clone(pod.Finalizers), manifest.KeepFinalizer)); err != nil {
 			return err
@@ -184,8 +184,8 @@ func keepAndRemove(ctx context.Context, c *change, pod *corev1.Pod) error {
 	return remove(ctx, c, pod)
 }
 
-// letGo removes the finalizer of a switchover from Pods.
-func letGo(ctx context.Context, c *change, pods []*corev1.Pod) error {
+// removeKeepFinalizers removes the finalizer of a switchover from Pods.
+func removeKeepFinalizers(ctx context.Context, c *change, pods []*corev1.Pod) error {
 	for _, pod := range pods {
 		if !slices.Contains(pod.Finalizers, manifest.KeepFinalizer) {
 			continue

@@ -91,6 +91,23 @@ func TestASwitchoverThatWouldLoseDataFails(t *testing.T) {
 	}
 }
 
+// A standby that has got the term becomes the primary, even if its Pod is replaced before it is promoted.
+func TestAStandbyWithTheTermIsPromotedInItsNextPod(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		n.stays = true
+		w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+		awaitPhase(w, "Promoting")
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-1")})
+		w.Advance(time.Minute)
+		expect(w, "Ready=False SwitchingOver", "PrimaryAsRequested=False SwitchingOver", "Available=False NotReady")
+		n.stays = false
+		w.Advance(time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
+		checkReady(w, n)
+	})
+}
+
 // awaitPhase waits until a switchover has a phase.
 func awaitPhase(w *einmaltest.World, phase string) {
 	w.Helper()

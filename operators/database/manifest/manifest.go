@@ -32,8 +32,8 @@ const (
 	DataAnnotation = "database.einmal.dev/data-version"
 	// TermAnnotation is the annotation of a claim whose server was permitted to accept writes. Its value is the last term of that server.
 	TermAnnotation = "database.einmal.dev/term"
-	// KeepFinalizer is the finalizer of the Pod of a primary that a switchover ends. It keeps the object until the operator has read what the server has
-	// said last.
+	// KeepFinalizer is the finalizer of the Pod of a primary that a switchover stops. It keeps the object until the operator has read the termination
+	// message of the server.
 	KeepFinalizer = "database.einmal.dev/switchover"
 	// VersionAnnotation is the annotation of a StatefulSet's template, and so of its Pods, with the version of the server.
 	VersionAnnotation = "database.einmal.dev/version"

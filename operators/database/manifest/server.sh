@@ -156,15 +156,6 @@ copy() {
 # number LOCATION prints a location in the write-ahead log as a number.
 number() { say "$((0x${1%/*} * 4294967296 + 0x${1#*/}))"; }
 
-# fork TIMELINE prints where the history of the primary, whose timeline is TIMELINE, leaves the timeline of the volume's database, or nothing if the
-# primary does not come from that.
-fork() {
-	own=$(control "Latest checkpoint's TimeLineID")
-	primary "TIMELINE_HISTORY $1" 2>/dev/null | while read -r line location _; do
-		[ "${line#*|}" != "$own" ] || number "$location" # The first line begins with the name of the file.
-	done
-}
-
 # check_copy makes the copy again if the primary does not have what it lacks any more. If the primary cannot be reached, a standby starts with what it has.
 check_copy() {
 	[ -e "$PGDATA/standby.signal" ] || await_primary
@@ -187,17 +178,21 @@ check_copy() {
 	esac
 }
 
-# demote TIMELINE makes the database of a former primary a copy of the primary, whose timeline is TIMELINE. If it was ended in order before the standby was
-# promoted, the primary has all that it has.
+# demote TIMELINE makes the database of a former primary a copy of the primary, whose timeline is TIMELINE. The history of the primary says where it left
+# the timeline of the former one. If that was shut down cleanly before, the primary has everything that it has.
 demote() {
-	forked=$(fork "$1")
+	own=$(control "Latest checkpoint's TimeLineID") forked=
+	[ "$1" = "$own" ] || history=$(primary "TIMELINE_HISTORY $1") || fail CopyFailed 'the primary does not answer; see the log of the container data'
+	[ "$1" = "$own" ] || forked=$(say "$history" | while read -r line location _; do
+		[ "${line#*|}" != "$own" ] || number "$location" # The first line begins with the name of the file.
+	done)
 	[ -n "$forked" ] || fail NotACopy 'the volume holds a database that is not the copy of a standby'
 	if [ "$(control 'Database cluster state')" = down ] && [ "$(number "$(control 'Latest checkpoint location')")" -lt "$forked" ]; then
 		: >"$PGDATA/standby.signal"
 		sync
-		say 'the server of this volume was the primary, and is a standby now'
+		say 'the server of this volume was the primary, and becomes a standby'
 	else
-		say 'the server of this volume was the primary, and has written what the primary of now does not have'
+		say 'the server of this volume was the primary, and has written what the current primary does not have'
 		copy
 	fi
 }
@@ -300,7 +295,7 @@ server() {
 	say "postgres ended with $code"
 	measure
 	read -r size free </run/postgresql/volume
-	# The operator makes a standby the primary only after this has been said.
+	# The operator promotes a standby only after this report.
 	[ "$code" != 0 ] || [ "$(control 'Database cluster state')" != down ] || printf 'ShutDown: %s' "$(control 'Latest checkpoint location')" >/dev/termination-log
 	# It needs room for the next segment of its write-ahead log.
 	[ "$code" = 0 ] || [ "$free" -gt 20480 ] || fail VolumeFull "$((free / 1024)) of $((size / 1024)) MiB are free"

@@ -35,7 +35,8 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 		again     = "copied"
 		signalled = "standby"
 	)
-	// The last words are those of the primary to IDENTIFY_SYSTEM, TIMELINE_HISTORY and READ_REPLICATION_SLOT; "" means that it does not answer.
+	// The fields identity, history and slot are the answers of the primary to IDENTIFY_SYSTEM, TIMELINE_HISTORY and READ_REPLICATION_SLOT. With "", it does
+	// not answer.
 	tests := map[string]struct {
 		signal                      string
 		state, timeline, checkpoint string
@@ -49,6 +50,7 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 		"a standby of another database":            {signalled, "shut down in recovery", "3", "1/300", "8|3|1/400", history, reserved, "OtherDatabase"},
 		"a former primary":                         {"", "shut down", "2", "1/1A8", "7|3|1/400", history, reserved, kept},
 		"a primary of an earlier time":             {"", "shut down", "1", "0/5000088", "7|3|1/400", history, reserved, kept},
+		"a former primary without an answer":       {"", "shut down", "2", "1/1A8", "7|3|1/400", "", reserved, "CopyFailed"},
 		"a former primary whose slot is gone":      {"", "shut down", "2", "1/1A8", "7|3|1/400", history, gone, again},
 		"a former primary that wrote more":         {"", "shut down", "2", "1/200", "7|3|1/400", history, reserved, again},
 		"a former primary that was killed":         {"", "in production", "2", "1/1A8", "7|3|1/400", history, reserved, again},

@@ -53,7 +53,7 @@ type State struct {
 	// Refused says which parameters of its configuration the server does not accept, and why. It is "" if there are none.
 	Refused string
 	// Pending names the parameters that take effect only after a restart. It is "" if there are none. A standby keeps some parameters until the primary has
-	// lowered its own: see server.sh.
+	// lowered its own: see server.sh. These count if it has become the primary.
 	Pending string
 	// Recovering reports whether the server is a standby.
 	Recovering bool
@@ -79,7 +79,7 @@ type Standby struct {
 func (Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
-			where pending_restart and source <> 'command line'), ''), pg_is_in_recovery(), einmal.standbys()`
+			where pending_restart and (source <> 'command line' or not pg_is_in_recovery())), ''), pg_is_in_recovery(), einmal.standbys()`
 	var state State
 	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {

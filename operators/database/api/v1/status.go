@@ -148,7 +148,7 @@ const (
 	SwitchoverStopping SwitchoverPhase = "Stopping"
 	// SwitchoverPromoting: the former primary has ended, and the standby has all that it has written. The operator promotes it.
 	SwitchoverPromoting SwitchoverPhase = "Promoting"
-	// SwitchoverFailed: the standby was not promoted, and the former primary goes on.
+	// SwitchoverFailed: the standby was not promoted, and the former primary remains the primary.
 	SwitchoverFailed SwitchoverPhase = "Failed"
 )
 
