@@ -86,6 +86,9 @@ func (o observed) servers(db *v1.Database) int {
 	if o.set != nil {
 		servers = max(servers, int(o.set.Status.Replicas))
 	}
+	if ongoing := db.Status.Switchover; ongoing != nil { // The Pod of a former primary can be too many for the spec, and is kept.
+		servers = max(servers, manifest.Ordinal(db, ongoing.From)+1, manifest.Ordinal(db, ongoing.To)+1)
+	}
 	return servers
 }
 

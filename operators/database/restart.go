@@ -57,8 +57,15 @@ func (f findings) restartReason(db *v1.Database, pod *corev1.Pod) string {
 		return fmt.Sprintf("the spec says version %s and the image %s", f.set.Spec.Template.Annotations[manifest.VersionAnnotation], serverImage(f.set.Spec.Template.Spec))
 	case state != nil && state.Pending != "" && !f.parameters.reloading(f.probe):
 		return "that is what the changed parameters " + state.Pending + " need"
+	case state != nil && state.Kept != "" && f.lowered():
+		return "the primary has lowered the parameters " + state.Kept
 	}
 	return ""
+}
+
+// lowered reports whether the primary runs with the parameters of the spec, so that no standby needs higher values any more.
+func (f findings) lowered() bool {
+	return f.probe.answered && f.probe.state.Pending == "" && !f.parameters.reloading(f.probe)
 }
 
 // stateIn returns what the server in a Pod has said of itself, or nil.

@@ -24,14 +24,19 @@ type volume struct {
 	// timeline counts the promotions, written is how much of what apps have written it has, and ended whether its server has ended in order.
 	timeline, written int
 	ended             bool
+	// connections is how many connections the primary accepted, as far as the volume knows.
+	connections int
 	// passwords are those of the users, by their names.
 	passwords map[string]string
 }
 
-// configuration is what a server runs with: what it has read last, and with how many connections it has started.
+// configuration is what a server runs with: what it has read last, and with how many connections it has started. A standby has at least as many as the
+// primary had then.
 type configuration struct {
-	loaded, wanted, connections string
-	data                        *volume
+	loaded              string
+	wanted, connections int
+	kept                bool
+	data                *volume
 }
 
 // start does what server.sh does.
@@ -57,7 +62,13 @@ func (n *modelNode) start(pod *corev1.Pod) {
 	n.w.Get(config)
 	loaded, wanted := configured(config)
 	n.mu.Lock()
-	n.servers[pod.Name] = &configuration{loaded, wanted, wanted, data}
+	server := &configuration{loaded: loaded, wanted: wanted, connections: wanted, data: data}
+	if data.copied {
+		server.connections, server.kept = max(wanted, data.connections), data.connections > wanted
+	} else {
+		data.connections = wanted
+	}
+	n.servers[pod.Name] = server
 	n.connected[pod.Name] = data.copied
 	data.ended = false
 	n.onlyOne()
@@ -144,11 +155,11 @@ func (n *modelNode) follow(pod *corev1.Pod, has *volume) (data *volume, problem 
 		has = nil
 	}
 	if has != nil && n.slots[slot] {
-		has.written, has.timeline = leader.written, leader.timeline
+		has.written, has.timeline, has.connections = leader.written, leader.timeline, leader.connections
 		return has, ""
 	}
 	n.slots[slot] = true
-	return &volume{copied: true, passwords: leader.passwords, written: leader.written, timeline: leader.timeline}, ""
+	return &volume{copied: true, passwords: leader.passwords, written: leader.written, timeline: leader.timeline, connections: leader.connections}, ""
 }
 
 // leader returns the data of the server that the Service for writes leads to, or nil.
@@ -220,9 +231,13 @@ func (n *modelNode) configure(config *corev1.ConfigMap) {
 }
 
 // configured returns what a configuration says of itself, and how many connections it wants.
-func configured(config *corev1.ConfigMap) (of, connections string) {
+func configured(config *corev1.ConfigMap) (of string, connections int) {
 	_, of, _ = strings.Cut(config.Data["postgresql.conf"], "einmal.configuration = ")
-	_, connections, _ = strings.Cut(config.Data["parameters.conf"], "max_connections = ")
+	_, text, set := strings.Cut(config.Data["parameters.conf"], "max_connections = ")
+	connections = 100
+	if set {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(text, "'"), "%d", &connections)
+	}
 	return strings.Trim(of, "'\n"), connections
 }
 
@@ -262,7 +277,11 @@ func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.Sta
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied}
-	if server.wanted != server.connections {
+	switch {
+	case server.wanted == server.connections:
+	case server.kept && server.data.copied:
+		state.Kept = "max_connections"
+	default:
 		state.Pending = "max_connections"
 	}
 	if server.data.copied {
@@ -286,7 +305,10 @@ func (n *modelNode) write(primary *volume) {
 	primary.written = n.written
 	for name, server := range n.servers {
 		if server.data.copied && n.connected[name] {
-			server.data.written, server.data.timeline = n.written, primary.timeline
+			server.data.written, server.data.timeline, server.data.connections = n.written, primary.timeline, primary.connections
+			if server.connections < primary.connections {
+				n.w.Errorf("the standby in %s accepts fewer connections than the primary, and stops to follow it", name)
+			}
 		}
 	}
 }
@@ -337,7 +359,7 @@ func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []s
 	if server.data.written != n.written {
 		n.w.Errorf("a standby is promoted that has %d of what apps have written, want %d", server.data.written, n.written)
 	}
-	server.data.copied = false
+	server.data.copied, server.data.connections = false, server.connections
 	server.data.timeline++
 	n.onlyOne()
 	n.slots = map[string]bool{}

@@ -61,6 +61,8 @@ func (f findings) hindrance(db *v1.Database, target standby) problem {
 		return problem{"PrimaryNotReady", fmt.Sprintf("the Pod %s becomes the primary when the current primary can be reached", target.name), false}
 	case restarting != "":
 		return problem{"Restarting", fmt.Sprintf("the Pod %s becomes the primary when the Pod %s is restarted", target.name, pod.Name), false}
+	case f.parameters.reloading(f.probe):
+		return problem{"ApplyingParameters", fmt.Sprintf("the Pod %s becomes the primary when all servers have read their new parameters", target.name), false}
 	case !isReady(target.pod) || said == nil || said.State != "streaming" || said.Copying:
 		return problem{"StandbyNotStreaming", fmt.Sprintf("the Pod %s becomes the primary when it streams from the current one", target.name), false}
 	case said.Lag >= smallLag:

@@ -165,6 +165,25 @@ func TestThePrimaryIsNotScaledAway(t *testing.T) {
 	})
 }
 
+// A parameter that is lowered is lowered on all servers. A standby that still has the higher value does not become the primary: the others could not
+// follow it.
+func TestAParameterIsLoweredBeforeASwitchover(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		w.Patch(ordersDB(), `{"spec":{"primary":1,"parameters":{"max_connections":"50"}}}`)
+		w.Advance(5 * time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
+		expect(w, "PrimaryAsRequested=True AsRequested", "ParametersApplied=True Applied", "Progressing=False Complete")
+		for name, server := range n.servers {
+			if server.connections != 50 {
+				w.Errorf("the server in %s accepts %d connections", name, server.connections)
+			}
+		}
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
 // Each server that is the primary is restarted and repaired as the first one is.
 func TestAnotherPrimaryIsServedAsTheFirst(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

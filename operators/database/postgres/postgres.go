@@ -52,9 +52,10 @@ type State struct {
 	Configuration string
 	// Refused says which parameters of its configuration the server does not accept, and why. It is "" if there are none.
 	Refused string
-	// Pending names the parameters that take effect only after a restart. It is "" if there are none. A standby keeps some parameters until the primary has
-	// lowered its own: see server.sh. These count if it has become the primary.
+	// Pending names the parameters that take effect only after a restart. It is "" if there are none.
 	Pending string
+	// Kept names the parameters that a standby has not lowered, because the primary had the higher values when the standby started: see server.sh.
+	Kept string
 	// Recovering reports whether the server is a standby.
 	Recovering bool
 	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.
@@ -79,11 +80,15 @@ type Standby struct {
 func (Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
-			where pending_restart and (source <> 'command line' or not pg_is_in_recovery())), ''), pg_is_in_recovery(), einmal.standbys()`
+			where pending_restart and not (source = 'command line' and pg_is_in_recovery())), ''),
+		coalesce((select string_agg(name, ', ' order by name) from pg_settings
+			where pending_restart and source = 'command line' and pg_is_in_recovery()), ''),
+		pg_is_in_recovery(), einmal.standbys()`
 	var state State
 	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
-		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Recovering, &state.Standbys)
+		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
+			&state.Standbys)
 	})
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)
