@@ -45,6 +45,8 @@ type modelNode struct {
 	killed bool
 	// stays reports whether standbys cannot be promoted.
 	stays bool
+	// apart reports whether standbys that start get no connection to the primary.
+	apart bool
 	// deaf reports whether standbys get nothing of what an ending primary writes last.
 	deaf bool
 	// slots are the slots of the primary, and true for those that still have all that the standby needs.

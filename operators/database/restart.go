@@ -23,21 +23,48 @@ func restart(ctx context.Context, c *change, found findings) error {
 	return remove(ctx, c, pod)
 }
 
-// turn returns the Pod that must be restarted now and why, or "". Standbys come first, one after the other: if one does not start, the primary goes on. A
-// primary that does not run cannot wait for them.
+// turn returns the Pod that must be restarted now and why, or "". A primary that has a successor is not restarted.
 func (f findings) turn(db *v1.Database) (*corev1.Pod, string) {
+	pod, reason := f.next(db)
+	if reason != "" && pod == f.pod && f.successor(db) != nil {
+		return nil, ""
+	}
+	return pod, reason
+}
+
+// successor returns the standby that becomes the primary while the primary gets another version or image, or nil. Apps wait less than for a restart. A
+// primary that the spec names stays the primary, and a standby that has not lowered its parameters cannot replace it.
+func (f findings) successor(db *v1.Database) *standby {
+	if db.Spec.Primary != nil || !f.available() || !f.outdated(db, f.pod) {
+		return nil
+	}
+	for _, one := range f.wanted(db) {
+		if said, asked := f.said(one); !asked || !isReady(one.pod) || !said.Streams() || said.Lag >= smallLag {
+			continue
+		}
+		if state := f.stateIn(one.pod); state != nil && state.Kept == "" {
+			return &one
+		}
+	}
+	return nil
+}
+
+// next returns the Pod whose turn it is to be restarted and why, or "". Standbys come first, one after the other: if one does not start or stream, the
+// primary goes on. A primary that does not run cannot wait for them.
+func (f findings) next(db *v1.Database) (*corev1.Pod, string) {
 	first := f.restartReason(db, f.pod)
 	if first != "" && !f.available() {
 		return f.pod, first
 	}
 	for _, one := range f.wanted(db) {
-		if said, asked := f.said(one); asked && isReady(one.pod) && (said == nil || said.Lost) {
+		said, asked := f.said(one)
+		if asked && isReady(one.pod) && (said == nil || said.Lost) {
 			return one.pod, "the primary has deleted what this standby has missed"
 		}
 		if reason := f.restartReason(db, one.pod); reason != "" {
 			return one.pod, reason
 		}
-		if !isReady(one.pod) {
+		if !isReady(one.pod) || !said.Streams() {
 			return nil, ""
 		}
 	}

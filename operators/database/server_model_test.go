@@ -69,7 +69,7 @@ func (n *modelNode) start(pod *corev1.Pod) {
 		data.connections = wanted
 	}
 	n.servers[pod.Name] = server
-	n.connected[pod.Name] = data.copied
+	n.connected[pod.Name] = data.copied && !n.apart
 	data.ended = false
 	n.onlyOne()
 	n.mu.Unlock()

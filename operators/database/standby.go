@@ -144,7 +144,7 @@ func selectStandbys(ctx context.Context, c *change, found findings) error {
 		}
 		var role any
 		has := one.pod.Labels[manifest.RoleLabel] == manifest.RoleStandby
-		if fresh := said != nil && said.State == "streaming" && !said.Copying; fresh && (said.Lag < smallLag || has && said.Lag < largeLag) {
+		if said.Streams() && (said.Lag < smallLag || has && said.Lag < largeLag) {
 			role = manifest.RoleStandby
 		}
 		if has != (role != nil) {

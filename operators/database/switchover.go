@@ -32,14 +32,17 @@ func moving(db *v1.Database) *v1.Switchover {
 	return nil
 }
 
-// target returns the standby that is to become the primary, or nil: the one that the spec names, or the first if the spec has no such server any more.
+// target returns the standby that is to become the primary, or nil: the one that the spec names, the first if the spec has no such server any more, or the
+// successor of a primary that gets another version.
 func (f findings) target(db *v1.Database) *standby {
 	ordinal := f.first
-	switch {
+	switch pod, reason := f.next(db); {
 	case db.Spec.Primary != nil:
 		ordinal = int(*db.Spec.Primary)
 	case f.first >= int(db.Spec.Replicas):
 		ordinal = 0
+	case reason != "" && pod == f.pod:
+		return f.successor(db)
 	}
 	for _, one := range f.standbys {
 		if one.ordinal == ordinal {
@@ -63,7 +66,7 @@ func (f findings) hindrance(db *v1.Database, target standby) problem {
 		return problem{"Restarting", fmt.Sprintf("the Pod %s becomes the primary when the Pod %s is restarted", target.name, pod.Name), false}
 	case f.parameters.reloading(f.probe):
 		return problem{"ApplyingParameters", fmt.Sprintf("the Pod %s becomes the primary when all servers have read their new parameters", target.name), false}
-	case !isReady(target.pod) || said == nil || said.State != "streaming" || said.Copying:
+	case !isReady(target.pod) || !said.Streams():
 		return problem{"StandbyNotStreaming", fmt.Sprintf("the Pod %s becomes the primary when it streams from the current one", target.name), false}
 	case said.Lag >= smallLag:
 		return problem{"StandbyBehind", fmt.Sprintf("the Pod %s becomes the primary when its lag is below 16Mi", target.name), false}

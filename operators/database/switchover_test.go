@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
 // request asks for another primary.
@@ -163,6 +166,52 @@ func TestThePrimaryIsNotScaledAway(t *testing.T) {
 			w.Errorf("the primary has the slots %v", n.slots)
 		}
 	})
+}
+
+// With another version, the standbys are restarted, and one of them becomes the primary. The former primary gets the version while it is stopped. A primary
+// that the spec names stays the primary, and is restarted.
+func TestAnotherVersionNeedsNoRestartOfThePrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		n.apart = true
+		w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
+		w.Advance(5 * time.Minute)
+		expect(w, "Ready=True DatabaseReady", "StandbysStreaming=False Disconnected")
+		expectStops(w, "orders-db-1") // The others go on as long as it does not stream.
+		n.apart, n.connected["orders-db-1"] = false, true
+		w.Advance(5 * time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
+		expectStops(w, "orders-db-1", "orders-db-2", "orders-db-0")
+		w.Patch(ordersDB(), `{"spec":{"version":"16.5","primary":1}}`)
+		w.Advance(5 * time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
+		expectStops(w, "orders-db-1", "orders-db-2", "orders-db-0", "orders-db-0", "orders-db-2", "orders-db-1")
+		expect(w, "PrimaryAsRequested=True AsRequested", "Progressing=False Complete")
+		for ordinal := range 3 {
+			pod := &corev1.Pod{ObjectMeta: in(fmt.Sprintf("orders-db-%d", ordinal))}
+			w.Get(pod)
+			if version := pod.Annotations[manifest.VersionAnnotation]; version != "16.5" {
+				w.Errorf("the Pod %s has the version %s", pod.Name, version)
+			}
+		}
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
+// expectStops expects the Pods that the operator has deleted so far.
+func expectStops(w *einmaltest.World, want ...string) {
+	w.Helper()
+	var got []string
+	for _, write := range w.Writes() {
+		if pod, deleted := strings.CutPrefix(write, "delete pods default/"); deleted {
+			name, _, _ := strings.Cut(pod, " ")
+			got = append(got, name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("deleted Pods (-want +got):\n%s", diff)
+	}
 }
 
 // A parameter that is lowered is lowered on all servers. A standby that still has the higher value does not become the primary: the others could not

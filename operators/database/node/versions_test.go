@@ -47,13 +47,14 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 		s.change(t, "minor", `{"replicas":2}`)
 		s.await(t, "database", "minor", ".status.instances[*].state", "Ready Streaming")
 		s.inPod(t, "minor", "create table kept as select 42 as n", "")
-		for _, to := range [][2]string{{"16", "160014"}, {"16.13", "160013"}} {
+		for _, to := range [][3]string{{"16", "160014", "Streaming Ready"}, {"16.13", "160013", "Ready Streaming"}} {
 			s.change(t, "minor", `{"version":"`+to[0]+`"}`)
 			s.await(t, "database", "minor", ".status.version", to[0])
+			s.await(t, "database", "minor", ".status.instances[*].state", to[2])
 			s.awaitReason(t, "minor", "DatabaseReady")
 			s.inPod(t, "minor", "show server_version_num", to[1])
 			s.inPod(t, "minor", "select n from kept", "42")
-			s.await(t, "database", "minor", ".status.instances[*].state", "Ready Streaming")
+			s.await(t, "pod", "minor-0", `.metadata.annotations.database\.einmal\.dev/version`, to[0])
 			s.await(t, "pod", "minor-1", `.metadata.annotations.database\.einmal\.dev/version`, to[0])
 		}
 		s.await(t, "database", "minor", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")

@@ -76,6 +76,9 @@ type Standby struct {
 	Lag int64
 }
 
+// Streams reports whether a standby gets what the primary writes. One that the primary does not know, which is nil, does not.
+func (s *Standby) Streams() bool { return s != nil && s.State == "streaming" && !s.Copying }
+
 // Ask asks a server for its state. Only the monitor may ask.
 func (Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),

@@ -78,8 +78,8 @@ type DatabaseSpec struct {
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// primary is the number of the server that is to accept writes, from 0: with 1, it is the Pod NAME-1. If it is a standby that gets what the primary
-	// writes, the operator stops the primary, and promotes the standby when it has everything. Without the field, the primary stays what it is. The
-	// condition PrimaryAsRequested says what keeps the operator from it.
+	// writes, the operator stops the primary, and promotes the standby when it has everything. The condition PrimaryAsRequested says what prevents that.
+	// Without the field, another version or image makes a standby the primary.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4
