@@ -105,6 +105,10 @@ func (o observed) needed(db *v1.Database) int32 {
 func (o observed) withPrimary(db *v1.Database) observed {
 	var holders []primary.Holder
 	for _, one := range o.standbys {
+		if known := db.Status.Primary; one.pod != nil && known != nil && one.pod.UID == known.UID {
+			holders = nil // The status is true: a Pod that was the primary before does not exist any more.
+			break
+		}
 		if one.pod != nil {
 			holders = append(holders, primary.Holder{Pod: one.name, Term: primary.Term(*candidate(one.pod))})
 		}

@@ -179,6 +179,10 @@ func TestWhatStandbysAreIsRepaired(t *testing.T) {
 		w.Patch(&corev1.Pod{ObjectMeta: in("orders-db-1")}, `{"metadata":{"annotations":{"database.einmal.dev/grant":"x 1"},"labels":{"database.einmal.dev/role":"primary"}}}`)
 		w.Advance(time.Minute)
 		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+		w.Patch(&corev1.Pod{ObjectMeta: in("orders-db-1")}, `{"metadata":{"annotations":{"database.einmal.dev/grant":"`+podUID(w, "orders-db-1")+` 9"}}}`)
+		w.Patch(&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-1")}, `{"metadata":{"annotations":{"database.einmal.dev/term":"9"}}}`)
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
 		n.connected["orders-db-1"] = false
 		w.Advance(time.Minute)
 		w.Patch(&corev1.Pod{ObjectMeta: in("orders-db-1")}, `{"metadata":{"labels":{"database.einmal.dev/role":"primary"}}}`)

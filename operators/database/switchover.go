@@ -236,7 +236,10 @@ func movingProblem(moving v1.Switchover, found findings) problem {
 	if moving.Phase == v1.SwitchoverStopping {
 		return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary when the server in the Pod %s has ended", moving.To, moving.From), false}
 	}
-	if found.pod != nil && !isReady(found.pod) {
+	switch {
+	case found.pod == nil:
+		return problem{"WaitingForPod", fmt.Sprintf("the Pod %s becomes the primary when it exists", moving.To), false}
+	case !isReady(found.pod):
 		return podProblem(found.pod)
 	}
 	return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary", moving.To), false}
