@@ -79,13 +79,13 @@ func TestNothingIsLeftOfADatabaseWhateverGoesWrong(t *testing.T) {
 
 // Whatever goes wrong, the standbys that the spec wants stream in the end, and the primary keeps nothing for others.
 func TestStandbysStreamWhateverGoesWrong(t *testing.T) {
-	einmaltest.Explore(t, lifeOfStandbys, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
+	einmaltest.Explore(t, lifeOfStandbys, einmaltest.Schedules(0), withTheOperator())
 }
 
 // Whatever goes wrong in switchovers, there is never a second primary, and nothing is lost that apps have written. In the end, the primary is the server that
 // the spec says, or the switchover has failed and said so.
 func TestThePrimaryChangesWhateverGoesWrong(t *testing.T) {
-	einmaltest.Explore(t, lifeOfAPrimary, einmaltest.Schedules(0), einmaltest.NoSpareRights(), withTheOperator())
+	einmaltest.Explore(t, lifeOfAPrimary, einmaltest.Schedules(0), withTheOperator())
 }
 
 // A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.
