@@ -132,7 +132,7 @@ explore() {
 	local seed=${EINMALTEST_SEED:-$RANDOM} tests packages
 	tests=$(tests_of explore-quick explore) packages=$(packages_of explore-quick explore)
 	step "explore: PostgreSQL and Redis" tools/servers.sh
-	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 25m -run "$tests" $packages
+	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 45m -run "$tests" $packages
 }
 
 mutate() {
@@ -158,7 +158,7 @@ node() {
 	tests=$(tests_of node) packages=$(packages_of node)
 	step "node: containerd" tools/containerd.sh
 	run_tests "node: devcluster" devcluster -timeout 15m -run "$tests" ./internal/acceptance
-	run_tests "node: operators" . -timeout 25m -run "$tests" $packages
+	run_tests "node: operators" . -timeout 35m -run "$tests" $packages
 }
 
 field() {
