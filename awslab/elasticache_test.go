@@ -196,16 +196,17 @@ func TestUsersAreListedByPage(t *testing.T) {
 		w.expectCode(w.create(id, first), "")
 	}
 	var got []string
+	read := 0 // The SDK repeats a request whose connection breaks, so the journal can have more.
 	pages := elasticache.NewDescribeUsersPaginator(w.caches, &elasticache.DescribeUsersInput{})
-	for pages.HasMorePages() {
+	for ; pages.HasMorePages(); read++ {
 		page, err := pages.NextPage(t.Context())
 		w.expectCode(err, "")
 		for _, found := range page.Users {
 			got = append(got, *found.UserId)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || w.lab.Count("DescribeUsers") != 2 {
-		t.Errorf("users in %d pages, want 2 (-want +got):\n%s", w.lab.Count("DescribeUsers"), diff)
+	if diff := cmp.Diff(want, got); diff != "" || read != 2 {
+		t.Errorf("users in %d pages, want 2 (-want +got):\n%s", read, diff)
 	}
 }
 
