@@ -55,7 +55,7 @@ func diagnose(db *v1.Database, found findings) problem {
 	case found.pod == nil:
 		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db, found.first), false}
 	}
-	return podProblem(found.pod)
+	return found.problemIn(found.pod)
 }
 
 // credentialProblem explains why there is no password for the apps.

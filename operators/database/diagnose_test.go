@@ -46,6 +46,9 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
 	stopping := podWith(none, none)
 	stopping.DeletionTimestamp = &metav1.Time{}
+	away := podWith(none, none)
+	away.Spec.NodeName = "worker-1"
+	lost := findings{observed: observed{pod: away, lost: map[string]string{"worker-1": "NodeStatusUnknown: Kubelet stopped posting node status."}}}
 	inPod := func(pod *corev1.Pod) findings {
 		return findings{observed: observed{set: &appsv1.StatefulSet{}, pod: pod}}
 	}
@@ -58,6 +61,11 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 		{inPod(nil), "WaitingForPod: waiting for the Pod orders-db-0", false},
 		{inPod(podWith(none, none)), "Starting: the server in the Pod orders-db-0 starts", false},
 		{inPod(stopping), "Stopping: the Pod orders-db-0 is being deleted", false},
+		{
+			lost, "PrimaryNodeLost: the node worker-1 of the Pod orders-db-0 is not ready (NodeStatusUnknown: Kubelet stopped posting node status.); " +
+				"if the node is off and does not return, this starts the Pod on another one, if its volume can move: " +
+				"kubectl taint nodes worker-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", true,
+		},
 		{inPod(unschedulable), "Unschedulable: the Pod orders-db-0 waits for a node: 0/3 nodes are available", false},
 		{
 			inPod(podWith(waiting("ImagePullBackOff"), none)),

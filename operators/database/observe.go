@@ -28,6 +28,8 @@ type observed struct {
 	claim  *corev1.PersistentVolumeClaim
 	// standbys are the other servers, in the order of their ordinals.
 	standbys []standby
+	// lost says of nodes why they are not ready, by their names: see withNodes.
+	lost map[string]string
 	// foreign names an object that does not belong to the Database and has the name of one that does. It is nil if there is none.
 	foreign error
 	// leaving reports whether the server of a deleted Database of the same name has not ended yet.
@@ -45,7 +47,7 @@ func observe(ctx context.Context, c *change) (observed, error) {
 	if found, err = found.withServers(ctx, c); err != nil {
 		return found, err
 	}
-	return found.withPrimary(c.Object), nil
+	return found.withPrimary(c.Object).withNodes(ctx, c)
 }
 
 // withServers adds the Pods and claims of all servers, also of those that the StatefulSet has not ended yet.

@@ -70,6 +70,7 @@ func declare(server server, image string) *einmal.Operator {
 		einmal.Permissions(&appsv1.StatefulSet{}, "delete"),         // A claim template cannot be changed.
 		einmal.Permissions(&corev1.Pod{}, "get", "patch", "delete"), // Versions, images and some parameters take effect after a restart only.
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
+		einmal.Permissions(&corev1.Node{}, "get"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
 	of.OnDelete("erase", erase,
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "patch", "delete"),

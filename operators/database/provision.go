@@ -62,7 +62,7 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 	applied, grown := d.apply(ctx, c, found), grow(ctx, c, seen)
 	found.children, found.growth = refusal(applied), refusal(grown)
 	err = errors.Join(unlessBlocked(unread), applied, grown)
-	return d.serve(ctx, c, &found, err)
+	return orElse(d.serve(ctx, c, &found, err), seen.lookAgain())
 }
 
 // serve decides which Pod may accept writes and which are standbys, and does what the servers need then. If objects could not be applied, it stops no

@@ -20,10 +20,13 @@ func lifeOfADatabase(w *einmaltest.World) {
 	checkReady(w, n)
 }
 
-// lifeOfAnErasedDatabase ends with the deletion of everything. Before, someone changes the password in the Secret, a
-// parameter that needs a restart, and the minor version.
+// lifeOfAnErasedDatabase ends with the deletion of everything. Before, the node does not answer for some time, and someone changes the password in
+// the Secret, a parameter that needs a restart, and the minor version.
 func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	n := create(w)
+	n.lose("orders-db-0")
+	w.Advance(time.Minute)
+	n.regain("orders-db-0")
 	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
 	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete","parameters":{"max_connections":"50"}}}`)
 	w.Advance(10 * time.Minute)

@@ -202,7 +202,7 @@ func (f findings) problemOf(db *v1.Database, one standby) problem {
 		if one.pod == nil {
 			return problem{"WaitingForPod", "waiting for the Pod " + one.name, false}
 		}
-		return podProblem(one.pod)
+		return f.problemIn(one.pod)
 	}
 	return problem{}
 }

@@ -86,11 +86,7 @@ func TestADatabaseIsScaled(t *testing.T) {
 		expectServers(w, "1/1, 0: Ready primary")
 		expect(w, "StandbysStreaming=True NoStandbys")
 		checkReady(w, n)
-		before := len(w.Writes())
-		w.Advance(24 * time.Hour)
-		if after := w.Writes(); len(after) != before {
-			w.Errorf("a database at rest was written: %v", after[before:])
-		}
+		expectQuiet(w)
 	})
 }
 
@@ -121,11 +117,7 @@ func TestAStandbyThatIsCutOffServesNoReads(t *testing.T) {
 		n.cut = false
 		w.Advance(time.Minute)
 		checkReady(w, n)
-		before := len(w.Writes())
-		w.Advance(24 * time.Hour)
-		if after := w.Writes(); len(after) != before {
-			w.Errorf("a database at rest was written: %v", after[before:])
-		}
+		expectQuiet(w)
 	})
 }
 

@@ -234,13 +234,16 @@ func (d *databases) promote(ctx context.Context, c *change, found findings) erro
 // movingProblem says what a switchover does.
 func movingProblem(moving v1.Switchover, found findings) problem {
 	if moving.Phase == v1.SwitchoverStopping {
+		if found.pod != nil && found.lost[found.pod.Spec.NodeName] != "" {
+			return found.problemIn(found.pod)
+		}
 		return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary when the server in the Pod %s has ended", moving.To, moving.From), false}
 	}
 	switch {
 	case found.pod == nil:
 		return problem{"WaitingForPod", fmt.Sprintf("the Pod %s becomes the primary when it exists", moving.To), false}
 	case !isReady(found.pod):
-		return podProblem(found.pod)
+		return found.problemIn(found.pod)
 	}
 	return problem{"SwitchingOver", fmt.Sprintf("the Pod %s becomes the primary", moving.To), false}
 }

@@ -146,6 +146,57 @@ func (n *Node) MustKubectl(t *testing.T, args ...string) string {
 	return out
 }
 
+// FreezeKubelet stops the kubelet of the node, so that Kubernetes takes the node for lost. Its containers go on. The function that it returns, and the end of
+// the test, let the kubelet continue.
+func (n *Node) FreezeKubelet(t *testing.T) (thaw func()) {
+	t.Helper()
+	found := 0
+	send := func(with syscall.Signal) {
+		found = 0
+		eachProcess(t, func(pid int, command string) {
+			if strings.Contains(command, "\x00kubelet\x00--config="+n.data+"/") {
+				signal(t, pid, with)
+				found++
+			}
+		})
+	}
+	send(syscall.SIGSTOP)
+	if found != 1 {
+		t.Fatalf("%d kubelets of the node run, want 1", found)
+	}
+	thaw = func() { send(syscall.SIGCONT) }
+	t.Cleanup(thaw)
+	return thaw
+}
+
+// eachProcess calls a function with each process of the machine and its command line, whose words end with a zero.
+func eachProcess(t *testing.T, do func(pid int, command string)) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		command, err := os.ReadFile(file)
+		if err != nil {
+			continue // It has ended.
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(pid, string(command))
+	}
+}
+
+// signal sends a signal to a process, which can have ended.
+func signal(t *testing.T, pid int, with syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, with); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
+	}
+}
+
 // Kill kills the processes of the node's containers whose command line begins with these words, as the kernel does when memory is short. It returns
 // how many there were.
 func (n *Node) Kill(t *testing.T, words ...string) int {
@@ -156,28 +207,17 @@ func (n *Node) Kill(t *testing.T, words ...string) int {
 	}
 	_, rest, _ := strings.Cut(string(config), "\ncgroupRoot: /")
 	group, _, _ := strings.Cut(rest, "\n")
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
 	killed := 0
-	for _, file := range files {
-		line, err := os.ReadFile(file)
-		if err != nil || !strings.HasPrefix(string(line), strings.Join(words, "\x00")+"\x00") {
-			continue
+	eachProcess(t, func(pid int, command string) {
+		if !strings.HasPrefix(command, strings.Join(words, "\x00")+"\x00") {
+			return
 		}
-		groups, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup"))
+		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 		if err != nil || !strings.Contains(string(groups), "/"+group+"/") {
-			continue
+			return
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Fatal(err)
-		}
+		signal(t, pid, syscall.SIGKILL)
 		killed++
-	}
+	})
 	return killed
 }
