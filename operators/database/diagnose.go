@@ -47,7 +47,7 @@ func diagnose(db *v1.Database, found findings) problem {
 	case found.growth != nil:
 		return problem{"GrowthRefused", found.growth.Error(), true}
 	case moving(db) != nil:
-		return movingProblem(*db.Status.Switchover, found)
+		return withFailover(db, found, movingProblem(*db.Status.Switchover, found))
 	case found.available() && found.probe != nil && found.probe.state != nil && found.probe.state.Refused != "":
 		return problem{"ParametersRefused", "the server refuses parameters of the spec: " + found.probe.state.Refused, true}
 	case found.available():
@@ -55,7 +55,7 @@ func diagnose(db *v1.Database, found findings) problem {
 	case found.pod == nil:
 		return problem{"WaitingForPod", "waiting for the Pod " + manifest.Pod(db, found.first), false}
 	}
-	return found.problemIn(found.pod)
+	return withFailover(db, found, found.problemIn(found.pod))
 }
 
 // credentialProblem explains why there is no password for the apps.

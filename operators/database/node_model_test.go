@@ -49,6 +49,9 @@ type modelNode struct {
 	apart bool
 	// deaf reports whether standbys get nothing of what an ending primary writes last.
 	deaf bool
+	// off are the Pods whose node is off, and givenUp reports whether apps know that something is lost.
+	off     map[string]bool
+	givenUp bool
 	// slots are the slots of the primary, and true for those that still have all that the standby needs.
 	slots map[string]bool
 	// lag is what the primary says of all standbys.
@@ -68,7 +71,7 @@ const terminating = "model.example.com/grace-period"
 // start starts the operator and the node.
 func start(w *einmaltest.World) *modelNode {
 	w.AllowUnchecked(unchecked()...)
-	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, used: 10, image: defaultImage}
+	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, used: 10, image: defaultImage}
 	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n, n.image) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
@@ -200,6 +203,9 @@ func (n *modelNode) pod(pod *corev1.Pod) {
 			return // Something else keeps the object.
 		}
 		<-time.After(step)
+		for n.isOff(pod) && n.running(pod) {
+			<-time.After(step)
+		}
 		if n.running(pod) {
 			n.end(pod.DeepCopy())
 			n.finalize(pod)
@@ -217,6 +223,13 @@ func (n *modelNode) pod(pod *corev1.Pod) {
 	}
 }
 
+// isOff reports whether the node of a Pod is off.
+func (n *modelNode) isOff(pod *corev1.Pod) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.off[pod.Name]
+}
+
 // finalize ends the grace period of a Pod. The operator can have changed the Pod meanwhile.
 func (n *modelNode) finalize(pod *corev1.Pod) {
 	for n.running(pod) {
@@ -227,8 +240,11 @@ func (n *modelNode) finalize(pod *corev1.Pod) {
 		now.Finalizers = slices.DeleteFunc(now.Finalizers, func(one string) bool { return one == terminating })
 		err := n.w.Client().Update(n.w.Context(), now)
 		if !apierrors.IsConflict(err) {
-			return
+			break
 		}
+	}
+	if pod.Spec.NodeName != "" { // What is left of the grace period is not needed.
+		_ = n.w.Client().Delete(n.w.Context(), pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // It can be gone.
 	}
 }
 

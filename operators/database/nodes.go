@@ -15,6 +15,9 @@ import (
 // nodeInterval is how soon the operator looks again whether the node of a Pod is lost. A Pod that was not ready before gets no event then.
 const nodeInterval = 30 * time.Second
 
+// primaryNodeLost is the reason of a database whose primary is on a lost node.
+const primaryNodeLost = "PrimaryNodeLost"
+
 // withNodes adds the nodes that are not ready, of Pods that accept no connections. Kubernetes says that such a Pod is not ready too, but not why.
 func (o observed) withNodes(ctx context.Context, c *change) (observed, error) {
 	o.lost = map[string]string{}
@@ -69,7 +72,7 @@ func (o observed) problemIn(pod *corev1.Pod) problem {
 	}
 	reason := "NodeLost"
 	if pod == o.pod {
-		reason = "PrimaryNodeLost"
+		reason = primaryNodeLost
 	}
 	return problem{reason, fmt.Sprintf("the node %s of the Pod %s is not ready (%s); if the node is off and does not return, this starts the Pod on another one, "+
 		"if its volume can move: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", node, pod.Name, why, node), true}

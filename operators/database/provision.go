@@ -89,6 +89,9 @@ func (d *databases) serve(ctx context.Context, c *change, found *findings, unapp
 
 // decide decides which Pod may accept writes. It reports false if the status must be stored first, or if a switchover waits for the former primary.
 func (d *databases) decide(ctx context.Context, c *change, found *findings) (bool, error) {
+	if failing, err := d.failOver(ctx, c, found); failing {
+		return false, err
+	}
 	if s := moving(c.Object); s != nil && s.Phase == v1.SwitchoverStopping {
 		return false, d.handOver(ctx, c, found)
 	}

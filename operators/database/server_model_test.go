@@ -24,6 +24,8 @@ type volume struct {
 	// timeline counts the promotions, written is how much of what apps have written it has, and ended whether its server has ended in order.
 	timeline, written int
 	ended             bool
+	// forked is what it had when it was promoted.
+	forked int
 	// connections is how many connections the primary accepted, as far as the volume knows.
 	connections int
 	// passwords are those of the users, by their names.
@@ -149,7 +151,7 @@ func (n *modelNode) follow(pod *corev1.Pod, has *volume) (data *volume, problem 
 	switch {
 	case has != nil && !has.copied && has.timeline >= leader.timeline:
 		return nil, "NotACopy: the volume holds a database that is not the copy of a standby"
-	case has != nil && !has.copied && has.ended:
+	case has != nil && !has.copied && has.ended && has.written <= leader.forked:
 		has.copied = true
 	case has != nil && !has.copied:
 		has = nil
@@ -276,7 +278,7 @@ func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.Sta
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied}
+	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
 	switch {
 	case server.wanted == server.connections:
 	case server.kept && server.data.copied:
@@ -342,7 +344,7 @@ func (n *modelNode) Replayed(ctx context.Context, login postgres.Login, location
 	return server.data.written >= written, nil
 }
 
-// Promote lets a standby accept writes. It expects that nothing is lost.
+// Promote lets a standby accept writes. It expects that nothing is lost that apps have not given up.
 func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []string) error {
 	server, _, err := n.reach(ctx, login)
 	if err != nil {
@@ -356,11 +358,14 @@ func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []s
 	case !server.data.copied:
 		return nil
 	}
+	if n.givenUp {
+		n.written = server.data.written
+	}
 	if server.data.written != n.written {
 		n.w.Errorf("a standby is promoted that has %d of what apps have written, want %d", server.data.written, n.written)
 	}
 	server.data.copied, server.data.connections = false, server.connections
-	server.data.timeline++
+	server.data.timeline, server.data.forked = server.data.timeline+1, server.data.written
 	n.onlyOne()
 	n.slots = map[string]bool{}
 	for _, slot := range slots {

@@ -65,6 +65,22 @@ func lifeOfAPrimary(w *einmaltest.World) {
 	expectServers(w, "1/1, 0: Ready primary")
 }
 
+// lifeOfALostPrimary loses the node of the primary, which a person gives up. Later, the node is back.
+func lifeOfALostPrimary(w *einmaltest.World) {
+	n := replicated(w, 2)
+	n.switchOff("orders-db-0")
+	w.Advance(10 * time.Minute)
+	db := ordersDB()
+	w.Get(db)
+	annotate(w, string(db.Status.Primary.UID))
+	w.Advance(10 * time.Minute)
+	n.switchOn("orders-db-0")
+	w.Advance(20 * time.Minute)
+	checkReady(w, n)
+	expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+	expectNoRequest(w)
+}
+
 // withTheOperator leaves out what is explored with the framework itself. TestALostStatusChangesNothing shows what a lost status does.
 func withTheOperator() einmaltest.Option {
 	return einmaltest.Without(einmaltest.Wipes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.Clocks, einmaltest.Standby)
@@ -89,6 +105,11 @@ func TestStandbysStreamWhateverGoesWrong(t *testing.T) {
 // the spec says, or the switchover has failed and said so.
 func TestThePrimaryChangesWhateverGoesWrong(t *testing.T) {
 	einmaltest.Explore(t, lifeOfAPrimary, einmaltest.Schedules(0), withTheOperator())
+}
+
+// Whatever goes wrong in a failover, one server is the primary in the end, and the other one a standby.
+func TestALostPrimaryIsReplacedWhateverGoesWrong(t *testing.T) {
+	einmaltest.Explore(t, lifeOfALostPrimary, einmaltest.Schedules(0), withTheOperator())
 }
 
 // A status that is lost, as after a restore from a backup of manifests, changes nothing: the claim says that its volume holds a database.

@@ -44,7 +44,7 @@ func (o observed) claims(db *v1.Database) []*corev1.PersistentVolumeClaim {
 	return slices.DeleteFunc(all, func(claim *corev1.PersistentVolumeClaim) bool { return claim == nil })
 }
 
-// follow lets the other Pods be standbys, when there is a primary to follow. The Service for writes does not lead to them.
+// follow lets the other Pods be standbys, when there is a primary to follow.
 func follow(ctx context.Context, c *change, seen observed) error {
 	chosen := c.Object.Status.Primary
 	if chosen == nil || c.Object.Status.DataVersion == "" {
@@ -52,19 +52,30 @@ func follow(ctx context.Context, c *change, seen observed) error {
 	}
 	var failed error
 	for _, one := range seen.standbys {
-		if one.pod == nil || one.pod.DeletionTimestamp != nil || one.pod.UID == chosen.UID {
-			continue
+		if one.pod != nil && one.pod.UID != chosen.UID {
+			failed = errors.Join(failed, demote(ctx, c, one.pod))
 		}
-		fields := map[string]any{}
-		if grant := primary.StandbyGrant(one.pod.UID); one.pod.Annotations[manifest.GrantAnnotation] != grant {
-			fields["annotations"] = map[string]string{manifest.GrantAnnotation: grant}
-		}
-		if one.pod.Labels[manifest.RoleLabel] == manifest.RolePrimary {
-			fields["labels"] = map[string]any{manifest.RoleLabel: nil}
-		}
-		if len(fields) > 0 {
-			failed = errors.Join(failed, patch(ctx, c, one.pod, "metadata", fields))
-		}
+	}
+	return failed
+}
+
+// demote lets a Pod be a standby. The Service for writes does not lead to it. If it was the primary, its server can still accept writes, so it is deleted,
+// and the next Pod is a standby.
+func demote(ctx context.Context, c *change, pod *corev1.Pod) error {
+	fields, ending := map[string]any{}, pod.DeletionTimestamp != nil
+	wasPrimary := primary.Term(*candidate(pod)) > 0
+	if grant := primary.StandbyGrant(pod.UID); !ending && !wasPrimary && pod.Annotations[manifest.GrantAnnotation] != grant {
+		fields["annotations"] = map[string]string{manifest.GrantAnnotation: grant}
+	}
+	if pod.Labels[manifest.RoleLabel] == manifest.RolePrimary {
+		fields["labels"] = map[string]any{manifest.RoleLabel: nil}
+	}
+	var failed error
+	if len(fields) > 0 {
+		failed = patch(ctx, c, pod, "metadata", fields)
+	}
+	if wasPrimary && !ending {
+		failed = errors.Join(failed, remove(ctx, c, pod))
 	}
 	return failed
 }

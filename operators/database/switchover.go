@@ -228,6 +228,9 @@ func (d *databases) promote(ctx context.Context, c *change, found findings) erro
 	}
 	c.Event(einmal.EventNormal, "SwitchedOver", "the Pod %s is the primary now", found.pod.Name)
 	c.Object.Status.Switchover = nil
+	if givenUp(c.Object) != found.pod.UID {
+		delete(c.Object.Annotations, failoverAnnotation)
+	}
 	return permit(ctx, c, found.observed)
 }
 
@@ -253,6 +256,8 @@ func asRequested(db *v1.Database, found findings) metav1.Condition {
 	const kind = v1.ConditionPrimaryAsRequested
 	target := found.target(db)
 	switch {
+	case moving(db) == nil && found.latest != nil && givenUp(db) == found.latest.UID:
+		return no(kind, "FailingOver", "a standby becomes the primary when one accepts connections")
 	case moving(db) != nil:
 		now := movingProblem(*db.Status.Switchover, found)
 		return no(kind, now.reason, now.message)

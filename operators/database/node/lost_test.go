@@ -34,6 +34,35 @@ func TestNodeThatIsLostIsSaid(t *testing.T) {
 		})
 		s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="PrimaryAsRequested")].reason`, "SwitchoverFailed")
 	})
+	t.Run("the volume is lost", s.losesItsVolume)
+}
+
+// A primary that cannot start is given up. The standby lacks a row, but becomes the primary. The former primary, which has the row, copies the database.
+func TestNodeFailsOverWhenAPersonSaysSo(t *testing.T) {
+	s := &started{realnode.Start(t, script, ready)}
+	s.connect(t, "16")
+	s.awaitServers(t, "Ready Streaming")
+	s.inServer(t, 1, "select n from kept", "42")
+	s.route(t, "add")
+	s.awaitServers(t, "Ready Disconnected")
+	s.awaitSQL(t, "insert into kept values (43, 'app') returning n", "43")
+	s.MustKubectl(t, "cordon", "devcluster")
+	s.remove(t, "pod", "orders-db-0")
+	s.awaitReason(t, "orders-db", "Unschedulable")
+	s.obey(t, "annotate ")
+	s.await(t, "database", "orders-db", ".status.primary.pod", "orders-db-1")
+	s.awaitReason(t, "orders-db", "DatabaseReady")
+	s.awaitSQL(t, "insert into kept values (44, 'app') returning n", "44")
+	s.MustKubectl(t, "uncordon", "devcluster")
+	s.awaitServers(t, "Streaming Ready")
+	s.route(t, "del")
+	const rows = "select string_agg(n::text, ',' order by n) from kept"
+	s.inServer(t, 0, rows, "42,44")
+	s.inServer(t, 1, rows, "42,44")
+	log := s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0", "--container", "data")
+	if !strings.Contains(log, "has written what the current primary does not have") {
+		t.Errorf("the log of the former primary: %s", log)
+	}
 }
 
 // isReplaced loses the node, and runs the command that the status says. Kubernetes makes other Pods, which run when the node is back.
@@ -45,9 +74,8 @@ func (s *started) isReplaced(t *testing.T, want string, meanwhile ...func()) {
 		do()
 	}
 	s.Kill(t, "postgres", "-D", "/data/pgdata")
-	message := s.awaitLoss(t)
-	_, command, _ := strings.Cut(message, ": kubectl ")
-	s.MustKubectl(t, strings.Fields(command)...)
+	s.awaitLoss(t)
+	s.obey(t, "taint ")
 	if len(meanwhile) == 0 { // The Pod of a switchover stays until the operator has seen it, and the operator is on this node.
 		s.awaitNew(t, "pod", "orders-db-0", before)
 	}
@@ -58,14 +86,38 @@ func (s *started) isReplaced(t *testing.T, want string, meanwhile ...func()) {
 	s.inServer(t, 0, "select n from kept", "42") // The client was deleted too.
 }
 
-// awaitLoss waits until the status says that the node of the primary is lost, and returns what it says.
-func (s *started) awaitLoss(t *testing.T) string {
+// awaitLoss waits until the status says that the node of the primary is lost.
+func (s *started) awaitLoss(t *testing.T) {
 	t.Helper()
 	s.MustKubectl(t, "wait", "node", "devcluster", "--for=condition=Ready=Unknown", "--timeout=5m")
 	s.awaitReason(t, "orders-db", "PrimaryNodeLost")
+}
+
+// obey runs the command of kubectl that the status says and that begins with a word.
+func (s *started) obey(t *testing.T, word string) {
+	t.Helper()
 	message, err := s.field(t.Context(), "database", "orders-db", `.status.conditions[?(@.type=="Ready")].message`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return message
+	_, rest, said := strings.Cut(message, ": kubectl "+word)
+	if !said {
+		t.Fatalf("no command of kubectl begins with %s: %s", word, message)
+	}
+	command, _, _ := strings.Cut(rest, ";")
+	s.MustKubectl(t, strings.Fields(word+command)...)
+}
+
+// losesItsVolume loses the volume of the primary. The standby has the data, and becomes the primary when a person says so.
+func (s *started) losesItsVolume(t *testing.T) {
+	s.inServer(t, 1, "select n from kept", "42")
+	s.MustKubectl(t, "delete", "persistentvolumeclaim", "--namespace", "production", "data-orders-db-0", "--wait=false")
+	s.remove(t, "pod", "orders-db-0")
+	s.awaitReason(t, "orders-db", "DataMissing")
+	s.obey(t, "annotate ")
+	s.awaitServers(t, "Streaming Ready")
+	s.awaitReason(t, "orders-db", "DatabaseReady")
+	s.inServer(t, 0, "select n, pg_is_in_recovery() from kept", "42|t")
+	s.inServer(t, 1, "select n, pg_is_in_recovery() from kept", "42|f")
+	s.await(t, "database", "orders-db", `.metadata.annotations.database\.einmal\.dev/failover-from`, "")
 }

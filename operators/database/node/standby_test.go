@@ -131,23 +131,26 @@ func (s *started) follows(t *testing.T) {
 
 // isCutOff takes the standby's way to the primary away. Meanwhile it serves no reads, and the primary goes on.
 func (s *started) isCutOff(t *testing.T) {
+	s.route(t, "add")
+	s.awaitServers(t, "Ready Disconnected")
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Degraded")].reason`, "Disconnected")
+	s.awaitSQL(t, "select n from kept", "42")
+	s.route(t, "del")
+	s.awaitServers(t, "Ready Streaming")
+	s.follows(t)
+}
+
+// route adds or deletes a route that leads nowhere in the network of the standby, to the address of the primary's Service.
+func (s *started) route(t *testing.T, verb string) {
+	t.Helper()
 	address, err := s.field(t.Context(), "service", "orders-db-rw", ".spec.clusterIP")
 	if err != nil {
 		t.Fatal(err)
 	}
-	route := func(verb string) {
-		cmd := exec.CommandContext(t.Context(), "nsenter", "--target", process(t, "POD_NAME=orders-db-1", "postgres", "-D"), "--net", "ip", "route", verb, "blackhole", address)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", cmd, err, out)
-		}
+	cmd := exec.CommandContext(t.Context(), "nsenter", "--target", process(t, "POD_NAME=orders-db-1", "postgres", "-D"), "--net", "ip", "route", verb, "blackhole", address)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", cmd, err, out)
 	}
-	route("add")
-	s.awaitServers(t, "Ready Disconnected")
-	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Degraded")].reason`, "Disconnected")
-	s.awaitSQL(t, "select n from kept", "42")
-	route("del")
-	s.awaitServers(t, "Ready Streaming")
-	s.follows(t)
 }
 
 // process returns the ID of a process whose command line begins with these words and whose environment has a variable.

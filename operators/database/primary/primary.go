@@ -2,7 +2,7 @@
 //
 // A server accepts writes only in a Pod whose annotation names that very Pod by its uid. So a Pod that is replaced never inherits the permission,
 // and no template, ordinal or old label can give it. The operator records the Pod in the status of the Database before it writes the annotation,
-// with a term that counts these decisions. A Pod gets a new term only after the Pod of the previous term has ended.
+// with a term that counts these decisions. A Pod gets a new term only after the Pod of the previous term has ended, or when a person has given that up.
 package primary
 
 import (

@@ -117,3 +117,38 @@ func TestAGrantNamesThePod(t *testing.T) {
 		t.Errorf("the grant of a standby is %q", got)
 	}
 }
+
+// A request to give up the primary names its present Pod, which accepts no connections.
+func TestAFailoverIsRefused(t *testing.T) {
+	known := &v1.Primary{Pod: "db-0", UID: "first", Term: 3}
+	for title, test := range map[string]struct {
+		latest    *v1.Primary
+		available bool
+		want      string
+	}{
+		"no primary":             {nil, false, "there has been no primary yet"},
+		"another primary":        {&v1.Primary{Pod: "db-1", UID: "second"}, false, "no Pod with the uid first is the primary, but the Pod db-1 with the uid second"},
+		"it accepts connections": {known, true, "the Pod db-0 accepts connections: set spec.primary, and nothing is lost"},
+		"it has to be given up":  {known, false, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			if got := Refused("first", test.latest, test.available); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The standby that has most becomes the primary. What was written before an earlier promotion does not count.
+func TestTheMostAdvancedStandbyIsChosen(t *testing.T) {
+	for want, candidates := range map[string][]Candidate{
+		"only":          {{Pod: "only"}},
+		"more":          {{Pod: "less", Timeline: 2, Received: 5}, {Pod: "more", Timeline: 2, Received: 6}},
+		"first":         {{Pod: "first", Timeline: 2, Received: 5}, {Pod: "second", Timeline: 2, Received: 5}},
+		"next timeline": {{Pod: "older timeline", Timeline: 1, Received: 9}, {Pod: "next timeline", Timeline: 2, Received: 5}},
+	} {
+		if got := MostAdvanced(candidates).Pod; got != want {
+			t.Errorf("of %+v, got %s, want %s", candidates, got, want)
+		}
+	}
+}

@@ -124,7 +124,7 @@ type Primary struct {
 	Term int64 `json:"term"`
 }
 
-// Switchover makes a standby the primary. What the operator does next is in its phase before it happens.
+// Switchover makes a standby the primary, also in a failover. What the operator does next is in its phase before it happens.
 type Switchover struct {
 	// phase is what the operator does.
 	Phase SwitchoverPhase `json:"phase"`
@@ -146,7 +146,8 @@ type SwitchoverPhase string
 const (
 	// SwitchoverStopping: the operator ends the server of the former primary.
 	SwitchoverStopping SwitchoverPhase = "Stopping"
-	// SwitchoverPromoting: the former primary has ended, and the standby has all that it has written. The operator promotes it.
+	// SwitchoverPromoting: the former primary has ended, and the standby has all that it has written, or a person has given up the former primary. The operator
+	// promotes the standby.
 	SwitchoverPromoting SwitchoverPhase = "Promoting"
 	// SwitchoverFailed: the standby was not promoted, and the former primary remains the primary.
 	SwitchoverFailed SwitchoverPhase = "Failed"

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/primary"
+)
+
+// failoverAnnotation is the annotation of a Database with which a person gives up the primary. Its value is the uid of the Pod of the primary. The operator
+// removes it when a standby is the primary, and when it refuses the request.
+const failoverAnnotation = "database.einmal.dev/failover-from"
+
+// givenUp returns the uid of the Pod that a person gives up, or "".
+func givenUp(db *v1.Database) types.UID { return types.UID(db.Annotations[failoverAnnotation]) }
+
+// failOver makes the standby with most data the primary, if a person asks for it. It reports false if nothing is asked for, or if no standby accepts
+// connections. Then the operator goes on as before, because the primary can still come back.
+func (d *databases) failOver(ctx context.Context, c *change, found *findings) (bool, error) {
+	asked := givenUp(c.Object)
+	if s := moving(c.Object); asked == "" || s != nil && s.Phase == v1.SwitchoverPromoting && asked != found.latest.UID {
+		return false, nil // A promotion removes the annotation.
+	}
+	if refused := primary.Refused(asked, found.latest, isReady(found.pod)); refused != "" {
+		c.Event(einmal.EventWarning, "FailoverRefused", "%s", refused)
+		delete(c.Object.Annotations, failoverAnnotation)
+		return false, nil
+	}
+	candidates, err := d.candidates(ctx, c, *found)
+	if err != nil {
+		c.Log.Warn("could not ask a standby what it has", "error", err)
+		return true, einmal.RequeueAfter(switchoverDelay)
+	}
+	if len(candidates) == 0 {
+		return false, nil
+	}
+	former, best := found.latest, primary.MostAdvanced(candidates)
+	c.Event(einmal.EventWarning, "FailingOver", "the Pod %s becomes the primary, without what only the Pod %s has", best.Pod, former.Pod)
+	c.Object.Status.Primary = primary.Promoted(*former, best.Pod, best.UID)
+	c.Object.Status.Switchover = &v1.Switchover{Phase: v1.SwitchoverPromoting, From: former.Pod, To: best.Pod, UID: best.UID}
+	return true, einmal.RequeueAfter(recorded)
+}
+
+// candidates returns the standbys that accept connections. It returns an error if one of them does not answer, because it can have more than the others.
+func (d *databases) candidates(ctx context.Context, c *change, found findings) ([]primary.Candidate, error) {
+	var all []primary.Candidate
+	for _, one := range found.wanted(c.Object) {
+		if !isReady(one.pod) {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, briefly)
+		state, err := d.server.Ask(limited, direct(c.Object, found, one.name))
+		cancel()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("the standby %s: %w", one.name, err)
+		case !state.Recovering:
+			return nil, errors.New("the server in the Pod " + one.name + " is not a standby")
+		}
+		all = append(all, primary.Candidate{Pod: one.name, UID: one.pod.UID, Timeline: state.Timeline, Received: state.Received})
+	}
+	return all, nil
+}
+
+// withFailover adds to a problem of the primary that a standby can replace it, where waiting may not help.
+func withFailover(db *v1.Database, found findings, of problem) problem {
+	known := db.Status.Primary
+	lost := slices.Contains([]string{primaryNodeLost, "DataMissing", "NotThePrimary", "Unschedulable"}, of.reason)
+	if !lost || db.Status.DataVersion == "" || known == nil || givenUp(db) == known.UID || len(found.readyStandbys()) == 0 {
+		return of
+	}
+	of.message += fmt.Sprintf("; to make a standby the primary, without what only the Pod %s has: kubectl annotate --namespace %s database %s %s=%s",
+		known.Pod, db.Namespace, db.Name, failoverAnnotation, known.UID)
+	return of
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+)
+
+// switchOff loses the node of a Pod, whose server ends.
+func (n *modelNode) switchOff(pod string) {
+	n.mu.Lock()
+	n.off[pod], n.givenUp = true, true
+	if server := n.servers[pod]; server != nil {
+		server.data.ended = false
+	}
+	delete(n.servers, pod)
+	n.mu.Unlock()
+	n.lose(pod)
+}
+
+// switchOn starts the node of a Pod again.
+func (n *modelNode) switchOn(pod string) {
+	n.patchStatus(worker(), `{"conditions":[{"type":"Ready","status":"True"}]}`)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.off, pod)
+}
+
+// giveUp executes the command in the message of the condition Ready.
+func giveUp(w *einmaltest.World) {
+	w.Helper()
+	db := ordersDB()
+	w.Get(db)
+	said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionReady).Message
+	_, uid, offered := strings.Cut(said, failoverAnnotation+"=")
+	if !offered {
+		w.Fatalf("no failover is offered: %s", said)
+	}
+	annotate(w, uid)
+}
+
+func annotate(w *einmaltest.World, uid string) {
+	w.Helper()
+	w.Patch(ordersDB(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, failoverAnnotation, uid))
+}
+
+// expectNoRequest expects that the operator has removed the annotation.
+func expectNoRequest(w *einmaltest.World) {
+	w.Helper()
+	db := ordersDB()
+	if w.Get(db); givenUp(db) != "" {
+		w.Errorf("the annotation is left: %v", db.Annotations)
+	}
+}
+
+// A person gives up a primary whose node is off. The standby that has most becomes the primary. When the node is back, its server is a standby, and copies
+// the database again.
+func TestAPersonGivesUpThePrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		n.connected["orders-db-1"] = false
+		w.Advance(time.Minute)
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		expect(w, "Ready=False PrimaryNodeLost")
+		giveUp(w)
+		w.Advance(time.Minute)
+		expect(w, "Ready=True DatabaseReady", "Available=True AcceptsConnections", "StandbysStreaming=False NodeLost")
+		n.connected["orders-db-1"] = true
+		w.Advance(time.Minute)
+		expectServers(w, "2/3, 0: NotReady , 1: Streaming standby, 2: Ready primary")
+		expectNoRequest(w)
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Streaming standby, 2: Ready primary")
+		expectStops(w, "orders-db-0")
+		checkReady(w, n)
+		expectQuiet(w)
+
+		n.switchOff("orders-db-2")
+		w.Advance(time.Minute)
+		giveUp(w)
+		w.Advance(time.Minute)
+		n.switchOn("orders-db-2")
+		w.Advance(time.Minute)
+		expectServers(w, "3/3, 0: Ready primary, 1: Streaming standby, 2: Streaming standby")
+		checkReady(w, n)
+	})
+}
+
+// If the volume of the primary is lost, a standby has the data. A person makes it the primary.
+func TestAStandbyReplacesALostVolume(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")}
+		w.Get(claim)
+		w.Delete(claim.DeepCopy())
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
+		w.Advance(time.Minute)
+		expect(w, "Ready=False DataMissing")
+		giveUp(w)
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
+// A switchover whose primary is on a lost node does not end by itself. It is given up with the primary.
+func TestASwitchoverIsGivenUpWithItsPrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		n.off["orders-db-0"] = true
+		w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+		awaitPhase(w, "Stopping")
+		n.switchOff("orders-db-0")
+		w.Advance(time.Hour)
+		giveUp(w)
+		w.Advance(time.Minute)
+		expectServers(w, "1/2, 0: NotReady , 1: Ready primary")
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		expect(w, "PrimaryAsRequested=True AsRequested")
+		checkReady(w, n)
+	})
+}
+
+// A request is refused if it names no primary, or one that accepts connections. It is removed, so it has no effect later.
+func TestARequestToGiveUpAPrimaryIsRefused(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		for _, uid := range []string{"another", podUID(w, "orders-db-1"), podUID(w, "orders-db-0")} {
+			annotate(w, uid)
+			w.Advance(time.Minute)
+			expectNoRequest(w)
+		}
+		events := &eventsv1.EventList{}
+		if err := w.Client().List(w.Context(), events); err != nil {
+			w.Fatal(err)
+		}
+		refused := slices.DeleteFunc(events.Items, func(one eventsv1.Event) bool { return one.Reason != "FailoverRefused" })
+		if len(refused) != 3 {
+			w.Errorf("%d requests are said to be refused, want 3", len(refused))
+		}
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+		expectStops(w)
+		checkReady(w, n)
+	})
+}
+
+// A request waits until a standby accepts connections. If the primary is back first, it is refused.
+func TestARequestToGiveUpAPrimaryWaitsForAStandby(t *testing.T) {
+	for title, back := range map[string]string{"the standby is back": "orders-db-1", "the primary is back": "orders-db-0"} {
+		t.Run(title, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				n := replicated(w, 2)
+				n.lose("orders-db-1")
+				n.lose("orders-db-0")
+				w.Advance(time.Minute)
+				annotate(w, podUID(w, "orders-db-0"))
+				w.Advance(time.Minute)
+				expect(w, "Ready=False PrimaryNodeLost", "PrimaryAsRequested=False FailingOver")
+				if back == "orders-db-1" {
+					n.switchOff("orders-db-0")
+				}
+				n.regain(back)
+				w.Advance(time.Minute)
+				expectNoRequest(w)
+				if back == "orders-db-1" {
+					n.switchOn("orders-db-0")
+				} else {
+					n.regain("orders-db-1")
+				}
+				w.Advance(time.Minute)
+				want := map[string]string{
+					"orders-db-1": "2/2, 0: Streaming standby, 1: Ready primary", "orders-db-0": "2/2, 0: Ready primary, 1: Streaming standby",
+				}
+				expectServers(w, want[back])
+				checkReady(w, n)
+			})
+		})
+	}
+}
