@@ -115,6 +115,28 @@ func TestAStandbyReplacesALostVolume(t *testing.T) {
 	})
 }
 
+// A standby that had more than the new primary, but did not run when a person gave up the former one, cannot follow the new one. It copies the database again.
+func TestAStandbyThatHasMoreThanThePrimaryIsCopiedAgain(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		n.connected["orders-db-1"] = false
+		w.Advance(time.Minute)
+		n.lose("orders-db-2")
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		giveUp(w)
+		w.Advance(time.Minute)
+		expectServers(w, "1/3, 0: NotReady , 1: Ready primary, 2: NotReady ")
+		n.regain("orders-db-2")
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		expectServers(w, "3/3, 0: Streaming standby, 1: Ready primary, 2: Streaming standby")
+		expectStops(w, "orders-db-0", "orders-db-2")
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
 // A switchover whose primary is on a lost node does not end by itself. It is given up with the primary.
 func TestASwitchoverIsGivenUpWithItsPrimary(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -59,6 +59,9 @@ func (f findings) next(db *v1.Database) (*corev1.Pod, string) {
 	for _, one := range f.wanted(db) {
 		said, asked := f.said(one)
 		if asked && isReady(one.pod) && (said == nil || said.Lost) {
+			if f.diverged(one) {
+				return one.pod, "this standby has what the primary does not have"
+			}
 			return one.pod, "the primary has deleted what this standby has missed"
 		}
 		if reason := f.restartReason(db, one.pod); reason != "" {

@@ -32,6 +32,11 @@ type volume struct {
 	passwords map[string]string
 }
 
+// follows reports whether a standby can follow a primary: it cannot if it has more of the timeline that the primary has left.
+func (v *volume) follows(primary *volume) bool {
+	return v.timeline == primary.timeline || v.written <= primary.forked
+}
+
 // configuration is what a server runs with: what it has read last, and with how many connections it has started. A standby has at least as many as the
 // primary had then.
 type configuration struct {
@@ -157,7 +162,9 @@ func (n *modelNode) follow(pod *corev1.Pod, has *volume) (data *volume, problem 
 		has = nil
 	}
 	if has != nil && n.slots[slot] {
-		has.written, has.timeline, has.connections = leader.written, leader.timeline, leader.connections
+		if has.follows(leader) {
+			has.written, has.timeline, has.connections = leader.written, leader.timeline, leader.connections
+		}
 		return has, ""
 	}
 	n.slots[slot] = true
@@ -289,11 +296,14 @@ func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.Sta
 	if server.data.copied {
 		return state, nil
 	}
+	if data := server.data; data.timeline > 0 {
+		state.Forks = map[int64]int64{int64(data.timeline - 1): int64(data.forked)}
+	}
 	n.write(server.data)
 	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
 		standby := database + "-" + strings.TrimPrefix(slot, "einmal_")
 		one := postgres.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
-		if n.servers[standby] != nil && n.connected[standby] && !one.Lost {
+		if follower := n.servers[standby]; follower != nil && n.connected[standby] && !one.Lost && follower.data.follows(server.data) {
 			one.State = "streaming"
 		}
 		state.Standbys = append(state.Standbys, one)
@@ -306,7 +316,7 @@ func (n *modelNode) write(primary *volume) {
 	n.written++
 	primary.written = n.written
 	for name, server := range n.servers {
-		if server.data.copied && n.connected[name] {
+		if server.data.copied && n.connected[name] && server.data.follows(primary) {
 			server.data.written, server.data.timeline, server.data.connections = n.written, primary.timeline, primary.connections
 			if server.connections < primary.connections {
 				n.w.Errorf("the standby in %s accepts fewer connections than the primary, and stops to follow it", name)

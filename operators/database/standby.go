@@ -165,7 +165,8 @@ func selectStandbys(ctx context.Context, c *change, found findings) error {
 	return failed
 }
 
-// release drops the slots of standbys that the spec does not want any more, so that the primary keeps nothing for them.
+// release drops the slots of standbys that the spec does not want any more, so that the primary keeps nothing for them, and of those that can never follow
+// the primary again. Without a slot they are restarted, and copy the database.
 func (d *databases) release(ctx context.Context, c *change, found findings) error {
 	if found.probe == nil || !found.probe.answered {
 		return nil
@@ -173,8 +174,10 @@ func (d *databases) release(ctx context.Context, c *change, found findings) erro
 	var failed error
 	state := found.probe.state
 	state.Standbys = slices.DeleteFunc(state.Standbys, func(said postgres.Standby) bool {
-		wanted := slices.ContainsFunc(found.wanted(c.Object), func(one standby) bool { return manifest.Slot(one.ordinal) == said.Slot })
-		if wanted || said.State != "" {
+		useful := slices.ContainsFunc(found.wanted(c.Object), func(one standby) bool {
+			return manifest.Slot(one.ordinal) == said.Slot && !found.diverged(one)
+		})
+		if useful || said.State != "" {
 			return false
 		}
 		err := d.server.Release(ctx, login(c.Object, found.credentials.monitor, "postgres"), said.Slot)
@@ -182,6 +185,15 @@ func (d *databases) release(ctx context.Context, c *change, found findings) erro
 		return err == nil
 	})
 	return failed
+}
+
+// diverged reports whether a standby has what the primary does not have, as after a failover to another one.
+func (f findings) diverged(one standby) bool {
+	if one.pod == nil {
+		return false
+	}
+	state := f.stateIn(one.pod)
+	return state != nil && primary.Diverged(f.probe.state.Forks, state.Timeline, state.Received)
 }
 
 // standbyProblem returns the first problem of a standby.

@@ -37,16 +37,21 @@ func TestNodeThatIsLostIsSaid(t *testing.T) {
 	t.Run("the volume is lost", s.losesItsVolume)
 }
 
-// A primary that cannot start is given up. The standby lacks a row, but becomes the primary. The former primary, which has the row, copies the database.
+// A primary that cannot start is given up. The only standby that runs lacks a row, but becomes the primary. The other servers have the row, and copy the
+// database.
 func TestNodeFailsOverWhenAPersonSaysSo(t *testing.T) {
 	s := &started{realnode.Start(t, script, ready)}
 	s.connect(t, "16")
 	s.awaitServers(t, "Ready Streaming")
+	s.MustKubectl(t, "scale", "--namespace", "production", "database/orders-db", "--replicas=3")
+	s.awaitServers(t, "Ready Streaming Streaming")
 	s.inServer(t, 1, "select n from kept", "42")
 	s.route(t, "add")
-	s.awaitServers(t, "Ready Disconnected")
+	s.awaitServers(t, "Ready Disconnected Streaming")
 	s.awaitSQL(t, "insert into kept values (43, 'app') returning n", "43")
+	s.inServer(t, 2, "select n from kept where n = 43", "43")
 	s.MustKubectl(t, "cordon", "devcluster")
+	s.remove(t, "pod", "orders-db-2")
 	s.remove(t, "pod", "orders-db-0")
 	s.awaitReason(t, "orders-db", "Unschedulable")
 	s.obey(t, "annotate ")
@@ -54,11 +59,11 @@ func TestNodeFailsOverWhenAPersonSaysSo(t *testing.T) {
 	s.awaitReason(t, "orders-db", "DatabaseReady")
 	s.awaitSQL(t, "insert into kept values (44, 'app') returning n", "44")
 	s.MustKubectl(t, "uncordon", "devcluster")
-	s.awaitServers(t, "Streaming Ready")
+	s.awaitServers(t, "Streaming Ready Streaming")
 	s.route(t, "del")
-	const rows = "select string_agg(n::text, ',' order by n) from kept"
-	s.inServer(t, 0, rows, "42,44")
-	s.inServer(t, 1, rows, "42,44")
+	for ordinal := range 3 {
+		s.inServer(t, ordinal, "select string_agg(n::text, ',' order by n) from kept", "42,44")
+	}
 	log := s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0", "--container", "data")
 	if !strings.Contains(log, "has written what the current primary does not have") {
 		t.Errorf("the log of the former primary: %s", log)

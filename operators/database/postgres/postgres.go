@@ -60,6 +60,8 @@ type State struct {
 	Recovering bool
 	// Timeline is the timeline of the write-ahead log that a standby follows, and Received how much of that it has, in bytes. They say nothing of a primary.
 	Timeline, Received int64
+	// Forks are the timelines that the primary has left, with where it left them, in bytes of the write-ahead log. A standby says nothing of them.
+	Forks map[int64]int64
 	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.
 	Standbys []Standby
 }
@@ -89,12 +91,12 @@ func (Client) Ask(ctx context.Context, login Login) (State, error) {
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
 			where pending_restart and source = 'command line' and pg_is_in_recovery()), ''),
 		pg_is_in_recovery(), (select min_recovery_end_timeline from pg_control_recovery()),
-		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.standbys()`
+		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys()`
 	var state State
 	var volume string
 	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
-			&state.Timeline, &state.Received, &state.Standbys)
+			&state.Timeline, &state.Received, &state.Forks, &state.Standbys)
 	})
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)

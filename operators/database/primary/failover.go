@@ -27,6 +27,13 @@ func Refused(asked types.UID, latest *v1.Primary, available bool) string {
 	return ""
 }
 
+// Diverged reports whether a standby has received more of a timeline than the primary had when it left that. Then it can never follow the primary again. The
+// argument forks says where the primary has left timelines, in bytes of the write-ahead log.
+func Diverged(forks map[int64]int64, timeline, received int64) bool {
+	at, left := forks[timeline]
+	return left && received > at
+}
+
 // Candidate is a standby that accepts connections.
 type Candidate struct {
 	Pod string

@@ -152,3 +152,23 @@ func TestTheMostAdvancedStandbyIsChosen(t *testing.T) {
 		}
 	}
 }
+
+// A standby that has more of a timeline than the primary had when it left that cannot follow it.
+func TestAStandbyThatHasMoreThanThePrimaryHasDiverged(t *testing.T) {
+	forks := map[int64]int64{1: 100, 2: 200}
+	for title, test := range map[string]struct {
+		timeline, received int64
+		want               bool
+	}{
+		"it has more":                        {1, 101, true},
+		"it has as much":                     {1, 100, false},
+		"it has more of a later timeline":    {2, 201, true},
+		"it has less of a later timeline":    {2, 150, false},
+		"it is on the primary's timeline":    {3, 900, false},
+		"it says nothing about its timeline": {0, 900, false},
+	} {
+		if got := Diverged(forks, test.timeline, test.received); got != test.want {
+			t.Errorf("%s: got %t, want %t", title, got, test.want)
+		}
+	}
+}
