@@ -21,13 +21,14 @@ type Edit struct {
 }
 
 // Edits returns the edits that turn before into after, for the changed fields only. An added map is also edited field by field,
-// since another client may be adding it at the same time.
+// since another client may be adding it at the same time. So are the labels and the annotations when a handler removes the last one
+// that it has seen: Go types write no empty map.
 func (l Lists) Edits(before, after object.Body) []Edit {
 	var edits []Edit
 	for _, difference := range object.Diff(before, after) {
 		switch difference.Op {
 		case object.Removed:
-			edits = append(edits, Edit{Path: difference.Path, Remove: true})
+			edits = unset(difference, edits)
 		case object.Added:
 			edits = set(difference.Path, difference.New, edits)
 		default:
@@ -36,6 +37,17 @@ func (l Lists) Edits(before, after object.Body) []Edit {
 	}
 	for i := range edits {
 		edits[i].List = l.edit(before, edits[i])
+	}
+	return edits
+}
+
+func unset(removed object.Difference, edits []Edit) []Edit {
+	all, isMap := removed.Old.(object.Body)
+	if shared := removed.Path.Under("metadata", "labels") || removed.Path.Under("metadata", "annotations"); !isMap || !shared {
+		return append(edits, Edit{Path: removed.Path, Remove: true})
+	}
+	for _, key := range sorted(all) {
+		edits = append(edits, Edit{Path: removed.Path.Child(key), Remove: true})
 	}
 	return edits
 }

@@ -73,6 +73,20 @@ func TestAnAddedMapIsWrittenFieldByField(t *testing.T) { // Another client may b
 	}
 }
 
+func TestTheLastLabelOrAnnotationIsRemovedAlone(t *testing.T) { // Another client may be adding one at the same time.
+	edits := patch.Lists(nil).Edits(
+		body(t, `{"metadata": {"annotations": {"a": "1", "b": "2"}, "labels": {"c": "3"}}, "status": {"x": {"y": 1}}}`), body(t, `{"metadata": {"labels": {}}, "status": {}}`))
+	want := []patch.Edit{
+		{Path: object.Path{"metadata", "annotations", "a"}, Remove: true},
+		{Path: object.Path{"metadata", "annotations", "b"}, Remove: true},
+		{Path: object.Path{"metadata", "labels", "c"}, Remove: true},
+		{Path: object.Path{"status", "x"}, Remove: true},
+	}
+	if diff := cmp.Diff(want, edits); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestForbiddenEditsNameTheFieldAndTheRemedy(t *testing.T) {
 	for path, remedy := range map[string]string{
 		"metadata.finalizers": "OnDelete", "metadata.ownerReferences": "Apply",
