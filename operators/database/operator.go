@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"strings"
 
@@ -28,24 +27,9 @@ const defaultImage = "postgres:{version}"
 // change is the argument of the handlers.
 type change = einmal.Change[v1.Database]
 
-// server is what the operator asks a PostgreSQL server: see package postgres.
-type server interface {
-	Try(ctx context.Context, login postgres.Login) error
-	Ask(ctx context.Context, login postgres.Login) (postgres.State, error)
-	Release(ctx context.Context, login postgres.Login, slot string) error
-	promoter
-}
-
-// promoter is what the operator asks for in a switchover.
-type promoter interface {
-	Checkpoint(ctx context.Context, login postgres.Login) error
-	Replayed(ctx context.Context, login postgres.Login, location string) (bool, error)
-	Promote(ctx context.Context, login postgres.Login, slots []string) error
-}
-
 // databases handles Databases.
 type databases struct {
-	server server
+	server postgres.Server
 	// image is the image of the servers, in which {version} stands for the version.
 	image string
 }
@@ -54,7 +38,7 @@ type databases struct {
 func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage) }
 
 // declare returns the operator with all its handlers. The image is the default of the flag --image.
-func declare(server server, image string) *einmal.Operator {
+func declare(server postgres.Server, image string) *einmal.Operator {
 	handled := &databases{server: server, image: image}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
 		set.StringVar(&handled.image, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")

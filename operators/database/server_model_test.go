@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // volume is what a volume contains.
@@ -214,21 +209,6 @@ func (n *modelNode) end(pod *corev1.Pod) {
 		"state":{"terminated":{"exitCode":0,"finishedAt":%q,"message":%q}}}]}`, time.Now().UTC().Format(time.RFC3339), said))
 }
 
-// Try logs in to the only database that there is.
-func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
-	if n.cut {
-		return errors.New("dial tcp: timeout")
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, volume := range n.volumes {
-		if password, known := volume.passwords[login.Username]; !known || password != login.Password.Reveal() {
-			return postgres.ErrRefused
-		}
-	}
-	return nil
-}
-
 // configure lets the running servers read their configuration.
 func (n *modelNode) configure(config *corev1.ConfigMap) {
 	<-time.After(reload)
@@ -248,138 +228,4 @@ func configured(config *corev1.ConfigMap) (of string, connections int) {
 		_, _ = fmt.Sscanf(strings.TrimPrefix(text, "'"), "%d", &connections)
 	}
 	return strings.Trim(of, "'\n"), connections
-}
-
-// reach returns the server that a login leads to, and the name of its Database.
-func (n *modelNode) reach(ctx context.Context, login postgres.Login) (*configuration, string, error) {
-	if err := n.Try(ctx, login); err != nil {
-		return nil, "", err
-	}
-	name, _, _ := strings.Cut(login.Host, ".")
-	database, through := strings.CutSuffix(name, "-rw")
-	if through {
-		leader := n.leader(database)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, server := range n.servers {
-			if server.data == leader {
-				return server, database, nil
-			}
-		}
-		return nil, "", errors.New("dial tcp: connection refused")
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if server := n.servers[name]; server != nil {
-		return server, name[:strings.LastIndex(name, "-")], nil
-	}
-	return nil, "", errors.New("dial tcp: connection refused")
-}
-
-// Ask returns how full the volume is, what the server says of its configuration, and what the primary says of standbys. Before each answer of the primary,
-// an app writes something.
-func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
-	server, database, err := n.reach(ctx, login)
-	if err != nil {
-		return postgres.State{}, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
-	switch {
-	case server.wanted == server.connections:
-	case server.kept && server.data.copied:
-		state.Kept = "max_connections"
-	default:
-		state.Pending = "max_connections"
-	}
-	if server.data.copied {
-		return state, nil
-	}
-	if data := server.data; data.timeline > 0 {
-		state.Forks = map[int64]int64{int64(data.timeline - 1): int64(data.forked)}
-	}
-	n.write(server.data)
-	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
-		standby := database + "-" + strings.TrimPrefix(slot, "einmal_")
-		one := postgres.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
-		if follower := n.servers[standby]; follower != nil && n.connected[standby] && !one.Lost && follower.data.follows(server.data) {
-			one.State = "streaming"
-		}
-		state.Standbys = append(state.Standbys, one)
-	}
-	return state, nil
-}
-
-// write writes something, which standbys get that are connected.
-func (n *modelNode) write(primary *volume) {
-	n.written++
-	primary.written = n.written
-	for name, server := range n.servers {
-		if server.data.copied && n.connected[name] && server.data.follows(primary) {
-			server.data.written, server.data.timeline, server.data.connections = n.written, primary.timeline, primary.connections
-			if server.connections < primary.connections {
-				n.w.Errorf("the standby in %s accepts fewer connections than the primary, and stops to follow it", name)
-			}
-		}
-	}
-}
-
-// Release drops a slot that is not in use.
-func (n *modelNode) Release(ctx context.Context, login postgres.Login, slot string) error {
-	n.mu.Lock()
-	delete(n.slots, slot)
-	n.mu.Unlock()
-	return n.Try(ctx, login)
-}
-
-// Checkpoint does nothing: the servers of the model end at once.
-func (n *modelNode) Checkpoint(ctx context.Context, login postgres.Login) error {
-	_, _, err := n.reach(ctx, login)
-	return err
-}
-
-// Replayed reports whether a standby has all up to a location.
-func (n *modelNode) Replayed(ctx context.Context, login postgres.Login, location string) (bool, error) {
-	server, _, err := n.reach(ctx, login)
-	if err != nil {
-		return false, err
-	}
-	var written int
-	if _, err := fmt.Sscanf(location, "0/%X", &written); err != nil {
-		return false, fmt.Errorf("location %q: %w", location, err)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return server.data.written >= written, nil
-}
-
-// Promote lets a standby accept writes. It expects that nothing is lost that apps have not given up.
-func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []string) error {
-	server, _, err := n.reach(ctx, login)
-	if err != nil {
-		return err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case n.stays:
-		return errors.New("the server does not accept writes yet")
-	case !server.data.copied:
-		return nil
-	}
-	if n.givenUp {
-		n.written = server.data.written
-	}
-	if server.data.written != n.written {
-		n.w.Errorf("a standby is promoted that has %d of what apps have written, want %d", server.data.written, n.written)
-	}
-	server.data.copied, server.data.connections = false, server.connections
-	server.data.timeline, server.data.forked = server.data.timeline+1, server.data.written
-	n.onlyOne()
-	n.slots = map[string]bool{}
-	for _, slot := range slots {
-		n.slots[slot] = true
-	}
-	return nil
 }

@@ -92,6 +92,8 @@ create() {
 				'pg_basebackup', false), 'state', coalesce(state, ''), 'lag', greatest(0, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint)) order by slot_name), '[]')
 				from pg_replication_slots left join pg_stat_replication on pid = active_pid
 				where slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not pg_is_in_recovery()\$\$;
+		create function einmal.timeline() returns int language sql security definer set search_path = pg_catalog, pg_temp
+			as \$\$select coalesce(max(('x' || left(name, 8))::bit(32)::int), 0) from pg_ls_waldir() where name ~ '^[0-9A-F]{24}\$'\$\$;
 		create function einmal.forks() returns json language sql security definer set search_path = pg_catalog, pg_temp
 			as \$\$select coalesce(json_object_agg(split_part(line, chr(9), 1), pg_wal_lsn_diff(split_part(line, chr(9), 2)::pg_lsn, '0/0')), '{}')
 				from regexp_split_to_table(case when pg_is_in_recovery() then '' else

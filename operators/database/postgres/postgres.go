@@ -35,13 +35,31 @@ type Login struct {
 	Password credential.Password
 }
 
+// Server is what the operator asks of servers. Package contract says what it expects.
+type Server interface {
+	Try(ctx context.Context, login Login) error
+	Ask(ctx context.Context, login Login) (State, error)
+	Release(ctx context.Context, login Login, slot string) error
+	Promoter
+}
+
+// Promoter is what the operator asks for when another server becomes the primary.
+type Promoter interface {
+	Checkpoint(ctx context.Context, login Login) error
+	Replayed(ctx context.Context, login Login, location string) (bool, error)
+	Promote(ctx context.Context, login Login, slots []string) error
+}
+
 // Client logs in to servers. It keeps no connections.
-type Client struct{}
+type Client struct {
+	// Dial connects to the address of a server. If it is nil, the operating system does.
+	Dial pgconn.DialFunc
+}
 
 // Try logs in and out. It returns ErrRefused only if the server says so. It executes no statement: the database belongs to others, whose functions
 // must not run here.
-func (Client) Try(ctx context.Context, login Login) error {
-	return within(ctx, login, func(context.Context, *pgx.Conn) error { return nil })
+func (c Client) Try(ctx context.Context, login Login) error {
+	return c.within(ctx, login, func(context.Context, *pgx.Conn) error { return nil })
 }
 
 // State is what a server says of itself.
@@ -58,7 +76,8 @@ type State struct {
 	Kept string
 	// Recovering reports whether the server is a standby.
 	Recovering bool
-	// Timeline is the timeline of the write-ahead log that a standby follows, and Received how much of that it has, in bytes. They say nothing of a primary.
+	// Timeline is the last timeline of which a standby has received something, and Received how much of the write-ahead log it has, in bytes. They say nothing
+	// of a primary. The control file of a standby would name the timeline too, but only some time later.
 	Timeline, Received int64
 	// Forks are the timelines that the primary has left, with where it left them, in bytes of the write-ahead log. A standby says nothing of them.
 	Forks map[int64]int64
@@ -84,17 +103,17 @@ type Standby struct {
 func (s *Standby) Streams() bool { return s != nil && s.State == "streaming" && !s.Copying }
 
 // Ask asks a server for its state. Only the monitor may ask.
-func (Client) Ask(ctx context.Context, login Login) (State, error) {
+func (c Client) Ask(ctx context.Context, login Login) (State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
 			where pending_restart and not (source = 'command line' and pg_is_in_recovery())), ''),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
 			where pending_restart and source = 'command line' and pg_is_in_recovery()), ''),
-		pg_is_in_recovery(), (select min_recovery_end_timeline from pg_control_recovery()),
+		pg_is_in_recovery(), einmal.timeline(),
 		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys()`
 	var state State
 	var volume string
-	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
 			&state.Timeline, &state.Received, &state.Forks, &state.Standbys)
 	})
@@ -107,8 +126,8 @@ func (Client) Ask(ctx context.Context, login Login) (State, error) {
 
 // Release drops the slot of a standby that is not connected, so that the server keeps nothing for it any more. Only the monitor may do so. It does nothing
 // if there is no such slot.
-func (Client) Release(ctx context.Context, login Login, slot string) error {
-	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+func (c Client) Release(ctx context.Context, login Login, slot string) error {
+	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		_, err := connection.Exec(ctx, "select einmal.release($1)", slot)
 		return err
 	})
@@ -119,8 +138,8 @@ func (Client) Release(ctx context.Context, login Login, slot string) error {
 }
 
 // Checkpoint lets a server write what it has in memory, so that it ends quickly later. That can take a minute. Only the monitor may do so.
-func (Client) Checkpoint(ctx context.Context, login Login) error {
-	err := withinTime(ctx, checkpointTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
+func (c Client) Checkpoint(ctx context.Context, login Login) error {
+	err := c.withinTime(ctx, checkpointTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
 		_, err := connection.Exec(ctx, "checkpoint")
 		return err
 	})
@@ -132,9 +151,9 @@ func (Client) Checkpoint(ctx context.Context, login Login) error {
 
 // Replayed reports whether a standby has replayed the record of the write-ahead log that begins at a location, such as 0/3000028. A server that is not a
 // standby has.
-func (Client) Replayed(ctx context.Context, login Login, location string) (bool, error) {
+func (c Client) Replayed(ctx context.Context, login Login, location string) (bool, error) {
 	var replayed bool
-	err := within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
+	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		return connection.QueryRow(ctx, "select not pg_is_in_recovery() or coalesce(pg_last_wal_replay_lsn() > $1::text::pg_lsn, false)", location).Scan(&replayed)
 	})
 	if err != nil {
@@ -145,9 +164,9 @@ func (Client) Replayed(ctx context.Context, login Login, location string) (bool,
 
 // Promote makes a standby a primary, with slots for the other servers, and returns when it accepts writes. It does nothing if the server is one with these
 // slots. Only the monitor may do so.
-func (Client) Promote(ctx context.Context, login Login, slots []string) error {
+func (c Client) Promote(ctx context.Context, login Login, slots []string) error {
 	var promoted bool
-	err := withinTime(ctx, promotionTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
+	err := c.withinTime(ctx, promotionTimeout, login, func(ctx context.Context, connection *pgx.Conn) error {
 		return connection.QueryRow(ctx, "select einmal.promote($1)", slots).Scan(&promoted)
 	})
 	switch {
@@ -170,11 +189,11 @@ func percent(text string) (int32, error) {
 }
 
 // within calls a function with a connection.
-func within(ctx context.Context, login Login, do func(context.Context, *pgx.Conn) error) error {
-	return withinTime(ctx, timeout, login, do)
+func (c Client) within(ctx context.Context, login Login, do func(context.Context, *pgx.Conn) error) error {
+	return c.withinTime(ctx, timeout, login, do)
 }
 
-func withinTime(ctx context.Context, limit time.Duration, login Login, do func(context.Context, *pgx.Conn) error) error {
+func (c Client) withinTime(ctx context.Context, limit time.Duration, login Login, do func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	settings, err := pgx.ParseConfig("sslmode=disable")
@@ -185,6 +204,9 @@ func withinTime(ctx context.Context, limit time.Duration, login Login, do func(c
 	settings.User, settings.Password = login.Username, login.Password.Reveal()
 	settings.RequireAuth = "scram-sha-256" // No other method keeps the password from a server that pretends to be this one.
 	settings.Fallbacks = nil
+	if c.Dial != nil {
+		settings.DialFunc = c.Dial
+	}
 	settings.RuntimeParams = map[string]string{"application_name": "databases.einmal.dev", "search_path": "pg_catalog, pg_temp"}
 	connection, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
