@@ -20,7 +20,7 @@ func Refused(asked types.UID, latest *v1.Primary, available bool) string {
 	case latest == nil:
 		return "there has been no primary yet"
 	case latest.UID != asked:
-		return fmt.Sprintf("no Pod with the uid %s is the primary, but the Pod %s with the uid %s", asked, latest.Pod, latest.UID)
+		return fmt.Sprintf("the uid %s is not that of the primary, which is the Pod %s with the uid %s", asked, latest.Pod, latest.UID)
 	case available:
 		return fmt.Sprintf("the Pod %s accepts connections: set spec.primary, and nothing is lost", latest.Pod)
 	}

@@ -127,7 +127,7 @@ func TestAFailoverIsRefused(t *testing.T) {
 		want      string
 	}{
 		"no primary":             {nil, false, "there has been no primary yet"},
-		"another primary":        {&v1.Primary{Pod: "db-1", UID: "second"}, false, "no Pod with the uid first is the primary, but the Pod db-1 with the uid second"},
+		"another primary":        {&v1.Primary{Pod: "db-1", UID: "second"}, false, "the uid first is not that of the primary, which is the Pod db-1 with the uid second"},
 		"it accepts connections": {known, true, "the Pod db-0 accepts connections: set spec.primary, and nothing is lost"},
 		"it has to be given up":  {known, false, ""},
 	} {
