@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +25,8 @@ func givenUp(db *v1.Database) types.UID { return types.UID(db.Annotations[failov
 // connections. Then the operator goes on as before, because the primary can still come back.
 func (d *databases) failOver(ctx context.Context, c *change, found *findings) (bool, error) {
 	asked := givenUp(c.Object)
-	if s := moving(c.Object); asked == "" || s != nil && s.Phase == v1.SwitchoverPromoting && asked != found.latest.UID {
+	// A status that was edited can have a promotion and no primary. The request is refused then.
+	if s := moving(c.Object); asked == "" || s != nil && s.Phase == v1.SwitchoverPromoting && found.latest != nil && asked != found.latest.UID {
 		return false, nil // A promotion removes the annotation.
 	}
 	if refused := primary.Refused(asked, found.latest, isReady(found.pod)); refused != "" {
@@ -54,9 +56,7 @@ func (d *databases) candidates(ctx context.Context, c *change, found findings) (
 		if !isReady(one.pod) {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, briefly)
-		state, err := d.server.Ask(limited, direct(c.Object, found, one.name))
-		cancel()
+		state, err := d.askBriefly(ctx, c.Object, found, one)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("the standby %s: %w", one.name, err)
@@ -75,7 +75,8 @@ func withFailover(db *v1.Database, found findings, of problem) problem {
 	if !lost || db.Status.DataVersion == "" || known == nil || givenUp(db) == known.UID || len(found.readyStandbys()) == 0 {
 		return of
 	}
-	of.message += fmt.Sprintf("; to make a standby the primary, without what only the Pod %s has: kubectl annotate --namespace %s database %s %s=%s",
-		known.Pod, db.Namespace, db.Name, failoverAnnotation, known.UID)
+	message := strings.TrimSuffix(of.message, ".") // The messages of the scheduler are sentences.
+	of.message = fmt.Sprintf("%s; to make a standby the primary, without what only the Pod %s has: kubectl annotate --namespace %s database %s %s=%s",
+		message, known.Pod, db.Namespace, db.Name, failoverAnnotation, known.UID)
 	return of
 }

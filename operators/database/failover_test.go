@@ -13,6 +13,7 @@ import (
 
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
 // switchOff loses the node of a Pod, whose server ends.
@@ -178,6 +179,43 @@ func TestARequestToGiveUpAPrimaryIsRefused(t *testing.T) {
 		expectStops(w)
 		checkReady(w, n)
 	})
+}
+
+// A status that was edited can have a promotion and no primary, and the terms can be lost too. A request to give up the primary is refused then, and the
+// database goes on.
+func TestARequestToGiveUpAPrimaryIsRefusedIfThereIsNone(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		w.Kill()
+		for _, name := range []string{"orders-db-0", "orders-db-1"} {
+			n.patch(&corev1.Pod{ObjectMeta: in(name)}, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, manifest.GrantAnnotation))
+			n.patch(&corev1.PersistentVolumeClaim{ObjectMeta: in("data-" + name)}, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, manifest.TermAnnotation))
+		}
+		n.patchStatus(ordersDB(), `{"primary":null,"switchover":{"phase":"Promoting","from":"orders-db-0","to":"orders-db-1","uid":"another"}}`)
+		annotate(w, podUID(w, "orders-db-0"))
+		w.Restart()
+		w.Advance(time.Minute)
+		expectNoRequest(w)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+		expectStops(w)
+		checkReady(w, n)
+		expectQuiet(w)
+	})
+}
+
+// The command follows the message of the scheduler, which ends in a full stop.
+func TestAFailoverIsOfferedInOneSentence(t *testing.T) {
+	db, standbyPod := ordersDB(), &corev1.Pod{ObjectMeta: in("orders-db-1")}
+	db.Status.DataVersion, db.Status.Primary = "16", &v1.Primary{Pod: "orders-db-0", UID: "first", Term: 1}
+	standbyPod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	found := findings{observed: observed{standbys: []standby{{ordinal: 1, name: "orders-db-1", pod: standbyPod}}}}
+	for _, message := range []string{"0/3 nodes are available: 3 node(s) had no room.", "0/3 nodes are available: 3 node(s) had no room"} {
+		want := "0/3 nodes are available: 3 node(s) had no room; to make a standby the primary, without what only the Pod orders-db-0 has: " +
+			"kubectl annotate --namespace default database orders-db " + failoverAnnotation + "=first"
+		if got := withFailover(db, found, problem{"Unschedulable", message, false}).message; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 // A request waits until a standby accepts connections. If the primary is back first, it is refused.

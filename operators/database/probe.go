@@ -149,9 +149,7 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 		if !isReady(one.pod) {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, briefly)
-		state, err := d.server.Ask(limited, direct(c.Object, found, one.name))
-		cancel()
+		state, err := d.askBriefly(ctx, c.Object, found, one)
 		if err != nil {
 			c.Log.Info("could not ask a standby for its state", "pod", one.name, "error", err)
 			continue
@@ -159,6 +157,13 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 		states[one.pod.UID] = state
 	}
 	return states
+}
+
+// askBriefly asks a standby for its state, and returns an error if it does not answer within the time limit.
+func (d *databases) askBriefly(ctx context.Context, db *v1.Database, found findings, one standby) (postgres.State, error) {
+	limited, cancel := context.WithTimeout(ctx, briefly)
+	defer cancel()
+	return d.server.Ask(limited, direct(db, found, one.name))
 }
 
 // login returns how to log in through the Service, as apps do.

@@ -41,6 +41,8 @@ func (l Lists) Edits(before, after object.Body) []Edit {
 	return edits
 }
 
+// unset appends the edits that remove a value. It removes labels and annotations key by key: other clients can have added keys that the
+// handler has not seen, and removing the whole map would remove those keys too.
 func unset(removed object.Difference, edits []Edit) []Edit {
 	all, isMap := removed.Old.(object.Body)
 	if shared := removed.Path.Under("metadata", "labels") || removed.Path.Under("metadata", "annotations"); !isMap || !shared {
