@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,7 +22,7 @@ type credentials struct {
 	secret string
 	err    error
 	// versions are those of the Secrets when they were read last.
-	versions [6]string
+	versions []string
 }
 
 // ensureCredentials generates the passwords of a database, once. Known is the generation of the passwords that an existing database was created with,
@@ -35,6 +36,7 @@ func ensureCredentials(ctx context.Context, c *change, known int) credentials {
 		{manifest.AppSecret(c.Object), c.Object.Spec.Auth.Username, &found.app},
 		{manifest.MonitorSecret(c.Object), manifest.Monitor, &found.monitor},
 		{manifest.ReplicationSecret(c.Object), manifest.Replication, &found.replication},
+		{manifest.BackupSecret(c.Object), manifest.BackupUser, &credential.Record{}}, // Only Jobs use it.
 	} {
 		record, err := credential.Once{
 			Store: credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
@@ -55,7 +57,7 @@ func currentCredentials(ctx context.Context, c *change, known int) credentials {
 	if err != nil {
 		return credentials{secret: manifest.AppSecret(c.Object), err: err}
 	}
-	if last := einmal.Memo[findings](c).credentials; last.err == nil && last.app.Generation > 0 && last.versions == versions {
+	if last := einmal.Memo[findings](c).credentials; last.err == nil && last.app.Generation > 0 && slices.Equal(last.versions, versions) {
 		return last
 	}
 	found := ensureCredentials(ctx, c, known)
@@ -64,17 +66,19 @@ func currentCredentials(ctx context.Context, c *change, known int) credentials {
 }
 
 // versionsOfSecrets returns the uid and the version of each Secret of a database, from the cache of metadata.
-func versionsOfSecrets(ctx context.Context, c *change) ([6]string, error) {
-	var versions [6]string
-	app, monitor, replication := manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object), manifest.ReplicationSecret(c.Object)
-	for i, name := range []string{app, app + firstGeneration, monitor, monitor + firstGeneration, replication, replication + firstGeneration} {
-		of := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-		found, err := get(ctx, c, name, of)
-		if err != nil {
-			return versions, err
-		}
-		if found != nil {
-			versions[i] = string(found.UID) + " " + found.ResourceVersion
+func versionsOfSecrets(ctx context.Context, c *change) ([]string, error) {
+	var versions []string
+	for _, secret := range manifest.Secrets(c.Object) {
+		for _, name := range []string{secret, secret + firstGeneration} {
+			of := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+			found, err := get(ctx, c, name, of)
+			if err != nil {
+				return versions, err
+			}
+			if found == nil {
+				found = of // It has no uid.
+			}
+			versions = append(versions, string(found.UID)+" "+found.ResourceVersion)
 		}
 	}
 	return versions, nil

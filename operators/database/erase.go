@@ -43,8 +43,11 @@ func erase(ctx context.Context, c *change) error {
 			return err
 		}
 	}
+	if err := eraseClaim(ctx, c, manifest.Backup(c.Object)); err != nil {
+		return err
+	}
 	secrets := credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace}
-	for _, name := range []string{manifest.AppSecret(c.Object), manifest.MonitorSecret(c.Object), manifest.ReplicationSecret(c.Object)} {
+	for _, name := range manifest.Secrets(c.Object) {
 		if err := secrets.Delete(ctx, name, owner(c.Object)); err != nil {
 			return err
 		}
@@ -70,7 +73,8 @@ func endOrphans(ctx context.Context, c *change, left []*corev1.Pod) (bool, error
 // eraseClaim deletes a claim and so its volume, if it belongs to the Database.
 func eraseClaim(ctx context.Context, c *change, name string) error {
 	claim, err := get(ctx, c, name, &corev1.PersistentVolumeClaim{})
-	if err != nil || claim == nil || claim.DeletionTimestamp != nil || claim.Labels[manifest.NameLabel] != c.Object.Name {
+	if err != nil || claim == nil || claim.DeletionTimestamp != nil ||
+		claim.Labels[manifest.NameLabel] != c.Object.Name && claim.Labels[manifest.BackupOfLabel] != c.Object.Name {
 		return err
 	}
 	return remove(ctx, c, claim)

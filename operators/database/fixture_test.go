@@ -4,6 +4,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -69,6 +70,7 @@ func checkErased(w *einmaltest.World) {
 		&corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-0")},
 		&corev1.Secret{ObjectMeta: in("orders-db-app")}, &corev1.Secret{ObjectMeta: in("orders-db-app.g1")}, &corev1.Secret{ObjectMeta: in("orders-db-monitor")},
 		&corev1.Pod{ObjectMeta: in("orders-db-1")}, &corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-1")}, &corev1.Secret{ObjectMeta: in("orders-db-replication")},
+		&corev1.Secret{ObjectMeta: in("orders-db-backup")}, &corev1.PersistentVolumeClaim{ObjectMeta: in("orders-db-backup")}, &batchv1.CronJob{ObjectMeta: in("orders-db-backup")},
 	}
 	for _, object := range left {
 		if w.Get(object) {

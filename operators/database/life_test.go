@@ -138,7 +138,7 @@ func TestWhatIsNotAvailableIsSaid(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := create(w)
 		checkReady(w, n)
-		expect(w, "Progressing=False Complete", "BackupHealthy=False NotAvailable")
+		expect(w, "Progressing=False Complete", "BackupHealthy=False NoBackup")
 		set := &appsv1.StatefulSet{ObjectMeta: in("orders-db")}
 		w.Patch(ordersDB(), `{"spec":{"version":"17","backupEnabled":false}}`)
 		w.Advance(time.Minute)

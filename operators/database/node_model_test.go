@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,8 @@ type modelNode struct {
 	lag int64
 	// image is what the operator's flag --image says when it starts, missing an image that cannot be pulled.
 	image, missing string
+	// backups plays what makes backups.
+	backups backups
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }
@@ -76,9 +79,10 @@ func start(w *einmaltest.World) *modelNode {
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
 	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
+	w.React(&batchv1.JobList{}, func(object client.Object) { n.job(object.(*batchv1.Job)) })
 	for ordinal := range manifest.MostReplicas { // Each Pod can wait for others.
 		w.React(&corev1.PodList{}, func(object client.Object) {
-			if pod := object.(*corev1.Pod); ordinalOf(pod.Name) == ordinal {
+			if pod := object.(*corev1.Pod); ordinalOf(pod.Name) == ordinal && databaseOf(pod) != "" {
 				n.pod(pod)
 			}
 		})

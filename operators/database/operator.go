@@ -56,6 +56,7 @@ func declare(server postgres.Server, image string) *einmal.Operator {
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "patch"),
 		einmal.Permissions(&corev1.Node{}, "get"),
 		einmal.Permissions(&corev1.Secret{}, "get", "create", "update"))
+	handled.handleBackups(of)
 	of.OnDelete("erase", erase,
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "delete"), einmal.Permissions(&corev1.Pod{}, "patch", "delete"),
 		einmal.Permissions(&corev1.Secret{}, "delete"))
@@ -75,7 +76,7 @@ func named(object *metav1.PartialObjectMetadata) []types.NamespacedName {
 // credentialOf returns the Database whose credential a Secret can be, by its name.
 func credentialOf(secret *metav1.PartialObjectMetadata) []types.NamespacedName {
 	copied, _, _ := strings.Cut(secret.Name, ".g")
-	for _, suffix := range []string{"-app", "-monitor", "-replication"} {
+	for _, suffix := range []string{"-app", "-monitor", "-replication", "-backup"} {
 		if name, found := strings.CutSuffix(copied, suffix); found {
 			return []types.NamespacedName{{Name: name}}
 		}

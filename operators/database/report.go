@@ -59,7 +59,7 @@ func report(c *change, found findings) {
 	status.State = stateOf(db, problem)
 	standby, stream := found.standbyProblem(db), streaming(db, found)
 	before, streamed := reasonOf(db, v1.ConditionReady), reasonOf(db, v1.ConditionStandbysStreaming)
-	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db), backup(db))
+	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db))
 	if db.Spec.Engine == v1.PostgreSQL {
 		set(db, versionSupport(found), parametersApplied(db, found), stream, asRequested(db, found))
 	}
@@ -200,13 +200,6 @@ func versionSupport(found findings) metav1.Condition {
 		return no(v1.ConditionVersionSupported, found.choice.Reason, found.choice.Problem)
 	}
 	return yes(v1.ConditionVersionSupported, "Supported", "the operator runs this version")
-}
-
-func backup(db *v1.Database) metav1.Condition {
-	if db.Spec.BackupEnabled != nil && !*db.Spec.BackupEnabled {
-		return no(v1.ConditionBackupHealthy, "Disabled", "spec.backupEnabled is false")
-	}
-	return no(v1.ConditionBackupHealthy, "NotAvailable", "backups are not available yet; make dumps with pg_dump")
 }
 
 // storage returns the size of the volume, or nil if there is no claim.

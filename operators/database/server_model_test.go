@@ -119,7 +119,7 @@ func (n *modelNode) data(pod *corev1.Pod, grant string) (data *volume, problem s
 // initialize creates a database with the passwords of its Secrets.
 func (n *modelNode) initialize(pod *corev1.Pod) *volume {
 	data := &volume{passwords: map[string]string{}}
-	for _, suffix := range []string{"-app", "-monitor", "-replication"} {
+	for _, suffix := range []string{"-app", "-monitor", "-replication", "-backup"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + suffix}}
 		if !n.w.Get(secret) {
 			n.w.Errorf("a server creates a database without the Secret %s", secret.Name)

@@ -21,7 +21,7 @@ func lifeOfADatabase(w *einmaltest.World) {
 }
 
 // lifeOfAnErasedDatabase ends with the deletion of everything. Before, the node does not answer for some time, and someone changes the password in
-// the Secret, a parameter that needs a restart, and the minor version.
+// the Secret, a parameter that needs a restart, and the minor version, and asks for a backup.
 func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	n := create(w)
 	n.lose("orders-db-0")
@@ -30,9 +30,13 @@ func lifeOfAnErasedDatabase(w *einmaltest.World) {
 	w.Patch(&corev1.Secret{ObjectMeta: in("orders-db-app")}, `{"stringData":{"password":"another"}}`)
 	w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete","parameters":{"max_connections":"50"}}}`)
 	w.Advance(10 * time.Minute)
+	requestBackup(w, "before-upgrade")
 	w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
 	w.Advance(10 * time.Minute)
 	checkReady(w, n)
+	expect(w, "BackupHealthy=True BackupRecent")
+	w.Patch(ordersDB(), `{"spec":{"backupEnabled":false}}`)
+	w.Advance(time.Minute)
 	w.Outcome("connections", n.servers["orders-db-0"].connections)
 	w.Outcome("image", runningIn(w).image)
 	w.Delete(ordersDB())

@@ -61,6 +61,13 @@ func jobs() []behaviour {
 			}
 			w.cronJobs().invalid(w.cronJobs().new("a", object{"spec": object{"jobTemplate": object{"spec": work()}}}), "spec.schedule: Required value")
 		}},
+		{"job: an unknown time zone is 422", func(w *world) {
+			for _, zone := range []string{"Mars/Phobos", "Local", ""} {
+				body := w.cronJobs().new("a", object{"spec": object{"schedule": "@daily", "timeZone": zone, "jobTemplate": object{"spec": work()}}})
+				w.cronJobs().invalid(body, "spec.timeZone: Invalid value")
+			}
+			w.cronJobs().create("a", object{"spec": object{"schedule": "@daily", "timeZone": "Europe/Berlin", "jobTemplate": object{"spec": work()}}})
+		}},
 	}
 }
 

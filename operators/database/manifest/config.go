@@ -14,7 +14,10 @@ import (
 //go:embed server.sh
 var script string
 
-// settings of the server. Debian's packages compile expressions with a library that the images leave out.
+//go:embed backup.sh
+var backupScript string
+
+// settings of the server. With hot_standby_feedback, the primary keeps what a query of a standby needs, so that it is not cancelled: a backup can take hours. Debian's packages compile expressions with a library that the images leave out.
 const postgresqlConf = `listen_addresses = '*'
 port = 5432
 unix_socket_directories = '/run/postgresql'
@@ -25,6 +28,7 @@ wal_sender_timeout = 10s
 wal_receiver_timeout = 10s
 wal_receiver_status_interval = 1s
 wal_retrieve_retry_interval = 2s
+hot_standby_feedback = on
 jit = off
 log_line_prefix = '%m [%p] %u@%d '
 include = 'parameters.conf'
@@ -58,7 +62,7 @@ func Configuration(parameters string) string {
 // configMap holds the script of the Pods and the configuration of the server.
 func configMap(db *v1.Database, settings Settings) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: meta(db, Config(db)), Data: map[string]string{
-		"server.sh": script, "pg_hba.conf": pgHBA, ParametersKey: settings.Parameters,
+		"server.sh": script, "backup.sh": backupScript, "pg_hba.conf": pgHBA, ParametersKey: settings.Parameters,
 		"postgresql.conf": postgresqlConf + fmt.Sprintf("einmal.configuration = '%s'\n", Configuration(settings.Parameters)),
 	}}
 }

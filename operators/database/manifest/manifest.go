@@ -84,6 +84,17 @@ func ReplicationSecret(db *v1.Database) string { return db.Name + "-replication"
 // Replication is the user that standbys log in as.
 const Replication = "einmal_replication"
 
+// BackupSecret returns the name of the Secret with which backups are made.
+func BackupSecret(db *v1.Database) string { return db.Name + "-backup" }
+
+// BackupUser is the user that makes backups. It can read everything.
+const BackupUser = "einmal_backup"
+
+// Secrets returns the names of the Secrets with the passwords of a Database.
+func Secrets(db *v1.Database) []string {
+	return []string{AppSecret(db), MonitorSecret(db), ReplicationSecret(db), BackupSecret(db)}
+}
+
 // MostReplicas is how many servers a Database can have.
 const MostReplicas = 5
 

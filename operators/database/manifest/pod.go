@@ -24,24 +24,37 @@ const (
 
 // podSpec returns the Pod of the server. The init container creates the database or checks the one that the volume holds.
 func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
-	id, yes, no, stop, onRootMismatch := int64(user), true, false, int64(stopSeconds), corev1.FSGroupChangeOnRootMismatch
+	no, stop := false, int64(stopSeconds)
 	return corev1.PodSpec{
 		AutomountServiceAccountToken:  &no,
 		EnableServiceLinks:            &no,
 		TerminationGracePeriodSeconds: &stop,
 		ImagePullSecrets:              db.Spec.ImagePullSecrets,
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &yes, FSGroup: &id,
-			// The default lets the group write to the files of the server, which then refuses to start.
-			FSGroupChangePolicy: &onRootMismatch,
-			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		SecurityContext:               podSecurity(),
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: Selector(db)},
 		}},
 		InitContainers: []corev1.Container{initContainer(db, settings)},
 		Containers:     []corev1.Container{serverContainer(db, settings)},
 		Volumes:        volumes(db),
+	}
+}
+
+// podSecurity complies with the Pod Security Standard restricted, with containerSecurity.
+func podSecurity() *corev1.PodSecurityContext {
+	id, yes, onRootMismatch := int64(user), true, corev1.FSGroupChangeOnRootMismatch
+	return &corev1.PodSecurityContext{
+		RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &yes, FSGroup: &id,
+		// The default lets the group write to the files of the server, which then refuses to start.
+		FSGroupChangePolicy: &onRootMismatch,
+		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+func containerSecurity() *corev1.SecurityContext {
+	yes, no := true, false
+	return &corev1.SecurityContext{
+		ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 }
 
@@ -75,7 +88,6 @@ func probe(period, failures int32, command ...string) *corev1.Probe {
 
 // container returns what both containers have.
 func container(db *v1.Database, settings Settings, mode string) corev1.Container {
-	yes, no := true, false
 	return corev1.Container{
 		Image:   settings.Image,
 		Command: []string{"/bin/sh", "/config/server.sh", mode},
@@ -88,10 +100,8 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 			{Name: "PGHOST", Value: "/run/postgresql"},
 			{Name: "PGUSER", Value: "postgres"},
 		},
-		Resources: Resources(db),
-		SecurityContext: &corev1.SecurityContext{
-			ReadOnlyRootFilesystem: &yes, AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		Resources:       Resources(db),
+		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: dataVolume, MountPath: "/data"},
 			{Name: "config", MountPath: "/config", ReadOnly: true},
@@ -129,6 +139,13 @@ func passwords(name string, files ...corev1.VolumeProjection) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &readable, Sources: files}}}
 }
 
+// configuration returns the volume with the scripts and the configuration.
+func configuration(db *v1.Database) corev1.Volume {
+	return corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: Config(db)},
+	}}}
+}
+
 // volumes returns the volumes besides that of the claim.
 func volumes(db *v1.Database) []corev1.Volume {
 	small, shared := resource.MustParse("16Mi"), resource.MustParse("128Mi")
@@ -136,10 +153,9 @@ func volumes(db *v1.Database) []corev1.Volume {
 		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}
 	}
 	return []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: Config(db)},
-		}}},
-		passwords("secret", password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"), password(ReplicationSecret(db), "replication")),
+		configuration(db),
+		passwords("secret", password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"), password(ReplicationSecret(db), "replication"),
+			password(BackupSecret(db), "backup")),
 		passwords("replication", password(ReplicationSecret(db), "replication")),
 		{Name: "pod", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},

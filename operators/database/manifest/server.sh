@@ -63,6 +63,7 @@ create() {
 	app=$(password app)
 	monitor=$(password monitor)
 	replication=$(password replication)
+	backup=$(password backup)
 	say 'creating the database'
 	rm -rf "$PGDATA.new"
 	initdb --pgdata "$PGDATA.new" --username postgres --data-checksums --encoding UTF8 --locale C.UTF-8 --auth-local peer --auth-host reject \
@@ -81,6 +82,8 @@ create() {
 		create database "$APP_DATABASE" owner "$APP_USERNAME";
 		create role einmal_monitor login password '$monitor' connection limit 4;
 		create role einmal_replication login replication password '$replication';
+		create role einmal_backup login bypassrls password '$backup' in role pg_read_all_data, "$APP_USERNAME";
+		alter role einmal_backup set default_transaction_read_only = on;
 		create schema einmal;
 		create function einmal.volume() returns text language sql security definer set search_path = pg_catalog, pg_temp
 			as 'select pg_read_file(''/run/postgresql/volume'')';

@@ -90,6 +90,7 @@ func CronJob(object, old *batchv1.CronJob) field.ErrorList {
 		optionalAtLeast0(at.Child("successfulJobsHistoryLimit"), spec.SuccessfulJobsHistoryLimit),
 		optionalAtLeast0(at.Child("failedJobsHistoryLimit"), spec.FailedJobsHistoryLimit),
 		oneOf(at.Child("concurrencyPolicy"), spec.ConcurrencyPolicy, batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent),
+		timeZone(at.Child("timeZone"), spec.TimeZone),
 		jobSpec(at.Child("jobTemplate", "spec"), &spec.JobTemplate.Spec),
 	)
 	if old == nil {
@@ -100,6 +101,15 @@ func CronJob(object, old *batchv1.CronJob) field.ErrorList {
 		return append(refused, field.Required(at.Child("schedule"), ""))
 	}
 	return append(refused, when(!isSchedule(spec.Schedule), field.Invalid(at.Child("schedule"), spec.Schedule, "is not a cron schedule"))...)
+}
+
+// timeZone checks the name of a time zone. The API server has no zone "Local".
+func timeZone(at *field.Path, name *string) field.ErrorList {
+	if name == nil {
+		return nil
+	}
+	_, err := time.LoadLocation(*name)
+	return when(err != nil || *name == "" || strings.EqualFold(*name, "Local"), field.Invalid(at, *name, "unknown time zone "+*name))
 }
 
 // isSchedule reports whether a text is a schedule of cron: five fields, or one of the words for common ones.
@@ -166,7 +176,7 @@ func jobFields() []string {
 // CronJobFields are the fields of a CronJob that are checked.
 func CronJobFields() []string {
 	return append(below("spec.jobTemplate.spec", jobFields()), below("spec", []string{
-		"schedule", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit",
+		"schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit",
 		"jobTemplate.metadata",
 	})...)
 }

@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name=Replicas,type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name=Endpoint,type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name=Backup,type=date,priority=1,JSONPath=`.status.backup.lastSuccess.time`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$')",message="metadata.name must be at most 45 lowercase letters, digits and hyphens, and start with a letter: Services and Pods are named after it"
@@ -85,10 +86,16 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:Maximum=4
 	Primary *int32 `json:"primary,omitempty"`
 
-	// backupEnabled asks for backups. Backups are not available yet: the condition BackupHealthy says so.
+	// backupEnabled makes backups on a schedule. The condition BackupHealthy says whether there is a recent one. With false, no backups are made, and those
+	// that exist stay.
 	// +optional
 	// +kubebuilder:default=true
 	BackupEnabled *bool `json:"backupEnabled,omitempty"`
+
+	// backup says when backups are made, how many are kept, and where.
+	// +optional
+	// +kubebuilder:default={}
+	Backup Backup `json:"backup,omitempty"`
 
 	// auth names the database that apps use and its owner.
 	// +optional
@@ -116,8 +123,8 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	Parameters map[string]Parameter `json:"parameters,omitempty"`
 
-	// deletionPolicy sets what happens to the volume and the passwords when the Database is deleted. Retain keeps them, and a Database of the same
-	// name takes them up again. Delete deletes them, with all data.
+	// deletionPolicy sets what happens to the volumes, the backups and the passwords when the Database is deleted. Retain keeps them, and a Database of the
+	// same name takes them up again. Delete deletes them, with all data.
 	// +optional
 	// +kubebuilder:default=Retain
 	// +kubebuilder:validation:Enum=Retain;Delete
@@ -154,7 +161,7 @@ const (
 	MariaDB    Engine = "mariadb"
 )
 
-// DeletionPolicy sets what happens to the volume and the passwords when the Database is deleted.
+// DeletionPolicy sets what happens to the volumes, the backups and the passwords when the Database is deleted.
 type DeletionPolicy string
 
 // The policies.

@@ -39,7 +39,7 @@ const (
 	ConditionStandbysStreaming = "StandbysStreaming"
 	// ConditionPrimaryAsRequested: the primary is the server that the spec says.
 	ConditionPrimaryAsRequested = "PrimaryAsRequested"
-	// ConditionBackupHealthy: there is a recent backup.
+	// ConditionBackupHealthy: the last attempt to make a backup has succeeded, and the last backup is not older than two periods of its schedule.
 	ConditionBackupHealthy = "BackupHealthy"
 	// ConditionEngineSupported: the operator can run this engine.
 	ConditionEngineSupported = "EngineSupported"
@@ -103,6 +103,9 @@ type DatabaseStatus struct {
 	// +listType=map
 	// +listMapKey=pod
 	Instances []Instance `json:"instances,omitempty"`
+	// backup is what is known of the backups.
+	// +optional
+	Backup *BackupStatus `json:"backup,omitempty"`
 	// storage is the size of the volumes.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`

@@ -1,0 +1,103 @@
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Backup says when backups are made, how many are kept, and where. A backup is a dump of the database of spec.auth, in the format of pg_restore.
+type Backup struct {
+	// schedule is when backups are made: five fields as of cron, for example "0 3 * * *", or a word such as @daily.
+	// +optional
+	// +kubebuilder:default="0 3 * * *"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	Schedule string `json:"schedule,omitempty"`
+	// timeZone is the time zone of the schedule, for example Europe/Berlin.
+	// +optional
+	// +kubebuilder:default=Etc/UTC
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+	// retention says which backups are kept. The default keeps 7.
+	// +optional
+	// +kubebuilder:default={count: 7}
+	Retention *Retention `json:"retention,omitempty"`
+	// claim is the volume of the backups.
+	// +optional
+	// +kubebuilder:default={}
+	Claim BackupClaim `json:"claim,omitempty"`
+}
+
+// Retention says which backups are kept, by exactly one of its fields. Older ones are deleted after each backup that succeeds.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.count) != has(self.days)",message="set either count or days; to change from one to the other, set the first to null"
+type Retention struct {
+	// count is how many backups are kept.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Count *int32 `json:"count,omitempty"`
+	// days is for how many days backups are kept. The last one is always kept.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3650
+	Days *int32 `json:"days,omitempty"`
+}
+
+// BackupClaim is the PersistentVolumeClaim NAME-backup, whose volume holds the backups.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="immutable: the class of a volume is chosen when the volume is created"
+type BackupClaim struct {
+	// storage is the size of the volume. The default is spec.storage. It can grow but not shrink: a smaller value changes nothing.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('300Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="must be a size from 300Mi to 64Ti, for example 100Gi"
+	Storage *resource.Quantity `json:"storage,omitempty"`
+	// storageClassName is the storage class of the volume. The default is the default class of the cluster. It is immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// BackupStatus is what is known of the backups.
+type BackupStatus struct {
+	// lastSuccess is the last backup.
+	// +optional
+	LastSuccess *BackupResult `json:"lastSuccess,omitempty"`
+	// lastFailure is the last attempt to make a backup that failed.
+	// +optional
+	LastFailure *BackupFailure `json:"lastFailure,omitempty"`
+}
+
+// BackupResult is a backup.
+type BackupResult struct {
+	// name is the name of the backup: the time when it began, in UTC. It is missing if the Pod that has made it was deleted before the operator saw its result.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// time is when the backup began. What was committed before is in it.
+	Time metav1.Time `json:"time"`
+	// job is the Job that made it.
+	Job string `json:"job"`
+	// location is where it is: the folder of the claim.
+	// +optional
+	Location string `json:"location,omitempty"`
+	// size is its size.
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+	// source says whether it is the dump of the primary or of a standby.
+	// +optional
+	Source Role `json:"source,omitempty"`
+}
+
+// BackupFailure is an attempt to make a backup that failed.
+type BackupFailure struct {
+	// time is when it failed.
+	Time metav1.Time `json:"time"`
+	// job is the Job that failed.
+	Job string `json:"job"`
+	// message says why.
+	Message string `json:"message"`
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/backup"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
+)
+
+const (
+	// backupAnnotation is the annotation of a Database with which a person asks for a backup now. Its value is a name for the request. The operator
+	// makes one backup for each value.
+	backupAnnotation = "database.einmal.dev/backup"
+	// awaitDatabase is how soon the operator looks again whether a database can be backed up that a person wants to.
+	awaitDatabase = 10 * time.Second
+)
+
+// handleBackups declares the handlers of backups. Whether they succeed has no effect on the database.
+func (d *databases) handleBackups(of *einmal.Kind[v1.Database]) {
+	of.Reconcile("back-up", d.backUp, einmal.Fields("spec", "status.dataVersion", "status.image"),
+		einmal.Prunes[batchv1.CronJob](), einmal.Applies(&batchv1.CronJob{}),
+		einmal.Watches(backedUp, einmal.GVK("batch", "v1", "Job")), einmal.Watches(backedUp, einmal.GVK("", "v1", "Pod")),
+		einmal.Permissions(&batchv1.Job{}, "list"), einmal.Permissions(&corev1.Pod{}, "list"),
+		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "create", "patch"))
+	einmal.OnField(of, "back-up-now", "metadata.annotations["+backupAnnotation+"]", d.backUpNow, einmal.AlsoAtCreation(),
+		einmal.Permissions(&batchv1.Job{}, "get", "create"))
+}
+
+// backedUp returns the Database whose backup a Job or Pod makes.
+func backedUp(object *metav1.PartialObjectMetadata) []types.NamespacedName {
+	if name := object.Labels[manifest.BackupOfLabel]; name != "" {
+		return []types.NamespacedName{{Name: name}}
+	}
+	return nil
+}
+
+// backUp lets Kubernetes make backups on the schedule of the spec, and writes into the status how they are.
+func (d *databases) backUp(ctx context.Context, c *change) error {
+	db := c.Object
+	if db.Spec.Engine != v1.PostgreSQL {
+		set(db, no(v1.ConditionBackupHealthy, "EngineNotSupported", engineMessage(db)))
+		return nil
+	}
+	if disabled(db) {
+		set(db, no(v1.ConditionBackupHealthy, "Disabled", "spec.backupEnabled is false"))
+		return c.Prune(ctx, &batchv1.CronJob{})
+	}
+	if db.Status.DataVersion == "" || db.Status.Image == "" {
+		set(db, no(v1.ConditionBackupHealthy, "WaitingForDatabase", "the database has not been created yet"))
+		return nil
+	}
+	schedule, invalid := backup.ParseSchedule(db.Spec.Backup)
+	if invalid != nil {
+		set(db, no(v1.ConditionBackupHealthy, "ScheduleInvalid", invalid.Error()))
+		return nil
+	}
+	applied := errors.Join(keepBackupClaim(ctx, c), c.Apply(ctx, manifest.BackupSchedule(db, db.Status.Image)))
+	running, err := readBackups(ctx, c)
+	if err != nil {
+		return errors.Join(applied, err)
+	}
+	before := reasonOf(db, v1.ConditionBackupHealthy)
+	healthy := backupHealth(db, schedule, running)
+	if refused := refusal(applied); refused != nil {
+		healthy = no(v1.ConditionBackupHealthy, "ObjectRefused", refused.Error())
+	}
+	set(db, healthy)
+	if healthy.Status == metav1.ConditionFalse && healthy.Reason != noBackup {
+		tell(c, before, healthy, einmal.EventWarning)
+	}
+	if applied == nil && db.Status.Backup != nil && db.Status.Backup.LastSuccess != nil {
+		if left := time.Until(schedule.Outdated(db.Status.Backup.LastSuccess.Time.Time)); left > 0 {
+			return einmal.RequeueAfter(left)
+		}
+	}
+	return applied
+}
+
+func disabled(db *v1.Database) bool { return db.Spec.BackupEnabled != nil && !*db.Spec.BackupEnabled }
+
+// keepBackupClaim creates the claim of the backups, or lets it grow. The claim has no owner, so that the backups outlive the Database.
+func keepBackupClaim(ctx context.Context, c *change) error {
+	wanted := manifest.BackupClaim(c.Object)
+	claim, err := get(ctx, c, wanted.Name, &corev1.PersistentVolumeClaim{})
+	switch {
+	case err != nil:
+		return err
+	case claim == nil:
+		wanted.Namespace = c.Object.Namespace
+		if err := c.Client.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create the PersistentVolumeClaim %s: %w", wanted.Name, err)
+		}
+		return nil
+	case claim.Labels[manifest.BackupOfLabel] != c.Object.Name:
+		return fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
+			"if its volume holds the backups of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
+			claim.Name, c.Object.Namespace, claim.Name, manifest.BackupOfLabel, c.Object.Name)
+	}
+	size := manifest.BackupStorage(c.Object)
+	if claim.DeletionTimestamp != nil || claim.Spec.Resources.Requests.Storage().Cmp(size) >= 0 {
+		return nil
+	}
+	return patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size.String()}}})
+}
+
+// readBackups writes into the status what the Jobs have done, and returns what keeps a running one from starting.
+func readBackups(ctx context.Context, c *change) (problem, error) {
+	var jobs batchv1.JobList
+	if err := c.Client.List(ctx, &jobs, client.InNamespace(c.Object.Namespace), client.MatchingLabels(manifest.BackupSelector(c.Object))); err != nil {
+		return problem{}, fmt.Errorf("list the Jobs of backups: %w", err)
+	}
+	known := v1.BackupStatus{}
+	if c.Object.Status.Backup != nil {
+		known = *c.Object.Status.Backup
+	}
+	success, failure := backup.Ended(jobs.Items)
+	var err, unread error
+	known.LastSuccess, err = lastBackup(ctx, c, known.LastSuccess, success)
+	known.LastFailure, unread = lastFailure(ctx, c, known.LastFailure, failure)
+	if err := errors.Join(err, unread); err != nil {
+		return problem{}, err
+	}
+	if known != (v1.BackupStatus{}) {
+		c.Object.Status.Backup = &known
+	}
+	return startProblem(ctx, c, backup.Running(jobs.Items))
+}
+
+// lastBackup returns the last backup: the one that the status knows, or that of the last Job that has succeeded, which can be nil.
+func lastBackup(ctx context.Context, c *change, known *v1.BackupResult, last *batchv1.Job) (*v1.BackupResult, error) {
+	if last == nil || known != nil && known.Job == last.Name {
+		return known, nil
+	}
+	pods, err := podsOf(ctx, c, last)
+	if err != nil {
+		return nil, err
+	}
+	made := backup.Result(last, lastMessage(pods, corev1.PodSucceeded), manifest.Backup(c.Object))
+	if known != nil && !known.Time.Before(&made.Time) {
+		return known, nil
+	}
+	return made, nil
+}
+
+// lastFailure returns the last failure: the one that the status knows, or that of the last Job that has failed, which can be nil.
+func lastFailure(ctx context.Context, c *change, known *v1.BackupFailure, last *batchv1.Job) (*v1.BackupFailure, error) {
+	if last == nil || known != nil && known.Job == last.Name {
+		return known, nil
+	}
+	pods, err := podsOf(ctx, c, last)
+	if err != nil {
+		return nil, err
+	}
+	failed := backup.Failure(last, lastMessage(pods, corev1.PodFailed))
+	if known != nil && !known.Time.Before(&failed.Time) {
+		return known, nil
+	}
+	return failed, nil
+}
+
+// startProblem returns what keeps the Pod of a Job from starting.
+func startProblem(ctx context.Context, c *change, running []batchv1.Job) (problem, error) {
+	for i := range running {
+		pods, err := podsOf(ctx, c, &running[i])
+		if err != nil {
+			return problem{}, err
+		}
+		for j := range pods {
+			if found := podProblem(&pods[j]); pods[j].Status.Phase == corev1.PodPending && found.reason != "Starting" {
+				return found, nil
+			}
+		}
+	}
+	return problem{}, nil
+}
+
+// podsOf returns the Pods of a Job.
+func podsOf(ctx context.Context, c *change, job *batchv1.Job) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := c.Client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return nil, fmt.Errorf("list the Pods of the Job %s: %w", job.Name, err)
+	}
+	return pods.Items, nil
+}
+
+// lastMessage returns the termination message of the last Pod in a phase, or "".
+func lastMessage(pods []corev1.Pod, phase corev1.PodPhase) string {
+	var last *corev1.ContainerStateTerminated
+	for _, pod := range pods {
+		for _, status := range pod.Status.ContainerStatuses {
+			ended := status.State.Terminated
+			if pod.Status.Phase == phase && ended != nil && (last == nil || last.FinishedAt.Before(&ended.FinishedAt)) {
+				last = ended
+			}
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Message
+}
+
+// noBackup is the reason of BackupHealthy before the first backup.
+const noBackup = "NoBackup"
+
+// backupHealth reports whether there is a recent backup.
+func backupHealth(db *v1.Database, schedule backup.Schedule, running problem) metav1.Condition {
+	const kind = v1.ConditionBackupHealthy
+	var success *v1.BackupResult
+	var failure *v1.BackupFailure
+	if known := db.Status.Backup; known != nil {
+		success, failure = known.LastSuccess, known.LastFailure
+	}
+	switch {
+	case failure != nil && (success == nil || success.Time.Before(&failure.Time)):
+		return no(kind, "BackupFailed", fmt.Sprintf("the Job %s: %s", failure.Job, failure.Message))
+	case running.reason != "":
+		return no(kind, running.reason, running.message)
+	case success == nil:
+		return no(kind, noBackup, "no backup has been made yet; the schedule is "+db.Spec.Backup.Schedule+" "+db.Spec.Backup.TimeZone)
+	case !schedule.Outdated(success.Time.Time).After(time.Now()):
+		return no(kind, "BackupOutdated", fmt.Sprintf("the last backup began at %s, which is more than two periods of the schedule ago: kubectl describe cronjob --namespace %s %s",
+			success.Time.UTC().Format(time.RFC3339), db.Namespace, manifest.Backup(db)))
+	}
+	return yes(kind, "BackupRecent", "there is a recent backup")
+}
+
+// backUpNow makes a backup that a person asks for. The name of its Job has that of the request, so that a retry makes no other one.
+func (d *databases) backUpNow(ctx context.Context, c *change, _, request string) error {
+	db := c.Object
+	if request == "" {
+		return nil
+	}
+	name := manifest.BackupNow(db, request)
+	switch wrong := validation.IsDNS1123Label(name); {
+	case db.Spec.Engine != v1.PostgreSQL:
+		c.Event(einmal.EventWarning, "BackupRefused", "%s", engineMessage(db))
+		return nil
+	case disabled(db):
+		c.Event(einmal.EventWarning, "BackupRefused", "spec.backupEnabled is false; set it to true, and ask again with another value of the annotation %s", backupAnnotation)
+		return nil
+	case len(wrong) > 0:
+		c.Event(einmal.EventWarning, "BackupRefused", "the annotation %s must have at most %d lowercase letters, digits and hyphens, and end with a letter or digit: it is %.100q",
+			backupAnnotation, validation.DNS1123LabelMaxLength-len(manifest.BackupNow(db, "")), request)
+		return nil
+	case db.Status.DataVersion == "" || db.Status.Image == "":
+		return einmal.RequeueAfter(awaitDatabase)
+	}
+	job := manifest.BackupRequested(db, db.Status.Image, request)
+	job.Namespace = db.Namespace
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("Database"))}
+	err := c.Client.Create(ctx, job)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	found, err := get(ctx, c, name, &batchv1.Job{})
+	if err == nil && found != nil && !metav1.IsControlledBy(found, db) {
+		c.Event(einmal.EventWarning, "BackupRefused", "the Job %s exists and does not belong to this Database: ask again with another value of the annotation %s", name, backupAnnotation)
+	}
+	return err
+}
