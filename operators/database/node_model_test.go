@@ -117,7 +117,8 @@ func (n *modelNode) setPod(set *appsv1.StatefulSet, ordinal int32) {
 	switch {
 	case !n.exists(set): // It can be deleted while its Pods are looked at. What it adopts then would be deleted with it.
 	case ordinal >= *set.Spec.Replicas:
-		if there && existing.DeletionTimestamp == nil && metav1.IsControlledBy(existing, set) {
+		owner := metav1.GetControllerOf(existing) // One without a controller is adopted before it is deleted.
+		if there && existing.DeletionTimestamp == nil && (owner == nil || owner.UID == set.UID) {
 			n.delete(existing)
 		}
 	case there && metav1.GetControllerOf(existing) == nil:
