@@ -104,6 +104,9 @@ func podProblem(pod *corev1.Pod) problem {
 			return problem{"Unschedulable", fmt.Sprintf("the Pod %s waits for a node: %s", pod.Name, condition.Message), false}
 		}
 	}
+	if claim, backup := manifest.Restores(pod.Spec); claim != "" {
+		return problem{"Restoring", fmt.Sprintf("the database gets the %s backup of the claim %s: kubectl logs --namespace %s %s --container data", backup, claim, pod.Namespace, pod.Name), false}
+	}
 	return problem{"Starting", fmt.Sprintf("the server in the Pod %s starts", pod.Name), false}
 }
 
@@ -138,6 +141,8 @@ func scriptProblem(claim, reason, message string) problem {
 		return problem{reason, message, true}
 	case "VolumeNotWritable", "CreationFailed", "CredentialsInvalid", "CredentialsMissing":
 		return problem{reason, fmt.Sprintf("claim %s: %s", claim, message), true}
+	case restoreFailed:
+		return problem{reason, message + "; it is tried again by itself, and at once if you change spec.bootstrap", true}
 	case volumeFull:
 		return problem{reason, fmt.Sprintf("the volume of the claim %s is full (%s): raise spec.storage", claim, message), true}
 	case "NotACopy", "OtherDatabase":

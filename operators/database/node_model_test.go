@@ -59,6 +59,8 @@ type modelNode struct {
 	lag int64
 	// image is what the operator's flag --image says when it starts, missing an image that cannot be pulled.
 	image, missing string
+	// restoreProblem is the termination message of servers that cannot restore a backup.
+	restoreProblem string
 	// backups plays what makes backups.
 	backups backups
 	// cut reports whether the operator cannot reach servers.

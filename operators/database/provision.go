@@ -71,6 +71,9 @@ func (d *databases) serve(ctx context.Context, c *change, found *findings, unapp
 	if decided, pending := d.decide(ctx, c, found); !decided {
 		return orElse(pending, unapplied)
 	}
+	if done := reportRestored(c, found.observed); done != nil {
+		return orElse(permit(ctx, c, found.observed), done)
+	}
 	err := errors.Join(permit(ctx, c, found.observed), follow(ctx, c, found.observed), removeKeepFinalizers(ctx, c, found.pods()))
 	if err == nil && moving(c.Object) != nil {
 		return orElse(d.promote(ctx, c, *found), unapplied)
@@ -138,6 +141,9 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 		image = strings.ReplaceAll(d.image, "{version}", running)
 	}
 	settings := manifest.Settings{Image: image, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	if settings.Restore = restoring(c.Object); settings.Restore != nil {
+		settings.Replicas = 1 // Only one node can use the volume of the backup.
+	}
 	if seen.set != nil {
 		settings.Template = *seen.template()
 	}
@@ -190,7 +196,7 @@ func permit(ctx context.Context, c *change, seen observed) error {
 	}
 	mark := data
 	switch {
-	case seen.available():
+	case seen.available() || restored(seen.pod) != "":
 		mark = version.Major(seen.pod.Annotations[manifest.VersionAnnotation])
 		c.Object.Status.DataVersion = mark
 	case data == "":

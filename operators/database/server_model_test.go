@@ -52,12 +52,20 @@ func (n *modelNode) start(pod *corev1.Pod) {
 			"state":{"waiting":{"reason":"ImagePullBackOff"}}}]}`, image))
 		return
 	}
+	restores, backup := manifest.Restores(pod.Spec)
+	if restores != "" && n.restoreProblem != "" {
+		n.initialized(pod, 1, n.restoreProblem)
+		return
+	}
 	data, problem := n.data(pod, strings.Join(grant[1:], " "))
 	if problem != "" {
-		n.patchStatus(pod, fmt.Sprintf(`{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":1,"image":"i","imageID":"i",
-			"lastState":{"terminated":{"exitCode":1,"message":%q}}}]}`, problem))
+		n.initialized(pod, 1, problem)
 	}
 	if data == nil {
+		return
+	}
+	if restores != "" {
+		n.initialized(pod, 0, "Restored: "+backup)
 		return
 	}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + "-config"}}
@@ -76,6 +84,15 @@ func (n *modelNode) start(pod *corev1.Pod) {
 	n.onlyOne()
 	n.mu.Unlock()
 	n.patchStatus(pod, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`)
+}
+
+// initialized ends the init container of a Pod.
+func (n *modelNode) initialized(pod *corev1.Pod, code int, message string) {
+	state := fmt.Sprintf(`"state":{"terminated":{"exitCode":%d,"message":%q}}`, code, message)
+	if code > 0 {
+		state = fmt.Sprintf(`"lastState":{"terminated":{"exitCode":%d,"message":%q}}`, code, message)
+	}
+	n.patchStatus(pod, `{"initContainerStatuses":[{"name":"data","ready":false,"restartCount":1,"image":"i","imageID":"i",`+state+`}]}`)
 }
 
 // onlyOne expects that at most one server accepts writes.

@@ -85,6 +85,22 @@ func lifeOfALostPrimary(w *einmaltest.World) {
 	expectNoRequest(w)
 }
 
+// lifeOfARestoredDatabase begins with a backup of another database. First, its spec names one that cannot be restored.
+func lifeOfARestoredDatabase(w *einmaltest.World) {
+	n := start(w)
+	n.restoreProblem = "RestoreFailed: there is no backup 20261127T030000Z"
+	w.Create(restoredDB())
+	w.Advance(10 * time.Minute)
+	n.restoreProblem = ""
+	w.Patch(ordersDB(), `{"spec":{"bootstrap":{"fromBackup":{"name":"20261126T030000Z"}}}}`)
+	w.Advance(10 * time.Minute)
+	checkReady(w, n)
+	expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+	db := ordersDB()
+	w.Get(db)
+	w.Outcome("restored", db.Status.RestoredFrom)
+}
+
 // withTheOperator leaves out what is explored with the framework itself. TestALostStatusChangesNothing shows what a lost status does.
 func withTheOperator() einmaltest.Option {
 	return einmaltest.Without(einmaltest.Wipes, einmaltest.Answers, einmaltest.Outages, einmaltest.Events, einmaltest.Clocks, einmaltest.Standby)
@@ -150,4 +166,9 @@ func TestAnOperatorThatIsBackWritesNothing(t *testing.T) {
 			w.Errorf("the Database was written (-before +after):\n%s", cmp.Diff(db, after))
 		}
 	})
+}
+
+// Whatever goes wrong, a database is filled with a backup once.
+func TestADatabaseIsRestoredOnceWhateverGoesWrong(t *testing.T) {
+	einmaltest.Explore(t, lifeOfARestoredDatabase, einmaltest.Schedules(0), withTheOperator())
 }

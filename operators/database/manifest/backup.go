@@ -32,8 +32,56 @@ const (
 	defaultCount = 7
 )
 
+// restoreVolume is the volume with the backups that a new database is filled with.
+const restoreVolume = "backup"
+
+// restoreVariable is the variable of server.sh with the backup that a new database is filled with.
+const restoreVariable = "RESTORE"
+
+// restoreVolumes returns the volume with the backup that a new database is filled with.
+func restoreVolumes(from *v1.BackupSource) []corev1.Volume {
+	if from == nil {
+		return nil
+	}
+	return []corev1.Volume{{Name: restoreVolume, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+		ClaimName: from.Database + backupSuffix, ReadOnly: true,
+	}}}}
+}
+
+// restoreVariables returns the variable that names the backup that a new database is filled with.
+func restoreVariables(from *v1.BackupSource) []corev1.EnvVar {
+	if from == nil {
+		return nil
+	}
+	name := from.Name
+	if name == "" {
+		name = "newest"
+	}
+	return []corev1.EnvVar{{Name: restoreVariable, Value: name}}
+}
+
+// Restores returns the claim and the name of the backup that a Pod fills a new database with. Both are "" for other Pods.
+func Restores(pod corev1.PodSpec) (claim, name string) {
+	for _, volume := range pod.Volumes {
+		if volume.Name == restoreVolume && volume.PersistentVolumeClaim != nil {
+			claim = volume.PersistentVolumeClaim.ClaimName
+		}
+	}
+	for _, container := range pod.InitContainers {
+		for _, variable := range container.Env {
+			if variable.Name == restoreVariable {
+				name = variable.Value
+			}
+		}
+	}
+	return claim, name
+}
+
+// backupSuffix ends the name of a claim of backups.
+const backupSuffix = "-backup"
+
 // Backup returns the name of the CronJob and of the claim.
-func Backup(db *v1.Database) string { return db.Name + "-backup" }
+func Backup(db *v1.Database) string { return db.Name + backupSuffix }
 
 // BackupNow returns the name of the Job for a request.
 func BackupNow(db *v1.Database, request string) string { return Backup(db) + "-" + request }

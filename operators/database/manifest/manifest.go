@@ -54,6 +54,8 @@ type Settings struct {
 	Replicas int32
 	// Parameters are the lines of the configuration file that set the parameters of the spec.
 	Parameters string
+	// Restore is the backup that the new database is filled with, or nil if it exists already or begins empty.
+	Restore *v1.BackupSource
 	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
 	Template resource.Quantity
 }
@@ -85,7 +87,7 @@ func ReplicationSecret(db *v1.Database) string { return db.Name + "-replication"
 const Replication = "einmal_replication"
 
 // BackupSecret returns the name of the Secret with which backups are made.
-func BackupSecret(db *v1.Database) string { return db.Name + "-backup" }
+func BackupSecret(db *v1.Database) string { return db.Name + backupSuffix }
 
 // BackupUser is the user that makes backups. It can read everything.
 const BackupUser = "einmal_backup"

@@ -36,7 +36,7 @@ func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
 		}},
 		InitContainers: []corev1.Container{initContainer(db, settings)},
 		Containers:     []corev1.Container{serverContainer(db, settings)},
-		Volumes:        volumes(db),
+		Volumes:        append(volumes(db), restoreVolumes(settings.Restore)...),
 	}
 }
 
@@ -64,6 +64,9 @@ func initContainer(db *v1.Database, settings Settings) corev1.Container {
 	init.Name = "data"
 	init.Env = append(init.Env, corev1.EnvVar{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, corev1.EnvVar{Name: "APP_USERNAME", Value: db.Spec.Auth.Username})
 	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
+	if settings.Restore != nil {
+		init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: restoreVolume, MountPath: "/backup", ReadOnly: true})
+	}
 	return init
 }
 
@@ -91,7 +94,7 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 	return corev1.Container{
 		Image:   settings.Image,
 		Command: []string{"/bin/sh", "/config/server.sh", mode},
-		Env: []corev1.EnvVar{
+		Env: append([]corev1.EnvVar{
 			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
 			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 			{Name: "PRIMARY", Value: ReadWriteService(db)},
@@ -99,7 +102,7 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 			{Name: "PGDATA", Value: "/data/pgdata"},
 			{Name: "PGHOST", Value: "/run/postgresql"},
 			{Name: "PGUSER", Value: "postgres"},
-		},
+		}, restoreVariables(settings.Restore)...),
 		Resources:       Resources(db),
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{

@@ -60,7 +60,7 @@ func (s *started) killOperator(t *testing.T, within time.Duration) {
 func (s *started) inPod(t *testing.T, database, statement, want string) {
 	t.Helper()
 	einmaltest.Eventually(t, fmt.Sprintf("%s returns %s in %s", statement, want, database), func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", database+"-0", "--", "psql", "-qAtc", statement)
+		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", database+"-0", "--", "psql", "-qAtc", statement, "app")
 		if err != nil || strings.TrimSpace(got) != want {
 			return fmt.Errorf("the result is %q: %w", got, err)
 		}

@@ -185,6 +185,8 @@ func (s *started) isRepaired(t *testing.T) {
 		{"secret", "orders-db-app"},
 		{"secret", "orders-db-monitor"},
 		{"secret", "orders-db-replication"},
+		{"secret", "orders-db-backup"},
+		{"cronjob", "orders-db-backup"},
 	} {
 		s.remove(t, object[0], object[1])
 	}
@@ -362,13 +364,14 @@ func (s *started) write(t *testing.T, objects string) string {
 // keepsPasswords looks for the password in everything that people and other programs read.
 func (s *started) keepsPasswords(t *testing.T) {
 	places := map[string]string{
-		"objects":                   s.MustKubectl(t, "get", "databases,pods,statefulsets,configmaps,services,events", "--all-namespaces", "--output", "json"),
+		"objects":                   s.MustKubectl(t, "get", "databases,pods,statefulsets,jobs,cronjobs,configmaps,services,events", "--all-namespaces", "--output", "json"),
 		"the log of the operator":   s.MustKubectl(t, "logs", "--namespace", "database-system", "deployment/database"),
 		"the log of the server":     s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0"),
 		"the log of its beginnings": s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-0", "--container", "data"),
+		"the logs of backups":       s.MustKubectl(t, "logs", "--namespace", "production", "--selector", "database.einmal.dev/backup-of"),
 		"the log of the standby":    s.MustKubectl(t, "logs", "--namespace", "production", "orders-db-1", "--all-containers"),
 	}
-	for _, secret := range []string{"app", "monitor", "replication"} {
+	for _, secret := range []string{"app", "monitor", "replication", "backup"} {
 		encoded := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-"+secret, "--output", "jsonpath={.data.password}")
 		password, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(password) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // An app logs in to a database on a real node. It keeps its data and its password when its Pod and its Secrets are lost. A standby has the same data, and
-// becomes the primary and a standby again. The servers do what the simulation assumes.
+// becomes the primary and a standby again. A backup becomes another database. The servers do what the simulation assumes.
 func TestADatabaseRunsOnARealNode(t *testing.T) {
 	t.Setenv("EINMAL_POSTGRES_VERSIONS", "15")
 	s := &started{realnode.Start(t, script, ready)}
@@ -16,5 +16,6 @@ func TestADatabaseRunsOnARealNode(t *testing.T) {
 	s.awaitServers(t, "Ready Streaming")
 	s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
 	s.switchesOver(t, 2, func(int) {})
+	s.isRestored(t, "15", "kept")
 	s.fulfilsTheContract(t)
 }

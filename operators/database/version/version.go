@@ -36,8 +36,8 @@ func Choose(wanted, running, data string) Choice {
 	case !slices.Contains(Supported(), Major(wanted)):
 		return Choice{running, fmt.Sprintf("version %s is not supported; supported are %s", wanted, strings.Join(Supported(), ", ")), "NotSupported"}
 	case data != "" && Major(wanted) != data:
-		return Choice{running, fmt.Sprintf("version %s cannot read the data of version %s in the volume; set spec.version to %s, or dump the data, create "+
-			"another Database with version %s and restore it there", wanted, data, data, wanted), "DataOfAnotherVersion"}
+		return Choice{running, fmt.Sprintf("version %s cannot read the data of version %s in the volume; set spec.version to %s, or create "+
+			"another Database with version %s that restores a backup: spec.bootstrap.fromBackup", wanted, data, data, wanted), "DataOfAnotherVersion"}
 	}
 	return Choice{Version: wanted}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestTheVersionIsChosen(t *testing.T) {
 	unsupported := "version 9.6 is not supported; supported are 15, 16, 17, 18"
-	other := "version 17 cannot read the data of version 16 in the volume; set spec.version to 16, or dump the data, create another Database with version 17 and restore it there"
+	other := "version 17 cannot read the data of version 16 in the volume; set spec.version to 16, or create another Database with version 17 that restores a backup: spec.bootstrap.fromBackup"
 	tests := map[string]struct {
 		wanted, running, data string
 		want                  Choice

@@ -101,3 +101,21 @@ type BackupFailure struct {
 	// message says why.
 	Message string `json:"message"`
 }
+
+// Bootstrap says what a new database begins with.
+type Bootstrap struct {
+	// fromBackup restores a backup into the new database, before the database accepts connections.
+	FromBackup BackupSource `json:"fromBackup"`
+}
+
+// BackupSource names a backup.
+type BackupSource struct {
+	// database is the name of the Database, in the same namespace, of which the backup is. It need not exist any more: its claim is enough.
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	Database string `json:"database"`
+	// name is the name of the backup, as status.backup.lastSuccess.name has it. The default is the newest backup.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9]{8}T[0-9]{6}Z$`
+	Name string `json:"name,omitempty"`
+}

@@ -97,6 +97,10 @@ type DatabaseSpec struct {
 	// +kubebuilder:default={}
 	Backup Backup `json:"backup,omitempty"`
 
+	// bootstrap says what a new database begins with. Without it, it is empty. It has no effect on a database that exists.
+	// +optional
+	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
+
 	// auth names the database that apps use and its owner.
 	// +optional
 	// +kubebuilder:default={}

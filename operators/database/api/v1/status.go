@@ -106,6 +106,9 @@ type DatabaseStatus struct {
 	// backup is what is known of the backups.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
+	// restoredFrom is the backup that the database began with: the folder of the claim.
+	// +optional
+	RestoredFrom string `json:"restoredFrom,omitempty"`
 	// storage is the size of the volumes.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`

@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/internal/testkit/realnode"
+)
+
+// restored is a database that begins with a backup of orders-db.
+const restored = `{"apiVersion":"database.einmal.dev/v1","kind":"Database","metadata":{"namespace":"production","name":"%s"},
+	"spec":{"engine":"postgresql","version":"%s","storage":"1Gi","backupEnabled":false,"bootstrap":{"fromBackup":%s}}}`
+
+// requestBackup asks for a backup of a database, and waits until it is in the status.
+func (s *started) requestBackup(t *testing.T, database, request string) {
+	t.Helper()
+	s.MustKubectl(t, "annotate", "--namespace", "production", "--overwrite", "database", database, "database.einmal.dev/backup="+request)
+	s.await(t, "database", database, ".status.backup.lastSuccess.job", database+"-backup-"+request)
+}
+
+// isRestored makes a backup, and restores it into a new Database.
+func (s *started) isRestored(t *testing.T, version, table string) {
+	s.requestBackup(t, "orders-db", "first")
+	s.await(t, "database", "orders-db", ".status.backup.lastSuccess.source", "standby")
+	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "copy", version, `{"database":"orders-db"}`)))
+	s.awaitReason(t, "copy", "DatabaseReady")
+	s.inPod(t, "copy", "select count(*) from "+table, s.inOriginal(t, "select count(*) from "+table))
+	location, err := s.field(t.Context(), "database", "orders-db", ".status.backup.lastSuccess.location")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "database", "copy", ".status.restoredFrom", location)
+}
+
+// inOriginal returns the result of a statement in the database that the backup is of.
+func (s *started) inOriginal(t *testing.T, statement string) string {
+	t.Helper()
+	out, err := s.psql(t.Context(), 0, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// A backup contains all that apps have, and a new database begins with it. What is wrong with a backup is said, and nothing half-filled is ever ready.
+func TestNodeRestoresBackups(t *testing.T) {
+	s := &started{realnode.Start(t, script, ready)}
+	s.MustKubectl(t, "label", "namespace", "production", "pod-security.kubernetes.io/enforce=restricted")
+	s.connect(t, "16")
+	s.awaitServers(t, "Ready Streaming")
+	contents, err := os.ReadFile("testdata/contents.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.inOriginal(t, string(contents))
+
+	t.Run("the copy has all that the original has", func(t *testing.T) {
+		s.isRestored(t, "16", "item")
+		if diff := cmp.Diff(s.schema(t, "orders-db-0"), s.schema(t, "copy-0")); diff != "" {
+			t.Errorf("the schema (-original +copy):\n%s", diff)
+		}
+		for _, query := range []string{
+			"select sum(hashtext(item::text)) from item", "select string_agg(owner, ',' order by owner) from secured", "select * from total",
+			"select n from part", "select convert_from(lo_get(oid), 'utf8') from pg_largeobject_metadata", "select rolname, rolcanlogin from pg_roles where rolname = 'reporting'",
+		} {
+			s.inPod(t, "copy", query, s.inOriginal(t, query))
+		}
+	})
+	s.MustKubectl(t, "apply", "--filename", "testdata/backups.yaml")
+	s.await(t, "pod", "backups", ".status.phase", "Running")
+	t.Run("a backup that cannot be restored is said", s.cannotBeRestored)
+	t.Run("a restore that is killed begins again", s.isRestoredAfterAKill)
+	t.Run("backups are made on the schedule, and old ones are deleted", s.keepsTwoBackups)
+	t.Run("a backup that fails is said", func(t *testing.T) {
+		password := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-backup", "--output", "go-template={{.data.password | base64decode}}")
+		s.inOriginal(t, "alter role einmal_backup password 'another'")
+		s.MustKubectl(t, "annotate", "--namespace", "production", "--overwrite", "database", "orders-db", "database.einmal.dev/backup=failing")
+		s.awaitBackups(t, "BackupFailed")
+		s.inOriginal(t, "alter role einmal_backup password '"+password+"'")
+		s.requestBackup(t, "orders-db", "healed")
+		s.awaitBackups(t, "BackupRecent")
+	})
+	t.Run("passwords are in Secrets only", s.keepsPasswords)
+}
+
+// awaitBackups waits until the condition BackupHealthy has a reason.
+func (s *started) awaitBackups(t *testing.T, want string) {
+	t.Helper()
+	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="BackupHealthy")].reason`, want)
+}
+
+// schema returns the definitions of a database, without what differs between two dumps of the same.
+func (s *started) schema(t *testing.T, pod string) []string {
+	t.Helper()
+	var kept []string
+	for line := range strings.SplitSeq(s.MustKubectl(t, "exec", "--namespace", "production", pod, "--", "pg_dump", "--schema-only", "app"), "\n") {
+		if !strings.HasPrefix(line, `\restrict`) && !strings.HasPrefix(line, `\unrestrict`) {
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}
+
+// inBackups executes a command in the volume with the backups.
+func (s *started) inBackups(t *testing.T, command string) string {
+	t.Helper()
+	return strings.TrimSpace(s.MustKubectl(t, "exec", "--namespace", "production", "backups", "--", "sh", "-c", command))
+}
+
+// cannotBeRestored creates a Database with a backup that does not exist, and then with one that is damaged. When it names one that is whole, it begins.
+func (s *started) cannotBeRestored(t *testing.T) {
+	message := func(want string) {
+		t.Helper()
+		einmaltest.Eventually(t, "the message of Ready has "+want, func(ctx context.Context) error {
+			got, err := s.field(ctx, "database", "bad", `.status.conditions[?(@.type=="Ready")].message`)
+			if err != nil || !strings.Contains(got, want) {
+				return fmt.Errorf("it is %q: %w", got, err)
+			}
+			return nil
+		})
+	}
+	whole := s.inBackups(t, "echo 2*Z")
+	s.inBackups(t, "cp -r "+whole+" 20990101T000000Z && printf x | dd of=20990101T000000Z/dump bs=1 seek=5000 conv=notrunc")
+	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "bad", "16", `{"database":"orders-db","name":"20200101T000000Z"}`)))
+	message("there is no backup 20200101T000000Z; there are: " + whole + " 20990101T000000Z")
+	s.change(t, "bad", `{"bootstrap":{"fromBackup":{"name":null}}}`)
+	message("the backup 20990101T000000Z is damaged")
+	s.awaitReason(t, "bad", "RestoreFailed")
+	s.change(t, "bad", `{"bootstrap":{"fromBackup":{"name":"`+whole+`"}}}`)
+	s.awaitReason(t, "bad", "DatabaseReady")
+	s.inPod(t, "bad", "select count(*) from item", "200000")
+	s.inBackups(t, "rm -r 20990101T000000Z")
+}
+
+// isRestoredAfterAKill kills the program that restores.
+func (s *started) isRestoredAfterAKill(t *testing.T) {
+	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "killed", "16", `{"database":"orders-db"}`)))
+	einmaltest.Eventually(t, "the restore is killed", func(ctx context.Context) error {
+		if s.Kill(t, "pg_restore", "--verbose") > 0 {
+			return nil
+		}
+		return errors.New("it does not run")
+	})
+	s.awaitReason(t, "killed", "RestoreFailed")
+	s.awaitReason(t, "killed", "DatabaseReady")
+	s.inPod(t, "killed", "select count(*) from item", "200000")
+}
+
+// keepsTwoBackups waits for a backup of the schedule, and makes more than are kept.
+func (s *started) keepsTwoBackups(t *testing.T) {
+	s.change(t, "orders-db", `{"backup":{"schedule":"* * * * *","retention":{"count":2}}}`)
+	einmaltest.Eventually(t, "a backup of the schedule", func(ctx context.Context) error {
+		job, err := s.field(ctx, "database", "orders-db", ".status.backup.lastSuccess.job")
+		if err != nil || job == "orders-db-backup-first" {
+			return fmt.Errorf("the last one is %s: %w", job, err)
+		}
+		return nil
+	})
+	s.change(t, "orders-db", `{"backup":{"schedule":"0 3 * * *"}}`)
+	s.requestBackup(t, "orders-db", "third")
+	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != 3 || names[2] != "lock" {
+		t.Errorf("the volume has %v, want two backups and the lock", names)
+	}
+}
