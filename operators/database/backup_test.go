@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -74,6 +75,64 @@ func TestABackupIsInTheStatus(t *testing.T) {
 			w.Errorf("the last backup is %q, want %q", got, want)
 		}
 		expectQuiet(w)
+	})
+}
+
+// expectMetrics compares the metrics of backups.
+func expectMetrics(w *einmaltest.World, n *modelNode, want map[string]float64) {
+	w.Helper()
+	families, err := n.registry.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			got[family.GetName()] = one.GetGauge().GetValue()
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// The metrics have the last backup, also of a new process, and end with the Database.
+func TestMetricsHaveTheLastBackup(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := createBackedUp(w)
+		expectMetrics(w, n, map[string]float64{})
+		n.schedule("orders-db-backup-1")
+		want := map[string]float64{"database_backup_timestamp_seconds": float64(time.Now().Unix()), "database_backup_size_bytes": 1 << 20}
+		w.Advance(10 * time.Minute)
+		expectMetrics(w, n, want)
+		w.Kill()
+		w.Restart()
+		w.Advance(time.Minute)
+		expectMetrics(w, n, want)
+		w.Delete(ordersDB())
+		w.Advance(10 * time.Minute)
+		expectMetrics(w, n, map[string]float64{})
+	})
+}
+
+// A claim that is lost has lost its backups.
+func TestBackupsThatAreLostDoNotCount(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := createBackedUp(w)
+		n.schedule("orders-db-backup-1")
+		w.Advance(10 * time.Minute)
+		expectHealth(w, "True BackupRecent", "")
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: in("orders-db-backup")}
+		w.Delete(claim)
+		w.Advance(10 * time.Second)
+		expectHealth(w, "False NoBackup", "")
+		if !w.Get(claim) {
+			w.Errorf("there is no claim for backups")
+		}
+		expectQuiet(w)
+		n.schedule("orders-db-backup-2")
+		w.Advance(10 * time.Minute)
+		expectHealth(w, "True BackupRecent", "")
 	})
 }
 

@@ -33,13 +33,18 @@ func (d *databases) handleBackups(of *einmal.Kind[v1.Database]) {
 	of.Reconcile("back-up", d.backUp, einmal.Fields("spec", "status.dataVersion", "status.image"),
 		einmal.Prunes[batchv1.CronJob](), einmal.Applies(&batchv1.CronJob{}),
 		einmal.Watches(backedUp, einmal.GVK("batch", "v1", "Job")), einmal.Watches(backedUp, einmal.GVK("", "v1", "Pod")),
+		einmal.Watches(backedUp, einmal.GVK("", "v1", "PersistentVolumeClaim")),
 		einmal.Permissions(&batchv1.Job{}, "list"), einmal.Permissions(&corev1.Pod{}, "list"),
 		einmal.Permissions(&corev1.PersistentVolumeClaim{}, "get", "create", "patch"))
 	einmal.OnField(of, "back-up-now", "metadata.annotations["+backupAnnotation+"]", d.backUpNow, einmal.AlsoAtCreation(),
 		einmal.Permissions(&batchv1.Job{}, "get", "create"))
+	of.OnDelete("forget-backups", func(_ context.Context, c *change) error {
+		d.metrics.Forget(c.Object)
+		return nil
+	}, einmal.WithoutFinalizer())
 }
 
-// backedUp returns the Database whose backup a Job or Pod makes.
+// backedUp returns the Database whose backup a Job or Pod makes, or a claim holds.
 func backedUp(object *metav1.PartialObjectMetadata) []types.NamespacedName {
 	if name := object.Labels[manifest.BackupOfLabel]; name != "" {
 		return []types.NamespacedName{{Name: name}}
@@ -55,6 +60,7 @@ func (d *databases) backUp(ctx context.Context, c *change) error {
 		return nil
 	}
 	if disabled(db) {
+		d.metrics.Forget(db)
 		set(db, no(v1.ConditionBackupHealthy, "Disabled", "spec.backupEnabled is false"))
 		return c.Prune(ctx, &batchv1.CronJob{})
 	}
@@ -67,11 +73,14 @@ func (d *databases) backUp(ctx context.Context, c *change) error {
 		set(db, no(v1.ConditionBackupHealthy, "ScheduleInvalid", invalid.Error()))
 		return nil
 	}
-	applied := errors.Join(keepBackupClaim(ctx, c), c.Apply(ctx, manifest.BackupSchedule(db, db.Status.Image)))
+	begun, unkept := keepBackupClaim(ctx, c)
+	applied := errors.Join(unkept, c.Apply(ctx, manifest.BackupSchedule(db, db.Status.Image)))
 	running, err := readBackups(ctx, c)
 	if err != nil {
 		return errors.Join(applied, err)
 	}
+	forgetBackups(db, begun)
+	d.metrics.Set(db)
 	before := reasonOf(db, v1.ConditionBackupHealthy)
 	healthy := backupHealth(db, schedule, running)
 	if refused := refusal(applied); refused != nil {
@@ -91,29 +100,40 @@ func (d *databases) backUp(ctx context.Context, c *change) error {
 
 func disabled(db *v1.Database) bool { return db.Spec.BackupEnabled != nil && !*db.Spec.BackupEnabled }
 
-// keepBackupClaim creates the claim of the backups, or lets it grow. The claim has no owner, so that the backups outlive the Database.
-func keepBackupClaim(ctx context.Context, c *change) error {
+// clockSkew is how far the clocks of a node and of the API server may be apart.
+const clockSkew = time.Minute
+
+// keepBackupClaim creates the claim of the backups, or lets it grow, and returns when it was created. The claim has no owner, so that the backups outlive
+// the Database.
+func keepBackupClaim(ctx context.Context, c *change) (time.Time, error) {
 	wanted := manifest.BackupClaim(c.Object)
 	claim, err := get(ctx, c, wanted.Name, &corev1.PersistentVolumeClaim{})
 	switch {
 	case err != nil:
-		return err
+		return time.Time{}, err
 	case claim == nil:
 		wanted.Namespace = c.Object.Namespace
 		if err := c.Client.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
-			return fmt.Errorf("create the PersistentVolumeClaim %s: %w", wanted.Name, err)
+			return time.Time{}, fmt.Errorf("create the PersistentVolumeClaim %s: %w", wanted.Name, err)
 		}
-		return nil
+		return wanted.CreationTimestamp.Time, nil
 	case claim.Labels[manifest.BackupOfLabel] != c.Object.Name:
-		return fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
+		return time.Time{}, fmt.Errorf("the PersistentVolumeClaim %s exists and does not belong to this Database: delete it, or choose another name for the Database; "+
 			"if its volume holds the backups of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
 			claim.Name, c.Object.Namespace, claim.Name, manifest.BackupOfLabel, c.Object.Name)
 	}
 	size := manifest.BackupStorage(c.Object)
 	if claim.DeletionTimestamp != nil || claim.Spec.Resources.Requests.Storage().Cmp(size) >= 0 {
-		return nil
+		return claim.CreationTimestamp.Time, nil
 	}
-	return patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size.String()}}})
+	return claim.CreationTimestamp.Time, patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size.String()}}})
+}
+
+// forgetBackups forgets the last backup if its claim was deleted: it is older than the claim that exists.
+func forgetBackups(db *v1.Database, claimed time.Time) {
+	if known := db.Status.Backup; known != nil && known.LastSuccess != nil && known.LastSuccess.Time.Before(&metav1.Time{Time: claimed.Add(-clockSkew)}) {
+		known.LastSuccess = nil
+	}
 }
 
 // readBackups writes into the status what the Jobs have done, and returns what keeps a running one from starting.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,8 @@ type modelNode struct {
 	image, missing string
 	// restoreProblem is the termination message of servers that cannot restore a backup.
 	restoreProblem string
+	// registry has the metrics of the operator.
+	registry *prometheus.Registry
 	// backups plays what makes backups.
 	backups backups
 	// cut reports whether the operator cannot reach servers.
@@ -77,7 +80,7 @@ const terminating = "model.example.com/grace-period"
 func start(w *einmaltest.World) *modelNode {
 	w.AllowUnchecked(unchecked()...)
 	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, used: 10, image: defaultImage}
-	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n, n.image) })
+	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n, n.image, n.metrics()) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
 	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
@@ -90,6 +93,12 @@ func start(w *einmaltest.World) *modelNode {
 		})
 	}
 	return n
+}
+
+// metrics returns the registry of a process that starts.
+func (n *modelNode) metrics() *prometheus.Registry {
+	n.registry = prometheus.NewRegistry()
+	return n.registry
 }
 
 // set makes the claims and the Pods of a StatefulSet, and deletes those Pods that are too many.

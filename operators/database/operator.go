@@ -4,15 +4,18 @@ import (
 	"flag"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/backup"
 	"github.com/einmal-operators/einmal/operators/database/config/crd"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/postgres"
@@ -29,17 +32,18 @@ type change = einmal.Change[v1.Database]
 
 // databases handles Databases.
 type databases struct {
-	server postgres.Server
+	server  postgres.Server
+	metrics backup.Metrics
 	// image is the image of the servers, in which {version} stands for the version.
 	image string
 }
 
 // operator returns the operator with real connections.
-func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage) }
+func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage, metrics.Registry) }
 
 // declare returns the operator with all its handlers. The image is the default of the flag --image.
-func declare(server postgres.Server, image string) *einmal.Operator {
-	handled := &databases{server: server, image: image}
+func declare(server postgres.Server, image string, registry prometheus.Registerer) *einmal.Operator {
+	handled := &databases{server: server, image: image, metrics: backup.Register(registry)}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
 		set.StringVar(&handled.image, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
 	}))

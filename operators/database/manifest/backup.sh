@@ -17,7 +17,7 @@ say() { printf '%s\n' "$*"; }
 fail() {
 	say "$1: $2" >&2
 	printf '%s: %.900s' "$1" "$2" >/dev/termination-log
-	rm -rf /backups/*.part
+	[ -z "$part" ] || rm -rf "$part"
 	exit 1
 }
 
@@ -76,6 +76,7 @@ retain() {
 	done
 }
 
+part=
 [ -w /backups ] || fail VolumeNotWritable "user $(id -u) cannot write to the volume of the backups"
 exec 9>>/backups/lock
 flock -w 3600 9 || fail BackupRunning 'another backup has been running for an hour'

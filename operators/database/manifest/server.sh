@@ -300,7 +300,9 @@ data() {
 	*' initdb ') create ;;
 	*' ') fail DataMissing 'the volume is empty, and held a database before' ;;
 	esac
-	[ -z "${RESTORE:-}" ] || printf 'Restored: %s' "$(cat /data/restored)" >/dev/termination-log
+	[ -n "${RESTORE:-}" ] || return 0
+	[ -e /data/restored ] || fail RestoreFailed 'the volume holds a database already, and nothing is restored over it: remove spec.bootstrap'
+	printf 'Restored: %s' "$(cat /data/restored)" >/dev/termination-log
 }
 
 # measure writes the size of the volume and what is free of it, in KiB, to where einmal.volume() reads it.

@@ -77,7 +77,7 @@ func TestNodeRestoresBackups(t *testing.T) {
 	s.await(t, "pod", "backups", ".status.phase", "Running")
 	t.Run("a backup that cannot be restored is said", s.cannotBeRestored)
 	t.Run("a restore that is killed begins again", s.isRestoredAfterAKill)
-	t.Run("backups are made on the schedule, and old ones are deleted", s.keepsTwoBackups)
+	t.Run("backups are made on the schedule, and old ones are deleted", s.keepsSomeBackups)
 	t.Run("a backup that fails is said", func(t *testing.T) {
 		password := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-backup", "--output", "go-template={{.data.password | base64decode}}")
 		s.inOriginal(t, "alter role einmal_backup password 'another'")
@@ -153,8 +153,8 @@ func (s *started) isRestoredAfterAKill(t *testing.T) {
 	s.inPod(t, "killed", "select count(*) from item", "200000")
 }
 
-// keepsTwoBackups waits for a backup of the schedule, and makes more than are kept.
-func (s *started) keepsTwoBackups(t *testing.T) {
+// keepsSomeBackups waits for a backup of the schedule, and makes more than are kept.
+func (s *started) keepsSomeBackups(t *testing.T) {
 	s.change(t, "orders-db", `{"backup":{"schedule":"* * * * *","retention":{"count":2}}}`)
 	einmaltest.Eventually(t, "a backup of the schedule", func(ctx context.Context) error {
 		job, err := s.field(ctx, "database", "orders-db", ".status.backup.lastSuccess.job")
@@ -167,5 +167,11 @@ func (s *started) keepsTwoBackups(t *testing.T) {
 	s.requestBackup(t, "orders-db", "third")
 	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != 3 || names[2] != "lock" {
 		t.Errorf("the volume has %v, want two backups and the lock", names)
+	}
+	s.inBackups(t, "mkdir 20200101T000000Z")
+	s.change(t, "orders-db", `{"backup":{"retention":{"count":null,"days":1}}}`)
+	s.requestBackup(t, "orders-db", "fourth")
+	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != 4 || names[0] == "20200101T000000Z" {
+		t.Errorf("the volume has %v, want three backups and the lock", names)
 	}
 }

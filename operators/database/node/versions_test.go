@@ -47,8 +47,9 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "upgraded", "18", `{"database":"v15"}`)))
 		s.awaitReason(t, "upgraded", "DatabaseReady")
 		s.inPod(t, "upgraded", "select n, current_setting('server_version_num')::int / 10000 from kept", "15|18")
-		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "downgraded", "15", `{"database":"upgraded"}`)))
-		s.awaitReason(t, "downgraded", "Unschedulable") // Without backups, it has no claim of them.
+		s.requestBackup(t, "v18", "first")
+		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "downgraded", "15", `{"database":"v18"}`)))
+		s.awaitReason(t, "downgraded", "RestoreFailed")
 	})
 	t.Run("the minor version changes", func(t *testing.T) {
 		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, "minor", "16.13")))
