@@ -60,8 +60,8 @@ type modelNode struct {
 	lag int64
 	// image is what the operator's flag --image says when it starts, missing an image that cannot be pulled.
 	image, missing string
-	// restoreProblem is the termination message of servers that cannot restore a backup.
-	restoreProblem string
+	// damaged is the name of a backup that cannot be restored.
+	damaged string
 	// registry has the metrics of the operator.
 	registry *prometheus.Registry
 	// backups plays what makes backups.

@@ -52,7 +52,7 @@ func TestANewDatabaseBeginsWithABackup(t *testing.T) {
 func TestABackupThatCannotBeRestoredIsSaid(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := start(w)
-		n.restoreProblem = "RestoreFailed: the backup 20261127T030000Z is damaged"
+		n.damaged = "20261127T030000Z"
 		w.Create(restoredDB())
 		w.Advance(10 * time.Minute)
 		expect(w, "Ready=False RestoreFailed", "Available=False NotReady", "Progressing=False RestoreFailed", "BackupHealthy=False WaitingForDatabase")
@@ -64,7 +64,6 @@ func TestABackupThatCannotBeRestoredIsSaid(t *testing.T) {
 		if db.Status.DataVersion != "" || n.created > 0 {
 			w.Errorf("there is a database")
 		}
-		n.restoreProblem = ""
 		w.Patch(ordersDB(), `{"spec":{"bootstrap":{"fromBackup":{"name":"20261126T030000Z"}}}}`)
 		w.Advance(10 * time.Minute)
 		checkReady(w, n)

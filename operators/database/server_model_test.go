@@ -53,8 +53,8 @@ func (n *modelNode) start(pod *corev1.Pod) {
 		return
 	}
 	restores, backup := manifest.Restores(pod.Spec)
-	if restores != "" && n.restoreProblem != "" {
-		n.initialized(pod, 1, n.restoreProblem)
+	if restores != "" && backup == n.damaged {
+		n.initialized(pod, 1, "RestoreFailed: the backup "+backup+" is damaged")
 		return
 	}
 	data, problem := n.data(pod, strings.Join(grant[1:], " "))
