@@ -158,7 +158,7 @@ node() {
 	tests=$(tests_of node) packages=$(packages_of node)
 	step "node: containerd" tools/containerd.sh
 	run_tests "node: devcluster" devcluster -timeout 15m -run "$tests" ./internal/acceptance
-	run_tests "node: operators" . -timeout 35m -run "$tests" $packages
+	run_tests "node: operators" . -timeout 50m -run "$tests" $packages
 }
 
 field() {
