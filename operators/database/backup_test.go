@@ -249,14 +249,14 @@ func TestTheVolumeOfBackupsGrows(t *testing.T) {
 func TestAScheduleThatMakesNoSenseIsSaid(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		createBackedUp(w)
-		for patch, want := range map[string]string{
-			`{"schedule":"every day"}`:                       `spec.backup.schedule: "every day" is not a schedule; write five fields as of cron`,
-			`{"schedule":"@daily","timeZone":"Mars/Phobos"}`: `spec.backup.timeZone: there is no time zone "Mars/Phobos"`,
-			`{"schedule":"TZ=UTC 0 3 * * *"}`:                `spec.backup.`,
+		for _, wrong := range []struct{ schedule, zone, want string }{
+			{"every day", "Etc/UTC", `spec.backup.schedule: "every day" is not a schedule; write five fields as of cron`},
+			{"TZ=UTC 0 3 * * *", "Etc/UTC", `spec.backup.schedule: "TZ=UTC 0 3 * * *" is not a schedule`},
+			{"@daily", "Mars/Phobos", `spec.backup.timeZone: there is no time zone "Mars/Phobos"`},
 		} {
-			w.Patch(ordersDB(), `{"spec":{"backup":`+patch+`}}`)
+			w.Patch(ordersDB(), fmt.Sprintf(`{"spec":{"backup":{"schedule":%q,"timeZone":%q}}}`, wrong.schedule, wrong.zone))
 			w.Advance(time.Minute)
-			expectHealth(w, "False ScheduleInvalid", want)
+			expectHealth(w, "False ScheduleInvalid", wrong.want)
 			expect(w, "Ready=True DatabaseReady")
 		}
 	})
