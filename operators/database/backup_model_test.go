@@ -68,20 +68,31 @@ func (n *modelNode) endJob(job *batchv1.Job, pod *corev1.Pod, started time.Time)
 		n.backups.made[job.Name]++
 	}
 	now := timeText(time.Now())
-	n.patchStatus(pod, fmt.Sprintf(`{"phase":%q,"containerStatuses":[{"name":%q,"ready":false,"restartCount":0,"image":"i","imageID":"i",
-		"state":{"terminated":{"exitCode":%d,"message":%q,"startedAt":%q,"finishedAt":%q}}}]}`, phase, manifest.BackupContainer, code, message, timeText(started), now))
+	ended := func(container string, code int, message string) string {
+		return fmt.Sprintf(`[{"name":%q,"ready":false,"restartCount":0,"image":"i","imageID":"i","state":{"terminated":{"exitCode":%d,"message":%q,"startedAt":%q,"finishedAt":%q}}}]`,
+			container, code, message, timeText(started), now)
+	}
+	statuses := `"containerStatuses":` + ended(manifest.BackupContainer, code, message)
+	if len(pod.Spec.InitContainers) > 0 { // The backup is in the volume, and then copied to a bucket.
+		copied := ""
+		if code > 0 {
+			copied, message = message, "20261127T030000Z 1048576 primary"
+		}
+		statuses = `"initContainerStatuses":` + ended(manifest.BackupContainer, 0, message) + `,"containerStatuses":` + ended(pod.Spec.Containers[0].Name, code, copied)
+	}
+	n.patchStatus(pod, fmt.Sprintf(`{"phase":%q,%s}`, phase, statuses))
 	if n.backups.lost {
 		if err := n.w.Client().Delete(n.w.Context(), pod); client.IgnoreNotFound(err) != nil {
 			n.w.Errorf("delete the Pod %s: %v", pod.Name, err)
 		}
 	}
-	ended := fmt.Sprintf(`{"completionTime":%q,"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%[1]q},
+	result := fmt.Sprintf(`{"completionTime":%q,"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%[1]q},
 		{"type":"Complete","status":"True","lastTransitionTime":%[1]q}]}`, now)
 	if code > 0 {
-		ended = fmt.Sprintf(`{"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%[1]q},{"type":"Failed","status":"True",
+		result = fmt.Sprintf(`{"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%[1]q},{"type":"Failed","status":"True",
 			"reason":"BackoffLimitExceeded","message":"Job has reached the specified backoff limit","lastTransitionTime":%[1]q}]}`, now)
 	}
-	n.patchStatus(job, ended)
+	n.patchStatus(job, result)
 }
 
 func timeText(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -74,7 +75,7 @@ func (d *databases) backUp(ctx context.Context, c *change) error {
 		return nil
 	}
 	begun, unkept := keepBackupClaim(ctx, c)
-	applied := errors.Join(unkept, c.Apply(ctx, manifest.BackupSchedule(db, db.Status.Image)))
+	applied := errors.Join(unkept, d.applySchedule(ctx, c))
 	running, err := readBackups(ctx, c)
 	if err != nil {
 		return errors.Join(applied, err)
@@ -96,6 +97,15 @@ func (d *databases) backUp(ctx context.Context, c *change) error {
 		}
 	}
 	return applied
+}
+
+// applySchedule applies the CronJob.
+func (d *databases) applySchedule(ctx context.Context, c *change) error {
+	images, err := d.images.ofBackups(ctx, c)
+	if err != nil {
+		return err
+	}
+	return c.Apply(ctx, manifest.BackupSchedule(c.Object, images))
 }
 
 func disabled(db *v1.Database) bool { return db.Spec.BackupEnabled != nil && !*db.Spec.BackupEnabled }
@@ -129,9 +139,13 @@ func keepBackupClaim(ctx context.Context, c *change) (time.Time, error) {
 	return claim.CreationTimestamp.Time, patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size.String()}}})
 }
 
-// forgetBackups forgets the last backup if its claim was deleted: it is older than the claim that exists.
+// forgetBackups forgets the last backup if its claim was deleted: it is older than the claim that exists. One in a bucket stays.
 func forgetBackups(db *v1.Database, claimed time.Time) {
-	if known := db.Status.Backup; known != nil && known.LastSuccess != nil && known.LastSuccess.Time.Before(&metav1.Time{Time: claimed.Add(-clockSkew)}) {
+	known := db.Status.Backup
+	if known == nil || known.LastSuccess == nil || manifest.InBucket(known.LastSuccess.Location) {
+		return
+	}
+	if known.LastSuccess.Time.Before(&metav1.Time{Time: claimed.Add(-clockSkew)}) {
 		known.LastSuccess = nil
 	}
 }
@@ -168,7 +182,7 @@ func lastBackup(ctx context.Context, c *change, known *v1.BackupResult, last *ba
 	if err != nil {
 		return nil, err
 	}
-	made := backup.Result(last, lastMessage(pods, corev1.PodSucceeded), manifest.Backup(c.Object))
+	made := backup.Result(last, lastMessage(pods, isSuccess), manifest.BackupLocation(c.Object))
 	if known != nil && !known.Time.Before(&made.Time) {
 		return known, nil
 	}
@@ -184,7 +198,7 @@ func lastFailure(ctx context.Context, c *change, known *v1.BackupFailure, last *
 	if err != nil {
 		return nil, err
 	}
-	failed := backup.Failure(last, lastMessage(pods, corev1.PodFailed))
+	failed := backup.Failure(last, lastMessage(pods, isFailure))
 	if known != nil && !known.Time.Before(&failed.Time) {
 		return known, nil
 	}
@@ -216,13 +230,21 @@ func podsOf(ctx context.Context, c *change, job *batchv1.Job) ([]corev1.Pod, err
 	return pods.Items, nil
 }
 
-// lastMessage returns the termination message of the last Pod in a phase, or "".
-func lastMessage(pods []corev1.Pod, phase corev1.PodPhase) string {
+// isSuccess reports whether a container has made a backup.
+func isSuccess(name string, ended corev1.ContainerStateTerminated) bool {
+	return name == manifest.BackupContainer && ended.ExitCode == 0
+}
+
+// isFailure reports whether a container has failed.
+func isFailure(_ string, ended corev1.ContainerStateTerminated) bool { return ended.ExitCode != 0 }
+
+// lastMessage returns the termination message of the last container of this kind, or "".
+func lastMessage(pods []corev1.Pod, of func(name string, ended corev1.ContainerStateTerminated) bool) string {
 	var last *corev1.ContainerStateTerminated
 	for _, pod := range pods {
-		for _, status := range pod.Status.ContainerStatuses {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			ended := status.State.Terminated
-			if pod.Status.Phase == phase && ended != nil && (last == nil || last.FinishedAt.Before(&ended.FinishedAt)) {
+			if ended != nil && of(status.Name, *ended) && (last == nil || last.FinishedAt.Before(&ended.FinishedAt)) {
 				last = ended
 			}
 		}
@@ -279,10 +301,14 @@ func (d *databases) backUpNow(ctx context.Context, c *change, _, request string)
 	case db.Status.DataVersion == "" || db.Status.Image == "":
 		return einmal.RequeueAfter(awaitDatabase)
 	}
-	job := manifest.BackupRequested(db, db.Status.Image, request)
+	images, err := d.images.ofBackups(ctx, c)
+	if err != nil {
+		return err
+	}
+	job := manifest.BackupRequested(db, images, request)
 	job.Namespace = db.Namespace
 	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("Database"))}
-	err := c.Client.Create(ctx, job)
+	err = c.Client.Create(ctx, job)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

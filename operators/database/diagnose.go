@@ -104,8 +104,8 @@ func podProblem(pod *corev1.Pod) problem {
 			return problem{"Unschedulable", fmt.Sprintf("the Pod %s waits for a node: %s", pod.Name, condition.Message), false}
 		}
 	}
-	if claim, backup := manifest.Restores(pod.Spec); claim != "" {
-		return problem{"Restoring", fmt.Sprintf("the database gets the %s backup of the claim %s: kubectl logs --namespace %s %s --container data", backup, claim, pod.Namespace, pod.Name), false}
+	if location, backup := manifest.Restores(pod.Spec); location != "" {
+		return problem{"Restoring", fmt.Sprintf("the database gets the backup %s of %s: kubectl logs --namespace %s %s --all-containers", backup, location, pod.Namespace, pod.Name), false}
 	}
 	return problem{"Starting", fmt.Sprintf("the server in the Pod %s starts", pod.Name), false}
 }
@@ -114,8 +114,14 @@ func podProblem(pod *corev1.Pod) problem {
 func containerProblem(pod *corev1.Pod, status corev1.ContainerStatus) problem {
 	waiting := status.State.Waiting
 	if waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waiting.Reason) {
-		return problem{"ImageNotAvailable", fmt.Sprintf("the image %s of the Pod %s cannot be pulled; check the version, spec.image and the operator's flag --image",
-			status.Image, pod.Name), true}
+		check := "the version, spec.image and the operator's flag --image"
+		if manifest.RunsOperator(status.Name) {
+			check = "spec.imagePullSecrets and the operator's flag --operator-image"
+		}
+		return problem{"ImageNotAvailable", fmt.Sprintf("the image %s of the Pod %s cannot be pulled; check %s", status.Image, pod.Name, check), true}
+	}
+	if waiting != nil && waiting.Reason == "CreateContainerConfigError" {
+		return problem{"SecretNotUsable", fmt.Sprintf("the container %s of the Pod %s cannot start: %s", status.Name, pod.Name, waiting.Message), true}
 	}
 	ended := status.State.Terminated
 	if ended == nil {

@@ -25,12 +25,13 @@ func ordersDB() *v1.Database {
 	}
 }
 
-// unchecked are the fields that only a real API server checks: see TestNodeRunsDatabases.
+// unchecked are the fields that only a real API server checks: see TestNodeRunsDatabases and TestNodeKeepsBackupsInABucket.
 func unchecked() []string {
 	return []string{
 		"StatefulSet.spec.template.spec.volumes.downwardAPI", "Pod.spec.volumes.downwardAPI",
 		"StatefulSet.spec.template.spec.volumes.projected", "Pod.spec.volumes.projected", "NetworkPolicy.spec",
 		"StatefulSet.spec.template.spec.topologySpreadConstraints", "Pod.spec.topologySpreadConstraints",
+		"CronJob.spec.jobTemplate.spec.podFailurePolicy", "Job.spec.podFailurePolicy",
 	}
 }
 

@@ -34,8 +34,7 @@ type change = einmal.Change[v1.Database]
 type databases struct {
 	server  postgres.Server
 	metrics backup.Metrics
-	// image is the image of the servers, in which {version} stands for the version.
-	image string
+	images  images
 }
 
 // operator returns the operator with real connections.
@@ -43,9 +42,11 @@ func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImag
 
 // declare returns the operator with all its handlers. The image is the default of the flag --image.
 func declare(server postgres.Server, image string, registry prometheus.Registerer) *einmal.Operator {
-	handled := &databases{server: server, image: image, metrics: backup.Register(registry)}
+	handled := &databases{server: server, images: images{server: image}, metrics: backup.Register(registry)}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
-		set.StringVar(&handled.image, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
+		set.StringVar(&handled.images.server, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
+		set.StringVar(&handled.images.operator, "operator-image", "",
+			"`IMAGE` of this operator, which copies backups to buckets and fetches them; by default, that of the container "+container+" of its Pod")
 	}))
 	of := einmal.For[v1.Database](op)
 	of.Reconcile("provision", handled.provision,

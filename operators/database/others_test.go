@@ -33,7 +33,7 @@ func TestAServerOfOthersStaysAsItIs(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := start(w)
 		small := ordersDB()
-		settings := manifest.Settings{Image: "other", Version: "16", Replicas: 1, Template: resource.MustParse("300Mi")}
+		settings := manifest.Settings{Images: manifest.Images{Server: "other"}, Version: "16", Replicas: 1, Template: resource.MustParse("300Mi")}
 		children := manifest.Children(small, settings)
 		foreign := children[len(children)-1].(*appsv1.StatefulSet)
 		foreign.Namespace, foreign.Spec.VolumeClaimTemplates[0].Labels = small.Namespace, nil

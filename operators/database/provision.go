@@ -138,11 +138,17 @@ func refusal(err error) error {
 func (d *databases) apply(ctx context.Context, c *change, found findings) error {
 	image, running, seen := c.Object.Spec.Image, found.choice.Version, found.observed
 	if image == "" {
-		image = strings.ReplaceAll(d.image, "{version}", running)
+		image = strings.ReplaceAll(d.images.server, "{version}", running)
 	}
-	settings := manifest.Settings{Image: image, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Images: manifest.Images{Server: image}, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if settings.Restore = restoring(c.Object); settings.Restore != nil {
 		settings.Replicas = 1 // Only one node can use the volume of the backup.
+		if settings.Restore.S3 != nil {
+			var err error
+			if settings.Images.Operator, err = d.images.ofOperator(ctx, c); err != nil {
+				return err
+			}
+		}
 	}
 	if seen.set != nil {
 		settings.Template = *seen.template()

@@ -84,7 +84,7 @@ func (f findings) restartReason(db *v1.Database, pod *corev1.Pod) string {
 	case f.restoresOther(pod) && restored(pod) != "":
 		return "the backup is restored, and its volume is not needed any more"
 	case f.restoresOther(pod):
-		return "the spec names another backup"
+		return "spec.bootstrap has changed"
 	case state != nil && state.Refused != "":
 		return ""
 	case f.outdated(db, pod):

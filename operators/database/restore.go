@@ -26,11 +26,11 @@ func restored(pod *corev1.Pod) string {
 	if pod == nil {
 		return ""
 	}
-	claim, _ := manifest.Restores(pod.Spec)
+	location, _ := manifest.Restores(pod.Spec)
 	for _, status := range pod.Status.InitContainerStatuses {
-		if ended := status.State.Terminated; claim != "" && ended != nil && ended.ExitCode == 0 {
+		if ended := status.State.Terminated; location != "" && ended != nil && ended.ExitCode == 0 {
 			if name, found := strings.CutPrefix(ended.Message, "Restored: "); found {
-				return claim + "/" + name
+				return location + "/" + name
 			}
 		}
 	}
@@ -56,7 +56,5 @@ func (f findings) restoresOther(pod *corev1.Pod) bool {
 	if isReady(pod) || !f.restartPending(pod) {
 		return false
 	}
-	claim, name := manifest.Restores(pod.Spec)
-	wantedClaim, wantedName := manifest.Restores(f.set.Spec.Template.Spec)
-	return claim != "" && (claim != wantedClaim || name != wantedName)
+	return manifest.RestoresOtherwise(pod.Spec, f.set.Spec.Template.Spec)
 }

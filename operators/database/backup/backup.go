@@ -109,7 +109,7 @@ func Result(job *batchv1.Job, message, claim string) *v1.BackupResult {
 // Failure returns why a Job has failed. Message is the termination message of its Pod, or "" if there is none.
 func Failure(job *batchv1.Job, message string) *v1.BackupFailure {
 	failed := condition(job, batchv1.JobFailed)
-	if message == "" || failed.Reason != batchv1.JobReasonBackoffLimitExceeded {
+	if message == "" || !slices.Contains([]string{batchv1.JobReasonBackoffLimitExceeded, batchv1.JobReasonPodFailurePolicy}, failed.Reason) {
 		message = strings.TrimSuffix(strings.TrimPrefix(failed.Reason+": "+failed.Message+"; "+message, ": "), "; ")
 	}
 	return &v1.BackupFailure{Job: job.Name, Time: failed.LastTransitionTime, Message: message}

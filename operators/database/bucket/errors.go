@@ -1,8 +1,10 @@
 package bucket
 
 import (
+	"crypto/tls"
 	"errors"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -65,4 +67,15 @@ func isLocal(err error) bool {
 // hasCode reports whether a server has answered with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	return slices.Contains(codes, minio.ToErrorResponse(err).Code)
+}
+
+// Passes reports whether an error of Upload can pass by itself: the storage was not reached, or has failed. A wrong access key, a missing bucket, a full one
+// or a damaged backup stays until a person has acted.
+func Passes(err error) bool {
+	if answer, answered := errors.AsType[minio.ErrorResponse](err); answered {
+		return answer.StatusCode >= http.StatusInternalServerError && answer.StatusCode != http.StatusInsufficientStorage
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, requested := errors.AsType[*requestError](err)
+	return requested && !untrusted && !isLocal(err)
 }

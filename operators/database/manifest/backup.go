@@ -15,7 +15,7 @@ const (
 	// BackupOfLabel is the label with the name of the Database, on what makes its backups and the claim that holds them. It is not NameLabel, which the
 	// Services of the servers select.
 	BackupOfLabel = "database.einmal.dev/backup-of"
-	// BackupContainer is the name of the container that makes a backup.
+	// BackupContainer is the name of the container that makes a backup. It is an init container if another one then copies the backup to a bucket.
 	BackupContainer = "backup"
 
 	// backupSeconds is the longest that a backup may take.
@@ -31,51 +31,6 @@ const (
 	// defaultCount is how many backups are kept by default.
 	defaultCount = 7
 )
-
-// restoreVolume is the volume with the backups that a new database is filled with.
-const restoreVolume = "backup"
-
-// restoreVariable is the variable of server.sh with the backup that a new database is filled with.
-const restoreVariable = "RESTORE"
-
-// restoreVolumes returns the volume with the backup that a new database is filled with.
-func restoreVolumes(from *v1.BackupSource) []corev1.Volume {
-	if from == nil {
-		return nil
-	}
-	return []corev1.Volume{{Name: restoreVolume, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
-		ClaimName: from.Database + backupSuffix, ReadOnly: true,
-	}}}}
-}
-
-// restoreVariables returns the variable that names the backup that a new database is filled with.
-func restoreVariables(from *v1.BackupSource) []corev1.EnvVar {
-	if from == nil {
-		return nil
-	}
-	name := from.Name
-	if name == "" {
-		name = "newest"
-	}
-	return []corev1.EnvVar{{Name: restoreVariable, Value: name}}
-}
-
-// Restores returns the claim and the name of the backup that a Pod fills a new database with. Both are "" for other Pods.
-func Restores(pod corev1.PodSpec) (claim, name string) {
-	for _, volume := range pod.Volumes {
-		if volume.Name == restoreVolume && volume.PersistentVolumeClaim != nil {
-			claim = volume.PersistentVolumeClaim.ClaimName
-		}
-	}
-	for _, container := range pod.InitContainers {
-		for _, variable := range container.Env {
-			if variable.Name == restoreVariable {
-				name = variable.Value
-			}
-		}
-	}
-	return claim, name
-}
 
 // backupSuffix ends the name of a claim of backups.
 const backupSuffix = "-backup"
@@ -107,21 +62,21 @@ func BackupStorage(db *v1.Database) resource.Quantity {
 	return db.Spec.Storage
 }
 
-// BackupSchedule makes a backup on the schedule, with an image of the server. A schedule is never run twice at the same time.
-func BackupSchedule(db *v1.Database, image string) *batchv1.CronJob {
+// BackupSchedule makes a backup on the schedule. A schedule is never run twice at the same time.
+func BackupSchedule(db *v1.Database, images Images) *batchv1.CronJob {
 	history, late := int32(backupHistory), int64(missedSeconds)
 	return &batchv1.CronJob{ObjectMeta: backupMeta(db, Backup(db)), Spec: batchv1.CronJobSpec{
 		Schedule: db.Spec.Backup.Schedule, TimeZone: &db.Spec.Backup.TimeZone,
 		ConcurrencyPolicy: batchv1.ForbidConcurrent, StartingDeadlineSeconds: &late,
 		SuccessfulJobsHistoryLimit: &history, FailedJobsHistoryLimit: &history,
-		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: backupLabels(db)}, Spec: backupJob(db, image)},
+		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: backupLabels(db)}, Spec: backupJob(db, images)},
 	}}
 }
 
 // BackupRequested makes a backup now, for a person.
-func BackupRequested(db *v1.Database, image, request string) *batchv1.Job {
+func BackupRequested(db *v1.Database, images Images, request string) *batchv1.Job {
 	keep := int32(keepSeconds)
-	job := &batchv1.Job{ObjectMeta: backupMeta(db, BackupNow(db, request)), Spec: backupJob(db, image)}
+	job := &batchv1.Job{ObjectMeta: backupMeta(db, BackupNow(db, request)), Spec: backupJob(db, images)}
 	job.Spec.TTLSecondsAfterFinished = &keep
 	return job
 }
@@ -137,16 +92,21 @@ func backupMeta(db *v1.Database, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: backupLabels(db)}
 }
 
-func backupJob(db *v1.Database, image string) batchv1.JobSpec {
+func backupJob(db *v1.Database, images Images) batchv1.JobSpec {
 	no, retries, longest := false, int32(backupRetries), int64(backupSeconds)
-	return batchv1.JobSpec{BackoffLimit: &retries, ActiveDeadlineSeconds: &longest, Template: corev1.PodTemplateSpec{
+	first, last, failing := []corev1.Container(nil), backupContainer(db, images.Server), (*batchv1.PodFailurePolicy)(nil)
+	if db.Spec.Backup.S3 != nil {
+		first, last, failing = []corev1.Container{last}, uploadContainer(db, images.Operator), uploadFailure()
+	}
+	return batchv1.JobSpec{BackoffLimit: &retries, ActiveDeadlineSeconds: &longest, PodFailurePolicy: failing, Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: backupLabels(db)},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                corev1.RestartPolicyNever,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			ImagePullSecrets: db.Spec.ImagePullSecrets,
 			SecurityContext:  podSecurity(),
-			Containers:       []corev1.Container{backupContainer(db, image)},
+			InitContainers:   first,
+			Containers:       []corev1.Container{last},
 			Volumes: []corev1.Volume{
 				configuration(db),
 				{Name: "backups", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: Backup(db)}}},
@@ -168,14 +128,19 @@ func backupContainer(db *v1.Database, image string) corev1.Container {
 			corev1.EnvVar{Name: "PGPASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: BackupSecret(db)}, Key: corev1.BasicAuthPasswordKey,
 			}}}),
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-		},
+		Resources:       smallResources(),
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: "/config", ReadOnly: true}, {Name: "backups", MountPath: "/backups"}, {Name: "tmp", MountPath: "/tmp"},
 		},
+	}
+}
+
+// smallResources returns the resources of a container that makes, copies or fetches a backup.
+func smallResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 //go:embed server.sh
 var script string
 
+//go:embed restore.sh
+var restoreScript string
+
 //go:embed backup.sh
 var backupScript string
 
@@ -62,7 +65,7 @@ func Configuration(parameters string) string {
 // configMap holds the script of the Pods and the configuration of the server.
 func configMap(db *v1.Database, settings Settings) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: meta(db, Config(db)), Data: map[string]string{
-		"server.sh": script, "backup.sh": backupScript, "pg_hba.conf": pgHBA, ParametersKey: settings.Parameters,
+		"server.sh": script, "restore.sh": restoreScript, "backup.sh": backupScript, "pg_hba.conf": pgHBA, ParametersKey: settings.Parameters,
 		"postgresql.conf": postgresqlConf + fmt.Sprintf("einmal.configuration = '%s'\n", Configuration(settings.Parameters)),
 	}}
 }

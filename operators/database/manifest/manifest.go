@@ -44,10 +44,18 @@ const (
 // Port is the port of the server.
 const Port = 5432
 
+// Images are the images of the containers of a Database.
+type Images struct {
+	// Server is the image of the servers.
+	Server string
+	// Operator is the image of the operator, whose program copies backups to a bucket and fetches them. It is "" if that is not needed.
+	Operator string
+}
+
 // Settings are what the objects depend on besides the spec.
 type Settings struct {
-	// Image is the image of the servers.
-	Image string
+	// Images are the images of the containers.
+	Images Images
 	// Version is the version of the servers.
 	Version string
 	// Replicas is the number of servers.

@@ -34,7 +34,7 @@ func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: Selector(db)},
 		}},
-		InitContainers: []corev1.Container{initContainer(db, settings)},
+		InitContainers: append(fetchContainers(db, settings), initContainer(db, settings)),
 		Containers:     []corev1.Container{serverContainer(db, settings)},
 		Volumes:        append(volumes(db), restoreVolumes(settings.Restore)...),
 	}
@@ -64,9 +64,7 @@ func initContainer(db *v1.Database, settings Settings) corev1.Container {
 	init.Name = "data"
 	init.Env = append(init.Env, corev1.EnvVar{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, corev1.EnvVar{Name: "APP_USERNAME", Value: db.Spec.Auth.Username})
 	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
-	if settings.Restore != nil {
-		init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: restoreVolume, MountPath: "/backup", ReadOnly: true})
-	}
+	init.VolumeMounts = append(init.VolumeMounts, restoreMounts(settings.Restore)...)
 	return init
 }
 
@@ -92,7 +90,7 @@ func probe(period, failures int32, command ...string) *corev1.Probe {
 // container returns what both containers have.
 func container(db *v1.Database, settings Settings, mode string) corev1.Container {
 	return corev1.Container{
-		Image:   settings.Image,
+		Image:   settings.Images.Server,
 		Command: []string{"/bin/sh", "/config/server.sh", mode},
 		Env: append([]corev1.EnvVar{
 			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
@@ -102,7 +100,7 @@ func container(db *v1.Database, settings Settings, mode string) corev1.Container
 			{Name: "PGDATA", Value: "/data/pgdata"},
 			{Name: "PGHOST", Value: "/run/postgresql"},
 			{Name: "PGUSER", Value: "postgres"},
-		}, restoreVariables(settings.Restore)...),
+		}, restoreVariables(db, settings.Restore)...),
 		Resources:       Resources(db),
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{

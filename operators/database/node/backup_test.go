@@ -32,11 +32,7 @@ func (s *started) isRestored(t *testing.T, version, table string) {
 	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "copy", version, `{"database":"orders-db"}`)))
 	s.awaitReason(t, "copy", "DatabaseReady")
 	s.inPod(t, "copy", "select count(*) from "+table, s.inOriginal(t, "select count(*) from "+table))
-	location, err := s.field(t.Context(), "database", "orders-db", ".status.backup.lastSuccess.location")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.await(t, "database", "copy", ".status.restoredFrom", location)
+	s.await(t, "database", "copy", ".status.restoredFrom", s.location(t))
 }
 
 // inOriginal returns the result of a statement in the database that the backup is of.
@@ -129,7 +125,7 @@ func (s *started) cannotBeRestored(t *testing.T) {
 	whole := s.inBackups(t, "echo 2*Z")
 	s.inBackups(t, "cp -r "+whole+" 20990101T000000Z && printf x | dd of=20990101T000000Z/dump bs=1 seek=5000 conv=notrunc")
 	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "bad", "16", `{"database":"orders-db","name":"20200101T000000Z"}`)))
-	message("there is no backup 20200101T000000Z; there are: " + whole + " 20990101T000000Z")
+	message("there is no backup 20200101T000000Z in orders-db-backup; there are: " + whole + " 20990101T000000Z")
 	s.change(t, "bad", `{"bootstrap":{"fromBackup":{"name":null}}}`)
 	message("the backup 20990101T000000Z is damaged")
 	s.awaitReason(t, "bad", "RestoreFailed")

@@ -13,6 +13,8 @@ It needs root and Linux, and installs the packages of a real node with apt-get; 
 
 EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the versions of PostgreSQL to build images of: 15, 16, 16.13, 17, 18;
 the samples run the first. The default is 16. For example, "15 17" needs no npm, which 16 does.
+
+EINMAL_S3=1 also runs an S3 server in memory, as the Pod s3 in the namespace production: http://s3:9000, with the bucket backups and the Secret s3.
 END
 }
 
@@ -47,6 +49,11 @@ kubectl apply --server-side --filename operators/database/config/crd
 kubectl wait --for=condition=Established --timeout=$timeout crd/databases.database.einmal.dev
 kubectl apply --server-side --kustomize operators/database/config
 namespaces production
+if [ -n "${EINMAL_S3:-}" ]; then
+	CGO_ENABLED=0 go build -o "$work/s3server" ./operators/database/node/s3server
+	image s3server:dev --program "$work/s3server" --user 65532
+	kubectl apply --server-side --filename operators/database/node/testdata/s3.yaml
+fi
 samples "$work/orders-db.yaml"
 kubectl rollout status --namespace database-system deployment/database --timeout=$timeout
 kubectl wait --for=condition=Ready --timeout=$timeout --namespace production database/orders-db

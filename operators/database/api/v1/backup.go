@@ -19,7 +19,7 @@ type Backup struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
-	// retention says which backups are kept. The default keeps 7.
+	// retention says which backups are kept in the volume. The default keeps 7.
 	// +optional
 	// +kubebuilder:default={count: 7}
 	Retention *Retention `json:"retention,omitempty"`
@@ -27,6 +27,45 @@ type Backup struct {
 	// +optional
 	// +kubebuilder:default={}
 	Claim BackupClaim `json:"claim,omitempty"`
+	// s3 is a bucket that each backup is copied to. A backup has failed if it is not there. By default, backups are in the volume only.
+	// +optional
+	S3 *BackupBucket `json:"s3,omitempty"`
+}
+
+// Bucket is a bucket of an object storage with the API of Amazon S3.
+type Bucket struct {
+	// endpoint is the URL of the storage, for example https://s3.eu-central-1.amazonaws.com.
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[A-Za-z0-9.-]+(:[0-9]+)?$')",message="must be a URL without a path, for example https://s3.eu-central-1.amazonaws.com"
+	Endpoint string `json:"endpoint"`
+	// region is the region of the bucket.
+	// +optional
+	// +kubebuilder:default=us-east-1
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Region string `json:"region,omitempty"`
+	// bucket is the name of the bucket, which must exist.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]+[a-z0-9]$')",message="must be the name of a bucket: at least 3 lowercase letters, digits, dots and hyphens"
+	Bucket string `json:"bucket"`
+	// prefix is a folder of the bucket, for example the name of the cluster. The backups of a Database are in PREFIX/NAMESPACE/NAME. The default is the whole bucket.
+	// +optional
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*$') && !self.split('/').exists(part, part == '.' || part == '..')",message="must be names of letters, digits and the characters _ . = - with slashes between them, for example clusters/blue"
+	Prefix string `json:"prefix,omitempty"`
+	// secretName is the Secret, in the namespace of the Database, whose keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY have the access key. If its key ca.crt has
+	// certificates in PEM, the certificate of the endpoint is checked with them too.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName"`
+}
+
+// BackupBucket is a bucket that backups are copied to.
+type BackupBucket struct {
+	Bucket `json:",inline"`
+	// retention says which backups are kept in the bucket. The default is that of the volume.
+	// +optional
+	Retention *Retention `json:"retention,omitempty"`
 }
 
 // Retention says which backups are kept, by exactly one of its fields. Older ones are deleted after each backup that succeeds.
@@ -81,7 +120,7 @@ type BackupResult struct {
 	Time metav1.Time `json:"time"`
 	// job is the Job that made it.
 	Job string `json:"job"`
-	// location is where it is: the folder of the claim.
+	// location is where it is: a folder of the claim, as CLAIM/NAME, or of the bucket, as s3://BUCKET/PREFIX/NAMESPACE/DATABASE/NAME.
 	// +optional
 	Location string `json:"location,omitempty"`
 	// size is its size.
@@ -109,8 +148,10 @@ type Bootstrap struct {
 }
 
 // BackupSource names a backup.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.s3) || !has(self.__namespace__)",fieldPath=".namespace",message="needs s3: the volume of a backup can be used in its own namespace only"
 type BackupSource struct {
-	// database is the name of the Database, in the same namespace, of which the backup is. It need not exist any more: its claim is enough.
+	// database is the name of the Database of which the backup is. It need not exist any more: its claim, or its folder of the bucket, is enough.
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
 	Database string `json:"database"`
@@ -118,4 +159,12 @@ type BackupSource struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9]{8}T[0-9]{6}Z$`
 	Name string `json:"name,omitempty"`
+	// s3 is the bucket with the backup, as spec.backup.s3 of that Database has it. By default, the backup is in its claim, in the namespace of this Database.
+	// +optional
+	S3 *Bucket `json:"s3,omitempty"`
+	// namespace is the namespace of that Database. The default is the namespace of this one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
 }
