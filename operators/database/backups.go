@@ -182,7 +182,7 @@ func lastBackup(ctx context.Context, c *change, known *v1.BackupResult, last *ba
 	if err != nil {
 		return nil, err
 	}
-	made := backup.Result(last, lastMessage(pods, isSuccess), manifest.BackupLocation(c.Object))
+	made := backup.Result(last, lastMessage(pods, isSuccess), manifest.BackupLocation(last, manifest.Backup(c.Object)))
 	if known != nil && !known.Time.Before(&made.Time) {
 		return known, nil
 	}

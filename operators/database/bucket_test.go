@@ -79,6 +79,7 @@ func TestABackupIsCopiedToABucket(t *testing.T) {
 			w.Errorf("variables (-want +got):\n%s", diff)
 		}
 		n.schedule("orders-db-backup-1")
+		w.Patch(ordersDB(), `{"spec":{"backup":{"s3":{"bucket":"other"}}}}`) // The Job does not get it any more.
 		name := time.Now().UTC().Format("20060102T150405Z")
 		w.Advance(10 * time.Minute)
 		expectHealth(w, "True BackupRecent", "")

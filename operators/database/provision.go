@@ -142,7 +142,7 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 	}
 	settings := manifest.Settings{Images: manifest.Images{Server: image}, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if settings.Restore = restoring(c.Object); settings.Restore != nil {
-		settings.Replicas = 1 // Only one node can use the volume of the backup.
+		settings.Replicas = 1 // Only one node can use the volume of the backup, and one server fetches it from a bucket.
 		if settings.Restore.S3 != nil {
 			var err error
 			if settings.Images.Operator, err = d.images.ofOperator(ctx, c); err != nil {

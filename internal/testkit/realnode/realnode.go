@@ -112,6 +112,17 @@ func (n *Node) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// Shell runs commands of a shell that use kubectl, which must succeed, and returns what they printed.
+func (n *Node) Shell(t *testing.T, commands string) string {
+	t.Helper()
+	kubectl := fmt.Sprintf("kubectl() { %q kubectl --data %q \"$@\"; }\n", n.devcluster, n.data)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", kubectl+commands).CombinedOutput() //nolint:gosec // The test's own commands.
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	return string(out)
+}
+
 // EachLine runs kubectl until the test ends, and calls a function with each line that it prints, one after the other.
 func (n *Node) EachLine(t *testing.T, do func(line string), args ...string) {
 	t.Helper()

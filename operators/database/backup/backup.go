@@ -85,9 +85,9 @@ func failedAt(job *batchv1.Job) *metav1.Time {
 	return &condition(job, batchv1.JobFailed).LastTransitionTime
 }
 
-// Result returns the backup that a Job has made. Message is the termination message of its Pod, or "" if the Pod does not exist any more, and claim the
-// claim with the backups.
-func Result(job *batchv1.Job, message, claim string) *v1.BackupResult {
+// Result returns the backup that a Job has made. Message is the termination message of its container, or "" if the Pod does not exist any more, and location
+// where the backups are.
+func Result(job *batchv1.Job, message, location string) *v1.BackupResult {
 	result := &v1.BackupResult{Job: job.Name, Time: metav1.Time{}}
 	if job.Status.StartTime != nil {
 		result.Time = *job.Status.StartTime
@@ -102,7 +102,7 @@ func Result(job *batchv1.Job, message, claim string) *v1.BackupResult {
 		return result
 	}
 	result.Name, result.Time, result.Source = fields[0], metav1.NewTime(begun), v1.Role(fields[2])
-	result.Location, result.Size = claim+"/"+fields[0], resource.NewQuantity(size, resource.BinarySI)
+	result.Location, result.Size = location+"/"+fields[0], resource.NewQuantity(size, resource.BinarySI)
 	return result
 }
 

@@ -34,6 +34,12 @@ const (
 	authority = "ca.crt"
 )
 
+// Variables with a bucket and a folder of it.
+const (
+	bucketVariable = "S3_BUCKET"
+	prefixVariable = "S3_PREFIX"
+)
+
 // fetched is the folder of the volume of a database that a backup is fetched into.
 const fetched = "/data/fetched"
 
@@ -52,12 +58,19 @@ func BucketURL(bucket v1.Bucket, namespace, name string) string {
 	return bucketScheme + bucket.Bucket + "/" + BucketPrefix(bucket, namespace, name)
 }
 
-// BackupLocation returns where the backups of a Database are: in a folder of its bucket, or in its claim.
-func BackupLocation(db *v1.Database) string {
-	if s3 := db.Spec.Backup.S3; s3 != nil {
-		return BucketURL(s3.Bucket, db.Namespace, db.Name)
+// BackupLocation returns where the backup of a Job is: in a folder of a bucket, or in its claim. The Database can have another bucket than the Job by now.
+func BackupLocation(job *batchv1.Job, claim string) string {
+	for _, container := range job.Spec.Template.Spec.Containers {
+		if container.Name != uploadName {
+			continue
+		}
+		found := map[string]string{}
+		for _, variable := range container.Env {
+			found[variable.Name] = variable.Value
+		}
+		return bucketScheme + found[bucketVariable] + "/" + found[prefixVariable]
 	}
-	return Backup(db)
+	return claim
 }
 
 // bucketVariables returns the variables with a folder of a bucket and its access key.
@@ -70,8 +83,8 @@ func bucketVariables(bucket v1.Bucket, namespace, name string) []corev1.EnvVar {
 	return []corev1.EnvVar{
 		{Name: "S3_ENDPOINT", Value: bucket.Endpoint},
 		{Name: "S3_REGION", Value: bucket.Region},
-		{Name: "S3_BUCKET", Value: bucket.Bucket},
-		{Name: "S3_PREFIX", Value: BucketPrefix(bucket, namespace, name)},
+		{Name: bucketVariable, Value: bucket.Bucket},
+		{Name: prefixVariable, Value: BucketPrefix(bucket, namespace, name)},
 		secret("S3_ACCESS_KEY", accessKey, false), secret("S3_SECRET_KEY", secretKey, false), secret("S3_AUTHORITY", authority, true),
 	}
 }

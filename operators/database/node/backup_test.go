@@ -69,6 +69,7 @@ func TestNodeRestoresBackups(t *testing.T) {
 			s.inPod(t, "copy", query, s.inOriginal(t, query))
 		}
 	})
+	t.Run("the drill of the docs succeeds", s.drills)
 	s.MustKubectl(t, "apply", "--filename", "testdata/backups.yaml")
 	s.await(t, "pod", "backups", ".status.phase", "Running")
 	t.Run("a backup that cannot be restored is said", s.cannotBeRestored)
@@ -84,6 +85,23 @@ func TestNodeRestoresBackups(t *testing.T) {
 		s.awaitBackups(t, "BackupRecent")
 	})
 	t.Run("passwords are in Secrets only", s.keepsPasswords)
+}
+
+// drills runs the commands of the restore drill, as a person does.
+func (s *started) drills(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operators/database-restore-drill.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands strings.Builder
+	for _, block := range strings.Split(string(page), "\n```sh\n")[1:] {
+		command, _, _ := strings.Cut(block, "\n```")
+		commands.WriteString(command + "\n")
+	}
+	out := s.Shell(t, commands.String())
+	if !strings.Contains(out, "\nall tables are equal\n") || !strings.Contains(out, "\npublic.item|200000|") {
+		t.Errorf("the output:\n%s", out)
+	}
 }
 
 // awaitBackups waits until the condition BackupHealthy has a reason.
