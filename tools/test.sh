@@ -60,13 +60,13 @@ in_workspace() {
 	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
-# run_tests TITLE MODULE FLAG... runs tests in the folder of a module. "make check" runs vet.
+# run_tests TITLE MODULE FLAG... runs tests in the folder of a module. "make check" runs vet. Without information for debuggers, Go links them in less time.
 run_tests() {
 	local title=$1 module=$2
 	shift 2
 	local test=(go test)
 	if [[ -n ${GOTESTSUM:-} ]]; then test=("$GOTESTSUM" --format-hide-empty-pkg --jsonfile "$events/$((++runs))" --); fi
-	step "$title" in_module "$module" "${test[@]}" -vet=off -count=1 "$@"
+	step "$title" in_module "$module" "${test[@]}" -vet=off -ldflags=-w -count=1 "$@"
 }
 
 # The functions of the parts assign lists before the steps, so that a failure to make a list ends the script.

@@ -10,9 +10,12 @@ import (
 	"github.com/einmal-operators/einmal/einmaltest"
 )
 
-// lifeOfADatabase is what users do with a database: they create it, delete its Pod, and let its volume grow.
+// lifeOfADatabase is what users do with a database: they create it, delete its Pod, and let its volume grow. Other scenarios have backups.
 func lifeOfADatabase(w *einmaltest.World) {
-	n := create(w)
+	n, db, no := start(w), ordersDB(), false
+	db.Spec.BackupEnabled = &no
+	w.Create(db)
+	w.Advance(10 * time.Minute)
 	w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
 	w.Advance(10 * time.Minute)
 	w.Patch(ordersDB(), `{"spec":{"storage":"2Gi"}}`)
