@@ -104,8 +104,12 @@ func podProblem(pod *corev1.Pod) problem {
 			return problem{"Unschedulable", fmt.Sprintf("the Pod %s waits for a node: %s", pod.Name, condition.Message), false}
 		}
 	}
-	if location, backup := manifest.Restores(pod.Spec); location != "" {
-		return problem{"Restoring", fmt.Sprintf("the database gets the backup %s of %s: kubectl logs --namespace %s %s --all-containers", backup, location, pod.Namespace, pod.Name), false}
+	if location, name := manifest.Restores(pod.Spec); location != "" {
+		backup := "the backup " + name
+		if name == manifest.Newest {
+			backup = "the newest backup"
+		}
+		return problem{"Restoring", fmt.Sprintf("the database gets %s in %s: kubectl logs --namespace %s %s --all-containers", backup, location, pod.Namespace, pod.Name), false}
 	}
 	return problem{"Starting", fmt.Sprintf("the server in the Pod %s starts", pod.Name), false}
 }

@@ -78,6 +78,7 @@ retain() {
 
 part=
 [ -w /backups ] || fail VolumeNotWritable "user $(id -u) cannot write to the volume of the backups"
+touch /backups/lock 2>/tmp/errors || fail BackupFailed "$(cat /tmp/errors)"
 exec 9>>/backups/lock
 flock -w 3600 9 || fail BackupRunning 'another backup has been running for an hour'
 rm -rf /backups/*.part
@@ -88,7 +89,7 @@ until [ ! -e "/backups/$name" ]; do
 	name=$(date -u +%Y%m%dT%H%M%SZ)
 done
 part=/backups/$name.part
-mkdir "$part"
+mkdir "$part" 2>/tmp/errors || fail BackupFailed "$(cat /tmp/errors)"
 
 # A standby that conflicts with what the primary does ends the dump.
 source=standby

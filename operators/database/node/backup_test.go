@@ -75,6 +75,8 @@ func TestNodeRestoresBackups(t *testing.T) {
 	t.Run("a backup that cannot be restored is said", s.cannotBeRestored)
 	t.Run("a restore that is killed begins again", s.isRestoredAfterAKill)
 	t.Run("backups are made on the schedule, and old ones are deleted", s.keepsSomeBackups)
+	t.Run("a backup that is killed leaves nothing that looks whole", s.backsUpAfterAKill)
+	t.Run("a full volume is said and can grow", s.backsUpWhenThereIsRoom)
 	t.Run("a backup that fails is said", func(t *testing.T) {
 		password := s.MustKubectl(t, "get", "secret", "--namespace", "production", "orders-db-backup", "--output", "go-template={{.data.password | base64decode}}")
 		s.inOriginal(t, "alter role einmal_backup password 'another'")
@@ -188,4 +190,62 @@ func (s *started) keepsSomeBackups(t *testing.T) {
 	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != 4 || names[0] == "20200101T000000Z" {
 		t.Errorf("the volume has %v, want three backups and the lock", names)
 	}
+}
+
+// backsUpAfterAKill kills a backup that waits for a table. The next attempt of the Job succeeds, and leaves nothing of the first one.
+func (s *started) backsUpAfterAKill(t *testing.T) {
+	before := len(strings.Fields(s.inBackups(t, "echo *Z")))
+	locked := make(chan error, 1)
+	go func() {
+		_, err := s.psql(t.Context(), 0, "begin; lock table item; select pg_sleep(30); commit")
+		locked <- err
+	}()
+	s.inServer(t, 0, "select count(*) from pg_locks where relation = 'item'::regclass and mode = 'AccessExclusiveLock' and granted", "1")
+	s.change(t, "orders-db", `{"backup":{"retention":{"count":100,"days":null}}}`)
+	s.MustKubectl(t, "annotate", "--namespace", "production", "--overwrite", "database", "orders-db", "database.einmal.dev/backup=killed")
+	einmaltest.Eventually(t, "a backup has begun", func(context.Context) error {
+		if begun := s.inBackups(t, "echo *.part/roles"); strings.HasPrefix(begun, "*") {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	if killed := s.Kill(t, "/bin/sh", "/config/backup.sh"); killed != 1 {
+		t.Errorf("killed %d backups, want 1", killed)
+	}
+	if whole := len(strings.Fields(s.inBackups(t, "echo *Z"))); whole != before {
+		t.Errorf("there are %d backups, before there were %d", whole, before)
+	}
+	s.await(t, "database", "orders-db", ".status.backup.lastSuccess.job", "orders-db-backup-killed")
+	if err := <-locked; err != nil {
+		t.Error(err)
+	}
+	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != before+2 || strings.Contains(fmt.Sprint(names), ".part") {
+		t.Errorf("the volume has %v, want %d backups and the lock", names, before+1)
+	}
+}
+
+// backsUpWhenThereIsRoom fills the volume of the backups of a Database, and then lets it grow.
+func (s *started) backsUpWhenThereIsRoom(t *testing.T) {
+	s.MustKubectl(t, "apply", "--filename", s.write(t, `{"apiVersion":"database.einmal.dev/v1","kind":"Database","metadata":{"namespace":"production","name":"tight"},
+		"spec":{"engine":"postgresql","version":"16","storage":"1Gi","backup":{"claim":{"storage":"300Mi"}}}}`))
+	s.awaitReason(t, "tight", "DatabaseReady")
+	pod, err := os.ReadFile("testdata/backups.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	filler := strings.NewReplacer("orders-db-backup", "tight-backup", "name: backups\n  namespace", "name: filler\n  namespace").Replace(string(pod))
+	s.MustKubectl(t, "apply", "--filename", s.write(t, filler))
+	s.await(t, "pod", "filler", ".status.phase", "Running")
+	s.MustKubectl(t, "exec", "--namespace", "production", "filler", "--", "sh", "-c", "dd if=/dev/zero of=filler bs=1M; dd if=/dev/zero of=more bs=512; true")
+	s.MustKubectl(t, "annotate", "--namespace", "production", "database", "tight", "database.einmal.dev/backup=full")
+	einmaltest.Eventually(t, "the status says that the volume is full", func(ctx context.Context) error {
+		got, err := s.field(ctx, "database", "tight", `.status.conditions[?(@.type=="BackupHealthy")].message`)
+		if err != nil || !strings.Contains(got, "No space left on device") {
+			return fmt.Errorf("it is %q: %w", got, err)
+		}
+		return nil
+	})
+	s.change(t, "tight", `{"backup":{"claim":{"storage":"600Mi"}}}`)
+	s.await(t, "pvc", "tight-backup", ".status.capacity.storage", "600Mi")
+	s.requestBackup(t, "tight", "grown")
 }
