@@ -89,8 +89,12 @@ func (n *modelNode) endJob(job *batchv1.Job, pod *corev1.Pod, started time.Time)
 	result := fmt.Sprintf(`{"completionTime":%q,"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%[1]q},
 		{"type":"Complete","status":"True","lastTransitionTime":%[1]q}]}`, now)
 	if code > 0 {
+		reason, said := batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
+		if job.Spec.PodFailurePolicy != nil {
+			reason, said = batchv1.JobReasonPodFailurePolicy, "Container upload for pod default/"+pod.Name+" failed with exit code 1 matching FailJob rule at index 0"
+		}
 		result = fmt.Sprintf(`{"failed":1,"conditions":[{"type":"FailureTarget","status":"True","lastTransitionTime":%[1]q},{"type":"Failed","status":"True",
-			"reason":"BackoffLimitExceeded","message":"Job has reached the specified backoff limit","lastTransitionTime":%[1]q}]}`, now)
+			"reason":%q,"message":%q,"lastTransitionTime":%[1]q}]}`, now, reason, said)
 	}
 	n.patchStatus(job, result)
 }

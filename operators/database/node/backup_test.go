@@ -96,6 +96,7 @@ func (s *started) drills(t *testing.T) {
 		t.Fatal(err)
 	}
 	var commands strings.Builder
+	commands.WriteString("set -eu\n") // A person sees which command fails.
 	for _, block := range strings.Split(string(page), "\n```sh\n")[1:] {
 		command, _, _ := strings.Cut(block, "\n```")
 		commands.WriteString(command + "\n")
