@@ -10,7 +10,7 @@ import (
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/einmaltest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/postgres/contract"
 )
 
@@ -30,12 +30,12 @@ func TestTheModelOfServersFulfilsTheContract(t *testing.T) {
 	})
 }
 
-func (m modelWorld) Server() postgres.Server { return m.n }
+func (m modelWorld) Server() engine.Replicated { return m.n }
 
-func (m modelWorld) Login(ordinal int) postgres.Login {
+func (m modelWorld) Login(ordinal int) engine.Login {
 	secret := &corev1.Secret{ObjectMeta: in("orders-db-monitor")}
 	m.w.Get(secret)
-	return postgres.Login{
+	return engine.Login{
 		Host: fmt.Sprintf("orders-db-%d.orders-db-pods.default.svc", ordinal), Username: string(secret.Data["username"]),
 		Password: credential.NewPassword(string(secret.Data["password"])),
 	}

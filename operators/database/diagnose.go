@@ -11,8 +11,8 @@ import (
 
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // volumeFull is the reason for which a server ends whose volume is full: see server.sh.
@@ -81,7 +81,7 @@ func loginProblem(db *v1.Database, found findings) problem {
 		return problem{}
 	case last.brief():
 		return problem{"Connecting", "the server runs, and the operator connects to " + db.Status.Endpoint, false}
-	case errors.Is(last.login, postgres.ErrRefused):
+	case errors.Is(last.login, engine.ErrRefused):
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
 			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first),
 			db.Spec.Auth.Username), true}

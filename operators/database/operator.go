@@ -17,6 +17,7 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/backup"
 	"github.com/einmal-operators/einmal/operators/database/config/crd"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
@@ -32,7 +33,7 @@ type change = einmal.Change[v1.Database]
 
 // databases handles Databases.
 type databases struct {
-	server  postgres.Server
+	server  engine.Replicated
 	metrics backup.Metrics
 	images  images
 }
@@ -41,7 +42,7 @@ type databases struct {
 func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage, metrics.Registry) }
 
 // declare returns the operator with all its handlers. The image is the default of the flag --image.
-func declare(server postgres.Server, image string, registry prometheus.Registerer) *einmal.Operator {
+func declare(server engine.Replicated, image string, registry prometheus.Registerer) *einmal.Operator {
 	handled := &databases{server: server, images: images{server: image}, metrics: backup.Register(registry)}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
 		set.StringVar(&handled.images.server, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/parameter"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // parameters are those that the server gets.
@@ -63,7 +63,7 @@ func (p parameters) reloading(last *probe) bool {
 }
 
 // readBy reports whether a server has read these parameters.
-func (p parameters) readBy(state postgres.State) bool {
+func (p parameters) readBy(state engine.State) bool {
 	return state.Configuration == manifest.Configuration(p.lines)
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 const (
@@ -46,11 +46,11 @@ type probe struct {
 	// unreachable is since when the server could not be reached. It is zero if it could.
 	unreachable time.Time
 	// state is what the server has said of itself last, and nil if it has said nothing. The server has said it in this probe if answered is true.
-	state    *postgres.State
+	state    *engine.State
 	answered bool
 	// ready are the Pods of the standbys that accepted connections, and standbys what they have said of themselves.
 	ready    []types.UID
-	standbys map[types.UID]postgres.State
+	standbys map[types.UID]engine.State
 }
 
 // wait returns when to probe again before the interval has passed, or nil.
@@ -126,7 +126,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 	}
 	made.standbys = d.askStandbys(ctx, c, found)
 	made.login = d.server.Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
-	if made.login != nil && !errors.Is(made.login, postgres.ErrRefused) {
+	if made.login != nil && !errors.Is(made.login, engine.ErrRefused) {
 		made.unreachable = time.Now()
 		if last != nil && !last.unreachable.IsZero() {
 			made.unreachable = last.unreachable
@@ -143,8 +143,8 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 }
 
 // askStandbys asks the standbys that accept connections. One that does not answer is left out: what the primary says of it matters more.
-func (d *databases) askStandbys(ctx context.Context, c *change, found findings) map[types.UID]postgres.State {
-	states := map[types.UID]postgres.State{}
+func (d *databases) askStandbys(ctx context.Context, c *change, found findings) map[types.UID]engine.State {
+	states := map[types.UID]engine.State{}
 	for _, one := range found.wanted(c.Object) {
 		if !isReady(one.pod) {
 			continue
@@ -160,22 +160,22 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 }
 
 // askBriefly asks a standby for its state, and returns an error if it does not answer within the time limit.
-func (d *databases) askBriefly(ctx context.Context, db *v1.Database, found findings, one standby) (postgres.State, error) {
+func (d *databases) askBriefly(ctx context.Context, db *v1.Database, found findings, one standby) (engine.State, error) {
 	limited, cancel := context.WithTimeout(ctx, briefly)
 	defer cancel()
 	return d.server.Ask(limited, direct(db, found, one.name))
 }
 
 // login returns how to log in through the Service, as apps do.
-func login(db *v1.Database, as credential.Record, database string) postgres.Login {
-	return postgres.Login{
+func login(db *v1.Database, as credential.Record, database string) engine.Login {
+	return engine.Login{
 		Host: fmt.Sprintf("%s.%s.svc", manifest.ReadWriteService(db), db.Namespace), Port: manifest.Port,
 		Database: database, Username: as.Username, Password: as.Password,
 	}
 }
 
 // direct returns how the operator logs in to the server of a Pod.
-func direct(db *v1.Database, found findings, pod string) postgres.Login {
+func direct(db *v1.Database, found findings, pod string) engine.Login {
 	to := login(db, found.credentials.monitor, "postgres")
 	to.Host = fmt.Sprintf("%s.%s.%s.svc", pod, manifest.PodService(db), db.Namespace)
 	return to

@@ -8,8 +8,8 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // restart deletes a Pod if what the spec says takes effect only after a restart: another minor version, another image, or some parameters. The next Pod
@@ -103,7 +103,7 @@ func (f findings) lowered() bool {
 }
 
 // stateIn returns what the server in a Pod has said of itself, or nil.
-func (f findings) stateIn(pod *corev1.Pod) *postgres.State {
+func (f findings) stateIn(pod *corev1.Pod) *engine.State {
 	if f.probe == nil {
 		return nil
 	}

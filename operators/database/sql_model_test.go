@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/einmal-operators/einmal/operators/database/postgres"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 )
 
 // Try logs in to the only database that there is.
-func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
+func (n *modelNode) Try(_ context.Context, login engine.Login) error {
 	if n.cut {
 		return errors.New("dial tcp: timeout")
 	}
@@ -20,14 +20,14 @@ func (n *modelNode) Try(_ context.Context, login postgres.Login) error {
 	defer n.mu.Unlock()
 	for _, volume := range n.volumes {
 		if password, known := volume.passwords[login.Username]; !known || password != login.Password.Reveal() {
-			return postgres.ErrRefused
+			return engine.ErrRefused
 		}
 	}
 	return nil
 }
 
 // reach returns the server that a login leads to, and the name of its Database.
-func (n *modelNode) reach(ctx context.Context, login postgres.Login) (*configuration, string, error) {
+func (n *modelNode) reach(ctx context.Context, login engine.Login) (*configuration, string, error) {
 	if err := n.Try(ctx, login); err != nil {
 		return nil, "", err
 	}
@@ -54,14 +54,14 @@ func (n *modelNode) reach(ctx context.Context, login postgres.Login) (*configura
 
 // Ask returns how full the volume is, what the server says of its configuration, and what the primary says of standbys. Before each answer of the primary,
 // an app writes something.
-func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.State, error) {
+func (n *modelNode) Ask(ctx context.Context, login engine.Login) (engine.State, error) {
 	server, database, err := n.reach(ctx, login)
 	if err != nil {
-		return postgres.State{}, err
+		return engine.State{}, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	state := postgres.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
+	state := engine.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
 	switch {
 	case server.wanted == server.connections:
 	case server.kept && server.data.copied:
@@ -77,7 +77,7 @@ func (n *modelNode) Ask(ctx context.Context, login postgres.Login) (postgres.Sta
 	}
 	n.write(server.data)
 	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
-		one := postgres.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
+		one := engine.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}
 		if n.streams(slot, database, server.data) {
 			one.State = "streaming"
 		}
@@ -108,7 +108,7 @@ func (n *modelNode) streams(slot, database string, primary *volume) bool {
 }
 
 // Release drops a slot that is not in use.
-func (n *modelNode) Release(ctx context.Context, login postgres.Login, slot string) error {
+func (n *modelNode) Release(ctx context.Context, login engine.Login, slot string) error {
 	server, database, err := n.reach(ctx, login)
 	if err != nil {
 		return err
@@ -122,13 +122,13 @@ func (n *modelNode) Release(ctx context.Context, login postgres.Login, slot stri
 }
 
 // Checkpoint does nothing: the servers of the model end at once.
-func (n *modelNode) Checkpoint(ctx context.Context, login postgres.Login) error {
+func (n *modelNode) Checkpoint(ctx context.Context, login engine.Login) error {
 	_, _, err := n.reach(ctx, login)
 	return err
 }
 
 // Replayed reports whether a standby has all up to a location.
-func (n *modelNode) Replayed(ctx context.Context, login postgres.Login, location string) (bool, error) {
+func (n *modelNode) Replayed(ctx context.Context, login engine.Login, location string) (bool, error) {
 	server, _, err := n.reach(ctx, login)
 	if err != nil {
 		return false, err
@@ -143,7 +143,7 @@ func (n *modelNode) Replayed(ctx context.Context, login postgres.Login, location
 }
 
 // Promote lets a standby accept writes. It expects that nothing is lost that apps have not given up.
-func (n *modelNode) Promote(ctx context.Context, login postgres.Login, slots []string) error {
+func (n *modelNode) Promote(ctx context.Context, login engine.Login, slots []string) error {
 	server, _, err := n.reach(ctx, login)
 	if err != nil {
 		return err

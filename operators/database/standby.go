@@ -14,8 +14,8 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
 	"github.com/einmal-operators/einmal/operators/database/primary"
 )
 
@@ -81,7 +81,7 @@ func demote(ctx context.Context, c *change, pod *corev1.Pod) error {
 }
 
 // said returns what the primary says of a standby. It is nil if the primary says nothing of it. It reports false if the primary could not be asked.
-func (f findings) said(one standby) (*postgres.Standby, bool) {
+func (f findings) said(one standby) (*engine.Standby, bool) {
 	if f.probe == nil || !f.probe.answered {
 		return nil, false
 	}
@@ -173,7 +173,7 @@ func (d *databases) release(ctx context.Context, c *change, found findings) erro
 	}
 	var failed error
 	state := found.probe.state
-	state.Standbys = slices.DeleteFunc(state.Standbys, func(said postgres.Standby) bool {
+	state.Standbys = slices.DeleteFunc(state.Standbys, func(said engine.Standby) bool {
 		useful := slices.ContainsFunc(found.wanted(c.Object), func(one standby) bool {
 			return manifest.Slot(one.ordinal) == said.Slot && !found.diverged(one)
 		})

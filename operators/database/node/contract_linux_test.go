@@ -11,6 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/postgres"
 	"github.com/einmal-operators/einmal/operators/database/postgres/contract"
 )
@@ -40,14 +41,14 @@ func (s *started) fulfilsTheContract(t *testing.T) {
 	contract.Run(t, w)
 }
 
-func (w realWorld) Server() postgres.Server {
+func (w realWorld) Server() engine.Replicated {
 	return postgres.Client{Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 		return realnode.DialAs(ctx, w.client, address)
 	}}
 }
 
-func (w realWorld) Login(ordinal int) postgres.Login {
-	return postgres.Login{Host: w.addresses[ordinal], Port: 5432, Database: "postgres", Username: "einmal_monitor", Password: w.password}
+func (w realWorld) Login(ordinal int) engine.Login {
+	return engine.Login{Host: w.addresses[ordinal], Port: 5432, Database: "postgres", Username: "einmal_monitor", Password: w.password}
 }
 
 // Write returns where the record of the new row begins.

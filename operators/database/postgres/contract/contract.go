@@ -10,15 +10,15 @@ import (
 	"testing"
 
 	"github.com/einmal-operators/einmal/credential"
-	"github.com/einmal-operators/einmal/operators/database/postgres"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/primary"
 )
 
 // World has a primary with the ordinal 0, a standby with the ordinal 1 that streams from it, and no operator.
 type World interface {
-	Server() postgres.Server
+	Server() engine.Replicated
 	// Login returns how the monitor logs in to the server with an ordinal.
-	Login(ordinal int) postgres.Login
+	Login(ordinal int) engine.Login
 	// Write lets an app write something, and returns its location in the write-ahead log.
 	Write() string
 	// End ends the primary for good.
@@ -36,7 +36,7 @@ func Run(t *testing.T, w World) {
 	ctx, server := t.Context(), w.Server()
 	wrong := w.Login(0)
 	wrong.Password = credential.NewPassword("wrong")
-	if err := server.Try(ctx, wrong); !errors.Is(err, postgres.ErrRefused) {
+	if err := server.Try(ctx, wrong); !errors.Is(err, engine.ErrRefused) {
 		t.Errorf("a wrong password: %v", err)
 	}
 	follows(t, w)
@@ -96,7 +96,7 @@ func keepsActiveSlots(t *testing.T, w World) {
 }
 
 // promotes expects that a standby is promoted once, and has the slots that it is given.
-func promotes(t *testing.T, w World, before postgres.State) {
+func promotes(t *testing.T, w World, before engine.State) {
 	t.Helper()
 	for _, slots := range [][]string{{slot0}, {slot0}, {slot0, other}} {
 		w.Eventually("the standby is promoted", func(ctx context.Context) error { return w.Server().Promote(ctx, w.Login(1), slots) })
@@ -115,7 +115,7 @@ func promotes(t *testing.T, w World, before postgres.State) {
 }
 
 // ask asks a server, which answers.
-func ask(t *testing.T, w World, ordinal int) postgres.State {
+func ask(t *testing.T, w World, ordinal int) engine.State {
 	t.Helper()
 	state, err := w.Server().Ask(t.Context(), w.Login(ordinal))
 	if err != nil {
@@ -124,7 +124,7 @@ func ask(t *testing.T, w World, ordinal int) postgres.State {
 	return state
 }
 
-func slotsOf(state postgres.State) []string {
+func slotsOf(state engine.State) []string {
 	var slots []string
 	for _, one := range state.Standbys {
 		slots = append(slots, one.Slot)
