@@ -56,7 +56,7 @@ func backedUp(object *metav1.PartialObjectMetadata) []types.NamespacedName {
 // backUp lets Kubernetes make backups on the schedule of the spec, and writes into the status how they are.
 func (d *databases) backUp(ctx context.Context, c *change) error {
 	db := c.Object
-	if db.Spec.Engine != v1.PostgreSQL {
+	if !supported(db) {
 		set(db, no(v1.ConditionBackupHealthy, "EngineNotSupported", engineMessage(db)))
 		return nil
 	}
@@ -288,7 +288,7 @@ func (d *databases) backUpNow(ctx context.Context, c *change, _, request string)
 	}
 	name := manifest.BackupNow(db, request)
 	switch wrong := validation.IsDNS1123Label(name); {
-	case db.Spec.Engine != v1.PostgreSQL:
+	case !supported(db):
 		c.Event(einmal.EventWarning, "BackupRefused", "%s", engineMessage(db))
 		return nil
 	case disabled(db):

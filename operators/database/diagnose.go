@@ -30,7 +30,7 @@ type problem struct {
 // diagnose returns the first problem of a Database: the one that explains the others.
 func diagnose(db *v1.Database, found findings) problem {
 	switch {
-	case db.Spec.Engine != v1.PostgreSQL:
+	case !supported(db):
 		return problem{"EngineNotSupported", engineMessage(db), true}
 	case found.foreign != nil:
 		return problem{"ObjectRefused", found.foreign.Error(), true}
@@ -83,8 +83,7 @@ func loginProblem(db *v1.Database, found findings) problem {
 		return problem{"Connecting", "the server runs, and the operator connects to " + db.Status.Endpoint, false}
 	case errors.Is(last.login, engine.ErrRefused):
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
-			`kubectl exec --namespace %s %s -- psql --command "alter role \"%s\" password 'PASSWORD'"`, manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first),
-			db.Spec.Auth.Username), true}
+			"kubectl exec --namespace %s %s -- %s", manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first), manifest.SetPassword(db)), true}
 	}
 	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", found.probe.login, db.Status.Endpoint), false}
 }

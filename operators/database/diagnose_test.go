@@ -17,7 +17,7 @@ import (
 
 // podWith returns a Pod whose containers have these states.
 func podWith(init, server corev1.ContainerStatus) *corev1.Pod {
-	init.Name, server.Name = "data", manifest.Container
+	init.Name, server.Name = "data", string(v1.PostgreSQL)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "orders-db-0", Labels: map[string]string{manifest.RoleLabel: manifest.RolePrimary}},
 		Status: corev1.PodStatus{

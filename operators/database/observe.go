@@ -222,7 +222,7 @@ func (o observed) deployed(db *v1.Database) string {
 // serverImage returns the image of the server's container.
 func serverImage(spec corev1.PodSpec) string {
 	for _, container := range spec.Containers {
-		if container.Name == manifest.Container {
+		if manifest.IsServer(container.Name) {
 			return container.Image
 		}
 	}

@@ -33,17 +33,17 @@ type change = einmal.Change[v1.Database]
 
 // databases handles Databases.
 type databases struct {
-	server  engine.Replicated
-	metrics backup.Metrics
-	images  images
+	postgres engine.Replicated
+	metrics  backup.Metrics
+	images   images
 }
 
 // operator returns the operator with real connections.
 func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage, metrics.Registry) }
 
 // declare returns the operator with all its handlers. The image is the default of the flag --image.
-func declare(server engine.Replicated, image string, registry prometheus.Registerer) *einmal.Operator {
-	handled := &databases{server: server, images: images{server: image}, metrics: backup.Register(registry)}
+func declare(servers engine.Replicated, image string, registry prometheus.Registerer) *einmal.Operator {
+	handled := &databases{postgres: servers, images: images{server: image}, metrics: backup.Register(registry)}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
 		set.StringVar(&handled.images.server, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
 		set.StringVar(&handled.images.operator, "operator-image", "",

@@ -17,8 +17,8 @@ import (
 
 // parameters are those that the server gets.
 type parameters struct {
-	// lines is the configuration file that sets them.
-	lines string
+	// lines is the configuration file that sets them, and configuration what a server says that has read it.
+	lines, configuration string
 	// wrong is what is wrong with those of the spec, or "". Then lines has the last that were right.
 	wrong string
 }
@@ -31,14 +31,20 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 	}
 	wrong := parameter.Check(wanted, memoryOf(c.Object))
 	if len(wrong) == 0 {
-		return parameters{lines: manifest.Defaults(c.Object) + parameter.Configuration(wanted)}, nil
+		return withLines(c.Object, parameters{}, manifest.Defaults(c.Object)+parameter.Configuration(wanted)), nil
 	}
 	chosen := parameters{wrong: "spec.parameters: " + strings.Join(wrong, "; ")}
 	config, err := get(ctx, c, manifest.Config(c.Object), &corev1.ConfigMap{})
 	if config != nil && metav1.IsControlledBy(config, c.Object) {
-		chosen.lines = config.Data[manifest.ParametersKey]
+		chosen = withLines(c.Object, chosen, config.Data[manifest.ParametersKey])
 	}
 	return chosen, err
+}
+
+// withLines adds the configuration file.
+func withLines(db *v1.Database, chosen parameters, lines string) parameters {
+	chosen.lines, chosen.configuration = lines, manifest.Configuration(db, lines)
+	return chosen
 }
 
 // memoryOf returns how much memory a server can use, or nil if that is not limited.
@@ -64,7 +70,7 @@ func (p parameters) reloading(last *probe) bool {
 
 // readBy reports whether a server has read these parameters.
 func (p parameters) readBy(state engine.State) bool {
-	return state.Configuration == manifest.Configuration(p.lines)
+	return state.Configuration == p.configuration
 }
 
 // parametersApplied reports whether the server runs with the parameters of the spec. What was known of them stays while the server cannot be reached for

@@ -125,7 +125,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		made.state = last.state
 	}
 	made.standbys = d.askStandbys(ctx, c, found)
-	made.login = d.server.Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
+	made.login = d.serverOf(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
 	if made.login != nil && !errors.Is(made.login, engine.ErrRefused) {
 		made.unreachable = time.Now()
 		if last != nil && !last.unreachable.IsZero() {
@@ -133,7 +133,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		}
 		return made
 	}
-	state, err := d.server.Ask(ctx, login(c.Object, found.credentials.monitor, "postgres"))
+	state, err := d.serverOf(c.Object).Ask(ctx, asMonitor(c.Object, found))
 	if err != nil {
 		c.Log.Warn("could not ask the server how full its volume is and which parameters it has", "error", err)
 		return made
@@ -163,20 +163,25 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 func (d *databases) askBriefly(ctx context.Context, db *v1.Database, found findings, one standby) (engine.State, error) {
 	limited, cancel := context.WithTimeout(ctx, briefly)
 	defer cancel()
-	return d.server.Ask(limited, direct(db, found, one.name))
+	return d.serverOf(db).Ask(limited, direct(db, found, one.name))
 }
 
 // login returns how to log in through the Service, as apps do.
 func login(db *v1.Database, as credential.Record, database string) engine.Login {
 	return engine.Login{
-		Host: fmt.Sprintf("%s.%s.svc", manifest.ReadWriteService(db), db.Namespace), Port: manifest.Port,
+		Host: fmt.Sprintf("%s.%s.svc", manifest.ReadWriteService(db), db.Namespace), Port: uint16(manifest.Port(db)), //nolint:gosec // A port.
 		Database: database, Username: as.Username, Password: as.Password,
 	}
 }
 
+// asMonitor returns how the operator logs in to the primary.
+func asMonitor(db *v1.Database, found findings) engine.Login {
+	return login(db, found.credentials.monitor, manifest.MonitorDatabase(db))
+}
+
 // direct returns how the operator logs in to the server of a Pod.
 func direct(db *v1.Database, found findings, pod string) engine.Login {
-	to := login(db, found.credentials.monitor, "postgres")
+	to := asMonitor(db, found)
 	to.Host = fmt.Sprintf("%s.%s.%s.svc", pod, manifest.PodService(db), db.Namespace)
 	return to
 }

@@ -19,7 +19,6 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/primary"
-	"github.com/einmal-operators/einmal/operators/database/version"
 )
 
 // recorded is how soon the handler continues after the API server has stored a decision.
@@ -33,8 +32,8 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		return err
 	}
 	data := seen.dataVersion(c.Object)
-	found := findings{observed: seen, choice: version.Choose(c.Object.Spec.Version, seen.deployed(c.Object), data)}
-	if c.Object.Spec.Engine != v1.PostgreSQL || found.choice.Version == "" {
+	found := findings{observed: seen, choice: versionsOf(c.Object).Choose(c.Object.Spec.Version, seen.deployed(c.Object), data)}
+	if !supported(c.Object) || found.choice.Version == "" {
 		report(c, found)
 		return nil
 	}
@@ -140,7 +139,7 @@ func (d *databases) apply(ctx context.Context, c *change, found findings) error 
 	if image == "" {
 		image = strings.ReplaceAll(d.images.server, "{version}", running)
 	}
-	settings := manifest.Settings{Images: manifest.Images{Server: image}, Version: running, Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Images: manifest.Images{Server: image}, Version: running, Major: versionsOf(c.Object).Major(running), Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if settings.Restore = restoring(c.Object); settings.Restore != nil {
 		settings.Replicas = 1 // Only one node can use the volume of the backup, and one server fetches it from a bucket.
 		if settings.Restore.S3 != nil {
@@ -203,7 +202,7 @@ func permit(ctx context.Context, c *change, seen observed) error {
 	mark := data
 	switch {
 	case seen.available() || restored(seen.pod) != "":
-		mark = version.Major(seen.pod.Annotations[manifest.VersionAnnotation])
+		mark = versionsOf(c.Object).Major(seen.pod.Annotations[manifest.VersionAnnotation])
 		c.Object.Status.DataVersion = mark
 	case data == "":
 		mark = manifest.DataCreating

@@ -41,10 +41,12 @@ func report(c *change, found findings) {
 	if found.pod != nil {
 		status.Version, status.Image = found.pod.Annotations[manifest.VersionAnnotation], serverImage(found.pod.Spec)
 	}
-	if db.Spec.Engine == v1.PostgreSQL {
+	if supported(db) {
 		status.Selector = labels.FormatLabels(manifest.Selector(db))
-		status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port)
-		status.ReadOnlyEndpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadOnlyService(db), db.Namespace, manifest.Port)
+		status.Endpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadWriteService(db), db.Namespace, manifest.Port(db))
+		if manifest.HasStandbys(db) {
+			status.ReadOnlyEndpoint = fmt.Sprintf("%s.%s.svc:%d", manifest.ReadOnlyService(db), db.Namespace, manifest.Port(db))
+		}
 		status.SecretName = manifest.AppSecret(db)
 		status.Instances = found.instances(db)
 	}
@@ -60,8 +62,11 @@ func report(c *change, found findings) {
 	standby, stream := found.standbyProblem(db), streaming(db, found)
 	before, streamed := reasonOf(db, v1.ConditionReady), reasonOf(db, v1.ConditionStandbysStreaming)
 	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db))
-	if db.Spec.Engine == v1.PostgreSQL {
-		set(db, versionSupport(found), parametersApplied(db, found), stream, asRequested(db, found))
+	if supported(db) {
+		set(db, versionSupport(found), parametersApplied(db, found))
+	}
+	if supported(db) && manifest.HasStandbys(db) {
+		set(db, stream, asRequested(db, found))
 	}
 	if db.Spec.Replicas > 1 {
 		tell(c, streamed, stream, standby.severity())
@@ -184,14 +189,10 @@ func resizing(db *v1.Database, found findings) metav1.Condition {
 
 // support reports whether the operator can run the engine.
 func support(db *v1.Database) metav1.Condition {
-	if db.Spec.Engine != v1.PostgreSQL {
+	if !supported(db) {
 		return no(v1.ConditionEngineSupported, "NotSupported", engineMessage(db))
 	}
 	return yes(v1.ConditionEngineSupported, "Supported", "the operator runs this engine")
-}
-
-func engineMessage(db *v1.Database) string {
-	return fmt.Sprintf("engine %s is not supported yet; create a Database with engine postgresql", db.Spec.Engine)
 }
 
 // versionSupport reports whether the operator can run the version with the data of the volume.

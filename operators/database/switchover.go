@@ -86,7 +86,7 @@ func (d *databases) switchOver(ctx context.Context, c *change, found findings) e
 		return nil
 	}
 	if against.reason == "" {
-		err := d.server.Checkpoint(ctx, direct(c.Object, found, found.pod.Name))
+		err := d.postgres.Checkpoint(ctx, direct(c.Object, found, found.pod.Name))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (d *databases) handOver(ctx context.Context, c *change, found *findings) er
 // compare asks the standby whether it has replayed the shutdown checkpoint of the former primary. If it has, it gets the next term.
 func (d *databases) compare(ctx context.Context, c *change, found *findings, checkpoint string) error {
 	moving, status := c.Object.Status.Switchover, &c.Object.Status
-	replayed, err := d.server.Replayed(ctx, direct(c.Object, *found, moving.To), checkpoint)
+	replayed, err := d.postgres.Replayed(ctx, direct(c.Object, *found, moving.To), checkpoint)
 	if replayed {
 		status.Primary = primary.Promoted(*status.Primary, moving.To, moving.UID)
 		moving.Phase = v1.SwitchoverPromoting
@@ -162,7 +162,7 @@ func (o observed) former(known *v1.Primary) *primary.Former {
 // endOf returns how the server in a Pod has ended, or nil.
 func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == manifest.Container {
+		if manifest.IsServer(status.Name) {
 			return status.State.Terminated
 		}
 	}
@@ -222,7 +222,7 @@ func (d *databases) promote(ctx context.Context, c *change, found findings) erro
 	for _, one := range found.standbys {
 		slots = append(slots, manifest.Slot(one.ordinal))
 	}
-	if err := d.server.Promote(ctx, direct(c.Object, found, found.pod.Name), slots); err != nil {
+	if err := d.postgres.Promote(ctx, direct(c.Object, found, found.pod.Name), slots); err != nil {
 		c.Log.Warn("could not promote the standby yet", "pod", found.pod.Name, "error", err)
 		return einmal.RequeueAfter(replay)
 	}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -117,17 +118,18 @@ func backupJob(db *v1.Database, images Images) batchv1.JobSpec {
 }
 
 func backupContainer(db *v1.Database, image string) corev1.Container {
+	of := engineOf(db)
 	return corev1.Container{
 		Name: BackupContainer, Image: image, Command: []string{"/bin/sh", "/config/backup.sh"},
-		Env: append(keep(db.Spec.Backup.Retention),
-			corev1.EnvVar{Name: "PRIMARY", Value: ReadWriteService(db)},
-			corev1.EnvVar{Name: "STANDBYS", Value: ReadOnlyService(db)},
-			corev1.EnvVar{Name: "PGDATABASE", Value: db.Spec.Auth.Database},
-			corev1.EnvVar{Name: "PGUSER", Value: BackupUser},
-			corev1.EnvVar{Name: "PGCONNECT_TIMEOUT", Value: "10"},
-			corev1.EnvVar{Name: "PGPASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		Env: slices.Concat(keep(db.Spec.Backup.Retention), []corev1.EnvVar{
+			{Name: "PRIMARY", Value: ReadWriteService(db)},
+			{Name: "STANDBYS", Value: ReadOnlyService(db)},
+			{Name: of.database, Value: db.Spec.Auth.Database},
+		}, of.backup, []corev1.EnvVar{
+			{Name: of.password, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: BackupSecret(db)}, Key: corev1.BasicAuthPasswordKey,
-			}}}),
+			}}},
+		}),
 		Resources:       smallResources(),
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{

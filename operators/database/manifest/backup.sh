@@ -1,15 +1,17 @@
 #!/bin/sh
 # Usage: backup.sh
-# Makes a backup of a Database and deletes those that need not be kept. It needs only the programs of PostgreSQL, flock and coreutils.
+# Makes a backup of a Database and deletes those that need not be kept. It needs only the programs of the engine, flock and coreutils.
 #
 # A backup is a folder of /backups with the name of the time when it began, in UTC:
-#   dump     the dump of the database PGDATABASE, for pg_restore
-#   about    the major version of the server and the owner of the database, a line each
+#   dump     the dump of the database, which dump.sh of the engine makes
+#   about    the major version of the server and the owner of the database, in one line
 #   roles    the names of other roles, a line each
 #   sha256   the checksums of these files
 # The folder has the suffix .part until it is complete and on the disk.
 set -eu
 umask 077
+# shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
+. /config/dump.sh
 
 say() { printf '%s\n' "$*"; }
 
@@ -23,27 +25,6 @@ fail() {
 
 # run COMMAND… runs a command, and keeps what it says for a failure.
 run() { "$@" 2>/tmp/errors || { cat /tmp/errors >&2; return 1; }; }
-
-# why prints what was wrong: the first line about an error.
-why() {
-	while read -r line; do
-		case $line in
-		*error:* | *ERROR:* | *FATAL:*) break ;;
-		esac
-	done </tmp/errors
-	say "${line:-see the log of the Pod}"
-}
-
-# query SQL prints the result of a query.
-query() { run psql --no-psqlrc --quiet --no-align --tuples-only --no-password --command "$1"; }
-
-# dump makes the files of a backup, with the server at PGHOST.
-dump() {
-	about=$(query "select current_setting('server_version_num')::int / 10000, pg_get_userbyid(datdba) from pg_database where datname = current_database()") &&
-		query "select rolname from pg_roles where oid >= 16384 and rolname not like 'einmal\\_%' and rolname !~ '[[:cntrl:]]' order by 1" >"$part/roles" &&
-		run pg_dump --no-password --format custom --no-unlogged-table-data --no-subscriptions --lock-wait-timeout 60s --file "$part/dump" || return 1
-	say "${about%|*}" "${about##*|}" >"$part/about"
-}
 
 # older NAME OTHER reports whether the first backup is older.
 older() { [ "$(number "$1")" -lt "$(number "$2")" ]; }
@@ -93,15 +74,12 @@ mkdir "$part" 2>/tmp/errors || fail BackupFailed "$(cat /tmp/errors)"
 
 # A standby that conflicts with what the primary does ends the dump.
 source=standby
-PGHOST=$STANDBYS
-export PGHOST
-if ! query 'select' >/dev/null 2>&1 || ! dump; then
+if ! dump "$STANDBYS"; then
 	say 'dumping the primary, because no standby has made a dump'
 	source=primary
-	PGHOST=$PRIMARY
-	dump || fail BackupFailed "$(why)"
+	dump "$PRIMARY" || fail BackupFailed "$(why)"
 fi
-run pg_restore --list "$part/dump" >/dev/null || fail BackupInvalid "$(why)"
+check_dump || fail BackupInvalid "$(why)"
 (cd "$part" && sha256sum dump about roles >sha256) || fail BackupFailed 'the checksums could not be written'
 sync
 mv "$part" "/backups/$name"

@@ -41,9 +41,6 @@ const (
 	DataCreating = "creating"
 )
 
-// Port is the port of the server.
-const Port = 5432
-
 // Images are the images of the containers of a Database.
 type Images struct {
 	// Server is the image of the servers.
@@ -56,8 +53,8 @@ type Images struct {
 type Settings struct {
 	// Images are the images of the containers.
 	Images Images
-	// Version is the version of the servers.
-	Version string
+	// Version is the version of the servers, and Major its major version.
+	Version, Major string
 	// Replicas is the number of servers.
 	Replicas int32
 	// Parameters are the lines of the configuration file that set the parameters of the spec.
@@ -158,7 +155,7 @@ func meta(db *v1.Database, name string) metav1.ObjectMeta {
 // podService gives each Pod a name in DNS, also while it is not ready.
 func podService(db *v1.Database) *corev1.Service {
 	return &corev1.Service{ObjectMeta: meta(db, PodService(db)), Spec: corev1.ServiceSpec{
-		ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: Selector(db), Ports: ports(),
+		ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: Selector(db), Ports: ports(db),
 	}}
 }
 
@@ -166,7 +163,7 @@ func podService(db *v1.Database) *corev1.Service {
 func service(db *v1.Database, name, role string) *corev1.Service {
 	selector := Selector(db)
 	selector[RoleLabel] = role
-	return &corev1.Service{ObjectMeta: meta(db, name), Spec: corev1.ServiceSpec{Selector: selector, Ports: ports()}}
+	return &corev1.Service{ObjectMeta: meta(db, name), Spec: corev1.ServiceSpec{Selector: selector, Ports: ports(db)}}
 }
 
 // disruptionBudget lets one server at a time be evicted, as when nodes are drained.
@@ -177,13 +174,14 @@ func disruptionBudget(db *v1.Database) *policyv1.PodDisruptionBudget {
 	}}
 }
 
-func ports() []corev1.ServicePort {
-	return []corev1.ServicePort{{Name: portName, Port: Port, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP}}
+func ports(db *v1.Database) []corev1.ServicePort {
+	name := Container(db)
+	return []corev1.ServicePort{{Name: name, Port: Port(db), TargetPort: intstr.FromString(name), Protocol: corev1.ProtocolTCP}}
 }
 
 // networkPolicy lets clients reach only the port of the server. What the server may reach is not limited: foreign data wrappers need that.
 func networkPolicy(db *v1.Database) *networkingv1.NetworkPolicy {
-	protocol, port := corev1.ProtocolTCP, intstr.FromInt32(Port)
+	protocol, port := corev1.ProtocolTCP, intstr.FromInt32(Port(db))
 	return &networkingv1.NetworkPolicy{ObjectMeta: meta(db, db.Name), Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: Selector(db)},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
@@ -205,7 +203,7 @@ func statefulSet(db *v1.Database, settings Settings) *appsv1.StatefulSet {
 		},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels(db), Annotations: map[string]string{
-				"kubectl.kubernetes.io/default-container": Container, VersionAnnotation: settings.Version,
+				"kubectl.kubernetes.io/default-container": Container(db), VersionAnnotation: settings.Version,
 			}},
 			Spec: podSpec(db, settings),
 		},

@@ -6,15 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
-	"github.com/einmal-operators/einmal/operators/database/version"
 )
 
 const (
 	dataVolume = "data"
-	portName   = "postgresql"
-	// Container is the name of the server's container.
-	Container = "postgresql"
-	// user is the ID of the user postgres in the official images and in Debian's packages.
+	// user is the ID of the user of the server in the official images.
 	user = 999
 	// stopSeconds is the time in which a server writes what it has in memory.
 	stopSeconds = 180
@@ -69,18 +65,17 @@ func initContainer(db *v1.Database, settings Settings) corev1.Container {
 }
 
 func serverContainer(db *v1.Database, settings Settings) corev1.Container {
-	server := container(db, settings, "server")
-	server.Name = Container
+	of, server := engineOf(db), container(db, settings, "server")
+	server.Name = Container(db)
 	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
-	server.Ports = []corev1.ContainerPort{{Name: portName, ContainerPort: Port, Protocol: corev1.ProtocolTCP}}
-	server.StartupProbe = probe(1, startSeconds, "pg_isready", "-q")
-	server.ReadinessProbe = probe(2, 2, "pg_isready", "-q")
-	// 1 means that the server rejects connections: it starts, stops or recovers, and must not be killed for that.
-	server.LivenessProbe = probe(10, 6, "/bin/sh", "-c", "pg_isready -q; [ $? -lt 2 ]")
+	server.Ports = []corev1.ContainerPort{{Name: server.Name, ContainerPort: of.port, Protocol: corev1.ProtocolTCP}}
+	server.StartupProbe = probe(1, startSeconds, of.ready)
+	server.ReadinessProbe = probe(2, 2, of.ready)
+	server.LivenessProbe = probe(10, 6, of.alive)
 	return server
 }
 
-func probe(period, failures int32, command ...string) *corev1.Probe {
+func probe(period, failures int32, command []string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}},
 		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
@@ -89,25 +84,24 @@ func probe(period, failures int32, command ...string) *corev1.Probe {
 
 // container returns what both containers have.
 func container(db *v1.Database, settings Settings, mode string) corev1.Container {
+	of := engineOf(db)
+	variables := append([]corev1.EnvVar{
+		{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
+		{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		{Name: "PRIMARY", Value: ReadWriteService(db)},
+		{Name: "MAJOR", Value: settings.Major},
+	}, of.server...)
 	return corev1.Container{
-		Image:   settings.Images.Server,
-		Command: []string{"/bin/sh", "/config/server.sh", mode},
-		Env: append([]corev1.EnvVar{
-			{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
-			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
-			{Name: "PRIMARY", Value: ReadWriteService(db)},
-			{Name: "MAJOR", Value: version.Major(settings.Version)},
-			{Name: "PGDATA", Value: "/data/pgdata"},
-			{Name: "PGHOST", Value: "/run/postgresql"},
-			{Name: "PGUSER", Value: "postgres"},
-		}, restoreVariables(db, settings.Restore)...),
+		Image:           settings.Images.Server,
+		Command:         []string{"/bin/sh", "/config/server.sh", mode},
+		Env:             append(variables, restoreVariables(db, settings.Restore)...),
 		Resources:       Resources(db),
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: dataVolume, MountPath: "/data"},
 			{Name: "config", MountPath: "/config", ReadOnly: true},
 			{Name: "pod", MountPath: "/pod", ReadOnly: true},
-			{Name: "run", MountPath: "/run/postgresql"},
+			{Name: "run", MountPath: of.run},
 			{Name: "tmp", MountPath: "/tmp"},
 			{Name: "shm", MountPath: "/dev/shm"},
 		},

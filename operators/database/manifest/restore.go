@@ -112,7 +112,7 @@ func fetchContainers(db *v1.Database, settings Settings) []corev1.Container {
 		return nil
 	}
 	return []corev1.Container{{
-		Name: fetchName, Image: settings.Images.Operator, Args: []string{FetchCommand, "--unless", "/data/pgdata", fetched},
+		Name: fetchName, Image: settings.Images.Operator, Args: []string{FetchCommand, "--unless", engineOf(db).data, fetched},
 		Env:       append(restoreVariables(db, from), bucketVariables(*from.S3, sourceNamespace(db, *from), from.Database)...),
 		Resources: smallResources(), SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{{Name: dataVolume, MountPath: "/data"}},

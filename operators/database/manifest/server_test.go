@@ -71,9 +71,10 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 				answer("READ_REPLICATION_SLOT einmal_1", test.slot) + "*REPLICATION_SLOT*) ;;\n*) return 1 ;;\nesac; }\n" +
 				"control_file() { cat <<END\nDatabase system identifier:           7\nDatabase cluster state:               " + test.state +
 				"\nLatest checkpoint location:           " + test.checkpoint + "\nLatest checkpoint's TimeLineID:       " + test.timeline + "\nEND\n}\n"
-			text := strings.NewReplacer("/data/lock", dir+"/data/lock", "-w /data ", "-w "+dir+"/data ", "/pod/", dir+"/pod/", "/secret/", dir+"/secret/",
-				"/dev/termination-log", dir+"/said", "set -eu\n", "set -eu\n"+programs+answers).Replace(script)
-			place(t, dir, "server.sh", text)
+			own := strings.NewReplacer("/data/lock", dir+"/data/lock", "-w /data ", "-w "+dir+"/data ", "/pod/", dir+"/pod/", "/secret/", dir+"/secret/",
+				"/dev/termination-log", dir+"/said", "/config/", dir+"/", "umask 077\n", "umask 077\n"+programs+answers)
+			place(t, dir, "server.sh", own.Replace(postgresqlServer))
+			place(t, dir, "common.sh", own.Replace(commonScript))
 			cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "server.sh"), "data")
 			cmd.Env = []string{
 				"PATH=" + os.Getenv("PATH"), "TEST=" + dir, "PGDATA=" + dir + "/data/pgdata", "PGHOST=" + dir + "/run/postgresql", "POD_UID=u",

@@ -1,19 +1,37 @@
-// Package version decides which versions of PostgreSQL the operator runs.
+// Package version decides which versions of an engine the operator runs.
 package version
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 )
 
-// Supported returns the major versions that the operator runs, in ascending order.
-func Supported() []string { return []string{"15", "16", "17", "18"} }
+// Versions are the versions of an engine.
+type Versions struct {
+	// supported are the major versions that the operator runs, in ascending order.
+	supported []string
+	// parts is how many numbers a major version has.
+	parts int
+}
+
+// Of returns the versions of an engine. It has none of an engine that the operator does not run.
+func Of(engine v1.Engine) Versions {
+	if engine == v1.PostgreSQL {
+		return Versions{[]string{"15", "16", "17", "18"}, 1}
+	}
+	return Versions{}
+}
+
+// None reports whether the operator runs no version.
+func (v Versions) None() bool { return len(v.supported) == 0 }
 
 // Major returns the major version of a version: 16 for 16.4.
-func Major(version string) string {
-	major, _, _ := strings.Cut(version, ".")
-	return major
+func (v Versions) Major(version string) string {
+	numbers := strings.Split(version, ".")
+	return strings.Join(numbers[:min(v.parts, len(numbers))], ".")
 }
 
 // Choice is the version to run.
@@ -28,14 +46,14 @@ type Choice struct {
 
 // Choose returns the version to run: the wanted one if it is supported and can read the data, and otherwise the running one. The argument data is the
 // major version of the data in the volume, "" if there is none. The argument running is the version that ran last, or "".
-func Choose(wanted, running, data string) Choice {
-	if data != "" && Major(running) != data {
+func (v Versions) Choose(wanted, running, data string) Choice {
+	if data != "" && v.Major(running) != data {
 		running = data
 	}
 	switch {
-	case !slices.Contains(Supported(), Major(wanted)):
-		return Choice{running, fmt.Sprintf("version %s is not supported; supported are %s", wanted, strings.Join(Supported(), ", ")), "NotSupported"}
-	case data != "" && Major(wanted) != data:
+	case !slices.Contains(v.supported, v.Major(wanted)):
+		return Choice{running, fmt.Sprintf("version %s is not supported; supported are %s", wanted, strings.Join(v.supported, ", ")), "NotSupported"}
+	case data != "" && v.Major(wanted) != data:
 		return Choice{running, fmt.Sprintf("version %s cannot read the data of version %s in the volume; set spec.version to %s, or create "+
 			"another Database with version %s that restores a backup: spec.bootstrap.fromBackup", wanted, data, data, wanted), "DataOfAnotherVersion"}
 	}

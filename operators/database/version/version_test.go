@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 )
 
 func TestTheVersionIsChosen(t *testing.T) {
@@ -25,7 +27,7 @@ func TestTheVersionIsChosen(t *testing.T) {
 	}
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Choose(test.wanted, test.running, test.data)); diff != "" {
+			if diff := cmp.Diff(test.want, Of(v1.PostgreSQL).Choose(test.wanted, test.running, test.data)); diff != "" {
 				t.Errorf("choice (-want +got):\n%s", diff)
 			}
 		})

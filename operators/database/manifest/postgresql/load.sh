@@ -1,23 +1,8 @@
 # shellcheck shell=sh
-# Sourced by server.sh: fills a new database with a backup of /backup, which backup.sh has made.
-#
-# RESTORE is the name of the backup, or "newest", and RESTORE_FROM the place of the backups, for messages.
+# Sourced by server.sh: fills the new database with the backup that common.sh has chosen.
 
-# choose_backup sets the backup to restore, and checks it.
-choose_backup() {
-	chosen='' names=''
-	for one in /backup/*Z; do
-		[ ! -e "$one/dump" ] || chosen=${one##*/} names="$names ${one##*/}"
-	done
-	[ -n "$chosen" ] || fail RestoreFailed "there is no backup in $RESTORE_FROM"
-	[ "$RESTORE" = newest ] || chosen=$RESTORE
-	[ -e "/backup/$chosen/dump" ] || fail RestoreFailed "there is no backup $chosen in $RESTORE_FROM; there are:$names"
-	say "checking the backup $chosen"
-	(cd "/backup/$chosen" && sha256sum --check --quiet sha256) || fail RestoreFailed "the backup $chosen is damaged, because its checksum is another one"
-	read -r version owner <"/backup/$chosen/about"
-	[ "$version" -le "$MAJOR" ] || fail RestoreFailed "the backup $chosen is one of PostgreSQL $version, and spec.version is lower"
-	[ "$owner" = "$APP_USERNAME" ] || fail RestoreFailed "the backup $chosen is one of the user $owner: create the Database with this spec.auth.username"
-}
+# can_load VERSION reports whether a server of this major version can read a backup.
+can_load() { [ "$1" -le "$MAJOR" ]; }
 
 # restore_part LIST USER restores the listed parts of the backup as a user. It ends with the first error.
 restore_part() {

@@ -2,62 +2,15 @@
 # Usage: server.sh data | server
 # The commands of the Pods of a Database. "data" creates the database or copies that of the primary, or checks the one that the volume holds.
 # "server" runs it. Both need only the programs of PostgreSQL, flock and coreutils. With the variable RESTORE, "data" restores a backup into the new
-# database: see restore.sh. Then the operator replaces the Pod with one that has no backup.
+# database: see load.sh. Then the operator replaces the Pod with one that has no backup.
 #
 # The operator decides what a Pod is: the annotation database.einmal.dev/grant of this very Pod says "UID TERM" if it may accept writes, where UID is
 # its uid, "UID TERM initdb" if an empty volume may also become an empty database, and "UID standby" if it is a standby.
 set -eu
 umask 077
-
-say() { printf '%s\n' "$*"; }
-
-# fail REASON MESSAGE ends the container. The operator reads both in the status of the Pod.
-fail() {
-	say "$1: $2" >&2
-	printf '%s' "$1: $2" >/dev/termination-log
-	exit 1
-}
-
-# grant prints what the operator says of this Pod, without its uid, or nothing.
-grant() {
-	while IFS= read -r line; do
-		case $line in
-		"database.einmal.dev/grant=\"$POD_UID "*)
-			line=${line#*"$POD_UID "}
-			say "${line%\"}"
-			return
-			;;
-		esac
-	done </pod/annotations
-}
-
-# await_grant waits until the operator says what this Pod is.
-await_grant() {
-	granted=$(grant)
-	[ -n "$granted" ] || say 'waiting until the operator says whether this Pod may accept writes or is a standby'
-	while [ -z "$granted" ]; do
-		sleep 0.2
-		granted=$(grant)
-	done
-	say "the operator says: $granted"
-}
-
-# lock keeps a second Pod from using the volume. The files of PostgreSQL do not, because processes in containers can have equal IDs.
-lock() {
-	[ -w /data ] || fail VolumeNotWritable "user $(id -u) cannot write to the volume"
-	exec 9>>/data/lock
-	flock -w 30 9 || fail VolumeInUse 'another Pod uses the volume'
-}
-
-# password NAME prints the password of a Secret.
-password() {
-	[ -s "/secret/$1" ] || fail CredentialsMissing "the Secret with the password of $1 does not exist"
-	text=$(cat "/secret/$1")
-	case $text in
-	*[!A-Za-z0-9]*) fail CredentialsInvalid "the password of $1 must consist of letters and digits" ;;
-	esac
-	say "$text"
-}
+software=PostgreSQL flag=--image volume=/run/postgresql/volume
+# shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
+. /config/common.sh
 
 # create makes the database under another name, so that one that is not complete is never used.
 create() {
@@ -65,11 +18,7 @@ create() {
 	monitor=$(password monitor)
 	replication=$(password replication)
 	backup=$(password backup)
-	if [ -n "${RESTORE:-}" ]; then
-		# shellcheck disable=SC1091 # The next line reads restore.sh.
-		. /config/restore.sh
-		choose_backup
-	fi
+	choose_backup
 	say 'creating the database'
 	rm -rf "$PGDATA.new"
 	initdb --pgdata "$PGDATA.new" --username postgres --data-checksums --encoding UTF8 --locale C.UTF-8 --auth-local peer --auth-host reject \
@@ -219,13 +168,10 @@ demote() {
 data() {
 	image=$(postgres --version)
 	image=${image##*) }
-	image=${image%%[!0-9]*}
-	[ "$image" = "$MAJOR" ] || fail VersionMismatch "the image has PostgreSQL $image, not $MAJOR: correct spec.image, or the operator's flag --image"
 	lock
 	found=
 	[ ! -s "$PGDATA/PG_VERSION" ] || found=$(cat "$PGDATA/PG_VERSION")
-	[ "${found:-$MAJOR}" = "$MAJOR" ] ||
-		fail VersionMismatch "the volume holds data of version $found, not $MAJOR: restore the volume, or set spec.version to $found"
+	check_versions "${image%%[!0-9]*}" "$found"
 	await_grant
 	case "$granted ${found:+data}" in
 	'standby ')
@@ -239,15 +185,7 @@ data() {
 	*' initdb ') create ;;
 	*' ') fail DataMissing 'the volume is empty, and held a database before' ;;
 	esac
-	[ -n "${RESTORE:-}" ] || return 0
-	[ -e /data/restored ] || fail RestoreFailed 'the volume holds a database already, and nothing is restored over it: remove spec.bootstrap'
-	printf 'Restored: %s' "$(cat /data/restored)" >/dev/termination-log
-}
-
-# measure writes the size of the volume and what is free of it, in KiB, to where einmal.volume() reads it.
-measure() {
-	df -kP /data | while read -r _ size _ free _; do printf '%s %s\n' "$size" "$free"; done | tail -n 1 >/run/postgresql/volume.new
-	mv /run/postgresql/volume.new /run/postgresql/volume
+	report_restored
 }
 
 # configuration prints which configuration the kubelet has put into the container.
@@ -286,9 +224,7 @@ standby() {
 
 # server stops quickly when the Pod is deleted: SIGINT ends sessions and writes a checkpoint. SIGTERM would wait for the clients.
 server() {
-	trap 'exit 143' TERM INT
-	[ -z "${RESTORE:-}" ] || say 'the backup is restored; the operator replaces this Pod with one that does not use the volume of the backup'
-	while [ -n "${RESTORE:-}" ]; do sleep 0.2; done
+	await_replacement
 	lock
 	rm -rf /data/fetched # The backup that the database began with, if it was fetched from a bucket.
 	await_grant
@@ -311,19 +247,12 @@ server() {
 	# shellcheck disable=SC2086 # No option contains a space.
 	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf -c primary_conninfo="$connection" $options &
 	pid=$!
-	trap 'kill -INT $pid' TERM INT
+	forward INT
 	watch &
-	code=0
-	while kill -0 "$pid" 2>/dev/null; do
-		wait "$pid" && code=0 || code=$?
-	done
-	say "postgres ended with $code"
-	measure
-	read -r size free </run/postgresql/volume
+	await_end
 	# The operator promotes a standby only after this report.
 	[ "$code" != 0 ] || [ "$(control 'Database cluster state')" != down ] || printf 'ShutDown: %s' "$(control 'Latest checkpoint location')" >/dev/termination-log
-	# It needs room for the next segment of its write-ahead log.
-	[ "$code" = 0 ] || [ "$free" -gt 20480 ] || fail VolumeFull "$((free / 1024)) of $((size / 1024)) MiB are free"
+	check_room
 	exit "$code"
 }
 

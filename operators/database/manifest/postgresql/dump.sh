@@ -1,0 +1,28 @@
+# shellcheck shell=sh
+# Sourced by backup.sh: how a server of PostgreSQL is dumped.
+
+# why prints what was wrong: the first line about an error.
+why() {
+	while read -r line; do
+		case $line in
+		*error:* | *ERROR:* | *FATAL:*) break ;;
+		esac
+	done </tmp/errors
+	say "${line:-see the log of the Pod}"
+}
+
+# query SQL prints the result of a query.
+query() { run psql --no-psqlrc --quiet --no-align --tuples-only --no-password --command "$1"; }
+
+# dump HOST makes the files of a backup.
+dump() {
+	export PGHOST="$1"
+	about=$(query "select current_setting('server_version_num')::int / 10000, pg_get_userbyid(datdba) from pg_database where datname = current_database()") &&
+		query "select rolname from pg_roles where oid >= 16384 and rolname not like 'einmal\\_%' and rolname !~ '[[:cntrl:]]' order by 1" >"$part/roles" &&
+		run pg_dump --no-password --format custom --no-unlogged-table-data --no-subscriptions --lock-wait-timeout 60s --file "$part/dump" || return 1
+	say "${about%|*}" "${about##*|}" >"$part/about"
+}
+
+
+# check_dump reads the dump again.
+check_dump() { run pg_restore --list "$part/dump" >/dev/null; }
