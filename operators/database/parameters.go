@@ -29,9 +29,9 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 	for name, value := range c.Object.Spec.Parameters {
 		wanted[name] = string(value)
 	}
-	wrong := parameter.Check(wanted, memoryOf(c.Object))
+	wrong := parameter.PostgreSQL().Check(wanted, memoryOf(c.Object))
 	if len(wrong) == 0 {
-		return withLines(c.Object, parameters{}, manifest.Defaults(c.Object)+parameter.Configuration(wanted)), nil
+		return withLines(c.Object, parameters{}, manifest.Defaults(c.Object)+parameter.PostgreSQL().Lines(wanted)), nil
 	}
 	chosen := parameters{wrong: "spec.parameters: " + strings.Join(wrong, "; ")}
 	config, err := get(ctx, c, manifest.Config(c.Object), &corev1.ConfigMap{})

@@ -1,11 +1,23 @@
 package parameter
 
+import "strings"
+
 // largest is the largest number in a parameter of PostgreSQL.
 const largest = 2147483647
 
-// list returns the parameters that can be set. It has none that decides where the server listens, where its files are, who may log in or how it writes
+// PostgreSQL returns the parameters of PostgreSQL. Names and ranges are those of its manual, chapter "Server Configuration".
+func PostgreSQL() Engine {
+	return Engine{
+		list: postgreSQL(), buffers: sharedBuffers, usual: "a quarter of it is usual",
+		line: func(name, value string) string { return name + " = '" + strings.ReplaceAll(value, "'", "''") + "'\n" },
+	}
+}
+
+const sharedBuffers = "shared_buffers"
+
+// postgreSQL returns the parameters that can be set. It has none that decides where the server listens, where its files are, who may log in or how it writes
 // its log, because the operator depends on these, none that loads a library, which may be missing in an image, and none that gives up data for speed.
-func list() map[string]kind {
+func postgreSQL() map[string]kind {
 	switches := kind{words: []string{"on", "off"}}
 	return map[string]kind{
 		"autovacuum":                            switches,
@@ -67,12 +79,6 @@ func list() map[string]kind {
 	}
 }
 
-func whole(least, most float64) kind {
-	return kind{number: true, whole: true, least: least, most: most}
-}
-
-func fraction(least, most float64) kind { return kind{number: true, least: least, most: most} }
-
 func seconds(least, most float64) kind { return measured(times(), "s", 1000, least, most) }
 
 func milliseconds(least, most float64) kind {
@@ -87,10 +93,6 @@ func megabytes(least, most float64) kind { return measured(sizes(), "MB", 1<<20,
 
 // blocks are what PostgreSQL reads and writes at once.
 func blocks(least, most float64) kind { return measured(sizes(), "blocks of 8kB", 8<<10, least, most) }
-
-func measured(units map[string]float64, base string, factor, least, most float64) kind {
-	return kind{number: true, whole: true, units: units, base: base, factor: factor, least: least, most: most}
-}
 
 // times returns how many milliseconds a unit of time has.
 func times() map[string]float64 {
