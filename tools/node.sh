@@ -36,6 +36,12 @@ postgres_image() {
 	image "$name" --debian "$suite" "${packages[@]}" --exclude "$unneeded" --user postgres:999 --env "PATH=$path:/usr/bin" "${flags[@]}"
 }
 
+# mariadb_image NAME builds an image of MariaDB 10.11. flock keeps two servers from using one volume.
+mariadb_image() {
+	image "$1" --debian bookworm libc-bin coreutils dash util-linux sed gzip mariadb-server-core mariadb-client-core mariadb-client \
+		--exclude "$unneeded" --user mysql:999 --env PATH=/usr/sbin:/usr/bin:/bin
+}
+
 # namespaces NAME… creates namespaces.
 namespaces() {
 	local name

@@ -38,6 +38,9 @@ func ensureCredentials(ctx context.Context, c *change, known int) credentials {
 		{manifest.ReplicationSecret(c.Object), manifest.Replication, &found.replication},
 		{manifest.BackupSecret(c.Object), manifest.BackupUser, &credential.Record{}}, // Only Jobs use it.
 	} {
+		if !slices.Contains(manifest.Secrets(c.Object), one.secret) {
+			continue
+		}
 		record, err := credential.Once{
 			Store: credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
 			Name:  one.secret, Owner: owner(c.Object), Username: one.username, Generation: known,

@@ -117,7 +117,7 @@ func podProblem(pod *corev1.Pod) problem {
 func containerProblem(pod *corev1.Pod, status corev1.ContainerStatus) problem {
 	waiting := status.State.Waiting
 	if waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waiting.Reason) {
-		check := "the version, spec.image and the operator's flag --image"
+		check := "the version, spec.image and the operator's flag " + manifest.ImageFlag(pod.Spec)
 		if manifest.RunsOperator(status.Name) {
 			check = "spec.imagePullSecrets and the operator's flag --operator-image"
 		}

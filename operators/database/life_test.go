@@ -285,14 +285,19 @@ func TestADatabaseIsErased(t *testing.T) {
 	})
 }
 
-func TestOtherEnginesGetNoObjects(t *testing.T) {
+func TestMySQLGetsNoObjects(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		start(w)
 		db := ordersDB()
-		db.Spec.Engine = v1.MariaDB
+		db.Spec.Engine = v1.MySQL
 		w.Create(db)
 		w.Advance(time.Minute)
-		expect(w, "Ready=False EngineNotSupported", "EngineSupported=False NotSupported", "VersionSupported=unset")
+		expect(w, "Ready=False EngineNotSupported", "EngineSupported=False NotSupported", "VersionSupported=unset", "BackupHealthy=False EngineNotSupported")
+		w.Get(db)
+		const want = "engine mysql is not supported; create a Database with engine mariadb, which understands most of its SQL, or postgresql"
+		if got := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionEngineSupported); got.Message != want {
+			w.Errorf("the message is %q, want %q", got.Message, want)
+		}
 		if w.Get(&appsv1.StatefulSet{ObjectMeta: in("orders-db")}) || w.Get(&corev1.Secret{ObjectMeta: in("orders-db-app")}) {
 			w.Errorf("it has got objects")
 		}

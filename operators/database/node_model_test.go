@@ -21,6 +21,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
@@ -58,8 +59,9 @@ type modelNode struct {
 	slots map[string]bool
 	// lag is what the primary says of all standbys.
 	lag int64
-	// image is what the operator's flag --image says when it starts, missing an image that cannot be pulled.
-	image, missing string
+	// images are what the operator's flags say when it starts, and missing is an image that cannot be pulled.
+	images  images
+	missing string
 	// damaged is the name of a backup that cannot be restored.
 	damaged string
 	// registry has the metrics of the operator.
@@ -79,8 +81,8 @@ const terminating = "model.example.com/grace-period"
 // start starts the operator and the node.
 func start(w *einmaltest.World) *modelNode {
 	w.AllowUnchecked(unchecked()...)
-	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, used: 10, image: defaultImage}
-	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(n, n.image, n.metrics()) })
+	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, used: 10, images: defaultImages()}
+	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(clients{n, n}, n.images, n.metrics()) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })
 	w.React(&corev1.ConfigMapList{}, func(object client.Object) { n.configure(object.(*corev1.ConfigMap)) })
@@ -289,6 +291,11 @@ func ordinalOf(pod string) int {
 
 // databaseOf returns the name of the Database of a Pod.
 func databaseOf(pod *corev1.Pod) string { return pod.Labels[manifest.NameLabel] }
+
+// databaseIn returns the name and the engine of the Database of a Pod.
+func databaseIn(pod *corev1.Pod) *v1.Database {
+	return &v1.Database{ObjectMeta: metav1.ObjectMeta{Name: databaseOf(pod)}, Spec: v1.DatabaseSpec{Engine: v1.Engine(pod.Spec.Containers[0].Name)}}
+}
 
 func (n *modelNode) patch(object client.Object, merge string) {
 	if err := n.w.Client().Patch(n.w.Context(), object, client.RawPatch(types.MergePatchType, []byte(merge))); client.IgnoreNotFound(err) != nil {

@@ -17,36 +17,42 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 	"github.com/einmal-operators/einmal/operators/database/backup"
 	"github.com/einmal-operators/einmal/operators/database/config/crd"
-	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
+	"github.com/einmal-operators/einmal/operators/database/mariadb"
 	"github.com/einmal-operators/einmal/operators/database/postgres"
 )
 
 // identity names the operator in its records, its field manager and its ownership marks. It never changes.
 const identity = "databases.einmal.dev"
 
-// defaultImage is the default of the flag --image.
-const defaultImage = "postgres:{version}"
+// defaultImages are the defaults of the flags --image and --mariadb-image.
+func defaultImages() images {
+	return images{postgresql: "postgres:{version}", mariadb: "mariadb:{version}"}
+}
 
 // change is the argument of the handlers.
 type change = einmal.Change[v1.Database]
 
 // databases handles Databases.
 type databases struct {
-	postgres engine.Replicated
-	metrics  backup.Metrics
-	images   images
+	clients clients
+	metrics backup.Metrics
+	images  images
 }
 
 // operator returns the operator with real connections.
-func operator() *einmal.Operator { return declare(postgres.Client{}, defaultImage, metrics.Registry) }
+func operator() *einmal.Operator {
+	return declare(clients{postgres.Client{}, mariadb.Client{}}, defaultImages(), metrics.Registry)
+}
 
-// declare returns the operator with all its handlers. The image is the default of the flag --image.
-func declare(servers engine.Replicated, image string, registry prometheus.Registerer) *einmal.Operator {
-	handled := &databases{postgres: servers, images: images{server: image}, metrics: backup.Register(registry)}
+// declare returns the operator with all its handlers. The images are the defaults of its flags.
+func declare(clients clients, images images, registry prometheus.Registerer) *einmal.Operator {
+	handled := &databases{clients: clients, images: images, metrics: backup.Register(registry)}
 	op := einmal.New(identity, einmal.Scheme(v1.AddToScheme), einmal.CRDs(crd.YAML), einmal.Flags(func(set *flag.FlagSet) {
-		set.StringVar(&handled.images.server, "image", image, "`IMAGE` of servers without spec.image; {version} stands for spec.version")
-		set.StringVar(&handled.images.operator, "operator-image", "",
+		of := &handled.images
+		set.StringVar(&of.postgresql, "image", of.postgresql, "`IMAGE` of PostgreSQL for Databases without spec.image; {version} stands for spec.version")
+		set.StringVar(&of.mariadb, "mariadb-image", of.mariadb, "`IMAGE` of MariaDB for Databases without spec.image; {version} stands for spec.version")
+		set.StringVar(&of.operator, "operator-image", "",
 			"`IMAGE` of this operator, which copies backups to buckets and fetches them; by default, that of the container "+container+" of its Pod")
 	}))
 	of := einmal.For[v1.Database](op)

@@ -19,6 +19,8 @@ import (
 type parameters struct {
 	// lines is the configuration file that sets them, and configuration what a server says that has read it.
 	lines, configuration string
+	// atStart reports whether servers read it only when they start.
+	atStart bool
 	// wrong is what is wrong with those of the spec, or "". Then lines has the last that were right.
 	wrong string
 }
@@ -29,9 +31,9 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 	for name, value := range c.Object.Spec.Parameters {
 		wanted[name] = string(value)
 	}
-	wrong := parameter.PostgreSQL().Check(wanted, memoryOf(c.Object))
+	wrong := parametersOf(c.Object).Check(wanted, parameter.Room{Memory: memoryOf(c.Object), Volume: &c.Object.Spec.Storage})
 	if len(wrong) == 0 {
-		return withLines(c.Object, parameters{}, manifest.Defaults(c.Object)+parameter.PostgreSQL().Lines(wanted)), nil
+		return withLines(c.Object, parameters{}, manifest.Defaults(c.Object)+parametersOf(c.Object).Lines(wanted)), nil
 	}
 	chosen := parameters{wrong: "spec.parameters: " + strings.Join(wrong, "; ")}
 	config, err := get(ctx, c, manifest.Config(c.Object), &corev1.ConfigMap{})
@@ -43,7 +45,7 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 
 // withLines adds the configuration file.
 func withLines(db *v1.Database, chosen parameters, lines string) parameters {
-	chosen.lines, chosen.configuration = lines, manifest.Configuration(db, lines)
+	chosen.lines, chosen.configuration, chosen.atStart = lines, manifest.Configuration(db, lines), manifest.ReadsAtStart(db)
 	return chosen
 }
 
@@ -55,9 +57,9 @@ func memoryOf(db *v1.Database) *resource.Quantity {
 	return nil
 }
 
-// reloading reports whether a server has not read these parameters yet.
+// reloading reports whether a server has not read these parameters yet, and does so without a restart.
 func (p parameters) reloading(last *probe) bool {
-	if last == nil {
+	if last == nil || p.atStart {
 		return false
 	}
 	for _, state := range last.standbys {
@@ -71,6 +73,14 @@ func (p parameters) reloading(last *probe) bool {
 // readBy reports whether a server has read these parameters.
 func (p parameters) readBy(state engine.State) bool {
 	return state.Configuration == p.configuration
+}
+
+// pending says which parameters a server gets when it is restarted, or "".
+func (p parameters) pending(state engine.State) string {
+	if p.atStart && !p.readBy(state) {
+		return "of the spec"
+	}
+	return state.Pending
 }
 
 // parametersApplied reports whether the server runs with the parameters of the spec. What was known of them stays while the server cannot be reached for
@@ -89,8 +99,8 @@ func parametersApplied(db *v1.Database, found findings) metav1.Condition {
 		return no(kind, "Reloading", "the server reads its new parameters")
 	case last.state.Refused != "":
 		return no(kind, "Refused", "the server refuses parameters of the spec: "+last.state.Refused)
-	case last.state.Pending != "":
-		return no(kind, "Restarting", "the server is restarted, because that is what the changed parameters "+last.state.Pending+" need")
+	case found.parameters.pending(*last.state) != "":
+		return no(kind, "Restarting", "the server is restarted, because that is what the changed parameters "+found.parameters.pending(*last.state)+" need")
 	}
 	return yes(kind, "Applied", "the server runs with the parameters of the spec")
 }

@@ -125,7 +125,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		made.state = last.state
 	}
 	made.standbys = d.askStandbys(ctx, c, found)
-	made.login = d.serverOf(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
+	made.login = d.clients.of(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
 	if made.login != nil && !errors.Is(made.login, engine.ErrRefused) {
 		made.unreachable = time.Now()
 		if last != nil && !last.unreachable.IsZero() {
@@ -133,7 +133,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		}
 		return made
 	}
-	state, err := d.serverOf(c.Object).Ask(ctx, asMonitor(c.Object, found))
+	state, err := d.clients.of(c.Object).Ask(ctx, asMonitor(c.Object, found))
 	if err != nil {
 		c.Log.Warn("could not ask the server how full its volume is and which parameters it has", "error", err)
 		return made
@@ -163,7 +163,7 @@ func (d *databases) askStandbys(ctx context.Context, c *change, found findings) 
 func (d *databases) askBriefly(ctx context.Context, db *v1.Database, found findings, one standby) (engine.State, error) {
 	limited, cancel := context.WithTimeout(ctx, briefly)
 	defer cancel()
-	return d.serverOf(db).Ask(limited, direct(db, found, one.name))
+	return d.clients.of(db).Ask(limited, direct(db, found, one.name))
 }
 
 // login returns how to log in through the Service, as apps do.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -135,11 +134,8 @@ func refusal(err error) error {
 
 // apply applies all objects of the Database. One that is refused keeps no other from being applied.
 func (d *databases) apply(ctx context.Context, c *change, found findings) error {
-	image, running, seen := c.Object.Spec.Image, found.choice.Version, found.observed
-	if image == "" {
-		image = strings.ReplaceAll(d.images.server, "{version}", running)
-	}
-	settings := manifest.Settings{Images: manifest.Images{Server: image}, Version: running, Major: versionsOf(c.Object).Major(running), Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	running, seen := found.choice.Version, found.observed
+	settings := manifest.Settings{Images: manifest.Images{Server: d.images.ofServers(c.Object, running)}, Version: running, Major: versionsOf(c.Object).Major(running), Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
 	if settings.Restore = restoring(c.Object); settings.Restore != nil {
 		settings.Replicas = 1 // Only one node can use the volume of the backup, and one server fetches it from a bucket.
 		if settings.Restore.S3 != nil {

@@ -58,12 +58,15 @@ func creations() []string {
 		`{spec: {bootstrap: {fromBackup: {database: shop-db, namespace: shop}}}}`,
 		`{spec: {auth: {username: postgres}}}`,
 		`{spec: {auth: {username: "o'brien"}}}`,
+		`{spec: {auth: {username: einmal_backup}}}`,
 		`{spec: {auth: {database: template1}}}`,
 		`{spec: {auth: {database: Orders}}}`,
 		`{spec: {image: ""}}`,
 		`{spec: {parameters: {work_mem: 64}}}`,
 		`{spec: {parameters: {autovacuum: on}}}`,
 		`{spec: {resources: {limits: {memory: much}}}}`,
+		`{spec: {engine: mariadb, version: "10.11", replicas: 2}}`,
+		`{spec: {engine: mariadb, version: "10.11", auth: {database: mysql, username: root}}}`,
 	}
 }
 
@@ -101,13 +104,7 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	}
 	valid := ordersDB()
 	valid.Namespace = namespace
-	if err := c.Create(t.Context(), valid); err != nil {
-		t.Fatal(err)
-	}
-	valid.Status.DataVersion = "16"
-	if err := c.Status().Update(t.Context(), valid); err != nil {
-		t.Fatal(err)
-	}
+	existing(t, c, valid, "16")
 	for _, version := range []string{"17", "16"} { // The operator refuses 17 with these data, so the way back must be open.
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"`+version+`"}}`))
 		if err := c.Patch(t.Context(), valid.DeepCopy(), patch); err != nil {
@@ -129,6 +126,36 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s (-want +got), rewrite it with -update:\n%s", file, diff)
+	}
+}
+
+// existing creates a Database whose volume holds data of a version.
+func existing(t *testing.T, c *einmaltest.Cluster, db *v1.Database, version string) {
+	t.Helper()
+	if err := c.Create(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	db.Status.DataVersion = version
+	if err := c.Status().Update(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A major version of MariaDB has two numbers.
+func TestTheVersionOfAMariaDBIsChanged(t *testing.T) {
+	c := einmaltest.SharedCluster(t, v1.AddToScheme)
+	c.ApplyFolders(t, "config/crd")
+	db := ordersMariaDB()
+	db.Namespace = c.Namespace(t, "database")
+	existing(t, c, db, "10.11")
+	for _, step := range []struct {
+		version string
+		want    bool
+	}{{"10.11.6", true}, {"11.4", true}, {"10.11", true}, {"9", false}} {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"`+step.version+`"}}`))
+		if err := c.Patch(t.Context(), db.DeepCopy(), patch); (err == nil) != step.want {
+			t.Errorf("version %s: %v", step.version, err)
+		}
 	}
 }
 

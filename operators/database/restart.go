@@ -89,8 +89,8 @@ func (f findings) restartReason(db *v1.Database, pod *corev1.Pod) string {
 		return ""
 	case f.outdated(db, pod):
 		return fmt.Sprintf("the spec says version %s and the image %s", f.set.Spec.Template.Annotations[manifest.VersionAnnotation], serverImage(f.set.Spec.Template.Spec))
-	case state != nil && state.Pending != "" && !f.parameters.reloading(f.probe):
-		return "that is what the changed parameters " + state.Pending + " need"
+	case state != nil && f.parameters.pending(*state) != "" && !f.parameters.reloading(f.probe):
+		return "that is what the changed parameters " + f.parameters.pending(*state) + " need"
 	case state != nil && state.Kept != "" && f.lowered():
 		return "the primary has lowered the parameters " + state.Kept
 	}

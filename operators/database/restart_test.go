@@ -93,7 +93,7 @@ func TestAnotherImageForAllRestartsNothing(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := create(w)
 		w.Kill()
-		n.image = "example.com/pg:{version}"
+		n.images.postgresql = "example.com/pg:{version}"
 		w.Restart()
 		w.Advance(10 * time.Minute)
 		checkReady(w, n)

@@ -136,8 +136,8 @@ func (n *modelNode) data(pod *corev1.Pod, grant string) (data *volume, problem s
 // initialize creates a database with the passwords of its Secrets.
 func (n *modelNode) initialize(pod *corev1.Pod) *volume {
 	data := &volume{passwords: map[string]string{}}
-	for _, suffix := range []string{"-app", "-monitor", "-replication", "-backup"} {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + suffix}}
+	for _, name := range manifest.Secrets(databaseIn(pod)) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}
 		if !n.w.Get(secret) {
 			n.w.Errorf("a server creates a database without the Secret %s", secret.Name)
 		}
@@ -222,12 +222,15 @@ func (n *modelNode) end(pod *corev1.Pod) {
 	if !killed {
 		said = fmt.Sprintf("ShutDown: 0/%X", server.data.written)
 	}
-	n.patchStatus(pod, fmt.Sprintf(`{"containerStatuses":[{"name":"postgresql","ready":false,"restartCount":0,"image":"i","imageID":"i",
-		"state":{"terminated":{"exitCode":0,"finishedAt":%q,"message":%q}}}]}`, time.Now().UTC().Format(time.RFC3339), said))
+	n.patchStatus(pod, fmt.Sprintf(`{"containerStatuses":[{"name":%q,"ready":false,"restartCount":0,"image":"i","imageID":"i",
+		"state":{"terminated":{"exitCode":0,"finishedAt":%q,"message":%q}}}]}`, pod.Spec.Containers[0].Name, time.Now().UTC().Format(time.RFC3339), said))
 }
 
-// configure lets the running servers read their configuration.
+// configure lets the running servers read their configuration. MariaDB reads it only when it starts.
 func (n *modelNode) configure(config *corev1.ConfigMap) {
+	if config.Data["mariadb.cnf"] != "" {
+		return
+	}
 	<-time.After(reload)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -239,6 +242,7 @@ func (n *modelNode) configure(config *corev1.ConfigMap) {
 // configured returns what a configuration says of itself, and how many connections it wants.
 func configured(config *corev1.ConfigMap) (of string, connections int) {
 	_, of, _ = strings.Cut(config.Data["postgresql.conf"], "einmal.configuration = ")
+	of += config.Data["configuration"] // Of MariaDB.
 	_, text, set := strings.Cut(config.Data["parameters.conf"], "max_connections = ")
 	connections = 100
 	if set {

@@ -180,7 +180,7 @@ func (d *databases) release(ctx context.Context, c *change, found findings) erro
 		if useful || said.State != "" {
 			return false
 		}
-		err := d.postgres.Release(ctx, asMonitor(c.Object, found), said.Slot)
+		err := d.clients.postgresql.Release(ctx, asMonitor(c.Object, found), said.Slot)
 		failed = errors.Join(failed, err)
 		return err == nil
 	})

@@ -86,7 +86,7 @@ func (d *databases) switchOver(ctx context.Context, c *change, found findings) e
 		return nil
 	}
 	if against.reason == "" {
-		err := d.postgres.Checkpoint(ctx, direct(c.Object, found, found.pod.Name))
+		err := d.clients.postgresql.Checkpoint(ctx, direct(c.Object, found, found.pod.Name))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (d *databases) handOver(ctx context.Context, c *change, found *findings) er
 // compare asks the standby whether it has replayed the shutdown checkpoint of the former primary. If it has, it gets the next term.
 func (d *databases) compare(ctx context.Context, c *change, found *findings, checkpoint string) error {
 	moving, status := c.Object.Status.Switchover, &c.Object.Status
-	replayed, err := d.postgres.Replayed(ctx, direct(c.Object, *found, moving.To), checkpoint)
+	replayed, err := d.clients.postgresql.Replayed(ctx, direct(c.Object, *found, moving.To), checkpoint)
 	if replayed {
 		status.Primary = primary.Promoted(*status.Primary, moving.To, moving.UID)
 		moving.Phase = v1.SwitchoverPromoting
@@ -222,7 +222,7 @@ func (d *databases) promote(ctx context.Context, c *change, found findings) erro
 	for _, one := range found.standbys {
 		slots = append(slots, manifest.Slot(one.ordinal))
 	}
-	if err := d.postgres.Promote(ctx, direct(c.Object, found, found.pod.Name), slots); err != nil {
+	if err := d.clients.postgresql.Promote(ctx, direct(c.Object, found, found.pod.Name), slots); err != nil {
 		c.Log.Warn("could not promote the standby yet", "pod", found.pod.Name, "error", err)
 		return einmal.RequeueAfter(replay)
 	}

@@ -121,11 +121,7 @@ func backupContainer(db *v1.Database, image string) corev1.Container {
 	of := engineOf(db)
 	return corev1.Container{
 		Name: BackupContainer, Image: image, Command: []string{"/bin/sh", "/config/backup.sh"},
-		Env: slices.Concat(keep(db.Spec.Backup.Retention), []corev1.EnvVar{
-			{Name: "PRIMARY", Value: ReadWriteService(db)},
-			{Name: "STANDBYS", Value: ReadOnlyService(db)},
-			{Name: of.database, Value: db.Spec.Auth.Database},
-		}, of.backup, []corev1.EnvVar{
+		Env: slices.Concat(keep(db.Spec.Backup.Retention), sources(db), of.backup(db), []corev1.EnvVar{
 			{Name: of.password, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: BackupSecret(db)}, Key: corev1.BasicAuthPasswordKey,
 			}}},
@@ -136,6 +132,15 @@ func backupContainer(db *v1.Database, image string) corev1.Container {
 			{Name: "config", MountPath: "/config", ReadOnly: true}, {Name: "backups", MountPath: "/backups"}, {Name: "tmp", MountPath: "/tmp"},
 		},
 	}
+}
+
+// sources returns the variables with the servers that a backup can be made of.
+func sources(db *v1.Database) []corev1.EnvVar {
+	all := []corev1.EnvVar{{Name: "PRIMARY", Value: ReadWriteService(db)}}
+	if HasStandbys(db) {
+		all = append(all, corev1.EnvVar{Name: "STANDBYS", Value: ReadOnlyService(db)})
+	}
+	return all
 }
 
 // smallResources returns the resources of a container that makes, copies or fetches a backup.

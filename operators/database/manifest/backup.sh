@@ -74,8 +74,8 @@ mkdir "$part" 2>/tmp/errors || fail BackupFailed "$(cat /tmp/errors)"
 
 # A standby that conflicts with what the primary does ends the dump.
 source=standby
-if ! dump "$STANDBYS"; then
-	say 'dumping the primary, because no standby has made a dump'
+if [ -z "${STANDBYS:-}" ] || ! dump "$STANDBYS"; then
+	[ -z "${STANDBYS:-}" ] || say 'dumping the primary, because no standby has made a dump'
 	source=primary
 	dump "$PRIMARY" || fail BackupFailed "$(why)"
 fi

@@ -95,6 +95,7 @@ await_replacement() {
 # measure writes the size of the volume and what is free of it, in KiB.
 measure() {
 	df -kP /data | while read -r _ size _ free _; do printf '%s %s\n' "$size" "$free"; done | tail -n 1 >"$volume.new"
+	chmod a+r "$volume.new"
 	mv "$volume.new" "$volume"
 }
 

@@ -27,26 +27,32 @@ type engine struct {
 	data, run string
 	// ready is the command that succeeds if the server accepts connections, and alive the one that fails if it must be killed.
 	ready, alive []string
-	// server and backup are the variables of the programs in the containers of servers and of backups.
-	server, backup []corev1.EnvVar
+	// server are the variables of the programs in the containers of servers.
+	server []corev1.EnvVar
+	// backup returns the variables of a program that makes a backup, and password is that with the password.
+	backup   func(db *v1.Database) []corev1.EnvVar
+	password string
 	// monitored is the database that the operator logs in to as the monitor.
 	monitored string
 	// setPassword is the command in the server's container that sets the password of a user.
 	setPassword string
-	// database and password are the variables of a backup's program with the name of the database and the password.
-	database, password string
 	// settings are the files with the settings of the server that do not depend on the Database.
 	settings []string
 	// files returns the scripts and the settings by the names of their files. The argument is what Configuration returns.
 	files func(configuration string) map[string]string
 	// defaults returns lines with parameters that those of the spec come after.
 	defaults func(db *v1.Database) string
-	// standbys reports whether there can be standbys.
-	standbys bool
+	// standbys reports whether there can be standbys, and atStart whether servers read their configuration only when they start.
+	standbys, atStart bool
 }
 
 // engineOf returns the engine of a Database.
-func engineOf(*v1.Database) engine { return postgresql() }
+func engineOf(db *v1.Database) engine {
+	if db.Spec.Engine == v1.MariaDB {
+		return mariadb()
+	}
+	return postgresql()
+}
 
 // Defaults returns lines of the configuration file that parameters of the spec come after.
 func Defaults(db *v1.Database) string { return engineOf(db).defaults(db) }
@@ -74,7 +80,19 @@ func Port(db *v1.Database) int32 { return engineOf(db).port }
 func Container(db *v1.Database) string { return string(db.Spec.Engine) }
 
 // IsServer reports whether a container of a Pod is that of the server.
-func IsServer(container string) bool { return container == string(v1.PostgreSQL) }
+func IsServer(container string) bool {
+	return container == string(v1.PostgreSQL) || container == string(v1.MariaDB)
+}
+
+// ImageFlag returns the flag of the operator with the image of the server in a Pod.
+func ImageFlag(pod corev1.PodSpec) string {
+	for _, container := range pod.Containers {
+		if container.Name == string(v1.MariaDB) {
+			return "--mariadb-image"
+		}
+	}
+	return "--image"
+}
 
 // MonitorDatabase returns the database that the operator logs in to as the monitor.
 func MonitorDatabase(db *v1.Database) string { return engineOf(db).monitored }
@@ -86,3 +104,6 @@ func SetPassword(db *v1.Database) string {
 
 // HasStandbys reports whether a Database can have standbys.
 func HasStandbys(db *v1.Database) bool { return engineOf(db).standbys }
+
+// ReadsAtStart reports whether the servers of a Database read their configuration only when they start.
+func ReadsAtStart(db *v1.Database) bool { return engineOf(db).atStart }

@@ -99,7 +99,11 @@ const BackupUser = "einmal_backup"
 
 // Secrets returns the names of the Secrets with the passwords of a Database.
 func Secrets(db *v1.Database) []string {
-	return []string{AppSecret(db), MonitorSecret(db), ReplicationSecret(db), BackupSecret(db)}
+	all := []string{AppSecret(db), MonitorSecret(db), BackupSecret(db)}
+	if HasStandbys(db) {
+		all = append(all, ReplicationSecret(db))
+	}
+	return all
 }
 
 // MostReplicas is how many servers a Database can have.
@@ -132,10 +136,11 @@ func Selector(db *v1.Database) map[string]string { return map[string]string{Name
 
 // Children returns the objects of a Database, in the order in which they are needed.
 func Children(db *v1.Database, settings Settings) []client.Object {
-	return []client.Object{
-		configMap(db, settings), podService(db), service(db, ReadWriteService(db), RolePrimary), service(db, ReadOnlyService(db), RoleStandby),
-		networkPolicy(db), disruptionBudget(db), statefulSet(db, settings),
+	all := []client.Object{configMap(db, settings), podService(db), service(db, ReadWriteService(db), RolePrimary)}
+	if HasStandbys(db) {
+		all = append(all, service(db, ReadOnlyService(db), RoleStandby))
 	}
+	return append(all, networkPolicy(db), disruptionBudget(db), statefulSet(db, settings))
 }
 
 // labels returns the labels of all objects.

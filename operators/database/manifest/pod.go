@@ -58,7 +58,7 @@ func containerSecurity() *corev1.SecurityContext {
 func initContainer(db *v1.Database, settings Settings) corev1.Container {
 	init := container(db, settings, "data")
 	init.Name = "data"
-	init.Env = append(init.Env, corev1.EnvVar{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, corev1.EnvVar{Name: "APP_USERNAME", Value: db.Spec.Auth.Username})
+	init.Env = append(init.Env, appVariables(db)...)
 	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
 	init.VolumeMounts = append(init.VolumeMounts, restoreMounts(settings.Restore)...)
 	return init
@@ -67,7 +67,9 @@ func initContainer(db *v1.Database, settings Settings) corev1.Container {
 func serverContainer(db *v1.Database, settings Settings) corev1.Container {
 	of, server := engineOf(db), container(db, settings, "server")
 	server.Name = Container(db)
-	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
+	if of.standbys {
+		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
+	}
 	server.Ports = []corev1.ContainerPort{{Name: server.Name, ContainerPort: of.port, Protocol: corev1.ProtocolTCP}}
 	server.StartupProbe = probe(1, startSeconds, of.ready)
 	server.ReadinessProbe = probe(2, 2, of.ready)
@@ -147,16 +149,22 @@ func volumes(db *v1.Database) []corev1.Volume {
 	memory := func(size resource.Quantity) *corev1.EmptyDirVolumeSource {
 		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}
 	}
-	return []corev1.Volume{
-		configuration(db),
-		passwords("secret", password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"), password(ReplicationSecret(db), "replication"),
-			password(BackupSecret(db), "backup")),
-		passwords("replication", password(ReplicationSecret(db), "replication")),
+	return append(append([]corev1.Volume{configuration(db)}, secretVolumes(db)...), []corev1.Volume{
 		{Name: "pod", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},
 		}}}},
 		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: memory(small)}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: memory(shared)}},
+	}...)
+}
+
+// secretVolumes returns the volumes with the passwords for a new database, and with the one that a standby needs.
+func secretVolumes(db *v1.Database) []corev1.Volume {
+	app, monitor, backup := password(AppSecret(db), "app"), password(MonitorSecret(db), "monitor"), password(BackupSecret(db), "backup")
+	if !HasStandbys(db) {
+		return []corev1.Volume{passwords("secret", app, monitor, backup)}
 	}
+	replication := password(ReplicationSecret(db), "replication")
+	return []corev1.Volume{passwords("secret", app, monitor, replication, backup), passwords("replication", replication)}
 }

@@ -28,8 +28,10 @@ func postgresql() engine {
 		// 1 means that the server rejects connections: it starts, stops or recovers, and must not be killed for that.
 		alive:    []string{"/bin/sh", "-c", "pg_isready -q; [ $? -lt 2 ]"},
 		server:   []corev1.EnvVar{{Name: "PGDATA", Value: data}, {Name: "PGHOST", Value: run}, {Name: "PGUSER", Value: "postgres"}},
-		backup:   []corev1.EnvVar{{Name: "PGUSER", Value: BackupUser}, {Name: "PGCONNECT_TIMEOUT", Value: "10"}},
-		database: "PGDATABASE", password: "PGPASSWORD",
+		password: "PGPASSWORD",
+		backup: func(db *v1.Database) []corev1.EnvVar {
+			return []corev1.EnvVar{{Name: "PGDATABASE", Value: db.Spec.Auth.Database}, {Name: "PGUSER", Value: BackupUser}, {Name: "PGCONNECT_TIMEOUT", Value: "10"}}
+		},
 		settings: []string{postgresqlConf, pgHBA},
 		files:    postgresqlFiles,
 		defaults: postgresqlDefaults,

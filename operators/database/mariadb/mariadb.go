@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -31,19 +32,19 @@ func (c Client) Try(ctx context.Context, login engine.Login) error {
 	return c.within(ctx, login, func(context.Context, driver.Conn) error { return nil })
 }
 
-// Ask asks a server for its state. Only the monitor may ask. The state says how full the volume is, and nothing else: MariaDB reads its parameters only
-// when it starts, and has no standbys.
+// Ask asks a server for its state. Only the monitor may ask. The state says how full the volume is and with which configuration the server has started.
 func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, error) {
-	var volume string
+	var answer string
 	err := c.within(ctx, login, func(ctx context.Context, connection driver.Conn) (err error) {
-		volume, err = query(ctx, connection, "select einmal.volume()")
+		answer, err = query(ctx, connection, "select concat(einmal.volume(), einmal.configuration())")
 		return err
 	})
 	if err != nil {
 		return engine.State{}, fmt.Errorf("ask the server for its state: %w", err)
 	}
+	volume, configuration, _ := strings.Cut(answer, "\n") // The first file has one line.
 	used, err := engine.UsedPercent(volume)
-	return engine.State{Used: used}, err
+	return engine.State{Used: used, Configuration: strings.TrimSpace(configuration)}, err
 }
 
 // within calls a function with a connection.

@@ -14,6 +14,8 @@ It needs root and Linux, and installs the packages of a real node with apt-get; 
 EINMAL_DEVCLUSTER names another devcluster than bin/devcluster. EINMAL_POSTGRES_VERSIONS lists the versions of PostgreSQL to build images of: 15, 16, 16.13, 17, 18;
 the samples run the first. The default is 16. For example, "15 17" needs no npm, which 16 does.
 
+EINMAL_MARIADB=1 also builds an image of MariaDB 10.11, and runs the database shop-db with it.
+
 EINMAL_S3=1 also runs an S3 server in memory, as the Pod s3 in the namespace production: http://s3:9000, with the bucket backups and the Secret s3.
 END
 }
@@ -55,8 +57,14 @@ if [ -n "${EINMAL_S3:-}" ]; then
 	kubectl apply --server-side --filename operators/database/node/testdata/s3.yaml
 fi
 samples "$work/orders-db.yaml"
+databases=(database/orders-db)
+if [ -n "${EINMAL_MARIADB:-}" ]; then
+	databases+=(database/shop-db)
+	mariadb_image mariadb:10.11
+	samples operators/database/config/samples/shop-db.yaml
+fi
 kubectl rollout status --namespace database-system deployment/database --timeout=$timeout
-kubectl wait --for=condition=Ready --timeout=$timeout --namespace production database/orders-db
+kubectl wait --for=condition=Ready --timeout=$timeout --namespace production "${databases[@]}"
 cat <<END
 The database orders-db is ready. In another terminal:
   $devcluster kubectl --data $data get databases --namespace production --output wide

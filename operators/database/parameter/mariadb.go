@@ -20,7 +20,11 @@ func MariaDB() Engine {
 	maps.Copy(list, memories())
 	maps.Copy(list, statements())
 	return Engine{
-		list: list, buffers: "innodb_buffer_pool_size", usual: "half of it is usual", together: agree,
+		list: list, together: agree,
+		bounds: []bound{
+			{"innodb_buffer_pool_size", memory, "the memory of the server", "half of it is usual"},
+			{"innodb_log_file_size", volume, "the volume", "a tenth of it is usual"},
+		},
 		line: func(name, value string) string { return name + " = " + value + "\n" },
 	}
 }
@@ -38,7 +42,7 @@ const (
 // are, who may log in or how it reads the statements of the operator, because the operator depends on these, none that loads a library, and none that gives
 // up data for speed, such as innodb_flush_log_at_trx_commit. lower_case_table_names is missing too: a server cannot find its tables after a change.
 //
-// The server reserves innodb_log_file_size on the volume when it starts, and does not start if there is less space.
+// The server reserves innodb_log_file_size on the volume when it starts. If there is less space, it does not start until the parameter is lowered.
 //
 // The server rounds many sizes to a multiple of some unit. Only multiples are right, so that it uses the values that it gets.
 func innoDB() map[string]kind {

@@ -24,14 +24,14 @@ func TestParametersThatMariaDBAcceptsAreAccepted(t *testing.T) {
 		{"default_time_zone": "-12:59"},
 		{"default_time_zone": "+13:00"},
 	} {
-		if wrong := MariaDB().Check(good, &memory); wrong != nil {
+		if wrong := MariaDB().Check(good, Room{Memory: &memory}); wrong != nil {
 			t.Errorf("refused are %q", wrong)
 		}
 	}
 }
 
 func TestWrongParametersOfMariaDBAreNamedWithTheirRemedy(t *testing.T) {
-	memory := resource.MustParse("1Gi")
+	memory, volume := resource.MustParse("1Gi"), resource.MustParse("2Gi")
 	const (
 		packet = "must be a whole number from 1048576 to 1073741824 in bytes, or with one of the units K, M, G, T, and a multiple of 1024"
 		zone   = "must be one of SYSTEM, or an offset from -12:59 to +13:00"
@@ -39,6 +39,7 @@ func TestWrongParametersOfMariaDBAreNamedWithTheirRemedy(t *testing.T) {
 	)
 	modes := "must be one or more of " + strings.Join(modes(), ", ") + ", separated by commas"
 	for _, test := range []struct{ name, value, want string }{
+		{"innodb_log_file_size", "2G", `must be less than the volume, 2Gi, not "2G"; a tenth of it is usual`},
 		{"max_connections", "many", `must be a whole number from 10 to 10000, not "many"`},
 		{"max_connections", "9", `must be a whole number from 10 to 10000, not "9"`},
 		{"max_connections", "1K", `must be a whole number from 10 to 10000, not "1K"`},
@@ -66,7 +67,7 @@ func TestWrongParametersOfMariaDBAreNamedWithTheirRemedy(t *testing.T) {
 		{"thread_cache_size", "152", `must be at most max_connections, 151, not "152"`},
 		{"innodb_max_dirty_pages_pct_lwm", "90.5", `must be at most innodb_max_dirty_pages_pct, 90, not "90.5"`},
 	} {
-		if diff := cmp.Diff([]string{test.name + ": " + test.want}, MariaDB().Check(map[string]string{test.name: test.value}, &memory)); diff != "" {
+		if diff := cmp.Diff([]string{test.name + ": " + test.want}, MariaDB().Check(map[string]string{test.name: test.value}, Room{&memory, &volume})); diff != "" {
 			t.Errorf("%s=%q (-want +got):\n%s", test.name, test.value, diff)
 		}
 	}
@@ -76,7 +77,7 @@ func TestParametersOfMariaDBThatDoNotAgreeAreNamed(t *testing.T) {
 	got := MariaDB().Check(map[string]string{
 		"character_set_server": "latin1", "collation_server": "utf8mb4_bin", "innodb_io_capacity": "1000", "innodb_io_capacity_max": "900",
 		"max_connections": "20", "thread_cache_size": "21",
-	}, nil)
+	}, Room{})
 	want := []string{
 		`collation_server: must be one of character_set_server latin1, not "utf8mb4_bin"`,
 		`innodb_io_capacity: must be at most innodb_io_capacity_max, 900, not "1000"`,
@@ -95,7 +96,7 @@ func TestParametersThatTheOperatorDependsOnCannotBeSet(t *testing.T) {
 		"lower_case_table_names", "default_storage_engine", "optimizer_switch", "time_zone", "shared_buffers", "max_connections ", "MAX_CONNECTIONS",
 	} {
 		want := []string{name + ": cannot be set; docs/operators/database.md lists the parameters that can be"}
-		if diff := cmp.Diff(want, MariaDB().Check(map[string]string{name: "1"}, nil)); diff != "" {
+		if diff := cmp.Diff(want, MariaDB().Check(map[string]string{name: "1"}, Room{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -14,17 +14,36 @@ import (
 type Engine struct {
 	// list are the parameters that can be set.
 	list map[string]kind
-	// buffers is the parameter that must be less than the memory of the server, and usual says how much less.
-	buffers, usual string
+	// bounds are the sizes that must be less than what the server has.
+	bounds []bound
 	// line returns the line of the configuration file that sets a parameter.
 	line func(name, value string) string
 	// together returns what is wrong with parameters that are right on their own. It is nil if that cannot be.
 	together func(parameters map[string]string) []string
 }
 
-// Check returns what is wrong with parameters, each with its name and the remedy, in the order of the names. The memory is what the server can use; nil
-// means that it has no limit.
-func (e Engine) Check(parameters map[string]string, memory *resource.Quantity) []string {
+// Room is what a server has. A nil field means that it has no limit.
+type Room struct {
+	// Memory is the memory that it can use.
+	Memory *resource.Quantity
+	// Volume is the size of its volume.
+	Volume *resource.Quantity
+}
+
+// bound is a parameter with a size that must be less than a part of the room, and what is usual.
+type bound struct {
+	name  string
+	of    func(Room) *resource.Quantity
+	what  string
+	usual string
+}
+
+func memory(has Room) *resource.Quantity { return has.Memory }
+
+func volume(has Room) *resource.Quantity { return has.Volume }
+
+// Check returns what is wrong with parameters, each with its name and the remedy, in the order of the names.
+func (e Engine) Check(parameters map[string]string, has Room) []string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		known, is := e.list[name]
@@ -39,11 +58,14 @@ func (e Engine) Check(parameters map[string]string, memory *resource.Quantity) [
 	if len(wrong) == 0 && e.together != nil {
 		wrong = e.together(parameters)
 	}
-	if len(wrong) > 0 || memory == nil {
+	if len(wrong) > 0 {
 		return wrong
 	}
-	if size, set := parameters[e.buffers]; set && e.list[e.buffers].bytes(size) >= memory.Value() {
-		wrong = append(wrong, fmt.Sprintf("%s: must be less than the memory of the server, %s, not %q; %s", e.buffers, memory, size, e.usual))
+	for _, one := range e.bounds {
+		size, set := parameters[one.name]
+		if most := one.of(has); set && most != nil && e.list[one.name].bytes(size) >= most.Value() {
+			wrong = append(wrong, fmt.Sprintf("%s: must be less than %s, %s, not %q; %s", one.name, one.what, most, size, one.usual))
+		}
 	}
 	return wrong
 }

@@ -21,7 +21,7 @@ func TestParametersThatServersAcceptAreAccepted(t *testing.T) {
 		"statement_timeout": "0", "log_min_duration_statement": "-1", "autovacuum": "off", "wal_compression": "pglz", "effective_cache_size": "131072",
 		"track_activity_query_size": "4kB", "autovacuum_vacuum_cost_delay": "0.5", "shared_buffers": "256MB", "default_transaction_isolation": "repeatable read",
 	}
-	if wrong := PostgreSQL().Check(good, &memory); wrong != nil {
+	if wrong := PostgreSQL().Check(good, Room{Memory: &memory}); wrong != nil {
 		t.Errorf("refused are %q", wrong)
 	}
 }
@@ -43,11 +43,11 @@ func TestWrongParametersAreNamedWithTheirRemedy(t *testing.T) {
 		{"shared_buffers", "1GB", `must be less than the memory of the server, 1Gi, not "1GB"; a quarter of it is usual`},
 		{"shared_buffers", "131072", `must be less than the memory of the server, 1Gi, not "131072"; a quarter of it is usual`},
 	} {
-		if diff := cmp.Diff([]string{test.name + ": " + test.want}, PostgreSQL().Check(map[string]string{test.name: test.value}, &memory)); diff != "" {
+		if diff := cmp.Diff([]string{test.name + ": " + test.want}, PostgreSQL().Check(map[string]string{test.name: test.value}, Room{Memory: &memory})); diff != "" {
 			t.Errorf("%s=%q (-want +got):\n%s", test.name, test.value, diff)
 		}
 	}
-	wrong := PostgreSQL().Check(map[string]string{"listen_addresses": "*", "fsync": "off"}, nil)
+	wrong := PostgreSQL().Check(map[string]string{"listen_addresses": "*", "fsync": "off"}, Room{})
 	if len(wrong) != 2 || wrong[0] != "fsync: cannot be set; docs/operators/database.md lists the parameters that can be" {
 		t.Errorf("refused are %q", wrong)
 	}

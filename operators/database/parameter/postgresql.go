@@ -8,7 +8,7 @@ const largest = 2147483647
 // PostgreSQL returns the parameters of PostgreSQL. Names and ranges are those of its manual, chapter "Server Configuration".
 func PostgreSQL() Engine {
 	return Engine{
-		list: postgreSQL(), buffers: sharedBuffers, usual: "a quarter of it is usual",
+		list: postgreSQL(), bounds: []bound{{sharedBuffers, memory, "the memory of the server", "a quarter of it is usual"}},
 		line: func(name, value string) string { return name + " = '" + strings.ReplaceAll(value, "'", "''") + "'\n" },
 	}
 }

@@ -19,8 +19,12 @@ type Versions struct {
 
 // Of returns the versions of an engine. It has none of an engine that the operator does not run.
 func Of(engine v1.Engine) Versions {
-	if engine == v1.PostgreSQL {
+	switch engine {
+	case v1.PostgreSQL:
 		return Versions{[]string{"15", "16", "17", "18"}, 1}
+	case v1.MariaDB:
+		return Versions{[]string{"10.11"}, 2}
+	case v1.MySQL:
 	}
 	return Versions{}
 }
@@ -28,7 +32,7 @@ func Of(engine v1.Engine) Versions {
 // None reports whether the operator runs no version.
 func (v Versions) None() bool { return len(v.supported) == 0 }
 
-// Major returns the major version of a version: 16 for 16.4.
+// Major returns the major version of a version: 16 for 16.4 of PostgreSQL, and 10.11 for 10.11.6 of MariaDB.
 func (v Versions) Major(version string) string {
 	numbers := strings.Split(version, ".")
 	return strings.Join(numbers[:min(v.parts, len(numbers))], ".")

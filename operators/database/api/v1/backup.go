@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Backup says when backups are made, how many are kept, and where. A backup is a dump of the database of spec.auth, in the format of pg_restore.
+// Backup says when backups are made, how many are kept, and where. A backup is a dump of the database of spec.auth: in the format of pg_restore, or the SQL of
+// mariadb-dump, compressed by gzip.
 type Backup struct {
 	// schedule is when backups are made: five fields as of cron, for example "0 3 * * *", or a word such as @daily.
 	// +optional

@@ -27,7 +27,7 @@ import (
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$')",message="metadata.name must be at most 45 lowercase letters, digits and hyphens, and start with a letter: Services and Pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="required: set at least spec.engine, spec.version and spec.storage"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(oldSelf.spec) || self.spec.version == oldSelf.spec.version || !self.spec.version.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || !has(self.status) || !has(self.status.dataVersion) || int(self.spec.version.split('.')[0]) >= int(self.status.dataVersion)",fieldPath=".spec.version",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + self.status.dataVersion",message="the major version cannot be lowered"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(oldSelf.spec) || self.spec.version == oldSelf.spec.version || !self.spec.version.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || !has(self.status) || !has(self.status.dataVersion) || int(self.spec.version.split('.')[0]) >= int(self.status.dataVersion.split('.')[0])",fieldPath=".spec.version",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + self.status.dataVersion",message="the major version cannot be lowered"
 type Database struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -42,16 +42,19 @@ type Database struct {
 
 // DatabaseSpec is the desired state of a database.
 //
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mariadb' || !has(self.replicas) || self.replicas == 1",fieldPath=".replicas",message="must be 1 with engine mariadb: only postgresql has standbys"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mariadb' || !has(self.auth) || !has(self.auth.database) || !(self.auth.database in ['mysql', 'sys', 'information_schema', 'performance_schema', 'einmal'])",fieldPath=".auth.database",message="must not be a name that MariaDB or the operator reserves: mysql, sys, information_schema, performance_schema, einmal"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'mariadb' || !has(self.auth) || !has(self.auth.username) || !(self.auth.username in ['root', 'mysql'])",fieldPath=".auth.username",message="must not be a name that MariaDB reserves: root, mysql"
 // +kubebuilder:validation:XValidation:rule="!has(self.primary) || self.primary < self.replicas",fieldPath=".primary",message="must be below spec.replicas: servers have the numbers from 0"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="immutable: the class of a volume is chosen when the volume is created"
 type DatabaseSpec struct {
-	// engine is the database software. It is immutable. Only postgresql is supported: the other engines get the condition EngineSupported=False.
+	// engine is the database software: postgresql or mariadb. It is immutable. The operator does not run mysql: it sets the condition EngineSupported=False.
 	// +kubebuilder:validation:Enum=postgresql;mysql;mariadb
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the data of one engine cannot be read by another; create another Database"
 	Engine Engine `json:"engine"`
 
-	// version is the version of the engine, for example "16" or "16.4". Quote it, because YAML reads 16.10 as the number 16.1. The major version
-	// cannot be lower than that of the data. The condition VersionSupported lists the supported major versions. A change of the minor version restarts the server.
+	// version is the version of the engine, for example "16" or "16.4" for postgresql, and "10.11" for mariadb. Quote it, because YAML reads 16.10 as the
+	// number 16.1. The major version cannot be lower than that of the data. The condition VersionSupported lists the supported major versions. A change of the minor version restarts the server.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$')",message="must be a version such as \"16\" or \"16.4\""
 	Version string `json:"version"`
@@ -71,7 +74,7 @@ type DatabaseSpec struct {
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
 	// replicas is the number of servers, from 1 to 5: one primary, which accepts writes, and standbys, which copy it and serve reads. The volumes of
-	// standbys stay when the number is lowered.
+	// standbys stay when the number is lowered. With engine mariadb, it must be 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -106,8 +109,9 @@ type DatabaseSpec struct {
 	// +kubebuilder:default={}
 	Auth Auth `json:"auth,omitempty"`
 
-	// image is the container image of the server. The default depends on the version, and is set by the operator's flag --image. The image needs
-	// the programs of PostgreSQL and flock in its PATH, a shell, and a user with the ID 999. Another image restarts the server.
+	// image is the container image of the server. The default depends on the version, and is set by the operator's flags --image and --mariadb-image. The
+	// image needs the programs of the engine and flock in its PATH, a shell, and a user with the ID 999, whose name for mariadb is mysql. Another image
+	// restarts the server.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -121,7 +125,8 @@ type DatabaseSpec struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// parameters sets parameters of the server, for example work_mem: 64MB. Quote numbers, and words such as "on". Names, values and units are those of
-	// the manual of PostgreSQL; not all parameters can be set. The operator restarts the server if a changed parameter needs that. The condition
+	// the manual of the engine; not all parameters can be set. The operator restarts the server if a changed parameter needs that, which each one of
+	// MariaDB does. The condition
 	// ParametersApplied says what is wrong with them: until that is mended, the server keeps those that it has.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -187,7 +192,7 @@ type Auth struct {
 	// +optional
 	// +kubebuilder:default=app
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'public', 'none', 'replication', 'einmal_monitor', 'einmal_replication'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL reserves"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_][a-z0-9_]*$') && !self.startsWith('pg_') && !(self in ['postgres', 'public', 'none', 'replication', 'einmal_monitor', 'einmal_replication', 'einmal_backup'])",message="must consist of lowercase letters, digits and underscores, start with a letter or underscore, and not be a name that PostgreSQL or the operator reserves"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: the user is created once, with the database"
 	Username string `json:"username,omitempty"`
 }
