@@ -58,11 +58,13 @@ func TestTheManualListsTheParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, listed, _ := strings.Cut(string(page), "\nThese can be set:\n")
-	listed, _, _ = strings.Cut(strings.TrimSpace(listed), "\n\n")
-	got := strings.Fields(strings.NewReplacer("`", "", ",", "", ".", "").Replace(listed))
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(PostgreSQL().list)), got); diff != "" {
-		t.Errorf("the parameters in the manual (-want +got):\n%s", diff)
+	for name, engine := range map[string]Engine{"PostgreSQL": PostgreSQL(), "MariaDB": MariaDB()} {
+		_, listed, _ := strings.Cut(string(page), "\nThese can be set with "+name+":\n")
+		listed, _, _ = strings.Cut(strings.TrimSpace(listed), "\n\n")
+		got := strings.Fields(strings.NewReplacer("`", "", ",", "", ".", "").Replace(listed))
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(engine.list)), got); diff != "" {
+			t.Errorf("the parameters of %s in the manual (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
