@@ -97,8 +97,28 @@ func lifeOfAMariaDB(w *einmaltest.World) {
 func TestNothingIsLeftOfAMariaDB(t *testing.T) { einmaltest.Run(t, lifeOfAMariaDB) }
 
 // Whatever goes wrong, nothing is left of a database with engine mariadb that is to be deleted with its data.
-func TestWhateverGoesWrongNothingIsLeftOfAMariaDB(t *testing.T) {
+func TestNothingIsLeftOfAMariaDBWhateverGoesWrong(t *testing.T) {
 	einmaltest.Explore(t, lifeOfAMariaDB, einmaltest.Schedules(0), withTheOperator())
+}
+
+// A Database with the name of a deleted one takes up its volume, but not with another engine.
+func TestAMariaDBDoesNotTouchDataOfPostgreSQL(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := create(w)
+		w.Delete(ordersDB())
+		w.Advance(10 * time.Minute)
+		w.Create(ordersMariaDB())
+		w.Advance(10 * time.Minute)
+		expect(w, "Ready=False VersionNotSupported", "VersionSupported=False DataOfAnotherEngine")
+		if w.Get(&appsv1.StatefulSet{ObjectMeta: in("orders-db")}) {
+			t.Error("it has got a StatefulSet")
+		}
+		w.Delete(ordersDB())
+		w.Advance(10 * time.Minute)
+		w.Create(ordersDB())
+		w.Advance(10 * time.Minute)
+		checkReady(w, n)
+	})
 }
 
 // A backup of MariaDB becomes another database.

@@ -4,7 +4,7 @@
 #
 # A backup is a folder of /backups with the name of the time when it began, in UTC:
 #   dump     the dump of the database, which dump.sh of the engine makes
-#   about    the major version of the server and the owner of the database, in one line
+#   about    the major version of the server, the owner of the database, and the engine, if it is not postgresql, in one line
 #   roles    the names of other roles, a line each
 #   sha256   the checksums of these files
 # The folder has the suffix .part until it is complete and on the disk.
@@ -25,6 +25,16 @@ fail() {
 
 # run COMMAND… runs a command, and keeps what it says for a failure.
 run() { "$@" 2>/tmp/errors || { cat /tmp/errors >&2; return 1; }; }
+
+# why prints what was wrong: the first line about an error.
+why() {
+	while read -r line; do
+		case $line in
+		*[Ee]rror* | *ERROR* | *FATAL:* | *"Couldn't execute"*) break ;;
+		esac
+	done </tmp/errors
+	say "${line:-see the log of the Pod}"
+}
 
 # older NAME OTHER reports whether the first backup is older.
 older() { [ "$(number "$1")" -lt "$(number "$2")" ]; }

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Sourced by server.sh of each engine. The variable software is the name of the engine, flag the flag of the operator with its image, and volume the file
-# that einmal.volume() reads.
+# Sourced by server.sh of each engine. The variable engine is what the spec calls it, software its name in messages, flag the flag of the operator with its
+# image, and volume the file that einmal.volume() reads.
 
 say() { printf '%s\n' "$*"; }
 
@@ -73,8 +73,9 @@ choose_backup() {
 	[ -e "/backup/$chosen/dump" ] || fail RestoreFailed "there is no backup $chosen in $RESTORE_FROM; there are:$names"
 	say "checking the backup $chosen"
 	(cd "/backup/$chosen" && sha256sum --check --quiet sha256) || fail RestoreFailed "the backup $chosen is damaged, because its checksum is another one"
-	read -r version owner <"/backup/$chosen/about"
-	can_load "$version" || fail RestoreFailed "the backup $chosen is one of $software $version, and spec.version is lower"
+	read -r version owner made_by <"/backup/$chosen/about"
+	[ "${made_by:-postgresql}" = "$engine" ] || fail RestoreFailed "the backup $chosen is one of engine ${made_by:-postgresql}, not $engine"
+	can_load "$version" || fail RestoreFailed "the backup $chosen is one of $software $version, which $MAJOR cannot read"
 	[ "$owner" = "$APP_USERNAME" ] || fail RestoreFailed "the backup $chosen is one of the user $owner: create the Database with this spec.auth.username"
 }
 
@@ -85,11 +86,14 @@ report_restored() {
 	printf 'Restored: %s' "$(cat /data/restored)" >/dev/termination-log
 }
 
-# await_replacement waits for the end of a Pod that has restored a backup.
-await_replacement() {
+# begin waits until the server may start. A Pod that has restored a backup waits for its end.
+begin() {
 	trap 'exit 143' TERM INT
 	[ -z "${RESTORE:-}" ] || say 'the backup is restored; the operator replaces this Pod with one that does not use the volume of the backup'
 	while [ -n "${RESTORE:-}" ]; do sleep 0.2; done
+	lock
+	rm -rf /data/fetched # The backup that the database began with, if it was fetched from a bucket.
+	await_grant
 }
 
 # measure writes the size of the volume and what is free of it, in KiB.
@@ -119,4 +123,16 @@ await_end() {
 check_room() {
 	read -r size free <"$volume"
 	[ "$code" = 0 ] || [ "$free" -gt 20480 ] || fail VolumeFull "$((free / 1024)) of $((size / 1024)) MiB are free"
+}
+
+# main COMMAND calls the function of a command.
+main() {
+	case ${1:-} in
+	data) data ;;
+	server) server ;;
+	*)
+		say 'usage: server.sh data | server' >&2
+		exit 2
+		;;
+	esac
 }

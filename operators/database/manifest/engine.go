@@ -54,6 +54,11 @@ func engineOf(db *v1.Database) engine {
 	return postgresql()
 }
 
+// appVariables name the database of the apps and its owner.
+func appVariables(db *v1.Database) []corev1.EnvVar {
+	return []corev1.EnvVar{{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, {Name: "APP_USERNAME", Value: db.Spec.Auth.Username}}
+}
+
 // Defaults returns lines of the configuration file that parameters of the spec come after.
 func Defaults(db *v1.Database) string { return engineOf(db).defaults(db) }
 

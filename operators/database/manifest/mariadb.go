@@ -36,11 +36,6 @@ func mariadb() engine {
 	}
 }
 
-// appVariables name the database of the apps and its owner.
-func appVariables(db *v1.Database) []corev1.EnvVar {
-	return []corev1.EnvVar{{Name: "APP_DATABASE", Value: db.Spec.Auth.Database}, {Name: "APP_USERNAME", Value: db.Spec.Auth.Username}}
-}
-
 // mariadbCnf are the settings of the server. The seccomp profile of the Pods forbids what native asynchronous I/O needs. Slow statements are in the log of
 // the container, if a parameter asks for them.
 const mariadbCnf = `[mariadbd]

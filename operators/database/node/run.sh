@@ -76,6 +76,12 @@ From this machine, as the user of the apps:
     --output 'jsonpath={.data.password}' | base64 --decode) psql --host localhost --port 15432 --username app app
 To see it repaired:
   $devcluster kubectl --data $data delete pod --namespace production orders-db-0
-Ctrl-C stops everything and keeps the data.
 END
+if [ -n "${EINMAL_MARIADB:-}" ]; then
+	cat <<END
+In the database shop-db, with MariaDB:
+  $devcluster kubectl --data $data exec --namespace production shop-db-0 -- mariadb app
+END
+fi
+echo "Ctrl-C stops everything and keeps the data."
 await_end

@@ -55,6 +55,9 @@ func (v Versions) Choose(wanted, running, data string) Choice {
 		running = data
 	}
 	switch {
+	case data != "" && v.Major(data+".0") != data: // PostgreSQL has 16, and MariaDB 10.11.
+		return Choice{"", fmt.Sprintf("the volume holds data of version %s of another engine: create a Database with that engine, or choose another name "+
+			"for this one", data), "DataOfAnotherEngine"}
 	case !slices.Contains(v.supported, v.Major(wanted)):
 		return Choice{running, fmt.Sprintf("version %s is not supported; supported are %s", wanted, strings.Join(v.supported, ", ")), "NotSupported"}
 	case data != "" && v.Major(wanted) != data:

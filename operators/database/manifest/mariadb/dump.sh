@@ -1,16 +1,6 @@
 # shellcheck shell=sh
 # Sourced by backup.sh: how a server of MariaDB is dumped.
 
-# why prints what was wrong: the first line about an error.
-why() {
-	while read -r line; do
-		case $line in
-		*[Ee]rror*) break ;;
-		esac
-	done </tmp/errors
-	say "${line:-see the log of the Pod}"
-}
-
 # dump HOST makes the files of a backup. All tables of InnoDB are dumped as they were at one time, while apps write. A password is in the variable MYSQL_PWD.
 dump() {
 	server="--no-defaults --host=$1 --user=einmal_backup"
@@ -21,7 +11,7 @@ dump() {
 	{ run mariadb-dump $server --single-transaction --routines --events --dump-history --hex-blob --no-tablespaces --default-character-set=utf8mb4 \
 		--max-allowed-packet=1G "$APP_DATABASE" || : >/tmp/failed; } | run_gzip || return 1
 	[ ! -e /tmp/failed ] || return 1
-	say "$version" "$APP_USERNAME" >"$part/about"
+	say "$version" "$APP_USERNAME" mariadb >"$part/about"
 	: >"$part/roles"
 }
 

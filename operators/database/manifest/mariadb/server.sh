@@ -8,7 +8,7 @@
 # its uid, and "UID TERM initdb" if an empty volume may also become an empty database.
 set -eu
 umask 077
-software=MariaDB flag=--mariadb-image volume=/run/mysqld/public/volume
+engine=mariadb software=MariaDB flag=--mariadb-image volume=/run/mysqld/public/volume
 # shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
 . /config/common.sh
 
@@ -97,10 +97,7 @@ data() {
 }
 
 server() {
-	await_replacement
-	lock
-	rm -rf /data/fetched # The backup that the database began with, if it was fetched from a bucket.
-	await_grant
+	begin
 	# A server that was killed leaves these files. The lock says that no other server uses the volume.
 	rm -f /run/mysqld/mysqld.*
 	prepare
@@ -117,11 +114,4 @@ server() {
 	exit "$code"
 }
 
-case ${1:-} in
-data) data ;;
-server) server ;;
-*)
-	say 'usage: server.sh data | server' >&2
-	exit 2
-	;;
-esac
+main "$@"

@@ -1,16 +1,6 @@
 # shellcheck shell=sh
 # Sourced by backup.sh: how a server of PostgreSQL is dumped.
 
-# why prints what was wrong: the first line about an error.
-why() {
-	while read -r line; do
-		case $line in
-		*error:* | *ERROR:* | *FATAL:*) break ;;
-		esac
-	done </tmp/errors
-	say "${line:-see the log of the Pod}"
-}
-
 # query SQL prints the result of a query.
 query() { run psql --no-psqlrc --quiet --no-align --tuples-only --no-password --command "$1"; }
 

@@ -8,7 +8,7 @@
 # its uid, "UID TERM initdb" if an empty volume may also become an empty database, and "UID standby" if it is a standby.
 set -eu
 umask 077
-software=PostgreSQL flag=--image volume=/run/postgresql/volume
+engine=postgresql software=PostgreSQL flag=--image volume=/run/postgresql/volume
 # shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
 . /config/common.sh
 
@@ -224,10 +224,7 @@ standby() {
 
 # server stops quickly when the Pod is deleted: SIGINT ends sessions and writes a checkpoint. SIGTERM would wait for the clients.
 server() {
-	await_replacement
-	lock
-	rm -rf /data/fetched # The backup that the database began with, if it was fetched from a bucket.
-	await_grant
+	begin
 	# A server that was killed leaves these files. Their process ID can be that of another process in this container, and then no server starts. The
 	# lock says that no other server uses the volume.
 	rm -f "$PGDATA/postmaster.pid" "$PGHOST"/.s.PGSQL.*
@@ -256,11 +253,4 @@ server() {
 	exit "$code"
 }
 
-case ${1:-} in
-data) data ;;
-server) server ;;
-*)
-	say 'usage: server.sh data | server' >&2
-	exit 2
-	;;
-esac
+main "$@"
