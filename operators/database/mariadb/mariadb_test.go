@@ -33,8 +33,8 @@ func TestAClientLogsInAndAsks(t *testing.T) {
 			t.Errorf("after the login the client sends %q", packet)
 		}
 	}
-	s = serve(t, script{greeting: greeting(method), login: switchTo(method), query: [][]byte{{1}, column(), row("1000 125\n"), end()}})
-	if state, err := s.client().Ask(t.Context(), someLogin()); err != nil || state.Used != 88 {
+	s = serve(t, script{greeting: greeting(method), login: switchTo(method), query: [][]byte{{1}, column(), row("1000 125\nd0bb1612"), end()}})
+	if state, err := s.client().Ask(t.Context(), someLogin()); err != nil || state.Used != 88 || state.Configuration != "d0bb1612" {
 		t.Errorf("the state is %v, %v", state, err)
 	}
 	s = serve(t, script{greeting: greeting(method), login: accepted(), query: [][]byte{refusal(1370, "execute command denied")}})
