@@ -39,18 +39,18 @@ func TestNodeRunsMariaDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.inShop(t, "shop-db", string(contents))
-	s.awaitShop(t, "50002")
+	s.awaitShop(t)
 
 	t.Run("the Pod is deleted", func(t *testing.T) {
 		s.remove(t, "pod", "shop-db-0")
-		s.awaitShop(t, "50002")
+		s.awaitShop(t)
 	})
 	t.Run("the server is killed", func(t *testing.T) {
 		if killed := s.Kill(t, "mariadbd", "--defaults-file=/config/mariadb.cnf"); killed != 1 {
 			t.Fatalf("killed %d servers, want 1", killed)
 		}
 		s.await(t, "pod", "shop-db-0", ".status.containerStatuses[0].restartCount", "1")
-		s.awaitShop(t, "50002")
+		s.awaitShop(t)
 	})
 	t.Run("a parameter restarts the server", s.restartsShop)
 	t.Run("a password that is lost or refused is said and healed", s.healsThePasswordOfTheShop)
@@ -74,8 +74,9 @@ func (s *started) inShop(t *testing.T, database, statements string) string {
 }
 
 // awaitShop waits until an app reads how many customers there are, through the Service and with the password of the Secret.
-func (s *started) awaitShop(t *testing.T, want string) {
+func (s *started) awaitShop(t *testing.T) {
 	t.Helper()
+	const want = "50002"
 	einmaltest.Eventually(t, "an app reads "+want+" customers", func(ctx context.Context) error {
 		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", "shop-client", "--", "sh", "-c",
 			`mariadb --user "$APP_USERNAME" --connect-timeout 3 --batch --skip-column-names --execute "select count(*) from customers" app`)
@@ -116,7 +117,7 @@ func (s *started) healsThePasswordOfTheShop(t *testing.T) {
 	s.MustKubectl(t, "delete", "secret", "--namespace", "production", "shop-db-app.g1", "shop-db-app")
 	s.awaitReason(t, "shop-db", "CredentialsMissing")
 	s.remove(t, "pod", "shop-db-0")
-	s.awaitShop(t, "50002")
+	s.awaitShop(t)
 	s.restore(t, secret)
 	s.awaitReason(t, "shop-db", "DatabaseReady")
 
@@ -133,7 +134,7 @@ func (s *started) healsThePasswordOfTheShop(t *testing.T) {
 	password := s.MustKubectl(t, "exec", "--namespace", "production", "shop-client", "--", "printenv", "MYSQL_PWD")
 	s.Shell(t, "kubectl "+strings.ReplaceAll(command, "PASSWORD", strings.TrimSpace(password)))
 	s.awaitReason(t, "shop-db", "DatabaseReady")
-	s.awaitShop(t, "50002")
+	s.awaitShop(t)
 }
 
 // growsAShop writes into another database until its server ends.
