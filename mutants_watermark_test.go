@@ -51,7 +51,7 @@ func watermarkMutants() []mutant {
 		{
 			name:    "late-namespace-is-new",
 			changed: `if s.complete && MUTATED { return }; LINE`,
-			in:      ".", test: "TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore", says: `closed: handlers ran ["make (create, attempt 1)"]`,
+			in:      ".", test: "TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore", says: `closed-0: handlers ran ["make (create, attempt 1)"]`,
 		},
 		{
 			name:    "narrow-cache",
