@@ -60,6 +60,11 @@ func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) en
 			declared.Handlers = append(declared.Handlers, handler.ID)
 		}
 	}
+	op.eachRelated(func(_ string, one relatedKind) {
+		if gvk, err := op.relatedGVK(one); err == nil && one.option == ownsOption { // Run reports the error.
+			declared.Owned = append(declared.Owned, gvk.GroupKind())
+		}
+	})
 	declared.Chosen = op.chosenNow
 	return declared
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
+// ownsOption is the name of the option Owns.
+const ownsOption = "Owns"
+
 // Owns triggers a Reconcile when an object of type C is created, changed or deleted whose controller is the handled
 // object. Change.Apply sets that owner reference. So a child that is deleted or edited is repaired. Deletions that the
 // watch missed count too. Change.TriggeredBy and the log name the child. C is a type as for For; add the option GVK if
@@ -34,7 +37,7 @@ func Owns[C any, P interface {
 	client.Object
 }](options ...KindOption) ReconcileOption {
 	return relation(relatedKind{
-		option: "Owns", goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) },
+		option: ownsOption, goType: reflect.TypeFor[C](), empty: func() client.Object { return P(new(C)) },
 	}, options)
 }
 
@@ -258,7 +261,7 @@ func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watch
 func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	return func() client.Object {
 		fresh := r.empty()
-		if (r.option == "Owns" || r.children != nil) && (engine.Kind{GVK: gvk}).Secret() {
+		if (r.option == ownsOption || r.children != nil) && (engine.Kind{GVK: gvk}).Secret() {
 			fresh = &metav1.PartialObjectMetadata{}
 		}
 		switch fresh.(type) {

@@ -136,24 +136,45 @@ func (s settings) recoveries(always int) int {
 	return max(leastRecoveries, always/partRecoveries)
 }
 
-// sample chooses the same number of schedules of each kind, up to a budget. They are evenly spread over the points; the seed says at which point
-// each kind begins.
+// sample chooses schedules of each kind, up to a budget: the first and the last of each kind even if the budget is smaller, and as many others of
+// each kind as the budget allows, evenly spread over the points. The seed says at which point each kind begins, and which kinds get one more.
 func (s settings) sample(kinds [][]simulation.Schedule, budget int) []simulation.Schedule {
 	if s.budget == whole {
 		return slices.Concat(kinds...)
 	}
-	share := fairShare(kinds, budget)
-	random := s.random()
 	var chosen []simulation.Schedule
-	for _, all := range kinds {
-		n := min(share, len(all))
-		if n == 0 {
-			continue
+	inner := make([][]simulation.Schedule, len(kinds))
+	for i, all := range kinds {
+		if len(all) > 0 {
+			chosen = append(chosen, all[0])
 		}
-		begin := random.IntN(len(all))
-		for i := range n {
-			chosen = append(chosen, all[(i*len(all)+begin)/n])
+		if len(all) > 1 {
+			chosen = append(chosen, all[len(all)-1])
+			inner[i] = all[1 : len(all)-1]
 		}
+	}
+	return append(chosen, s.spreadOver(inner, budget-len(chosen))...)
+}
+
+// spreadOver chooses about the same number of schedules of each kind, up to a budget, evenly spread over the points.
+func (s settings) spreadOver(kinds [][]simulation.Schedule, budget int) []simulation.Schedule {
+	var chosen []simulation.Schedule
+	random := s.random()
+	for i, n := range fairShares(kinds, budget, random) {
+		chosen = append(chosen, spread(kinds[i], n, random)...)
+	}
+	return chosen
+}
+
+// spread chooses n schedules, evenly spread.
+func spread(all []simulation.Schedule, n int, random *rand.Rand) []simulation.Schedule {
+	if n == 0 {
+		return nil
+	}
+	var chosen []simulation.Schedule
+	begin := random.IntN(len(all))
+	for i := range n {
+		chosen = append(chosen, all[(i*len(all)+begin)/n])
 	}
 	return chosen
 }
@@ -162,26 +183,21 @@ func (s settings) random() *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, s.seed)) //nolint:gosec // The same choice each time, not secrets.
 }
 
-// fairShare is how many of each kind fit into the budget.
-func fairShare(kinds [][]simulation.Schedule, budget int) int {
-	for share := longest(kinds); share > 1; share-- {
-		total := 0
-		for _, all := range kinds {
-			total += min(share, len(all))
-		}
-		if total <= budget {
-			return share
+// fairShares divides a budget: one schedule after the other for each kind that has more, the kinds in a random order.
+func fairShares(kinds [][]simulation.Schedule, budget int, random *rand.Rand) []int {
+	shares := make([]int, len(kinds))
+	order := random.Perm(len(kinds))
+	for given := true; given; {
+		given = false
+		for _, i := range order {
+			if budget > 0 && shares[i] < len(kinds[i]) {
+				shares[i]++
+				budget--
+				given = true
+			}
 		}
 	}
-	return 1
-}
-
-func longest(kinds [][]simulation.Schedule) int {
-	most := 0
-	for _, all := range kinds {
-		most = max(most, len(all))
-	}
-	return most
+	return shares
 }
 
 // total counts schedules.

@@ -48,6 +48,40 @@ func TestAQuickExplorationCrashesAtEachWriteAndEffect(t *testing.T) {
 	}
 }
 
+// kindsOfSizes has two schedules of the first kind, and ten more of each further one.
+func kindsOfSizes() [][]simulation.Schedule {
+	var kinds [][]simulation.Schedule
+	for kind := range 5 {
+		var all []simulation.Schedule
+		for n := range 2 + 10*kind {
+			all = append(all, simulation.Schedule{{Kind: simulation.Kind(fmt.Sprint("kind ", kind)), At: simulation.Point{What: "get pods default/one", N: n + 1}}})
+		}
+		kinds = append(kinds, all)
+	}
+	return kinds
+}
+
+// The first point is where nothing is recorded yet, and the last one is where everything is. A sample never leaves these out.
+func TestASampleHasTheFirstAndTheLastPointOfEachKind(t *testing.T) {
+	kinds := kindsOfSizes()
+	var ends []string
+	for _, all := range kinds {
+		ends = append(ends, all[0].String(), all[len(all)-1].String())
+	}
+	for seed := range uint64(20) {
+		for _, budget := range []int{1, 10, 11, 50} {
+			chosen := map[string]bool{}
+			for _, one := range (settings{seed: seed}).sample(kinds, budget) {
+				chosen[one.String()] = true
+			}
+			missing := slices.DeleteFunc(slices.Clone(ends), func(name string) bool { return chosen[name] })
+			if want := max(budget, len(ends)); len(missing) > 0 || len(chosen) != want {
+				t.Errorf("seed %d, budget %d: %q are missing; %d different schedules, want %d", seed, budget, missing, len(chosen), want)
+			}
+		}
+	}
+}
+
 func TestNothingIsSampledWithoutABudget(t *testing.T) {
 	if found := planWith(t, map[string]string{AllVariable: "1"}); len(found.sampled) != found.others {
 		t.Errorf("it plays %d of %d schedules", len(found.sampled), found.others)

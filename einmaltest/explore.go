@@ -48,7 +48,8 @@ func (f *Finding) replayable() bool {
 // points, since they do not fail: StaleCache lets them be old.
 //
 // Of the faults that newer dimensions add, and of the second faults of Recovery, Explore plays a budget that depends on the size of the
-// scenario, spread evenly over the points. With the option Schedules it goes on with pairs. Environment variables change how much it plays:
+// scenario: the first and the last point of each kind of fault, and others spread evenly over the points. Of second faults it plays those that are
+// spread evenly. With the option Schedules it goes on with pairs. Environment variables change how much it plays:
 //
 //   - EINMALTEST_ALL: every fault at every point, or a share of that (see AllVariable).
 //   - EINMALTEST_QUICK: only a crash before and after each write and each effect, and a few other schedules; no pairs. Then it does not check
@@ -63,7 +64,8 @@ func (f *Finding) replayable() bool {
 //   - other objects are left than without faults, of whatever kind, or an Outcome is another; the report lists what is not compared;
 //   - an effect of Process.Effect happens more often than without faults, whatever its value; or the value of an idempotent effect, or
 //     of a key in a Secret that the operator wrote, changes more often: something was generated twice;
-//   - an effect never happens that happens without faults, although its handler is done as often;
+//   - an effect happens less often than without faults, although the handlers that cause it are done as often. Effects of timers, daemons and
+//     Reconcile are found only if they never happen;
 //   - a handler succeeds more often for an object than without faults, beyond the once that a crash can repeat, or than two
 //     replicas do; or fails more often, where no fault can be the reason;
 //   - what another writer wrote into the metadata or the status of a handled object, or the metadata of a child, is lost;
@@ -138,7 +140,7 @@ func replay(t *testing.T, scenario Scenario, text string, options []Option) {
 func (r result) missed(schedule simulation.Schedule) []simulation.Point {
 	var missed []simulation.Point
 	for _, fault := range schedule {
-		if fault.At.N > r.events[fault.At.What] && !slices.Contains(r.points, fault.At) {
+		if fault.At.N > r.events[fault.At.What] && !slices.Contains(r.points, fault.At) && !slices.Contains(r.idlePoints, fault.At) {
 			missed = append(missed, fault.At)
 		}
 	}

@@ -297,11 +297,14 @@ func (e *explorer) disturbedRecoveries(budget int) []simulation.Schedule {
 		})
 		kinds = append(kinds, all)
 	}
-	if len(kinds) > budget && e.settings.budget != whole {
+	if e.settings.budget == whole {
+		return slices.Concat(kinds...)
+	}
+	if len(kinds) > budget {
 		kinds = slices.DeleteFunc(kinds, func() func([]simulation.Schedule) bool {
 			i, total := -1, len(kinds)
 			return func([]simulation.Schedule) bool { i++; return i*budget/total == (i+1)*budget/total }
 		}())
 	}
-	return e.settings.sample(kinds, budget)
+	return e.settings.spreadOver(kinds, budget)
 }

@@ -225,9 +225,13 @@ func faultsThatLast() []faultRow {
 	}
 }
 
-// Each kind of fault does to an operator what its name says. TestWhatFaultsDoToEvents shows those of events.
+// Each kind of fault does to an operator what its name says. TestWhatFaultsDoToEvents shows those of events, and
+// TestAnOperatorThatDoesNotRepairItsChildrenIsFound those that happen while nothing else does.
 func TestEachKindOfFaultIsNoticed(t *testing.T) {
-	shown := map[simulation.Kind]bool{simulation.EventDoubled: true, simulation.EventLost: true, simulation.EventsSwapped: true}
+	shown := map[simulation.Kind]bool{
+		simulation.EventDoubled: true, simulation.EventLost: true, simulation.EventsSwapped: true,
+		simulation.IdleChildEdited: true, simulation.IdleChildDeleted: true, simulation.IdleChildReplaced: true,
+	}
 	clean, edits := noticedIn(t, simulation.Setup{})
 	for _, row := range faultTable() {
 		schedule, err := simulation.ParseSchedule(row.schedule)

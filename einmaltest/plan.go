@@ -33,6 +33,11 @@ const (
 	// Children are edited (an annotation and a label) by another writer just before a handler writes them, and replaced or deleted just before a
 	// handler reads or writes them. Secrets, and what the scenario has written into, are not deleted: they may hold what cannot be made again.
 	Children Dimension = "children"
+	// Drift changes children while nothing else happens: in the middle of each World.Advance of at least two minutes, and after the scenario. Another
+	// writer edits a field that the operator has written, deletes the child, or deletes it and creates it again with the same content. It changes only
+	// children of kinds that a handler owns with einmal.Owns, since the operator learns of no others, and none that control objects themselves, such
+	// as a StatefulSet with Pods. Secrets, and those whose spec or metadata the scenario has written, are not edited and not deleted.
+	Drift Dimension = "drift"
 	// Users edit or delete the handled object in the middle of a handler, if it is clear which one it is. An edit sets an annotation, and makes the next
 	// World.Patch of the scenario on that object. The final state depends on what the user did, so it is not checked: only effects, permissions
 	// and what the user wrote.
@@ -114,6 +119,9 @@ func atSomePoints() []trouble {
 		{Children, simulation.ChildEdited},
 		{Children, simulation.ChildReplaced},
 		{Children, simulation.ChildDeleted},
+		{Drift, simulation.IdleChildEdited},
+		{Drift, simulation.IdleChildReplaced},
+		{Drift, simulation.IdleChildDeleted},
 		{Users, simulation.UserEdits},
 		{Users, simulation.UserDeletes},
 		{Updates, simulation.RollingUpdate},
@@ -159,7 +167,10 @@ func (s settings) sampled(clean result) [][]simulation.Schedule {
 	for _, fault := range atSomePoints() {
 		var found []simulation.Schedule
 		points := clean.points
-		if fault.kind.Replaces() && clean.upgrades {
+		switch {
+		case fault.kind.WhileIdle():
+			points = clean.idlePoints
+		case fault.kind.Replaces() && clean.upgrades:
 			points = clean.ofPrevious
 		}
 		for i, at := range points {

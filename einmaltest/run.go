@@ -45,6 +45,8 @@ type result struct {
 	// writes counts the operator's own writes of each name, values those that idempotent effects and Secrets have had, effects how often the others
 	// happened.
 	writes, values, effects map[string]int
+	// callers are the calls of handlers that may have caused an effect, by the name of the effect.
+	callers map[string][]Call
 	// secrets are digests of the values in Secrets, steady those that are the same in two runs without faults.
 	secrets, steady map[string]string
 	// times are those that rules limit.
@@ -59,7 +61,9 @@ type result struct {
 	// leftOut is what is not compared.
 	leftOut []string
 	points  []simulation.Point
-	events  map[string]int
+	// idlePoints are the children that exist while nothing happens.
+	idlePoints []simulation.Point
+	events     map[string]int
 	// edits are the patches of the scenario, by object. inert are faults that had nothing to change.
 	edits map[string][]string
 	inert []string
@@ -106,7 +110,7 @@ func (w *World) end() result {
 		found.failures, found.reported = w.failed()
 		return found
 	}
-	w.sim.Pass(settling)
+	w.passIdle(settling)
 	var err error
 	if found.objects, err = w.sim.Objects(); err != nil {
 		w.fail(err.Error())
@@ -129,6 +133,11 @@ func (w *World) end() result {
 		found.forbidden = w.sim.Refused()
 	}
 	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
+	found.idlePoints = w.sim.IdlePoints()
+	found.callers = map[string][]Call{}
+	for effect, attempts := range w.sim.Callers() {
+		found.callers[effect] = callsOf(attempts)
+	}
 	found.edits, found.inert = w.sim.Edits(), w.sim.Inert()
 	found.upgrades, found.handlers = w.previous != nil, w.sim.Handlers()
 	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
@@ -143,7 +152,7 @@ func (w *World) end() result {
 // count counts attempts and writes.
 func (w *World) count(found *result) {
 	for _, call := range w.Calls() {
-		name := fmt.Sprintf("%s of %s %s", call.Handler, call.Kind, call.object())
+		name := call.handling()
 		found.called[call.Handler] = true
 		switch {
 		case call.Outcome == string(record.Done) && call.counts():

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -132,7 +133,22 @@ func (w *World) begun() *simulation.World {
 // Advance lets virtual time go by: timers fire, caches catch up, handlers run.
 func (w *World) Advance(d time.Duration) {
 	w.Helper()
-	w.begun().Pass(d)
+	w.begun()
+	w.passIdle(d)
+}
+
+// shortestIdle is the least time that goes by around an idle moment, so that the operator can repair in time what is changed then.
+const shortestIdle = 2 * time.Minute
+
+// passIdle lets virtual time go by. If it is long enough, nothing happens at half of it but the faults of an idle moment.
+func (w *World) passIdle(d time.Duration) {
+	if d < shortestIdle {
+		w.sim.Pass(d)
+		return
+	}
+	w.sim.Pass(d / 2) //nolint:mnd // In the middle.
+	w.sim.Idle()
+	w.sim.Pass(d - d/2) //nolint:mnd // The rest.
 }
 
 // Client reads and writes with all rights and without a cache.
@@ -255,6 +271,9 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s of %s (%s, attempt %d): %s", c.Handler, c.object(), c.Reason, c.Attempt, c.Outcome)
 }
 
+// handling names the handler and the object.
+func (c Call) handling() string { return fmt.Sprintf("%s of %s %s", c.Handler, c.Kind, c.object()) }
+
 func (c Call) object() string {
 	return strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
 }
@@ -282,7 +301,11 @@ func (c Call) event() bool {
 // Calls are the attempts of handlers that have ended so far, in order.
 func (w *World) Calls() []Call {
 	w.Helper()
-	attempts := w.begun().Calls()
+	return callsOf(w.begun().Calls())
+}
+
+// callsOf returns attempts as scenarios see them.
+func callsOf(attempts []engine.Attempt) []Call {
 	calls := make([]Call, len(attempts))
 	for i, made := range attempts {
 		calls[i] = Call{

@@ -141,6 +141,8 @@ type Declared struct {
 	// CRDs is the YAML of its definitions; Kinds are the ones that it handles.
 	CRDs  [][]byte
 	Kinds []schema.GroupVersionKind
+	// Owned are the kinds of children whose changes trigger a handler.
+	Owned []schema.GroupKind
 	// Handlers are the ids of all handlers, in the order of their declaration.
 	Handlers []string
 	// Chosen tells which further ones it handles, of an API server as it is.

@@ -54,30 +54,43 @@ func (p *Process) note(attempt engine.Attempt) {
 	}
 }
 
-// handles returns the object whose handler has come to a point, nil if that is not clear. The context of a request names the handler; effects
-// have none. Where several objects are handled, the point must name one of them.
-func (p *Process) handles(what string) *unstructured.Unstructured {
+// attemptsAt returns the running attempts that may have come to a point. The context of a request names the handler; effects have none. If several
+// objects are being handled and the point names some of them, only their attempts are returned.
+func (p *Process) attemptsAt(what string) []engine.Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by := ""
 	if !isEffect(what) {
 		_, by, _ = strings.Cut(what, byHandler)
 	}
-	candidates := map[types.NamespacedName]schema.GroupVersionKind{}
+	var all, named []engine.Attempt
 	for attempt := range p.running {
-		if by == "" || by == attempt.Handler {
-			candidates[attempt.Object] = attempt.Kind
+		if by != "" && by != attempt.Handler {
+			continue
+		}
+		all = append(all, attempt)
+		if regexp.MustCompile(`\b` + regexp.QuoteMeta(attempt.Object.Name) + `\b`).MatchString(what) {
+			named = append(named, attempt)
 		}
 	}
-	named := map[types.NamespacedName]schema.GroupVersionKind{}
-	for object, kind := range candidates {
-		if regexp.MustCompile(`\b` + regexp.QuoteMeta(object.Name) + `\b`).MatchString(what) {
-			named[object] = kind
-		}
+	if len(objectsOf(all)) > 1 && len(named) > 0 {
+		return named
 	}
-	if len(candidates) > 1 {
-		candidates = named
+	return all
+}
+
+// objectsOf returns the objects that attempts handle, with their kinds.
+func objectsOf(attempts []engine.Attempt) map[types.NamespacedName]schema.GroupVersionKind {
+	objects := map[types.NamespacedName]schema.GroupVersionKind{}
+	for _, attempt := range attempts {
+		objects[attempt.Object] = attempt.Kind
 	}
+	return objects
+}
+
+// handles returns the object whose handler has come to a point, nil if that is not clear.
+func (p *Process) handles(what string) *unstructured.Unstructured {
+	candidates := objectsOf(p.attemptsAt(what))
 	if len(candidates) != 1 {
 		return nil
 	}
@@ -99,7 +112,12 @@ func (w *World) disturbChild(fault Fault) {
 		w.noteInert(fault)
 	case fault.Kind == ChildEdited:
 		err = w.editChild(child, fault.At.N)
-	case fault.Kind == ChildDeleted:
+	case fault.Kind == IdleChildEdited:
+		var edited bool
+		if edited, err = w.editData(child); !edited {
+			w.noteInert(fault)
+		}
+	case fault.Kind == ChildDeleted, fault.Kind == IdleChildDeleted:
 		err = w.User.Delete(context.Background(), child)
 	default:
 		err = w.replace(child)
@@ -114,11 +132,17 @@ func (w *World) disturbChild(fault Fault) {
 
 // sparesChild reports whether a child stays as it is, since the operator could not restore it or would lose it only later.
 func (w *World) sparesChild(fault Fault, child *unstructured.Unstructured) bool {
-	notItsOwn := writtenByUser(child) || w.handlesKind(child)
+	var besides []string
+	if fault.Kind.WhileIdle() { // A user who writes the status plays a controller, which writes it again.
+		besides = []string{statusOf}
+	}
+	notItsOwn := writtenByUser(child, besides...) || w.handlesKind(child)
 	switch fault.Kind {
 	case ChildDeleted:
 		return notItsOwn
-	case ChildReplaced:
+	case IdleChildEdited, IdleChildDeleted: // What a Secret holds may be what cannot be made again.
+		return notItsOwn || isSecret(*child)
+	case ChildReplaced, IdleChildReplaced:
 		held := len(child.GetFinalizers()) > 0 || child.GetKind() == "Namespace" // It is only gone later.
 		return held || readsOnly(fault.At.What) && notItsOwn
 	default: // The others change nothing that the operator could not restore.
@@ -126,9 +150,14 @@ func (w *World) sparesChild(fault Fault, child *unstructured.Unstructured) bool 
 	}
 }
 
-// writtenByUser reports whether a user has written fields of an object. The operator cannot restore these.
-func writtenByUser(one *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(one.GetManagedFields(), func(of metav1.ManagedFieldsEntry) bool { return of.Manager == user })
+// statusOf is the subresource of the status.
+const statusOf = "status"
+
+// writtenByUser reports whether a user has written fields of an object, besides those of some subresources. The operator cannot restore these.
+func writtenByUser(one *unstructured.Unstructured, besides ...string) bool {
+	return slices.ContainsFunc(one.GetManagedFields(), func(of metav1.ManagedFieldsEntry) bool {
+		return of.Manager == user && !slices.Contains(besides, of.Subresource)
+	})
 }
 
 // replace deletes an object and creates it again with the same content, as kubectl replace --force does. It has another uid then.

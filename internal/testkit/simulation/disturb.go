@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/retry"
@@ -93,17 +94,19 @@ func (w *World) unreachable() bool {
 	return time.Now().Before(w.cutUntil)
 }
 
-// handled lists the objects of the kinds that the operator handles, but Events.
-func (w *World) handled() []unstructured.Unstructured {
-	var all []unstructured.Unstructured
+// handledKinds lists the kinds that the operator handles now, but Events.
+func (w *World) handledKinds() []schema.GroupVersionKind {
 	chosen, err := w.declared.Chosen(context.Background(), discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
 	if err != nil {
 		w.setup.Failed(fmt.Errorf("find out which kinds are chosen: %w", err))
 	}
-	for _, kind := range slices.Concat(w.declared.Kinds, chosen) {
-		if isEvent(kind.GroupKind()) {
-			continue
-		}
+	return slices.DeleteFunc(slices.Concat(w.declared.Kinds, chosen), func(kind schema.GroupVersionKind) bool { return isEvent(kind.GroupKind()) })
+}
+
+// handled lists the objects of the kinds that the operator handles, but Events.
+func (w *World) handled() []unstructured.Unstructured {
+	var all []unstructured.Unstructured
+	for _, kind := range w.handledKinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		if err := w.User.List(context.Background(), list); err != nil {

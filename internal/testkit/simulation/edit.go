@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -131,10 +129,5 @@ func readsOnly(what string) bool { return strings.HasPrefix(what, verbGet+" ") }
 
 // handlesKind reports whether the operator handles objects of this kind.
 func (w *World) handlesKind(one *unstructured.Unstructured) bool {
-	same := func(kind schema.GroupVersionKind) bool { return kind.GroupKind() == one.GroupVersionKind().GroupKind() }
-	chosen, err := w.declared.Chosen(context.Background(), discovery.NewDiscoveryClientForConfigOrDie(w.Server.Config()))
-	if err != nil {
-		w.setup.Failed(errors.Join(errors.New("find out which kinds are chosen"), err)) //nolint:err113 // It is a report.
-	}
-	return slices.ContainsFunc(w.declared.Kinds, same) || slices.ContainsFunc(chosen, same)
+	return slices.ContainsFunc(w.handledKinds(), func(kind schema.GroupVersionKind) bool { return kind.GroupKind() == one.GroupVersionKind().GroupKind() })
 }

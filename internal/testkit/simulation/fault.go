@@ -47,6 +47,13 @@ const (
 	ClockBack        Kind = "API server's clock 5m back before"
 )
 
+// Faults at an idle point: a child that exists while nothing happens, by its name.
+const (
+	IdleChildEdited   Kind = "child's data edited by another writer while nothing happens"
+	IdleChildReplaced Kind = "child replaced by another writer while nothing happens"
+	IdleChildDeleted  Kind = "child deleted by another writer while nothing happens"
+)
+
 // Faults of the nth watch event of a resource.
 const (
 	EventDoubled  Kind = "event doubled"
@@ -89,6 +96,7 @@ func Kinds() map[Kind]bool {
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
 		RollingUpdate: true, RollBack: true, CrashThenReset: true, CrashThenOlder: true, OlderRecords: true,
+		IdleChildEdited: true, IdleChildReplaced: true, IdleChildDeleted: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,
 		SkewedClocks: false, TwoOperators: false,
@@ -114,6 +122,11 @@ func (k Kind) Hangs() bool { return k == Hung || k == HungAfter }
 
 // Replaces reports whether another process of the operator takes over while the first one runs or after it was stopped in order.
 func (k Kind) Replaces() bool { return k == RollingUpdate || k == RollBack }
+
+// WhileIdle reports whether a child is changed while nothing happens.
+func (k Kind) WhileIdle() bool {
+	return k == IdleChildEdited || k == IdleChildReplaced || k == IdleChildDeleted
+}
 
 // ByUser reports whether a user acts.
 func (k Kind) ByUser() bool { return k == UserEdits || k == UserDeletes }

@@ -19,6 +19,9 @@ type history struct {
 	values map[string][]digest
 	// effects counts the successful calls of effects that are not idempotent.
 	effects map[string]int
+	// callers are the attempts that may have called an effect, by the name of the effect. An attempt has no number and no outcome here. The zero
+	// value stands for a caller that is no attempt of a handler, such as a daemon.
+	callers map[string][]engine.Attempt
 	// rights are those that were used, refused the requests for which one was missing.
 	rights  map[string]bool
 	refused []string
@@ -80,6 +83,23 @@ func (h *history) effect(name string) {
 	h.effects[name]++
 }
 
+// noteCallers notes attempts that may have called an effect.
+func (h *history) noteCallers(name string, attempts []engine.Attempt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.callers == nil {
+		h.callers = map[string][]engine.Attempt{}
+	}
+	if len(attempts) == 0 {
+		attempts = []engine.Attempt{{}}
+	}
+	for _, attempt := range attempts {
+		if !slices.Contains(h.callers[name], attempt) {
+			h.callers[name] = append(h.callers[name], attempt)
+		}
+	}
+}
+
 // set notes that something has this value now.
 func (h *history) set(name string, value any) {
 	h.mu.Lock()
@@ -119,6 +139,14 @@ func (w *World) Effects() map[string]int {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return maps.Clone(w.history.effects)
+}
+
+// Callers returns the attempts that may have called an effect, by the name of the effect, without their numbers and outcomes. The zero value stands
+// for a caller that is no attempt of a handler, such as a daemon.
+func (w *World) Callers() map[string][]engine.Attempt {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return maps.Clone(w.history.callers)
 }
 
 // Values returns how many values each idempotent effect, and each key of each Secret that the operator wrote, has had one

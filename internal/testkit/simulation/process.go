@@ -326,7 +326,9 @@ func (w *World) alone(do func() (any, error)) (any, error) {
 // Effect does something outside of the cluster, and is a point as a request is. The value that do returns is what the outside system
 // holds afterwards. A successful call counts, unless the effect is idempotent: then only changes of the value count.
 func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) error {
-	return p.reach(effectVerb+" "+name, call{
+	what := effectVerb + " " + name
+	callers := p.attemptsAt(what)
+	return p.reach(what, call{
 		do: func() error {
 			if p.world.setup.Schedule.Has(TwoReplicas) {
 				p.wait(overlap)
@@ -335,12 +337,15 @@ func (p *Process) Effect(name string, idempotent bool, do func() (any, error)) e
 				return ErrCrashed
 			}
 			value, err := p.world.alone(do)
+			if err == nil {
+				p.world.history.noteCallers(what, callers)
+			}
 			switch {
 			case err != nil:
 			case idempotent:
-				p.world.history.set(effectVerb+" "+name, value)
+				p.world.history.set(what, value)
 			default:
-				p.world.history.effect(effectVerb + " " + name)
+				p.world.history.effect(what)
 			}
 			return err
 		},

@@ -133,6 +133,7 @@ func (w *World) lasting(one unstructured.Unstructured, v view, shared map[string
 	w.keptAnother(one)
 	w.keptLabel(one)
 	w.keptAnnotation(one)
+	w.withoutEdit(one)
 	body := one.Object
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(body, "metadata", field)

@@ -88,7 +88,9 @@ type World struct {
 	killed    bool // until the next Start
 	counts    map[string]int
 	points    []Point
+	idle      []Point
 	edits     map[string][]string
+	edited    map[types.UID]bool // children whose data was edited, and whether that has counted in their generation
 	inert     []string
 	events    map[string]int
 	cutUntil  time.Time
