@@ -89,6 +89,35 @@ func TestNestedLabelsWithoutSuchAField(t *testing.T) {
 	}
 }
 
+// The API server refuses a child as a whole, often without the name of a field. The error of Apply names the fields that the request changes. A child
+// that is refused keeps no other from being applied.
+func TestARefusedChildIsNamedByField(t *testing.T) {
+	log := testLog(t)
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[Widget](op).Reconcile("deploy", func(ctx context.Context, c *einmal.Change[Widget]) error {
+			changed := deploymentOf("one")
+			replicas := int32(c.Object.Spec.Size)
+			changed.Spec.Replicas = &replicas
+			if c.Object.Spec.Size > 1 {
+				changed.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
+				changed.Spec.Template.Labels = map[string]string{"app": "other"}
+			}
+			return errors.Join(c.Apply(ctx, changed), c.Apply(ctx, configOf("one", c.Object.Spec.Size)))
+		}, einmal.Applies(&appsv1.Deployment{}, &corev1.ConfigMap{}))
+	}, func(t *testing.T, w *virtualWorld) {
+		must(t, w.User.Create(t.Context(), widgetOf("one")))
+		w.Pass(time.Minute)
+		editWidget(t, w, `{"spec":{"size":2}}`)
+		w.Pass(time.Minute)
+		config, want := configOf("one", 0), configOf("one", 2)
+		must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(config), config))
+		if diff := cmp.Diff(want.Data, config.Data); diff != "" {
+			t.Errorf("the other child (-want +got):\n%s", diff)
+		}
+	})
+	tells(t, log, "msg=handler failed, will retry", "attempt=1", "error~field is immutable; the request changes spec.replicas, spec.selector.matchLabels.app, spec.template.metadata.labels.app")
+}
+
 // ownersOf lists the owners of a ConfigMap, each with what it is.
 func ownersOf(t *testing.T, w *virtualWorld, name string) []string {
 	t.Helper()

@@ -2,6 +2,7 @@ package einmal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,4 +39,30 @@ func ExampleNestedLabels() {
 	einmal.For[corev1.ConfigMap](op).Reconcile("deploy", deploySite, einmal.Labels("kind", einmal.Equals("site")))
 	fmt.Println("deployed at each change of the object")
 	// Output: deployed at each change of the object
+}
+
+// deployServer makes a Deployment whose replicas another client sets, such as an autoscaler. A field that Apply has never set stays as others set it. The
+// Deployment and the ConfigMap are applied on their own, so that one that is refused does not hold up the other.
+func deployServer(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+	server := map[string]string{"server": c.Object.Name}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name},
+		Spec: appsv1.DeploymentSpec{ // No Replicas.
+			Selector: &metav1.LabelSelector{MatchLabels: server},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: server},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: c.Object.Data["image"]}}},
+			},
+		},
+	}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name + "-settings"}, Data: map[string]string{"level": "info"}}
+	return errors.Join(c.Apply(ctx, deployment), c.Apply(ctx, settings))
+}
+
+// An autoscaler sets the replicas of a child. The operator sets the other fields.
+func ExampleChange_Apply_fieldsOfOthers() {
+	op := einmal.New("servers.example.com", einmal.Applies(&appsv1.Deployment{}, &corev1.ConfigMap{}))
+	einmal.For[corev1.ConfigMap](op).Reconcile("deploy", deployServer, einmal.Labels("kind", einmal.Equals("server")))
+	fmt.Println("deployed without replicas")
+	// Output: deployed without replicas
 }

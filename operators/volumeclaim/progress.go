@@ -11,8 +11,11 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// waitingForVolume is the reason for a claim that is not Ready because its volume is not bound.
-const waitingForVolume = "WaitingForVolume"
+// The reasons of the condition Ready that handlers look at.
+const (
+	waitingForVolume = "WaitingForVolume"
+	volumeBound      = "VolumeBound"
+)
 
 // reportProgress writes the state of the volume into the claim's status and reports whether the volume is as requested.
 func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
@@ -30,7 +33,11 @@ func reportProgress(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVol
 		return false
 	}
 	claim.Status.Phase = v1.Bound
-	setReady(claim, metav1.ConditionTrue, "VolumeBound", fmt.Sprintf("there is a volume of %s", &capacity))
+	message := fmt.Sprintf("there is a volume of %s", &capacity)
+	if capacity.Cmp(wanted) > 0 {
+		message += fmt.Sprintf(", more than spec.size asks for, which is %s", &wanted)
+	}
+	setReady(claim, metav1.ConditionTrue, volumeBound, message)
 	return true
 }
 

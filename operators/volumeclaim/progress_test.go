@@ -30,7 +30,7 @@ func volumeIn(phase corev1.PersistentVolumeClaimPhase, capacity string) *corev1.
 }
 
 func TestStatusFollowsTheVolume(t *testing.T) {
-	gigabyte, two := resource.MustParse("1G"), resource.MustParse("2G")
+	gigabyte, two, five := resource.MustParse("1G"), resource.MustParse("2G"), resource.MustParse("5G")
 	tests := map[string]struct {
 		volume *corev1.PersistentVolumeClaim
 		done   bool
@@ -46,6 +46,13 @@ func TestStatusFollowsTheVolume(t *testing.T) {
 			volume: volumeIn(corev1.ClaimBound, "1G"),
 			want: v1.EphemeralVolumeClaimStatus{Phase: v1.Resizing, Capacity: &gigabyte, Conditions: []metav1.Condition{{
 				Type: "Ready", Status: "False", Reason: "WaitingForSpace", Message: "the volume grows from 1G to 2G", ObservedGeneration: 3,
+			}}},
+		},
+		"a volume that another client has grown": {
+			volume: volumeIn(corev1.ClaimBound, "5G"), done: true,
+			want: v1.EphemeralVolumeClaimStatus{Phase: v1.Bound, Capacity: &five, Conditions: []metav1.Condition{{
+				Type: "Ready", Status: "True", Reason: "VolumeBound", ObservedGeneration: 3,
+				Message: "there is a volume of 5G, more than spec.size asks for, which is 2G",
 			}}},
 		},
 		"a volume of the claim's size": {
@@ -109,7 +116,7 @@ func TestTheVolumeIsAsTheClaimAsks(t *testing.T) {
 			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2G")},
 		},
 	}
-	if diff := cmp.Diff(want, volumeFor(claim).Spec); diff != "" {
+	if diff := cmp.Diff(want, volumeFor(claim, claim.Spec.Size).Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 }

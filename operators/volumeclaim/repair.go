@@ -2,31 +2,28 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// repairVolume restores a PersistentVolumeClaim that was deleted or relabelled, once it has been bound. Before that create-pvc retries by
-// itself. A PersistentVolumeClaim that is being deleted is replaced when it is gone: pods that use it can delay that. The data of a deleted
-// volume is lost, as with any PersistentVolumeClaim.
+// repairVolume restores a PersistentVolumeClaim that was deleted or relabelled, and reports one that another client has grown, once it has been bound.
+// Before that create-pvc retries by itself. A PersistentVolumeClaim that is being deleted is replaced when it is gone: pods that use it can delay
+// that. The data of a deleted volume is lost, as with any PersistentVolumeClaim.
 func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	if c.Object.Status.Capacity == nil {
 		return nil
 	}
-	volume := &corev1.PersistentVolumeClaim{}
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), volume)
+	volume, err := existingVolume(ctx, c)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("read the volume: %w", err)
 	case err != nil:
-		volume = volumeFor(c.Object)
+		return err
+	case volume == nil:
+		volume = volumeFor(c.Object, c.Object.Spec.Size)
 		if err := c.Apply(ctx, volume); err != nil {
 			return err
 		}
@@ -35,17 +32,23 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	case volume.DeletionTimestamp != nil:
 		return nil
 	case !labelled(volume, c.Object):
-		volume = volumeFor(c.Object)
+		volume = volumeFor(c.Object, requested(volume))
 		if err := c.Apply(ctx, volume); err != nil {
 			return err
 		}
+	}
+	if ready := meta.FindStatusCondition(c.Object.Status.Conditions, v1.ConditionReady); ready == nil {
+		return nil
+	} else if ready.Reason == waitingForVolume || ready.Reason == volumeBound && grown(c.Object, volume) {
 		return awaitVolume(c, volume)
 	}
-	ready := meta.FindStatusCondition(c.Object.Status.Conditions, v1.ConditionReady)
-	if ready == nil || ready.Reason != waitingForVolume {
-		return nil
-	}
-	return awaitVolume(c, volume)
+	return nil
+}
+
+// grown reports whether a volume has more space than the status of its claim says, and enough for the claim. While it has not, resize-pvc waits for it.
+func grown(claim *v1.EphemeralVolumeClaim, volume *corev1.PersistentVolumeClaim) bool {
+	capacity := volume.Status.Capacity[corev1.ResourceStorage]
+	return capacity.Cmp(*claim.Status.Capacity) > 0 && capacity.Cmp(claim.Spec.Size) >= 0
 }
 
 // awaitVolume reports the progress of a volume that was applied again, and waits until it is bound.

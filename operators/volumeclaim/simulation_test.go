@@ -163,6 +163,82 @@ func TestAVolumeThatIsDeletedOrRelabelledIsRepaired(t *testing.T) {
 	})
 }
 
+// sized is a claim of a size, with a label.
+func sized(size string) *v1.EphemeralVolumeClaim {
+	return &v1.EphemeralVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "my-claim", Labels: map[string]string{"team": "blue"}},
+		Spec:       v1.EphemeralVolumeClaimSpec{Size: resource.MustParse(size)},
+	}
+}
+
+// readyAs returns the reason and the message of the condition Ready.
+func readyAs(w *einmaltest.World, claim *v1.EphemeralVolumeClaim) string {
+	w.Get(claim)
+	ready := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return ready.Reason + ": " + ready.Message
+}
+
+// A volume that another client has grown is fine. The operator requests no less than that, so labels arrive, and so does a size below it.
+func TestAVolumeThatAnotherClientHasGrownIsFine(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		provideVolumes(w, 100*time.Millisecond)
+		claim := sized("1Gi")
+		volume := &corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta}
+		w.Create(claim)
+		w.Advance(time.Minute)
+		w.Patch(volume, `{"spec":{"resources":{"requests":{"storage":"5Gi"}}}}`)
+		w.Advance(time.Minute)
+		if got, want := readyAs(w, claim), "VolumeBound: there is a volume of 5Gi, more than spec.size asks for, which is 1Gi"; got != want || claim.Status.Capacity.String() != "5Gi" {
+			w.Errorf("Ready is %q, want %q; the capacity is %s", got, want, claim.Status.Capacity)
+		}
+		w.Patch(claim, `{"metadata":{"labels":{"team":"red"}}}`)
+		w.Advance(time.Minute)
+		if w.Get(volume); volume.Labels["team"] != "red" {
+			w.Errorf("the labels of the volume are %v", volume.Labels)
+		}
+		w.Patch(claim, `{"spec":{"size":"2Gi"}}`)
+		w.Advance(time.Minute)
+		if got, want := readyAs(w, claim), "VolumeBound: there is a volume of 5Gi, more than spec.size asks for, which is 2Gi"; got != want {
+			w.Errorf("Ready is %q, want %q", got, want)
+		}
+		w.Patch(volume, `{"metadata":{"labels":{"team":"green"}}}`)
+		w.Advance(time.Minute)
+		if w.Get(volume); volume.Labels["team"] != "red" || volume.Spec.Resources.Requests.Storage().String() != "5Gi" {
+			w.Errorf("the labels of the volume are %v, and it requests %s", volume.Labels, volume.Spec.Resources.Requests.Storage())
+		}
+	})
+}
+
+// The API server lets no claim grow that has no volume yet. Its labels arrive anyway, and the size does when there is a volume.
+func TestALabelArrivesAlthoughTheSizeIsRefused(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		claim := sized("1Gi")
+		volume := &corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta}
+		w.Create(claim)
+		w.Advance(time.Minute)
+		w.Patch(claim, `{"spec":{"size":"2Gi"},"metadata":{"labels":{"team":"red"}}}`)
+		w.Advance(time.Minute)
+		if w.Get(volume); volume.Labels["team"] != "red" || volume.Spec.Resources.Requests.Storage().String() != "1Gi" {
+			w.Errorf("the labels of the volume are %v, and it requests %s", volume.Labels, volume.Spec.Resources.Requests.Storage())
+		}
+		const refusal = "VolumeRefused: apply PersistentVolumeClaim default/my-claim: "
+		const field = "; the request changes spec.resources.requests.storage"
+		if got := readyAs(w, claim); !strings.HasPrefix(got, refusal) || !strings.HasSuffix(got, field) {
+			w.Errorf("Ready is %q, want %q and %q", got, refusal, field)
+		}
+		provideVolumes(w, 100*time.Millisecond)
+		w.Advance(10 * time.Minute)
+		if got, want := readyAs(w, claim), "VolumeBound: there is a volume of 2Gi"; got != want {
+			w.Errorf("Ready is %q, want %q", got, want)
+		}
+	})
+}
+
 // Each change of a claim's usage is one write of the status, and nothing is written in between.
 func TestTheUseOfAClaimCostsOneWriteForEachChange(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

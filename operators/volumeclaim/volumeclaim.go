@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
@@ -32,8 +37,8 @@ func operator() *einmal.Operator {
 // provideVolume requests a volume of the claim's size and is done when it exists. It is idempotent, so the same function handles a new
 // claim, a larger size, and repetitions after a crash.
 func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	volume := volumeFor(c.Object)
-	if err := c.Apply(ctx, volume); err != nil {
+	volume, err := applyVolume(ctx, c)
+	if err != nil {
 		reportRefusal(c.Object, err)
 		return err
 	}
@@ -44,20 +49,73 @@ func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim
 	return nil
 }
 
-// relabelVolume applies the current labels of the claim to the volume. Apply copies them.
-func relabelVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	return c.Apply(ctx, volumeFor(c.Object))
+// applyVolume applies the volume of a claim. It never requests less than the volume already requests, since a volume cannot shrink: another client may
+// have grown it. If the API server refuses a larger size, the labels arrive anyway.
+func applyVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) (*corev1.PersistentVolumeClaim, error) {
+	existing, err := existingVolume(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	volume := volumeFor(c.Object, larger(c.Object.Spec.Size, requested(existing)))
+	err = c.Apply(ctx, volume)
+	if existing != nil && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+		err = errors.Join(err, c.Apply(ctx, volumeFor(c.Object, requested(existing))))
+	}
+	return volume, err
 }
 
-// volumeFor returns the volume of a claim. Apply adds the namespace, the labels and the owner reference.
-func volumeFor(claim *v1.EphemeralVolumeClaim) *corev1.PersistentVolumeClaim {
+// relabelVolume applies the current labels of the claim to the volume. Apply copies them. It requests the size that the volume requests already: if the
+// API server refuses a larger one, the labels arrive anyway.
+func relabelVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
+	existing, err := existingVolume(ctx, c)
+	if err != nil {
+		return err
+	}
+	size := c.Object.Spec.Size
+	if existing != nil {
+		size = requested(existing)
+	}
+	return c.Apply(ctx, volumeFor(c.Object, size))
+}
+
+// existingVolume returns the volume of a claim, nil if there is none.
+func existingVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) (*corev1.PersistentVolumeClaim, error) {
+	volume := &corev1.PersistentVolumeClaim{}
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), volume)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // The absence of the volume is not an error.
+	case err != nil:
+		return nil, fmt.Errorf("read the volume: %w", err)
+	default:
+		return volume, nil
+	}
+}
+
+// requested returns the size that a volume requests; 0 if there is no volume.
+func requested(volume *corev1.PersistentVolumeClaim) resource.Quantity {
+	if volume == nil {
+		return resource.Quantity{}
+	}
+	return volume.Spec.Resources.Requests[corev1.ResourceStorage]
+}
+
+func larger(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
+}
+
+// volumeFor returns the volume of a claim that requests a size. Apply adds the namespace, the labels and the owner reference.
+func volumeFor(claim *v1.EphemeralVolumeClaim, size resource.Quantity) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      claim.Spec.AccessModes,
 			StorageClassName: claim.Spec.StorageClassName,
 			Resources: corev1.VolumeResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Size},
+				Requests: corev1.ResourceList{corev1.ResourceStorage: size},
 			},
 		},
 	}

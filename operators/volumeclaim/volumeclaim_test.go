@@ -36,6 +36,7 @@ func TestOperator(t *testing.T) {
 	t.Run("a claim made before the operator started gets a volume", s.createdEarlier)
 	t.Run("a claim that grows gets more space", s.growing)
 	t.Run("labels follow the claim", s.labels)
+	t.Run("a volume that others have grown is fine", s.grownByOthers)
 	t.Run("a restart repeats nothing", s.restart)
 	t.Run("a claim goes after its last pod", s.goesAfterItsLastPod)
 	t.Run("a crash in the middle leaves nothing undone", s.crash)
@@ -69,6 +70,25 @@ func (s *story) labels(t *testing.T) {
 	s.awaitLabels(t, "my-claim", map[string]string{"tier": "fast"})
 	s.patch(t, `{"metadata":{"labels":{"tier":null,"team":"blue"}}}`)
 	s.awaitLabels(t, "my-claim", map[string]string{"team": "blue"})
+}
+
+// grownByOthers grows the volume of the sample as another client, and then changes the labels and the size of its claim.
+func (s *story) grownByOthers(t *testing.T) {
+	grow := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"5G"}}}}`))
+	if err := s.Patch(t.Context(), s.volume(t, "my-claim"), grow); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitBound(t, "my-claim", "5G")
+	s.patch(t, `{"metadata":{"labels":{"team":"green"}}}`)
+	s.awaitLabels(t, "my-claim", map[string]string{"team": "green"})
+	s.patch(t, `{"spec":{"size":"3G"}}`)
+	einmaltest.Eventually(t, "the claim of 3G is ready", func(context.Context) error {
+		ready := meta.FindStatusCondition(s.claim(t, "my-claim").Status.Conditions, v1.ConditionReady)
+		if want := "there is a volume of 5G, more than spec.size asks for, which is 3G"; ready == nil || ready.Message != want || ready.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition Ready is %+v, want %q", ready, want)
+		}
+		return nil
+	})
 }
 
 func (s *story) restart(t *testing.T) {
@@ -111,7 +131,7 @@ func (s *story) crash(t *testing.T) {
 }
 
 func (s *story) foreignVolume(t *testing.T) {
-	foreign := volumeFor(claimOf("1Gi"))
+	foreign := volumeFor(claimOf("1Gi"), resource.MustParse("1Gi"))
 	foreign.Name, foreign.Namespace = "taken", "default"
 	foreign.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	if err := s.Create(t.Context(), foreign); err != nil {

@@ -46,7 +46,8 @@ type Children struct {
 
 // Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
 // owner's namespace if the child has none, and those of the owner's labels that the child does not have. It returns ErrForeign if an
-// object of that name exists without the owner's reference, and ErrGone if the child does not exist and VerifyOwner finds no owner.
+// object of that name exists without the owner's reference, and ErrGone if the child does not exist and VerifyOwner finds no owner. If the API
+// server refuses the content, the error names the fields of an existing object that the request changes.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
 	child := &unstructured.Unstructured{Object: object.Without(withoutNulls(desired), object.Path{"status"})}
 	for _, owned := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
@@ -104,6 +105,9 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 		child.SetResourceVersion(absent) // mutant: apply-takes-over
 	}
 	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...)
+	if existing != nil {
+		err = withChanges(err, existing.Object, child.Object)
+	}
 	return child.Object, (existing == nil || c.Shared) && apierrors.IsConflict(err), err
 }
 
