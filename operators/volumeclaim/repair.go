@@ -32,8 +32,7 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 	case volume.DeletionTimestamp != nil:
 		return nil
 	case !labelled(volume, c.Object):
-		volume = volumeFor(c.Object, requested(volume))
-		if err := c.Apply(ctx, volume); err != nil {
+		if volume, _, err = applyVolume(ctx, c); err != nil {
 			return err
 		}
 	}

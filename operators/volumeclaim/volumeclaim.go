@@ -37,8 +37,8 @@ func operator() *einmal.Operator {
 // provideVolume requests a volume of the claim's size and is done when it exists. It is idempotent, so the same function handles a new
 // claim, a larger size, and repetitions after a crash.
 func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	volume, err := applyVolume(ctx, c)
-	if err != nil {
+	volume, refused, err := applyVolume(ctx, c)
+	if err := errors.Join(refused, err); err != nil {
 		reportRefusal(c.Object, err)
 		return err
 	}
@@ -50,32 +50,25 @@ func provideVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim
 }
 
 // applyVolume applies the volume of a claim. It never requests less than the volume already requests, since a volume cannot shrink: another client may
-// have grown it. If the API server refuses a larger size, the labels arrive anyway.
-func applyVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) (*corev1.PersistentVolumeClaim, error) {
+// have grown it. If the API server refuses a larger size, applyVolume applies the rest, and returns the refusal apart from its own error.
+func applyVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) (volume *corev1.PersistentVolumeClaim, refused, err error) {
 	existing, err := existingVolume(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	volume := volumeFor(c.Object, larger(c.Object.Spec.Size, requested(existing)))
+	volume = volumeFor(c.Object, larger(c.Object.Spec.Size, requested(existing)))
 	err = c.Apply(ctx, volume)
-	if existing != nil && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
-		err = errors.Join(err, c.Apply(ctx, volumeFor(c.Object, requested(existing))))
+	if existing == nil || !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return volume, nil, err
 	}
-	return volume, err
+	volume = volumeFor(c.Object, requested(existing))
+	return volume, err, c.Apply(ctx, volume)
 }
 
-// relabelVolume applies the current labels of the claim to the volume. Apply copies them. It requests the size that the volume requests already: if the
-// API server refuses a larger one, the labels arrive anyway.
+// relabelVolume applies the current labels of the claim to the volume. Apply copies them. If the API server refuses the size, resize-pvc reports that.
 func relabelVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
-	existing, err := existingVolume(ctx, c)
-	if err != nil {
-		return err
-	}
-	size := c.Object.Spec.Size
-	if existing != nil {
-		size = requested(existing)
-	}
-	return c.Apply(ctx, volumeFor(c.Object, size))
+	_, _, err := applyVolume(ctx, c)
+	return err
 }
 
 // existingVolume returns the volume of a claim, nil if there is none.
