@@ -189,8 +189,8 @@ func asTexts(counts map[string]int) map[string]string {
 // steadyValues are the values in Secrets that two runs without faults agree on. The others are random.
 func steadyValues(first, second result) map[string]string {
 	steady := map[string]string{}
-	for name, value := range first.secrets {
-		if second.secrets[name] == value {
+	for name, value := range first.secretDigests {
+		if second.secretDigests[name] == value {
 			steady[name] = value
 		}
 	}

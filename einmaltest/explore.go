@@ -140,7 +140,7 @@ func replay(t *testing.T, scenario Scenario, text string, options []Option) {
 func (r result) missed(schedule simulation.Schedule) []simulation.Point {
 	var missed []simulation.Point
 	for _, fault := range schedule {
-		if fault.At.N > r.events[fault.At.What] && !slices.Contains(r.points, fault.At) && !slices.Contains(r.idlePoints, fault.At) {
+		if fault.At.N > r.watchEvents[fault.At.What] && !slices.Contains(r.points, fault.At) && !slices.Contains(r.idlePoints, fault.At) {
 			missed = append(missed, fault.At)
 		}
 	}

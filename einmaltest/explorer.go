@@ -24,28 +24,28 @@ type explorer struct {
 	clean       result
 
 	mu sync.Mutex
-	// found is the finding that comes first, at is its place among the schedules.
-	found *Finding
-	at    int
-	// used are the rights that were used in any schedule.
-	used map[string]bool
-	// called are the handlers that were called in any schedule.
-	called map[string]bool
+	// finding is the one that comes first, findingIndex its place among the schedules.
+	finding      *Finding
+	findingIndex int
+	// usedRights are the rights that were used in any schedule.
+	usedRights map[string]bool
+	// calledHandlers are the handlers that were called in any schedule.
+	calledHandlers map[string]bool
 	// played counts the schedules, unplayed those for which no time was left.
 	played, unplayed int
-	// unmet are the schedules of which a point was not reached.
-	unmet []string
-	// inert are the faults that had nothing to change.
-	inert []string
-	// recoveries are second faults at points that a first fault has led to, by what they do where.
-	recoveries map[string][]simulation.Schedule
-	progress   time.Time
+	// missedSchedules are the schedules of which a point was not reached.
+	missedSchedules []string
+	// withoutTarget are the faults that had nothing to change.
+	withoutTarget []string
+	// secondFaults are second faults at points that a first fault has led to, by what they do where.
+	secondFaults map[string][]simulation.Schedule
+	lastProgress time.Time
 }
 
 func newExplorer(scenario Scenario, options []Option) *explorer {
 	return &explorer{
 		scenario: scenario, settings: newSettings(options), digestKey: []byte(rand.Text()),
-		used: map[string]bool{}, called: map[string]bool{}, recoveries: map[string][]simulation.Schedule{}, progress: time.Now(),
+		usedRights: map[string]bool{}, calledHandlers: map[string]bool{}, secondFaults: map[string][]simulation.Schedule{}, lastProgress: time.Now(),
 	}
 }
 
@@ -64,37 +64,37 @@ func search(t *testing.T, scenario Scenario, options []Option) (found *Finding, 
 	t.Logf("playing %d schedules: %d, and a sample of %d out of %d (%s=1 plays all; seed %d); then faults during recovery",
 		len(singles), len(first.always), len(first.sampled), first.others, AllVariable, e.settings.seed)
 	e.playAll(t, "one fault", singles)
-	if e.found == nil && 2*len(e.unmet) > len(singles) {
-		e.found = failIfFaulty([]string{fmt.Sprintf("only %d of %d schedules met their points again: a scenario does the same each time, and names nothing at random; not met: %s",
-			len(singles)-len(e.unmet), len(singles), some(e.unmet))})
+	if e.finding == nil && 2*len(e.missedSchedules) > len(singles) {
+		e.finding = failIfFaulty([]string{fmt.Sprintf("only %d of %d schedules met their points again: a scenario does the same each time, and names nothing at random; not met: %s",
+			len(singles)-len(e.missedSchedules), len(singles), some(e.missedSchedules))})
 	}
-	if e.found == nil && e.settings.wants(Recovery) {
+	if e.finding == nil && e.settings.wants(Recovery) {
 		e.playAll(t, "recovery", e.disturbedRecoveries(e.settings.recoveries(len(first.always))))
 	}
-	if e.found == nil {
+	if e.finding == nil {
 		e.playAll(t, "two faults", e.settings.pairs(first.always))
 	}
-	if e.found == nil && e.unplayed > 0 {
-		e.found = &Finding{Schedule: "the deadline of the test", Broken: []string{fmt.Sprintf("%d schedules were played and broke nothing, "+
+	if e.finding == nil && e.unplayed > 0 {
+		e.finding = &Finding{Schedule: "the deadline of the test", Broken: []string{fmt.Sprintf("%d schedules were played and broke nothing, "+
 			"%d were not played for lack of time: raise -timeout, or leave dimensions out with einmaltest.Without", e.played, e.unplayed)}}
 	}
-	if e.found == nil && e.settings.noSpareRights && e.settings.budget != quick && e.settings.share.of <= 1 {
-		e.found = e.spareRights()
+	if e.finding == nil && e.settings.noSpareRights && e.settings.budget != quick && e.settings.share.of <= 1 {
+		e.finding = e.spareRights()
 	}
-	if e.found != nil {
-		e.found.Schedules, e.found.unplayed = e.played, e.unplayed
+	if e.finding != nil {
+		e.finding.Schedules, e.finding.unplayed = e.played, e.unplayed
 	}
-	return e.found, e.summary(), e.clean.leftOut
+	return e.finding, e.summary(), e.clean.notCompared
 }
 
 // summary says what was played, what was not met, and what is not compared.
 func (e *explorer) summary() string {
 	text := fmt.Sprintf("%d schedules played, each came to the point of its fault", e.played)
-	if len(e.unmet) > 0 {
-		text = fmt.Sprintf("%d schedules played, %d of them came to the point of their fault (not met: %s)", e.played, e.played-len(e.unmet), some(e.unmet))
+	if len(e.missedSchedules) > 0 {
+		text = fmt.Sprintf("%d schedules played, %d of them came to the point of their fault (not met: %s)", e.played, e.played-len(e.missedSchedules), some(e.missedSchedules))
 	}
-	if len(e.inert) > 0 {
-		text += fmt.Sprintf("; nothing to change for: %s", some(e.inert))
+	if len(e.withoutTarget) > 0 {
+		text += fmt.Sprintf("; nothing to change for: %s", some(e.withoutTarget))
 	}
 	if e.settings.only != nil {
 		text += fmt.Sprintf("; played by Only: %v", e.settings.only)
@@ -134,7 +134,7 @@ func (e *explorer) playClean(t *testing.T) *Finding {
 		return faulty
 	}
 	again := play(t, e.scenario, e.setup(nil))
-	e.clean.steady = steadyValues(e.clean, again)
+	e.clean.stableSecrets = steadyValues(e.clean, again)
 	return failIfFaulty(slices.Concat(again.complaints(), sameAgain(e.clean, again)))
 }
 
@@ -142,22 +142,22 @@ func (e *explorer) playClean(t *testing.T) *Finding {
 func (e *explorer) use(run result) {
 	for right, used := range run.rights {
 		if used {
-			e.used[right] = true
+			e.usedRights[right] = true
 		}
 	}
-	maps.Copy(e.called, run.called)
+	maps.Copy(e.calledHandlers, run.calledHandlers)
 }
 
 // uncalled are the handlers that no schedule has called.
 func (e *explorer) uncalled() []string {
-	return slices.DeleteFunc(slices.Clone(e.clean.handlers), func(id string) bool { return e.called[id] })
+	return slices.DeleteFunc(slices.Clone(e.clean.handlers), func(id string) bool { return e.calledHandlers[id] })
 }
 
 // spareRights complains about rights that nothing needs.
 func (e *explorer) spareRights() *Finding {
 	var spare []string
 	for _, right := range slices.Sorted(maps.Keys(e.clean.rights)) {
-		if !e.used[right] {
+		if !e.usedRights[right] {
 			spare = append(spare, "the right to "+right+" was never used: take it from einmal.Permissions or einmal.Applies, or play what needs it")
 		}
 	}
@@ -167,7 +167,7 @@ func (e *explorer) spareRights() *Finding {
 func (e *explorer) setup(schedule simulation.Schedule) simulation.Setup {
 	return simulation.Setup{
 		Schedule: schedule, Definitions: &e.definitions, Log: slog.New(slog.DiscardHandler),
-		DigestKey: e.digestKey, Times: e.settings.times, Edits: e.clean.edits,
+		DigestKey: e.digestKey, Times: e.settings.times, Edits: e.clean.userEdits,
 	}
 }
 
@@ -200,11 +200,11 @@ func (e *explorer) worthPlaying(t *testing.T, i int) bool {
 		e.unplayed++
 		return false
 	}
-	if time.Since(e.progress) > progressEvery {
-		e.progress = time.Now()
+	if time.Since(e.lastProgress) > progressEvery {
+		e.lastProgress = time.Now()
 		t.Logf("%d schedules played so far", e.played)
 	}
-	return e.found == nil || i < e.at // One finding at a time.
+	return e.finding == nil || i < e.findingIndex // One finding at a time.
 }
 
 func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
@@ -216,14 +216,14 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 	e.use(found)
 	e.played++
 	if len(found.missed(schedule)) > 0 {
-		e.unmet = append(e.unmet, schedule.String())
+		e.missedSchedules = append(e.missedSchedules, schedule.String())
 	}
-	e.inert = append(e.inert, found.inert...)
+	e.withoutTarget = append(e.withoutTarget, found.withoutTarget...)
 	if len(schedule) == 1 {
 		e.noteRecoveries(found, schedule)
 	}
-	if len(broken) > 0 && (e.found == nil || i < e.at) {
-		e.found, e.at = &Finding{Schedule: schedule.String(), Broken: broken}, i
+	if len(broken) > 0 && (e.finding == nil || i < e.findingIndex) {
+		e.finding, e.findingIndex = &Finding{Schedule: schedule.String(), Broken: broken}, i
 	}
 }
 
@@ -231,10 +231,10 @@ func (e *explorer) playOne(t *testing.T, i int, schedule simulation.Schedule) {
 func (e *explorer) judge(found result, schedule simulation.Schedule) []string {
 	switch {
 	case e.clean.upgrades && schedule.Count(simulation.Kind.Replaces) > 0 && len(found.missed(schedule)) > 0:
-		return append(slices.Clone(found.reported), found.missingRights()...) // The previous version has run to the end.
+		return append(slices.Clone(found.simulatorFailures), found.missingRights()...) // The previous version has run to the end.
 	case schedule.Count(simulation.Kind.ByUser) > 0:
 		// What is left depends on what the user did, so neither the end nor the expectations of the scenario can be checked.
-		return slices.Concat(found.reported, found.missingRights(), repeatedEffects(e.clean, found, schedule))
+		return slices.Concat(found.simulatorFailures, found.missingRights(), repeatedEffects(e.clean, found, schedule))
 	}
 	return judge(e.clean, found, schedule)
 }
@@ -246,9 +246,9 @@ func (e *explorer) playPrevious(t *testing.T) *Finding {
 		return nil
 	}
 	found := play(t, e.scenario, e.setup(neverUpdated()))
-	e.clean.ofPrevious = found.points
-	if len(found.reported) > 0 {
-		return &Finding{Schedule: neverUpdated().String(), Broken: found.reported}
+	e.clean.previousPoints = found.points
+	if len(found.simulatorFailures) > 0 {
+		return &Finding{Schedule: neverUpdated().String(), Broken: found.simulatorFailures}
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func (e *explorer) noteRecoveries(found result, schedule simulation.Schedule) {
 		known[at] = true
 		for _, kind := range []simulation.Kind{simulation.CrashAfter, simulation.Refused} {
 			name := string(kind) + " " + at.String()
-			e.recoveries[name] = append(e.recoveries[name], slices.Concat(schedule, simulation.Schedule{{Kind: kind, At: at}}))
+			e.secondFaults[name] = append(e.secondFaults[name], slices.Concat(schedule, simulation.Schedule{{Kind: kind, At: at}}))
 		}
 	}
 }
@@ -289,9 +289,9 @@ func likeness(s simulation.Schedule) int {
 
 // disturbedRecoveries chooses second faults for the points that exist only after a first one, up to a budget.
 func (e *explorer) disturbedRecoveries(budget int) []simulation.Schedule {
-	kinds := make([][]simulation.Schedule, 0, len(e.recoveries))
-	for _, name := range slices.Sorted(maps.Keys(e.recoveries)) {
-		all := e.recoveries[name]
+	kinds := make([][]simulation.Schedule, 0, len(e.secondFaults))
+	for _, name := range slices.Sorted(maps.Keys(e.secondFaults)) {
+		all := e.secondFaults[name]
 		slices.SortFunc(all, func(a, b simulation.Schedule) int {
 			return cmp.Or(likeness(b)-likeness(a), strings.Compare(a.String(), b.String()))
 		})

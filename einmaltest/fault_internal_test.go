@@ -273,5 +273,5 @@ func noticedIn(t *testing.T, setup simulation.Setup) (lines []string, edits map[
 	for _, failure := range found.failures {
 		noted.lines = append(noted.lines, "failed: "+failure)
 	}
-	return noted.lines, found.edits
+	return noted.lines, found.userEdits
 }

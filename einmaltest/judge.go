@@ -34,7 +34,7 @@ func judge(clean, found result, schedule simulation.Schedule) []string {
 		return kind.Repeats() || kind.Hangs() && clean.processes > 1
 	})
 	if schedule.GoesBack() || deletedBeforeRead(clean, found, schedule) {
-		return slices.Concat(found.reported, found.missingRights(), repeatedEffects(clean, found, schedule))
+		return slices.Concat(found.simulatorFailures, found.missingRights(), repeatedEffects(clean, found, schedule))
 	}
 	broken = append(broken, compareEnds(clean, found, schedule)...)
 	for name, n := range counted(found.successes) {
@@ -73,7 +73,7 @@ func allowedWrites(clean result, schedule simulation.Schedule, name string) int 
 func (r result) handlersOf(write string) int {
 	words := strings.Fields(write)
 	n := 0
-	for name := range r.done {
+	for name := range r.completed {
 		if of := strings.Fields(name); len(words) > 2 && of[len(of)-1] == words[2] {
 			n++
 		}
@@ -116,12 +116,12 @@ func faults(schedule simulation.Schedule) int {
 func compareEnds(clean, found result, schedule simulation.Schedule) []string {
 	left, expected := found.objects, clean.objects
 	if schedule.Count(simulation.Kind.Wipe) > 0 {
-		left, expected = found.unmarked, clean.unmarked
+		left, expected = found.objectsAfterLoss, clean.objectsAfterLoss
 	}
 	broken := differences("what is left", expected, left)
 	broken = append(broken, differences("the outcome", clean.outcomes, found.outcomes)...)
-	for _, name := range slices.Sorted(maps.Keys(clean.steady)) {
-		if value, there := found.secrets[name]; there && value != clean.steady[name] {
+	for _, name := range slices.Sorted(maps.Keys(clean.stableSecrets)) {
+		if value, there := found.secretDigests[name]; there && value != clean.stableSecrets[name] {
 			broken = append(broken, name+": it holds another value than without faults")
 		}
 	}
@@ -160,8 +160,8 @@ func repeatedEffects(clean, found result, schedule simulation.Schedule) []string
 				"make it once, or declare with Process.IdempotentEffect that a repetition does no harm", name, times(n), times(most)))
 		}
 	}
-	for name, n := range counted(found.values) {
-		if most := clean.values[name]; n > most && !schedule.Has(simulation.UserDeletes) { // What was under way may be taken back.
+	for name, n := range counted(found.valueChanges) {
+		if most := clean.valueChanges[name]; n > most && !schedule.Has(simulation.UserDeletes) { // What was under way may be taken back.
 			broken = append(broken, fmt.Sprintf("%s: it has had %d values one after the other, and %d when nothing goes wrong: what was generated or set is not to be replaced", name, n, most))
 		}
 	}
@@ -180,8 +180,8 @@ func lostEffects(clean, found result, schedule simulation.Schedule) []string {
 				name, times(got), times(n), waiting(clean, found, name)))
 		}
 	}
-	for name, n := range counted(clean.values) {
-		got := found.values[name]
+	for name, n := range counted(clean.valueChanges) {
+		got := found.valueChanges[name]
 		if !isEffect(name) || !isLost(clean, found, name, got, n) {
 			continue
 		}
@@ -225,7 +225,7 @@ func losesHandling(schedule simulation.Schedule) bool {
 // several changes of an object are handled as one, or if the object was created and deleted while no process ran. If it must be, what is left
 // differs.
 func fewerDone(clean, found result, callers []Call) bool {
-	return slices.ContainsFunc(callers, func(call Call) bool { return found.done[call.handling()] < clean.done[call.handling()] })
+	return slices.ContainsFunc(callers, func(call Call) bool { return found.completed[call.handling()] < clean.completed[call.handling()] })
 }
 
 // waiting names the handlers that may have caused an effect, and wait for a person in a run with faults alone, such as those with an effect of
@@ -233,7 +233,7 @@ func fewerDone(clean, found result, callers []Call) bool {
 func waiting(clean, found result, effect string) string {
 	var names []string
 	for _, call := range clean.callers[effect] {
-		if name := call.handling(); found.failed[name] && !clean.failed[name] {
+		if name := call.handling(); found.failedForGood[name] && !clean.failedForGood[name] {
 			names = append(names, name)
 		}
 	}

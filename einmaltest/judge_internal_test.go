@@ -40,8 +40,8 @@ func TestAnEffectThatHappensTooSeldomIsFound(t *testing.T) {
 	create, look := callOf("make", "one", einmal.ReasonCreate), callOf("look", "one", einmal.ReasonReconcile)
 	daemon := Call{}
 	clean := result{
-		effects: map[string]int{mail: 3}, values: map[string]int{limit: 2},
-		done: map[string]int{create.handling(): 3, callOf("make", "other", einmal.ReasonCreate).handling(): 1},
+		effects: map[string]int{mail: 3}, valueChanges: map[string]int{limit: 2},
+		completed: map[string]int{create.handling(): 3, callOf("make", "other", einmal.ReasonCreate).handling(): 1},
 	}
 	for _, test := range []struct {
 		name           string
@@ -64,9 +64,9 @@ func TestAnEffectThatHappensTooSeldomIsFound(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			clean.callers = map[string][]Call{mail: {test.caller}, limit: {test.caller}}
 			found := result{
-				effects: map[string]int{mail: test.mails}, values: map[string]int{limit: test.limits},
-				done:   map[string]int{create.handling(): test.made, callOf("make", "other", einmal.ReasonCreate).handling(): test.ofOther},
-				failed: map[string]bool{create.handling(): test.failed},
+				effects: map[string]int{mail: test.mails}, valueChanges: map[string]int{limit: test.limits},
+				completed:     map[string]int{create.handling(): test.made, callOf("make", "other", einmal.ReasonCreate).handling(): test.ofOther},
+				failedForGood: map[string]bool{create.handling(): test.failed},
 			}
 			got := fmt.Sprint(lostEffects(clean, found, nil))
 			if test.found == "" && got != "[]" || !strings.Contains(got, test.found) || !strings.Contains(got, test.notices) {
@@ -79,7 +79,7 @@ func TestAnEffectThatHappensTooSeldomIsFound(t *testing.T) {
 // A write that was denied is tried again by each handler of its object. What the operator does beyond that does not raise its limit.
 func TestTheNumberOfAllowedWritesDoesNotDependOnTheOperator(t *testing.T) {
 	const write = "patch tenants.example.com default/one status"
-	clean := result{writes: map[string]int{write: 2}, done: map[string]int{
+	clean := result{writes: map[string]int{write: 2}, completed: map[string]int{
 		"make of Tenant default/one": 1, "look of Tenant default/one": 1, "make of Tenant default/other": 1,
 	}}
 	denied := simulation.Schedule{{Kind: simulation.DeniedByWebhook, At: simulation.Point{What: write, N: 1}}}

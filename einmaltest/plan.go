@@ -171,7 +171,7 @@ func (s settings) sampled(clean result) [][]simulation.Schedule {
 		case fault.kind.WhileIdle():
 			points = clean.idlePoints
 		case fault.kind.Replaces() && clean.upgrades:
-			points = clean.ofPrevious
+			points = clean.previousPoints
 		}
 		for i, at := range points {
 			if s.wants(fault.of) && fault.happensAt(at) && fault.hasObject(clean, i) {
@@ -257,8 +257,8 @@ func withoutStandby(schedules []simulation.Schedule) []simulation.Schedule {
 // delivered lists the events that watches delivered.
 func (r result) delivered() []simulation.Point {
 	var all []simulation.Point
-	for _, resource := range slices.Sorted(maps.Keys(r.events)) {
-		for n := range r.events[resource] {
+	for _, resource := range slices.Sorted(maps.Keys(r.watchEvents)) {
+		for n := range r.watchEvents[resource] {
 			all = append(all, simulation.Point{What: resource, N: n + 1})
 		}
 	}

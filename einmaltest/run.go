@@ -29,49 +29,50 @@ const settling = 10 * time.Minute
 // result is how a run has ended.
 type result struct {
 	failures []string
-	// reported are those of the failures that the simulation found, and not the scenario.
-	reported []string
-	objects  map[string]string
-	// unmarked are the objects without what a lost record cannot tell.
-	unmarked map[string]string
-	outcomes map[string]string
+	// simulatorFailures are those of the failures that the simulation found, and not the scenario.
+	simulatorFailures []string
+	objects           map[string]string
+	// objectsAfterLoss are the objects without what a lost record cannot tell.
+	objectsAfterLoss map[string]string
+	outcomes         map[string]string
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
 	// that a new process may repeat are left out.
 	successes, retries map[string]int
-	// done counts the attempts that were done, by handler and object. Those for other reasons than a creation, an update or a deletion count once.
-	done map[string]int
-	// failed are the handlers whose last attempt has failed for good, by handler and object.
-	failed map[string]bool
-	// writes counts the operator's own writes of each name, values those that idempotent effects and Secrets have had, effects how often the others
-	// happened.
-	writes, values, effects map[string]int
+	// completed counts the attempts that were done, by handler and object. Those for other reasons than a creation, an update or a deletion count once.
+	completed map[string]int
+	// failedForGood are the handlers whose last attempt has failed for good, by handler and object.
+	failedForGood map[string]bool
+	// writes counts the operator's own writes of each name, valueChanges the values that idempotent effects and Secrets have had one after
+	// the other, effects how often the other effects happened.
+	writes, valueChanges, effects map[string]int
 	// callers are the calls of handlers that may have caused an effect, by the name of the effect.
 	callers map[string][]Call
-	// secrets are digests of the values in Secrets, steady those that are the same in two runs without faults.
-	secrets, steady map[string]string
+	// secretDigests are digests of the values in Secrets, stableSecrets those that are the same in two runs without faults.
+	secretDigests, stableSecrets map[string]string
 	// times are those that rules limit.
 	times map[string]limitedTime
 	// rights says of each right that handlers asked for whether it was used. forbidden are requests without a right that the
 	// scenario does not allow, unfinished is what it does not allow at the end.
 	rights                map[string]bool
 	forbidden, unfinished []string
-	// handlers are the ids of all handlers, called those that were called.
-	handlers []string
-	called   map[string]bool
-	// leftOut is what is not compared.
-	leftOut []string
-	points  []simulation.Point
+	// handlers are the ids of all handlers, calledHandlers those that were called.
+	handlers       []string
+	calledHandlers map[string]bool
+	// notCompared is what is not compared.
+	notCompared []string
+	points      []simulation.Point
 	// idlePoints are the children that exist while nothing happens.
 	idlePoints []simulation.Point
-	events     map[string]int
-	// edits are the patches of the scenario, by object. inert are faults that had nothing to change.
-	edits map[string][]string
-	inert []string
+	// watchEvents counts the events that watches delivered, by resource.
+	watchEvents map[string]int
+	// userEdits are the patches of the scenario, by object. withoutTarget are faults that had nothing to change.
+	userEdits     map[string][]string
+	withoutTarget []string
 	// upgrades is set where the scenario has a previous version.
 	upgrades bool
-	// ofPrevious are the points of a run of the previous version.
-	ofPrevious []simulation.Point
-	processes  int
+	// previousPoints are the points of a run of the previous version.
+	previousPoints []simulation.Point
+	processes      int
 }
 
 // play plays a scenario in a bubble of its own.
@@ -102,12 +103,12 @@ func (w *World) survive() {
 // end notes how the run has ended, and ends the world.
 func (w *World) end() result {
 	found := result{
-		outcomes: w.outcomes, successes: map[string]int{}, retries: map[string]int{}, writes: map[string]int{}, done: map[string]int{}, failed: map[string]bool{},
-		called: map[string]bool{},
+		outcomes: w.outcomes, successes: map[string]int{}, retries: map[string]int{}, writes: map[string]int{}, completed: map[string]int{}, failedForGood: map[string]bool{},
+		calledHandlers: map[string]bool{},
 	}
 	if w.sim == nil {
 		w.fail("the scenario has not started an operator")
-		found.failures, found.reported = w.failed()
+		found.failures, found.simulatorFailures = w.failed()
 		return found
 	}
 	w.passIdle(settling)
@@ -116,11 +117,11 @@ func (w *World) end() result {
 		w.fail(err.Error())
 	}
 	if len(w.setup.Schedule) == 0 || w.setup.Schedule.Count(simulation.Kind.Wipe) > 0 {
-		if found.unmarked, err = w.sim.ObjectsAfterLoss(reportOfLoss(w.setup.Schedule)...); err != nil {
+		if found.objectsAfterLoss, err = w.sim.ObjectsAfterLoss(reportOfLoss(w.setup.Schedule)...); err != nil {
 			w.fail(err.Error())
 		}
 	}
-	if found.secrets, err = w.sim.SecretValues(); err != nil {
+	if found.secretDigests, err = w.sim.SecretValues(); err != nil {
 		w.fail(err.Error())
 	}
 	calls := w.sim.Calls()
@@ -132,20 +133,20 @@ func (w *World) end() result {
 	if !w.allowed.forbidden {
 		found.forbidden = w.sim.Refused()
 	}
-	found.points, found.events, found.values, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
+	found.points, found.watchEvents, found.valueChanges, found.effects = w.sim.Points(), w.sim.Events(), w.sim.Values(), w.sim.Effects()
 	found.idlePoints = w.sim.IdlePoints()
 	found.callers = map[string][]Call{}
 	for effect, attempts := range w.sim.Callers() {
 		found.callers[effect] = callsOf(attempts)
 	}
-	found.edits, found.inert = w.sim.Edits(), w.sim.Inert()
+	found.userEdits, found.withoutTarget = w.sim.Edits(), w.sim.WithoutTarget()
 	found.upgrades, found.handlers = w.previous != nil, w.sim.Handlers()
-	found.processes, found.rights, found.leftOut = w.sim.Processes(), w.sim.Rights(), w.sim.LeftOut()
+	found.processes, found.rights, found.notCompared = w.sim.Processes(), w.sim.Rights(), w.sim.NotCompared()
 	w.count(&found)
 	found.times = w.limitedTimes()
 	w.sim.End()
 	w.reacting.Wait()
-	found.failures, found.reported = w.failed()
+	found.failures, found.simulatorFailures = w.failed()
 	return found
 }
 
@@ -153,14 +154,14 @@ func (w *World) end() result {
 func (w *World) count(found *result) {
 	for _, call := range w.Calls() {
 		name := call.handling()
-		found.called[call.Handler] = true
+		found.calledHandlers[call.Handler] = true
 		switch {
 		case call.Outcome == string(record.Done) && call.counts():
-			found.done[name]++
+			found.completed[name]++
 		case call.Outcome == string(record.Done): // How often the others are called depends on time, and on the processes.
-			found.done[name] = max(found.done[name], 1)
+			found.completed[name] = max(found.completed[name], 1)
 		}
-		found.failed[name] = call.Outcome == string(record.Failed)
+		found.failedForGood[name] = call.Outcome == string(record.Failed)
 		switch {
 		case !call.counts():
 		case call.Outcome == string(record.Done):

@@ -68,12 +68,12 @@ func (w *World) report(err error) {
 	w.fail(err.Error())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reported = append(w.reported, err.Error())
+	w.simulatorFailures = append(w.simulatorFailures, err.Error())
 }
 
 // failed returns all failures, and those of them that the simulation found.
 func (w *World) failed() (all, reported []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.failures), slices.Clone(w.reported)
+	return slices.Clone(w.failures), slices.Clone(w.simulatorFailures)
 }

@@ -43,8 +43,8 @@ type World struct {
 
 	mu       sync.Mutex
 	failures []string
-	// reported are the failures that the simulation found.
-	reported []string
+	// simulatorFailures are the failures that the simulation found.
+	simulatorFailures []string
 }
 
 // Start starts the operator; make makes it for each process: once now, and again after each crash. The first Start

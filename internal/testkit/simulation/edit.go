@@ -48,18 +48,18 @@ func (w *World) Edits() map[string][]string {
 	return maps.Clone(w.edits)
 }
 
-// noteInert notes that a fault had nothing to change. Inert returns those faults.
-func (w *World) noteInert(fault Fault) {
+// noteWithoutTarget notes that a fault had nothing to change. WithoutTarget returns those faults.
+func (w *World) noteWithoutTarget(fault Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.inert = append(w.inert, fault.String())
+	w.withoutTarget = append(w.withoutTarget, fault.String())
 }
 
-// Inert returns the faults that had nothing to change.
-func (w *World) Inert() []string {
+// WithoutTarget returns the faults that had nothing to change.
+func (w *World) WithoutTarget() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.inert)
+	return slices.Clone(w.withoutTarget)
 }
 
 // nextEdit is the merge patch of a user in the middle of a handler: an annotation, and what the scenario changes next in the object.

@@ -135,7 +135,7 @@ func (p *Process) witness(attempt engine.Attempt) {
 	if p.dead() || p.apart {
 		return
 	}
-	p.note(attempt)
+	p.noteAttempt(attempt)
 	if attempt.Outcome != "" {
 		p.world.history.called(attempt)
 	}
@@ -282,7 +282,7 @@ func (p *Process) meet(fault Fault, asked call) error {
 		p.hang(asked)
 		return errTimedOut
 	case UserEdits, UserDeletes:
-		p.world.actAsUser(fault, p.handles(fault.At.What))
+		p.world.actAsUser(fault, p.handledAt(fault.At.What))
 		p.wait(slowBy)
 	default:
 		p.world.disturb(fault)

@@ -49,7 +49,7 @@ func foreignRecord(n int) replacement {
 // goBack puts an older record back into every object for which there is one.
 func (w *World) goBack(fault Fault) {
 	if w.replaceRecords(w.olderRecord(fault.At.N)) == 0 {
-		w.noteInert(fault)
+		w.noteWithoutTarget(fault)
 	}
 }
 

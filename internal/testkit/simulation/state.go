@@ -23,7 +23,7 @@ import (
 )
 
 // Objects are all objects that exist, by kind, group and name, as text that is the same for two runs that ended alike: times, uids, revisions
-// and generated names are replaced by words, records by what they say, values of Secrets by their lengths. LeftOut names what is left out.
+// and generated names are replaced by words, records by what they say, values of Secrets by their lengths. NotCompared names what is left out.
 func (w *World) Objects() (map[string]string, error) {
 	return w.objects(view{compares: func(record.Entry) bool { return true }})
 }
@@ -51,7 +51,7 @@ func (w *World) objects(v view) (map[string]string, error) {
 	shared := map[string]string{}
 	objects := map[string]string{}
 	for _, one := range found {
-		if w.isLeftOut(one) {
+		if w.isNotCompared(one) {
 			continue
 		}
 		name := nameOf(one)
@@ -95,8 +95,8 @@ func byAge(found []unstructured.Unstructured) []unstructured.Unstructured {
 	return ordered
 }
 
-// LeftOut lists what Objects does not compare.
-func (w *World) LeftOut() []string {
+// NotCompared lists what Objects does not compare.
+func (w *World) NotCompared() []string {
 	return []string{
 		"Events",
 		fmt.Sprintf("the ConfigMap, Secret and Lease of the operator, each named %s", w.declared.Identity),
@@ -118,8 +118,8 @@ func isEvent(kind schema.GroupKind) bool {
 	return kind.Kind == "Event" && (kind.Group == "" || kind.Group == "events.k8s.io")
 }
 
-// isLeftOut reports whether an object is not compared: the operator's own state.
-func (w *World) isLeftOut(one unstructured.Unstructured) bool {
+// isNotCompared reports whether an object is not compared: the operator's own state.
+func (w *World) isNotCompared(one unstructured.Unstructured) bool {
 	kind := one.GroupVersionKind().GroupKind().String()
 	return one.GetName() == w.declared.Identity && (kind == "ConfigMap" || kind == "Secret" || kind == "Lease.coordination.k8s.io")
 }
@@ -215,7 +215,7 @@ func (w *World) SecretValues() (map[string]string, error) {
 	}
 	digests := map[string]string{}
 	for _, one := range list.Items {
-		if w.isLeftOut(one) {
+		if w.isNotCompared(one) {
 			continue
 		}
 		for key, value := range object.Map(one.Object, "data") {

@@ -83,21 +83,21 @@ type World struct {
 	// effects lets one effect happen at a time. A channel, since virtual time stands still where a mutex is waited for.
 	effects chan struct{}
 
-	mu        sync.Mutex
-	processes []*Process
-	killed    bool // until the next Start
-	counts    map[string]int
-	points    []Point
-	idle      []Point
-	edits     map[string][]string
-	edited    map[types.UID]bool // children whose data was edited, and whether that has counted in their generation
-	inert     []string
-	events    map[string]int
-	cutUntil  time.Time
-	busyUntil time.Time
-	clock     time.Duration
-	rollout   *rollout
-	updated   bool // the operator runs, or is about to run, in its current version
+	mu            sync.Mutex
+	processes     []*Process
+	killed        bool // until the next Start
+	counts        map[string]int
+	points        []Point
+	idle          []Point
+	edits         map[string][]string
+	edited        map[types.UID]bool // children whose data was edited, and whether that has counted in their generation
+	withoutTarget []string
+	events        map[string]int
+	cutUntil      time.Time
+	busyUntil     time.Time
+	clock         time.Duration
+	rollout       *rollout
+	updated       bool // the operator runs, or is about to run, in its current version
 
 	// anotherHome is the API server with the state of the other operator; nil if there is none.
 	anotherHome *apiserver.Server
