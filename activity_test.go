@@ -62,7 +62,7 @@ func TestStartupAndCleanupEncloseAllElse(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			tries := 0
 			op.OnStartup("database", func(context.Context, client.Client) error {
 				if tries++; tries < 3 {
@@ -100,7 +100,7 @@ func TestStartupAndCleanupEncloseAllElse(t *testing.T) {
 func TestAStopDuringTheStartup(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", nothing[Widget])
 			op.OnStartup("wait", func(context.Context, client.Client) error { return einmal.RequeueAfter(time.Hour) })
 			op.OnCleanup("never", func(context.Context) error {

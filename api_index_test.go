@@ -49,7 +49,7 @@ func TestTheIndexOfTheAPIIsComplete(t *testing.T) {
 	case !begins || !ends:
 		t.Fatalf("%s lacks the lines around its generated part", apiPage)
 	case generated == index.String():
-	case flag.Lookup(updateFlag).Value.String() == "true":
+	case flag.Lookup("update").Value.String() == "true":
 		if err := os.WriteFile(apiPage, []byte(before+apiBegins+index.String()+apiEnds+after), 0o600); err != nil {
 			t.Fatal(err)
 		}

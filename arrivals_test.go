@@ -26,7 +26,7 @@ import (
 // oneWorker makes an operator that handles one object at a time.
 func oneWorker(t *testing.T, options ...einmal.OperatorOption) *einmal.Operator {
 	t.Helper()
-	return einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)),
+	return einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()),
 		einmal.StateNamespace("default"), einmal.Workers(1), einmal.HandlerDefaults(einmal.AttemptTimeout(time.Hour)))...)
 }
 

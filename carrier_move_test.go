@@ -79,7 +79,7 @@ func carrierMoves() []carrierMove {
 
 // run handles a tenant with the first release, lets then act, and ends with the second release, which must know what the
 // first one did.
-func (m carrierMove) run(t *testing.T, then func(t *testing.T, w *virtualWorld), faults ...simulation.Fault) {
+func run(t *testing.T, m carrierMove, then func(t *testing.T, w *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
 	j, carrier, log := &journal{}, m.from, testLog(t)
 	virtually(t, log, func(op *einmal.Operator) { declareTenantRelease(op, carrier, j) }, func(t *testing.T, w *virtualWorld) {
@@ -119,7 +119,7 @@ func TestARecordMovesBetweenCarriersDespiteACrash(t *testing.T) {
 				if point.N > 0 {
 					faults = append(faults, simulation.Fault{Kind: simulation.CrashBefore, At: point})
 				}
-				move.run(t, func(_ *testing.T, w *virtualWorld) { w.Pass(time.Minute) }, faults...)
+				run(t, move, func(_ *testing.T, w *virtualWorld) { w.Pass(time.Minute) }, faults...)
 			})
 		}
 	}
@@ -129,7 +129,7 @@ func TestARecordMovesBetweenCarriersDespiteACrash(t *testing.T) {
 func TestAForbiddenCarrierDoesNotRemoveTheOther(t *testing.T) {
 	for _, move := range carrierMoves() {
 		t.Run(move.name, func(t *testing.T) {
-			move.run(t, func(t *testing.T, w *virtualWorld) {
+			run(t, move, func(t *testing.T, w *virtualWorld) {
 				t.Helper()
 				refused := 0
 				allow := w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {

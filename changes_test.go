@@ -65,7 +65,7 @@ func TestAHandlerIsTestedAsAPlainFunction(t *testing.T) {
 func TestAnEventIsAboutAnotherObject(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
 				parent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: "parent"}}
 				if err := c.EventAbout(&corev1.ConfigMap{}, einmal.EventNormal, "Nameless", ""); err == nil {
@@ -92,7 +92,7 @@ func TestEventsAboutOtherObjectsHaveTheirOwnLimits(t *testing.T) {
 	const parents, burst = 30, 25
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
 				event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: c.Object.Namespace, Name: "event"}}
 				errs := []error{c.EventAbout(event, einmal.EventNormal, "ChildMade", "made")}

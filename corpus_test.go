@@ -47,11 +47,7 @@ func readKeptRecord(t *testing.T, file string) keptRecord {
 
 // Every later release resumes the records of each release: no handler runs, nothing is written.
 func TestAnOperatorResumesWhatEachReleaseLeft(t *testing.T) {
-	manifest, err := os.ReadFile("testdata/crds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds, err := apiserver.ParseDefinitions(manifest)
+	kinds, err := apiserver.ParseDefinitions(testKinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +147,7 @@ func (k keptRecord) resume(t *testing.T, server *apiserver.Server, use carrier) 
 	} else {
 		declareKept(einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind)), k.Handlers, &runs)
 	}
-	stop := new(world).run(t, op, server.Config())
+	stop := runShown(t, op, server.Config(), einmal.RunOptions{SingleReplica: true})
 	cluster.Until(t, "the object is looked at", func() bool { return log.lines("msg~watching, ") > 0 })
 	stop()
 	if runs.Load() != 0 || writes.Load() != 0 || log.lines("msg~all objects are up to date") == 0 {

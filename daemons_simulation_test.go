@@ -78,7 +78,7 @@ func dismiss(ctx context.Context, guard func()) {
 func guardedLife[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, then func()) {
 	outside := &guards{sizes: map[string]int64{}}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		declared, of := kind(op)
 		guarded(declared, of, p, outside)
 		declared.Timer("tick", time.Minute, nothing[T])
@@ -97,11 +97,11 @@ func guardedLife[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einma
 // nothing more.
 func TestWhateverGoesWrongDaemonsEndTheSame(t *testing.T) {
 	t.Run("widgets", func(t *testing.T) {
-		einmaltest.Explore(t, func(w *einmaltest.World) { guardedLife(w, declareWidgets, newWidget(), func() {}) })
+		einmaltest.Explore(t, func(w *einmaltest.World) { guardedLife(w, declareWidgets, widgetOf("one"), func() {}) })
 	})
 	t.Run("gadgets, deleted", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
-			gadget := newGadget()
+			gadget := gadgetOf("one", 1)
 			guardedLife[unstructured.Unstructured](w, declareGadgets, gadget, func() { w.Delete(gadget) })
 		})
 	})

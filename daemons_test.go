@@ -66,7 +66,7 @@ func crewed(t *testing.T, declare func(*einmal.Kind[Widget], *crew), use func(*e
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		d := &crew{}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			declare(einmal.For[Widget](op), d)
 			return op
 		})
@@ -261,7 +261,7 @@ func TestCleanupComesAfterDaemons(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		d := &crew{}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			op.OnCleanup("close", func(context.Context) error { d.add("cleanup"); return nil })
 			widgets := einmal.For[Widget](op)
 			widgets.Timer("tick", 10*time.Second, func(ctx context.Context, _ *einmal.Change[Widget]) error {

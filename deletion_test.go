@@ -19,7 +19,7 @@ func TestADeleteHandlerThatIsDoneIsNotCalledAgain(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		busy := true
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnDelete("quick", func(context.Context, *einmal.Change[Widget]) error { return nil })
 			widgets.OnDelete("slow", func(context.Context, *einmal.Change[Widget]) error {
@@ -61,7 +61,7 @@ func TestAnObjectThatGoesWhileItsHandlerRunsIsForgotten(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("slow")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnCreate("slow", func(_ context.Context, c *einmal.Change[Widget]) error {
 				<-time.After(10 * time.Second)
@@ -92,7 +92,7 @@ func TestFinalizersOfOthersAreNotLost(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowDeleting()
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnDelete("unmake", func(context.Context, *einmal.Change[Widget]) error {
 				w.Patch(&Widget{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "default"}},
 					`{"metadata":{"finalizers":["`+testIdentity+`/finalizer","`+theirs+`"]}}`)

@@ -107,7 +107,7 @@ func inAccounts[T any](kind *einmal.Kind[T], of sized[T], class string, by func(
 func tended[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, class string) {
 	outside := &bank{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		declared, of := kind(op)
 		inAccounts(declared, of, class, func() einmal.Recovery[Account] { return recoveries(outside, p)[strings.TrimSuffix(class, later)] })
 		return op
@@ -179,16 +179,16 @@ func askedBy(w *einmaltest.World, one client.Object) string {
 	return ""
 }
 
-func keyedWidget(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "keyed") }
-func namedGadget(w *einmaltest.World)    { tended(w, declareGadgets, newGadget(), "named") }
-func findableWidget(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "findable") }
-func stopWidget(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop") }
-func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, newGadget(), "stop") }
+func keyedWidget(w *einmaltest.World)    { tended(w, declareWidgets, widgetOf("one"), "keyed") }
+func namedGadget(w *einmaltest.World)    { tended(w, declareGadgets, gadgetOf("one", 1), "named") }
+func findableWidget(w *einmaltest.World) { tended(w, declareWidgets, widgetOf("one"), "findable") }
+func stopWidget(w *einmaltest.World)     { tended(w, declareWidgets, widgetOf("one"), "stop") }
+func stopGadget(w *einmaltest.World)     { tended(w, declareGadgets, gadgetOf("one", 1), "stop") }
 
-func keyedLater(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "keyed"+later) }
-func namedLater(w *einmaltest.World)    { tended(w, declareWidgets, newWidget(), "named"+later) }
-func findableLater(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "findable"+later) }
-func stopLater(w *einmaltest.World)     { tended(w, declareWidgets, newWidget(), "stop"+later) }
+func keyedLater(w *einmaltest.World)    { tended(w, declareWidgets, widgetOf("one"), "keyed"+later) }
+func namedLater(w *einmaltest.World)    { tended(w, declareWidgets, widgetOf("one"), "named"+later) }
+func findableLater(w *einmaltest.World) { tended(w, declareWidgets, widgetOf("one"), "findable"+later) }
+func stopLater(w *einmaltest.World)     { tended(w, declareWidgets, widgetOf("one"), "stop"+later) }
 
 // With any fault at any time, exactly one account exists: for effects with a token or a name, for effects that can be looked up, and for effects
 // whose result a user reports. The last are never made twice unless a user asks for it.
@@ -213,7 +213,7 @@ func TestWhateverGoesWrongAnOlderRecordRepeatsNoEffect(t *testing.T) {
 
 // The negative control: the exploration finds a handler that makes a new token for each call.
 func TestATokenThatIsNotKeptIsFound(t *testing.T) {
-	found := einmaltest.Search(t, func(w *einmaltest.World) { tended(w, declareWidgets, newWidget(), "keyed, unheeded") })
+	found := einmaltest.Search(t, func(w *einmaltest.World) { tended(w, declareWidgets, widgetOf("one"), "keyed, unheeded") })
 	if found == nil || !strings.Contains(found.String(), "accounts: the outcome differs") {
 		t.Errorf("found %v", found)
 	}

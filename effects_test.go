@@ -32,7 +32,7 @@ func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 				var during, token string
 				one := &unstructured.Unstructured{}
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := newTestOperator(w)
+					op := newTestOperator()
 					kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind))
 					kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 						_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(_ context.Context, known string) (Account, error) {
@@ -96,7 +96,7 @@ func TestAnEffectCostsOneWriteMoreThanAStep(t *testing.T) {
 			t.Run(name+", record in the "+use.name, func(t *testing.T) {
 				einmaltest.Run(t, func(w *einmaltest.World) {
 					w.Start(func(*einmaltest.Process) *einmal.Operator {
-						op := newTestOperator(w)
+						op := newTestOperator()
 						kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind))
 						handle := func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 							err := test.parts(ctx, c)
@@ -127,8 +127,8 @@ func TestNothingIsCalledForAnObjectThatIsGone(t *testing.T) {
 	}
 	stepping(t, slow, func(w *einmaltest.World, ran *trail) {
 		w.Advance(5 * time.Second)
-		w.Delete(newWidget())
-		blue := newWidget()
+		w.Delete(widgetOf("one"))
+		blue := widgetOf("one")
 		blue.Spec.Color = "blue"
 		w.Create(blue)
 		w.Advance(time.Minute)
@@ -231,7 +231,7 @@ func TestAUserReportsTheResultOfACall(t *testing.T) {
 			stepping(t, openedByStop(test.fails), func(w *einmaltest.World, ran *trail) {
 				sayInTurn(w, test.said)
 				w.Advance(2 * time.Minute)
-				phase, asked := phaseOf(w, newWidget()), askedBy(w, newWidget())
+				phase, asked := phaseOf(w, widgetOf("one")), askedBy(w, widgetOf("one"))
 				if calls := len(ran.all()); calls != test.calls || phase != test.phase || asked != "" {
 					w.Errorf("%d calls and phase %q, asked by %q; want %d and %q", calls, phase, asked, test.calls, test.phase)
 				}
@@ -279,11 +279,11 @@ func TestAnUnknownAnnotationValueIsReported(t *testing.T) {
 func sayInTurn(w *einmaltest.World, said []string) {
 	for i, word := range said {
 		w.Advance(2 * time.Minute)
-		annotation := askedBy(w, newWidget())
+		annotation := askedBy(w, widgetOf("one"))
 		if annotation == "" {
 			w.Fatalf("no user is asked for answer %d: %v", i, w.Calls())
 		}
-		say(w, newWidget(), annotation, word)
+		say(w, widgetOf("one"), annotation, word)
 	}
 }
 
@@ -319,7 +319,7 @@ func TestAnotherClassDoesNotRepeatACall(t *testing.T) {
 				w.AllowUnfinished("make")
 				w.Advance(10 * time.Minute)
 				expectRan(w, ran, "open")
-				if asked := askedBy(w, newWidget()) != ""; asked != test.asks {
+				if asked := askedBy(w, widgetOf("one")) != ""; asked != test.asks {
 					w.Errorf("a person is asked: %t, want %t", asked, test.asks)
 				}
 			})
@@ -382,14 +382,14 @@ func TestEffectsNeedARecord(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		var told error
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Reconcile("sync", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				told = effectOf("a", einmal.RecoverByKey(func(context.Context, string) (Account, error) { panic("it ran") }))(ctx, c)
 				return nil
 			})
 			return op
 		})
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		w.Advance(time.Second)
 		if told == nil || !strings.Contains(told.Error(), "handlers for the reason reconcile have no record") || !strings.Contains(told.Error(), "OnCreate") {
 			w.Errorf("told %v", told)

@@ -99,7 +99,7 @@ func TestALookupWaitsForTheCallOfAnotherProcess(t *testing.T) {
 // rewriteRecord rewrites the stored record of the Widget, as another process does.
 func rewriteRecord(w *einmaltest.World, how func(string) string) {
 	w.Helper()
-	one := newWidget()
+	one := widgetOf("one")
 	w.Get(one)
 	stored := one.Status.Records.Records[testIdentity]
 	changed := how(stored)

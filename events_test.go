@@ -51,7 +51,7 @@ func speaking(t *testing.T, make einmal.HandlerFunc[Widget], use func(*einmaltes
 	t.Helper()
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"))...)
+			op := einmal.New(testIdentity, append(options, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"))...)
 			einmal.For[Widget](op).OnCreate("make", make)
 			return op
 		})
@@ -109,7 +109,7 @@ func TestEventsThatAreAlikeAreCounted(t *testing.T) {
 func TestALongIdentityHasEvents(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(strings.Repeat("a", 96)+".dev", einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"))
+			op := einmal.New(strings.Repeat("a", 96)+".dev", einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"))
 			einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
 				c.Event(einmal.EventNormal, "Made", "it is made")
 				return nil

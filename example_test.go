@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -151,7 +152,7 @@ func ExampleRetryAfter() {
 			return err // Retried with back-off.
 		}
 		if pod.Status.Phase != corev1.PodRunning {
-			return einmal.RequeueAfter(pollEvery)
+			return einmal.RequeueAfter(time.Second)
 		}
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestTheFinalizerIsAddedBeforeAHandlerRuns(t *testing.T) {
 			einmaltest.Run(t, func(w *einmaltest.World) {
 				one, during := use.object("one"), []string(nil)
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := newTestOperator(w)
+					op := newTestOperator()
 					kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind))
 					kind.OnCreate("make", func(context.Context, *einmal.Change[unstructured.Unstructured]) error {
 						during = read(w, use.object("one")).GetFinalizers()

@@ -47,12 +47,12 @@ func TestAHandlerThatEndsItsGoroutineIsCalledAgain(t *testing.T) {
 				ran := &trail{}
 				ofWidgets(w, func(widgets *einmal.Kind[Widget]) { declare(widgets, ran) })
 				w.Advance(time.Second)
-				w.Create(newWidget())
+				w.Create(widgetOf("one"))
 				w.Advance(time.Minute)
 				expectRan(w, ran, "it", "it")
-				w.Delete(newWidget())
+				w.Delete(widgetOf("one"))
 				w.Advance(time.Minute)
-				if w.Get(newWidget()) {
+				if w.Get(widgetOf("one")) {
 					w.Error("the object is held")
 				}
 			})

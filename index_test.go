@@ -70,7 +70,7 @@ func TestAnIndexIsCompleteBeforeTheFirstHandler(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		makeOperator := func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"), einmal.Workers(1))
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"), einmal.Workers(1))
 			teams := einmal.Index(op, "by-team", byTeam)
 			incomplete := func(kind string) {
 				if found := len(teams.Get("a")); found != there {
@@ -109,7 +109,7 @@ func TestAnIndexFollowsItsObjects(t *testing.T) {
 	newest := &indexes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			newest.set(einmal.Index(op, "by-team", byTeam, einmal.Labels("hidden", einmal.Absent())))
 			einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
 			return op
@@ -222,7 +222,7 @@ func TestFailuresOfAnIndex(t *testing.T) {
 			newest, tries := &indexes{}, &notes{}
 			einmaltest.Run(t, func(w *einmaltest.World) {
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := newTestOperator(w)
+					op := newTestOperator()
 					newest.set(einmal.Index(op, "by-team", failsFor(tries), test.options...))
 					einmal.For[Widget](op).Reconcile("sync", nothing[Widget])
 					return op
@@ -254,7 +254,7 @@ func TestAnIndexTriesAgain(t *testing.T) {
 	newest := &indexes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op, n := newTestOperator(w), 0
+			op, n := newTestOperator(), 0
 			newest.set(einmal.Index(op, "by-team", func(config *corev1.ConfigMap) (map[string]string, error) {
 				if n++; n < 3 {
 					return nil, einmal.RequeueAfter(time.Minute)
@@ -277,7 +277,7 @@ func TestALookupReturnsACopy(t *testing.T) {
 	newest := &indexes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			teams := einmal.Index(op, "by-team", byTeam)
 			newest.set(teams)
 			einmal.For[Widget](op).Reconcile("sync", func(context.Context, *einmal.Change[Widget]) error {
@@ -333,7 +333,7 @@ func TestAHandlerRunsAsSoonAsASlowIndexHasItsObject(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		var indexed, ran atomic.Int64 // in nanoseconds of virtual time
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.Index(op, "by-team", func(config *corev1.ConfigMap) (map[string]string, error) {
 				<-time.After(2 * time.Second)
 				indexed.Store(time.Now().UnixNano())

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,9 +24,6 @@ import (
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
 )
-
-// pollEvery is how often the examples look again.
-const pollEvery = time.Second
 
 // checks notes the readiness checks that are added to a manager.
 type checks struct {
@@ -84,7 +80,7 @@ func TestAnOperatorBesideAPlainReconciler(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "Widget: the API server does not serve this kind")
 	})
 	w := &world{Cluster: real}
-	w.Kubectl(t, "", "apply", "-f", "testdata/crds.yaml")
+	w.Kubectl(t, string(testKinds()), "apply", "-f", "-")
 	cluster.Eventually(t, "ready when it is", func(context.Context) error { return ready() })
 	w.create(t, typedCarrier(), "beside")
 	w.phase(t, "beside", "made")

@@ -69,7 +69,7 @@ func TestHandlersAreCounted(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("fail", "wait")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(metered, einmal.StateNamespace("default"), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)))
+			op := einmal.New(metered, einmal.StateNamespace("default"), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()))
 			declareMetered(op)
 			return op
 		})
@@ -106,7 +106,7 @@ func TestHandlersAreCounted(t *testing.T) {
 func TestConflictsAndRefusalsAreCounted(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(metered+".more", einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)))
+			op := einmal.New(metered+".more", einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()))
 			widgets := einmal.For[Widget](op)
 			widgets.OnCreate("meet", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				if c.Attempt > 1 {

@@ -35,7 +35,7 @@ func widgetIn(namespace string) *Widget {
 func patterned(t *testing.T, said *notes, patterns ...string) func(*einmaltest.Process) *einmal.Operator {
 	t.Helper()
 	return func(*einmaltest.Process) *einmal.Operator {
-		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)),
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()),
 			einmal.Namespaces(patterns...), einmal.StateNamespace("default"))
 		widgets := einmal.For[Widget](op)
 		say := func(what string) einmal.HandlerFunc[Widget] {
@@ -184,7 +184,7 @@ func TestTheManagersCacheCanHaveMoreNamespaces(t *testing.T) {
 func TestWhateverGoesWrongNamespacesAreFollowed(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		operator := func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)), einmal.Applies(&corev1.ConfigMap{}),
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.Applies(&corev1.ConfigMap{}),
 				einmal.Namespaces("app-*,!app-x*", "default"), einmal.StateNamespace("default"))
 			widgets := einmal.For[Widget](op)
 			widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {

@@ -36,7 +36,7 @@ func withOlderRecords(t *testing.T, use func(*einmaltest.World, func() []string)
 	var calls []string
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			maps := einmal.For[corev1.ConfigMap](op)
 			maps.OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 				calls = append(calls, fmt.Sprint("make ", c.Attempt))
@@ -134,7 +134,7 @@ func TestAnOlderRecordFromAStopMakesNoEffectAgain(t *testing.T) {
 	var calls []string
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[corev1.ConfigMap](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 				calls = append(calls, fmt.Sprint("make ", c.Attempt))
 				if c.Attempt == 1 {
@@ -208,7 +208,7 @@ func TestAnOlderRecordOfAWaitingUpdateMakesNoEffectAgain(t *testing.T) {
 	var calls []string
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[corev1.ConfigMap](op).OnUpdate("bill", func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
 				calls = append(calls, "bill "+c.Object.Data["v"])
 				if c.Object.Data["v"] == "2" {

@@ -20,7 +20,7 @@ func TestTheOutcomeOfAHandlerIsOneWriteOfTheStatus(t *testing.T) {
 	const theirs = "another.example.com"
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnCreate("say", func(_ context.Context, c *einmal.Change[Widget]) error {
 				c.Object.Status.Phase = "made"

@@ -140,7 +140,7 @@ func TestWhateverGoesWrongOnlyWantedChildrenRemain(t *testing.T) {
 func TestChildrenOfAClusterScopedObjectAreNamedWithTheirNamespaces(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[corev1.Namespace](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[corev1.Namespace]) error {
 				config := configOf("rules", 1)
 				config.Namespace = c.Object.Name

@@ -15,7 +15,7 @@ import (
 func TestMistakesWithFiltersComeBackAtOnce(t *testing.T) {
 	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.StateNamespace("default"))
 	widgets := einmal.For[Widget](op)
-	handler := func(id string, options ...einmal.CreateOption) { widgets.OnCreate(id, idle, options...) }
+	handler := func(id string, options ...einmal.CreateOption) { widgets.OnCreate(id, nothing[Widget], options...) }
 	handler("no-match", einmal.Labels("a", einmal.Match{}))
 	handler("no-key", einmal.Labels("", einmal.Present()))
 	handler("no-string", einmal.Annotations("a", einmal.Equals(1)))
@@ -30,18 +30,18 @@ func TestMistakesWithFiltersComeBackAtOnce(t *testing.T) {
 	handler("no-path", einmal.None(einmal.FieldMatches("spec.sise", einmal.Present())))
 	handler("nil-option", nil)
 	update := func(id string, transitions ...einmal.Transition) {
-		widgets.OnUpdate(id, idle, einmal.FieldChanges("spec.size", transitions...))
+		widgets.OnUpdate(id, nothing[Widget], einmal.FieldChanges("spec.size", transitions...))
 	}
 	update("two-conditions", einmal.From(einmal.Present()), einmal.From(einmal.Equals(1)))
 	update("either-and-from", einmal.FromOrTo(einmal.Present()), einmal.From(einmal.Equals(1)))
 	update("no-change", einmal.From(einmal.Equals(1)), einmal.To(einmal.Equals(1.0)))
-	widgets.OnUpdate("no-such-change", idle, einmal.FieldChanges("spec.size", einmal.To(einmal.Absent())), einmal.FieldChanges("spec.size", einmal.To(einmal.Present())))
-	widgets.OnDelete("delete-field", idle, einmal.All(einmal.FieldMatches("spec.size", einmal.Present())))
+	widgets.OnUpdate("no-such-change", nothing[Widget], einmal.FieldChanges("spec.size", einmal.To(einmal.Absent())), einmal.FieldChanges("spec.size", einmal.To(einmal.Present())))
+	widgets.OnDelete("delete-field", nothing[Widget], einmal.All(einmal.FieldMatches("spec.size", einmal.Present())))
 	einmal.OnField(widgets, "two-fields", "spec.size", func(context.Context, *einmal.Change[Widget], int, int) error { return nil }, einmal.Fields("spec.color"))
 	einmal.OnField(widgets, "other-type", "spec.size", func(context.Context, *einmal.Change[Widget], string, string) error { return nil })
 	einmal.OnField[int](widgets, "nil-field", "spec.size", nil)
 	einmal.OnField[int](widgets, "bad-path", "spec..size", nil)
-	widgets.OnDelete("fine", idle, einmal.Any(einmal.Labels("a", einmal.Equals("x")), einmal.Labels("a", einmal.Equals("y"))))
+	widgets.OnDelete("fine", nothing[Widget], einmal.Any(einmal.Labels("a", einmal.Equals("x")), einmal.Labels("a", einmal.Equals("y"))))
 	einmal.OnField(einmal.For[corev1.Secret](op), "secret", "data.x", func(context.Context, *einmal.Change[corev1.Secret], string, string) error { return nil })
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {

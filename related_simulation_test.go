@@ -63,7 +63,7 @@ func combined(op *einmal.Operator) {
 // lifeOfAParent is a life in which other clients disturb the children and change the inputs of the parent.
 func lifeOfAParent(w *einmaltest.World) {
 	w.Start(func(*einmaltest.Process) *einmal.Operator {
-		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"),
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"),
 			einmal.Applies(&corev1.ConfigMap{}, &corev1.Secret{}))
 		combined(op)
 		return op
@@ -131,7 +131,7 @@ func TestAnEventOnItsWayToAWatchThatEndsLeavesNothingBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			einmaltest.Run(t, func(w *einmaltest.World) {
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.Namespaces(one.served...))
+					op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.Namespaces(one.served...))
 					einmal.For[Widget](op).Reconcile("sync", nothing[Widget], einmal.Owns[corev1.Secret]())
 					return op
 				})

@@ -50,7 +50,7 @@ func TestAChildThatIsDeletedOrEditedIsPutRight(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Reconcile("sync", keepConfig(said), einmal.Owns[corev1.ConfigMap]())
 			return op
 		})
@@ -125,7 +125,7 @@ func TestAWatchedObjectTriggersTheHandlersThatItConcerns(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
 				said.add("%s woken by %v", c.Object.Name, c.TriggeredBy)
 				return nil
@@ -164,7 +164,7 @@ func TestOwnedSecretsAreNotCached(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Data: map[string][]byte{"k": []byte("v")}}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.Applies(&corev1.Secret{}))
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.Applies(&corev1.Secret{}))
 			einmal.For[Widget](op).Reconcile("sync", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				wanted := secret.DeepCopy()
 				if err := c.Apply(ctx, wanted); err != nil {
@@ -196,7 +196,7 @@ func TestRelatedObjectsAreThoseOfTheNamespacesServed(t *testing.T) {
 	said := &notes{}
 	op := func(of func(*einmal.Operator), options ...einmal.OperatorOption) func(*einmaltest.Process) *einmal.Operator {
 		return func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, append(options, einmal.Applies(&corev1.ConfigMap{}), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)))...)
+			op := einmal.New(testIdentity, append(options, einmal.Applies(&corev1.ConfigMap{}), einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()))...)
 			of(op)
 			return op
 		}

@@ -36,7 +36,7 @@ func must(t *testing.T, failed ...error) {
 // ofWidgets starts an operator of widgets in a world.
 func ofWidgets(w *einmaltest.World, declare func(*einmal.Kind[Widget])) {
 	w.Start(func(*einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		declare(einmal.For[Widget](op))
 		return op
 	})

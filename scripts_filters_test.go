@@ -17,7 +17,7 @@ func filterSubjects() einmaltest.Subjects {
 		"moving-widgets":    noting(moves),
 		"colorless-widgets": noting(colorless),
 		"matching-widgets":  noting(matches),
-		"careless-widgets":  noting(careless),
+		"careless-widgets":  noting(untagged),
 		"team-widgets":      noting(teams),
 		"mixed-teams":       noting(mixedTeams),
 		"joined-widgets":    noting(joinedFilters),
@@ -52,7 +52,7 @@ func noting(declare func(*einmal.Kind[Widget], *diary)) func(*einmaltest.World) 
 		notes := &diary{}
 		made := func(declare func(*einmal.Kind[Widget], *diary)) func(*einmaltest.Process) *einmal.Operator {
 			return func(*einmaltest.Process) *einmal.Operator {
-				op := newTestOperator(w)
+				op := newTestOperator()
 				declare(einmal.For[Widget](op), notes)
 				return op
 			}
@@ -125,8 +125,8 @@ func matches(widgets *einmal.Kind[Widget], notes *diary) {
 	widgets.OnCreate("annotated", idle, einmal.Annotations("example.com/team", einmal.Equals("a")))
 }
 
-// careless has a filter that panics for some objects.
-func careless(widgets *einmal.Kind[Widget], _ *diary) {
+// untagged has a filter that panics for some objects.
+func untagged(widgets *einmal.Kind[Widget], _ *diary) {
 	widgets.OnCreate("make", idle)
 	widgets.OnUpdate("tagged", idle, einmal.When(func(w *Widget) bool { return w.Spec.Color == "" || w.Spec.Tags[0] != "" }))
 }

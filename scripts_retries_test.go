@@ -98,7 +98,7 @@ func ordealOf[T any](kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), de
 		shared := &trials{ahead: map[string][]trial{}}
 		version := func(name string) func(*einmaltest.Process) *einmal.Operator {
 			return func(*einmaltest.Process) *einmal.Operator {
-				op := newTestOperator(w)
+				op := newTestOperator()
 				declared, of := kind(op)
 				declare(declared, &ordeal[T]{of: of, version: name, trials: shared})
 				return op

@@ -87,7 +87,7 @@ func TestWhateverGoesWrongTheStatusIsWhole(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		outside, ahead := &registry{}, &troubles{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			tenants, of := declareTenants(op)
 			provisioned(tenants, of, stage{Process: p, registry: outside, troubles: ahead})
 			return op

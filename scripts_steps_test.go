@@ -114,7 +114,7 @@ func steppedOf[T any](kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), d
 		t := &trail{}
 		return einmaltest.Subject{
 			Operator: func(*einmaltest.Process) *einmal.Operator {
-				op := newTestOperator(w)
+				op := newTestOperator()
 				declared, of := kind(op)
 				declare(declared, of, t)
 				return op

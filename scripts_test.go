@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/einmal-operators/einmal"
@@ -19,7 +18,7 @@ import (
 
 // Scenarios as scripts. Each script names the numbers of the scenarios that it shows.
 func TestScripts(t *testing.T) {
-	rewrite := flag.Lookup(updateFlag).Value.String() == "true"
+	rewrite := flag.Lookup("update").Value.String() == "true"
 	einmaltest.Scripts(t, "testdata/scripts/*.txtar", scriptSubjects(), einmaltest.Rewrite(rewrite))
 }
 
@@ -56,8 +55,8 @@ type stage struct {
 // when the object is created, resize when spec.size changes. The handler greet runs when the operator resumes, and does
 // nothing.
 func bySize[T any](kind *einmal.Kind[T], of sized[T], s stage) {
-	kind.OnCreate("make", of.configured(s, "make"))
-	kind.OnUpdate("resize", of.configured(s, "resize"), einmal.Fields("spec.size"))
+	kind.OnCreate("make", configured(of, s, "make"))
+	kind.OnUpdate("resize", configured(of, s, "resize"), einmal.Fields("spec.size"))
 	kind.OnResume("greet", func(context.Context, *einmal.Change[T]) error { return nil })
 }
 
@@ -77,18 +76,13 @@ func registered[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 	kind.OnDelete("unregister", set("unregister", false))
 }
 
-func (of sized[T]) configured(s stage, handler string) func(context.Context, *einmal.Change[T]) error {
+// configured is a handler that fails as the script asks for, and then does what configure does.
+func configured[T any](of sized[T], s stage, handler string) einmal.HandlerFunc[T] {
 	return func(ctx context.Context, c *einmal.Change[T]) error {
 		if err := s.troubles.next(handler); err != nil {
 			return err
 		}
-		config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(of.size(c.Object))}}
-		config.Name = of.name(c.Object)
-		if err := c.Apply(ctx, config); err != nil {
-			return err
-		}
-		of.setPhase(c.Object, fmt.Sprintf("size %d", of.size(c.Object)))
-		return nil
+		return of.configure(ctx, c)
 	}
 }
 
@@ -98,7 +92,7 @@ func subjectOf[T any](kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), h
 		outside, ahead := &registry{}, &troubles{}
 		return einmaltest.Subject{
 			Operator: func(p *einmaltest.Process) *einmal.Operator {
-				op := newTestOperator(w)
+				op := newTestOperator()
 				declared, of := kind(op)
 				handlers(declared, of, stage{Process: p, registry: outside, troubles: ahead})
 				return op

@@ -61,7 +61,7 @@ func watched[T any](kind *einmal.Kind[T], of sized[T], s stage) {
 
 // level keeps the ConfigMap by looking at states alone.
 func level[T any](kind *einmal.Kind[T], of sized[T], s stage) {
-	kind.Reconcile("sync", of.configured(s, "sync"), einmal.Fields("spec.size"))
+	kind.Reconcile("sync", configured(of, s, "sync"), einmal.Fields("spec.size"))
 }
 
 // mixed has all verbs. Its level-triggered handler has nothing to do where others have done it.

@@ -64,7 +64,7 @@ func (v *vault) declare(op *einmal.Operator) {
 
 const vaulted = "vaulted"
 
-func (v *vault) create(t *testing.T, w *virtualWorld) {
+func createSecret(t *testing.T, w *virtualWorld) {
 	t.Helper()
 	made := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: vaulted, Namespace: "default"}, Data: map[string][]byte{"password": []byte("first-password")},
@@ -75,7 +75,7 @@ func (v *vault) create(t *testing.T, w *virtualWorld) {
 	w.Pass(time.Minute)
 }
 
-func (v *vault) patch(t *testing.T, w *virtualWorld, merge string) {
+func patchSecret(t *testing.T, w *virtualWorld, merge string) {
 	t.Helper()
 	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: vaulted, Namespace: "default"}}
 	if err := w.User.Patch(t.Context(), target, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
@@ -108,7 +108,7 @@ func (v *vault) called(t *testing.T, want ...string) {
 }
 
 // hidden looks everywhere for what the Secret holds, and for digests of it that anybody could try values with.
-func (v *vault) hidden(t *testing.T, w *virtualWorld, log *syncedText, passwords ...string) {
+func hidden(t *testing.T, w *virtualWorld, v *vault, log *syncedText, passwords ...string) {
 	t.Helper()
 	v.hiddenIn(t, stored(t, w, vaulted), everywhere(t, w, log), passwords...)
 }
@@ -168,9 +168,9 @@ func recognisable(value any) []string {
 func TestTheLifeOfASecret(t *testing.T) {
 	v, log := &vault{journal: &journal{}, fails: 1}, testLog(t)
 	virtually(t, log, v.declare, func(t *testing.T, w *virtualWorld) {
-		v.create(t, w)
+		createSecret(t, w)
 		v.called(t, "make (create, attempt 1)", "make (create, attempt 2)")
-		v.hidden(t, w, log, "first-password")
+		hidden(t, w, v, log, "first-password")
 		v.fails = 0
 		before := stored(t, w, vaulted).ResourceVersion
 		w.restart(func() {})
@@ -179,15 +179,15 @@ func TestTheLifeOfASecret(t *testing.T) {
 		if now := stored(t, w, vaulted).ResourceVersion; now != before {
 			t.Error("a restart wrote to the Secret")
 		}
-		v.patch(t, w, rotated("second-password"))
+		patchSecret(t, w, rotated("second-password"))
 		v.called(t, "rotate (update, attempt 1)", "own") // Its own write does not call it.
-		v.hidden(t, w, log, "first-password", "second-password")
-		v.patch(t, w, `{"metadata":{"labels":{"a":"b"}}}`)
+		hidden(t, w, v, log, "first-password", "second-password")
+		patchSecret(t, w, `{"metadata":{"labels":{"a":"b"}}}`)
 		v.called(t)
-		w.restart(func() { v.patch(t, w, rotated("third-password")) })
+		w.restart(func() { patchSecret(t, w, rotated("third-password")) })
 		w.Pass(time.Hour)
 		v.called(t, "rotate (update, attempt 1)", "own", "greet (resume, attempt 1)")
-		v.hidden(t, w, log, "first-password", "second-password", "third-password")
+		hidden(t, w, v, log, "first-password", "second-password", "third-password")
 		if err := w.User.Delete(t.Context(), stored(t, w, vaulted)); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestTheLifeOfASecret(t *testing.T) {
 func TestTheKeyOfDigestsIsMadeOnceAndNotHandled(t *testing.T) {
 	v, log := &vault{journal: &journal{}}, testLog(t)
 	virtually(t, log, v.declare, func(t *testing.T, w *virtualWorld) {
-		v.create(t, w)
+		createSecret(t, w)
 		key := stored(t, w, testIdentity)
 		if len(key.Data["digest-key"]) != 32 || len(key.Annotations) > 0 || len(key.Finalizers) > 0 || key.Immutable == nil || !*key.Immutable {
 			t.Errorf("the key is kept as %v", key)
@@ -229,13 +229,13 @@ func TestTheKeyOfDigestsIsMadeOnceAndNotHandled(t *testing.T) {
 func TestWithoutTheOldKeyNothingRuns(t *testing.T) {
 	v, log := &vault{journal: &journal{}}, testLog(t)
 	virtually(t, log, v.declare, func(t *testing.T, w *virtualWorld) {
-		v.create(t, w)
+		createSecret(t, w)
 		v.called(t, "make (create, attempt 1)")
 		w.restart(func() {
 			if err := w.User.Delete(t.Context(), stored(t, w, testIdentity)); err != nil {
 				t.Fatal(err)
 			}
-			v.patch(t, w, rotated("second-password"))
+			patchSecret(t, w, rotated("second-password"))
 		})
 		w.Pass(time.Minute)
 		v.called(t, "greet (resume, attempt 1)")
@@ -249,9 +249,9 @@ func TestWithoutTheOldKeyNothingRuns(t *testing.T) {
 		if now := stored(t, w, vaulted).ResourceVersion; now != written {
 			t.Error("it is recorded again more than once")
 		}
-		v.patch(t, w, rotated("third-password"))
+		patchSecret(t, w, rotated("third-password"))
 		v.called(t, "rotate (update, attempt 1)", "own")
-		v.hidden(t, w, log, "first-password", "second-password", "third-password")
+		hidden(t, w, v, log, "first-password", "second-password", "third-password")
 	})
 }
 
@@ -259,14 +259,14 @@ func TestWithoutTheOldKeyNothingRuns(t *testing.T) {
 func TestALostRecordOfASecretDoesNotCreate(t *testing.T) {
 	v, log := &vault{journal: &journal{}}, testLog(t)
 	virtually(t, log, v.declare, func(t *testing.T, w *virtualWorld) {
-		v.create(t, w)
+		createSecret(t, w)
 		w.Pass(time.Hour) // The watermark passes it.
 		v.called(t, "make (create, attempt 1)")
-		w.restart(func() { v.patch(t, w, `{"metadata":{"annotations":null}}`) })
+		w.restart(func() { patchSecret(t, w, `{"metadata":{"annotations":null}}`) })
 		w.Pass(time.Minute)
 		v.called(t, "greet (resume, attempt 1)")
-		v.hidden(t, w, log, "first-password")
-		v.patch(t, w, rotated("second-password"))
+		hidden(t, w, v, log, "first-password")
+		patchSecret(t, w, rotated("second-password"))
 		v.called(t, "rotate (update, attempt 1)", "own")
 	})
 }
@@ -289,7 +289,7 @@ func TestSecretsWaitForTheRightToTheKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		v.create(t, w)
+		createSecret(t, w)
 		v.called(t)
 		for _, part := range []string{"no key for the digests", "verbs get and create on secrets", "StateNamespace", "no role grants it"} {
 			tells(t, log, "error~"+part)

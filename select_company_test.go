@@ -34,12 +34,12 @@ func plainOf(kind, name string) *unstructured.Unstructured {
 // A kind that For and ForEvery select, or two ForEvery, is served once, with one record.
 func TestAKindThatIsChosenTwiceIsServedOnce(t *testing.T) {
 	declare := func(op *einmal.Operator) {
-		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("first", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("first", nothing[unstructured.Unstructured])
 		einmal.For[Widget](op).OnCreate("own", nothing[Widget])
 		second := einmal.ForEvery(op, einmal.Selector{Name: "things"})
-		second.OnCreate("second", nothingOf)
-		einmal.ForEvery(op, einmal.Selector{Everything: true, Group: testGroup}).OnCreate("third", nothingOf)
-		einmal.ForEvery(op, einmal.Selector{Name: "things", Version: "v1"}).OnCreate("older", nothingOf)
+		second.OnCreate("second", nothing[unstructured.Unstructured])
+		einmal.ForEvery(op, einmal.Selector{Everything: true, Group: testGroup}).OnCreate("third", nothing[unstructured.Unstructured])
+		einmal.ForEvery(op, einmal.Selector{Name: "things", Version: "v1"}).OnCreate("older", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0
@@ -63,8 +63,8 @@ func TestAKindThatIsChosenTwiceIsServedOnce(t *testing.T) {
 func TestTheOperatorsOwnObjectsAreNotHandled(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Everything: true})
-		every.OnCreate("make", nothingOf)
-		every.OnEvent("watch", nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnEvent("watch", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		secret := plainOf("Secret", "theirs")
@@ -107,7 +107,7 @@ func (w *selectingWorld) holdsDigests(secret *unstructured.Unstructured) {
 // An aggregated API server is down: its kinds are unknown, no other kind is hidden or stopped, and one warning is logged.
 func TestABrokenGroupHidesNothing(t *testing.T) {
 	declare := func(op *einmal.Operator) {
-		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("make", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Category: "tests"}).OnCreate("make", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0
@@ -227,16 +227,16 @@ func TestChosenKindsHaveChildren(t *testing.T) {
 // All mistakes in what is declared for chosen kinds come back at once.
 func TestMistakesOfForEveryComeBackAtOnce(t *testing.T) {
 	op := einmal.New("mistakes.example.com")
-	einmal.ForEvery(op, einmal.Selector{}).OnCreate("none", nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Name: "pods", Category: "all"}).OnCreate("two", nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Name: "deployments.apps", Group: "apps"}).OnCreate("twice-said", nothingOf)
+	einmal.ForEvery(op, einmal.Selector{}).OnCreate("none", nothing[unstructured.Unstructured])
+	einmal.ForEvery(op, einmal.Selector{Name: "pods", Category: "all"}).OnCreate("two", nothing[unstructured.Unstructured])
+	einmal.ForEvery(op, einmal.Selector{Name: "deployments.apps", Group: "apps"}).OnCreate("twice-said", nothing[unstructured.Unstructured])
 	einmal.ForEvery(op, einmal.Selector{Name: "services"})
 	bad := einmal.ForEvery(op, einmal.Selector{Category: "all"})
-	bad.OnCreate("bad id!", nothingOf)
-	bad.OnCreate("same", nothingOf)
-	bad.Timer("idle", 0, nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Category: "all"}).OnCreate("same", nothingOf)
-	einmal.ForEvery(op, einmal.Selector{Everything: true}).OnCreate("secrets", nothingOf)
+	bad.OnCreate("bad id!", nothing[unstructured.Unstructured])
+	bad.OnCreate("same", nothing[unstructured.Unstructured])
+	bad.Timer("idle", 0, nothing[unstructured.Unstructured])
+	einmal.ForEvery(op, einmal.Selector{Category: "all"}).OnCreate("same", nothing[unstructured.Unstructured])
+	einmal.ForEvery(op, einmal.Selector{Everything: true}).OnCreate("secrets", nothing[unstructured.Unstructured])
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
 		t.Fatal("no error")
@@ -269,14 +269,14 @@ func TestPermissionsForChosenKinds(t *testing.T) {
 		"a category":                {of: einmal.Selector{Category: "all"}, want: []string{"* *: get list watch patch"}},
 		"a category of a group":     {of: einmal.Selector{Category: "all", Group: "core"}, want: []string{" *: get list watch patch"}},
 		"who only looks": {of: einmal.Selector{Everything: true}, want: []string{"* *: get list watch"}, declare: func(k *einmal.Kind[unstructured.Unstructured]) {
-			k.OnEvent("watch", nothingOf)
+			k.OnEvent("watch", nothing[unstructured.Unstructured])
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(t)), einmal.StateNamespace("home"))
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("home"))
 			kind := einmal.ForEvery(op, test.of)
 			if test.declare == nil {
-				kind.OnCreate("make", nothingOf)
+				kind.OnCreate("make", nothing[unstructured.Unstructured])
 			} else {
 				test.declare(kind)
 			}
@@ -297,15 +297,15 @@ func TestPermissionsForChosenKinds(t *testing.T) {
 func TestUninstallFindsChosenKinds(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
-		every.OnCreate("make", nothingOf)
-		every.OnDelete("unmake", nothingOf)
-		einmal.ForEvery(op, einmal.Selector{Name: "missing"}).OnCreate("miss", nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnDelete("unmake", nothing[unstructured.Unstructured])
+		einmal.ForEvery(op, einmal.Selector{Name: "missing"}).OnCreate("miss", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		w.create(definitionOf("a.dev", "categories: [tests]", "v1"), thingOf("a.dev/v1", "one"))
 		w.Pass(time.Minute)
 		w.Stop()
-		op := newTestOperator(t)
+		op := newTestOperator()
 		declare(op)
 		var out strings.Builder
 		if err := op.UninstallFrom(w.t.Context(), w.Server.Config(), &out); err != nil {

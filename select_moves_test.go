@@ -27,10 +27,10 @@ func servedOnly(name string) func(*unstructured.Unstructured) {
 func TestAWatchMovesFromAVersionThatIsWithdrawn(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Name: "things"})
-		every.OnCreate("make", nothingOf)
-		every.OnUpdate("change", nothingOf)
-		every.OnResume("greet", nothingOf)
-		every.OnDelete("unmake", nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnUpdate("change", nothing[unstructured.Unstructured])
+		every.OnResume("greet", nothing[unstructured.Unstructured])
+		every.OnDelete("unmake", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, definition := 0, definitionOf("a.dev", "", "v1beta1")

@@ -19,12 +19,12 @@ func TestWhateverGoesWrongChosenKindsEndTheSame(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		outside := &registry{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
 			every.OnCreate("register", func(_ context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 				return outside.set(p, c.Object.GetName(), true)
 			})
-			every.OnUpdate("see", nothingOf)
+			every.OnUpdate("see", nothing[unstructured.Unstructured])
 			every.Reconcile("resize", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
 				size, _, _ := unstructured.NestedInt64(c.Object.Object, "spec", "size")
 				config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(size)}}

@@ -14,17 +14,15 @@ import (
 	"github.com/einmal-operators/einmal"
 )
 
-func nothingOf(context.Context, *einmal.Change[unstructured.Unstructured]) error { return nil }
-
 // Scenario 82, of kinds that are chosen: one is served from its definition on, without a restart, quiet when it goes, and
 // served again.
 func TestChosenKindsComeAndGo(t *testing.T) {
 	definition := definitionOf("a.dev", "categories: [tests]", "v1")
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
-		every.OnCreate("make", nothingOf)
-		every.OnUpdate("change", nothingOf)
-		every.OnDelete("unmake", nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnUpdate("change", nothing[unstructured.Unstructured])
+		every.OnDelete("unmake", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0
@@ -64,13 +62,13 @@ func setSize(u *unstructured.Unstructured) {
 func TestAWatchMovesToTheVersionThatIsPreferred(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Name: "things.a.dev"})
-		every.OnCreate("make", nothingOf)
-		every.OnUpdate("change", nothingOf)
-		every.OnResume("greet", nothingOf)
-		every.OnDelete("unmake", nothingOf)
-		every.OnEvent("watch", nothingOf)
-		every.Reconcile("look", nothingOf)
-		every.Timer("tick", time.Hour, nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnUpdate("change", nothing[unstructured.Unstructured])
+		every.OnResume("greet", nothing[unstructured.Unstructured])
+		every.OnDelete("unmake", nothing[unstructured.Unstructured])
+		every.OnEvent("watch", nothing[unstructured.Unstructured])
+		every.Reconcile("look", nothing[unstructured.Unstructured])
+		every.Timer("tick", time.Hour, nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, definition := 0, definitionOf("a.dev", "", "v1beta1")
@@ -118,10 +116,10 @@ func addVersion(definition *unstructured.Unstructured, name string) {
 func TestHandlersOfAKindThatLeavesItsCategoryArePaused(t *testing.T) {
 	declare := func(op *einmal.Operator) {
 		every := einmal.ForEvery(op, einmal.Selector{Category: "tests"})
-		every.OnCreate("make", nothingOf)
-		every.OnUpdate("change", nothingOf)
-		every.OnResume("greet", nothingOf)
-		every.OnEvent("watch", nothingOf)
+		every.OnCreate("make", nothing[unstructured.Unstructured])
+		every.OnUpdate("change", nothing[unstructured.Unstructured])
+		every.OnResume("greet", nothing[unstructured.Unstructured])
+		every.OnEvent("watch", nothing[unstructured.Unstructured])
 	}
 	categories := func(names ...string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) {
@@ -149,7 +147,7 @@ func TestHandlersOfAKindThatLeavesItsCategoryArePaused(t *testing.T) {
 // is served.
 func TestANameOfSeveralKinds(t *testing.T) {
 	declare := func(op *einmal.Operator) {
-		einmal.ForEvery(op, einmal.Selector{Name: "th"}).OnCreate("make", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Name: "th"}).OnCreate("make", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since, other := 0, definitionOf("b.dev", "shortNames: [th]", "v1")
@@ -172,7 +170,7 @@ func TestANameOfSeveralKinds(t *testing.T) {
 // Scenario 86: a name of several kinds, one of which is of the core group: that one is meant.
 func TestANameOfACoreKind(t *testing.T) {
 	declare := func(op *einmal.Operator) {
-		einmal.ForEvery(op, einmal.Selector{Name: "cm"}).OnCreate("make", nothingOf)
+		einmal.ForEvery(op, einmal.Selector{Name: "cm"}).OnCreate("make", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0
@@ -198,7 +196,7 @@ func TestHandlersOfAllKindsDoNotTriggerThemselves(t *testing.T) {
 			}
 			return nil
 		})
-		every.OnEvent("watch", nothingOf)
+		every.OnEvent("watch", nothing[unstructured.Unstructured])
 	}
 	selecting(t, declare, func(w *selectingWorld) {
 		since := 0

@@ -93,7 +93,7 @@ func selecting(t *testing.T, declare func(*einmal.Operator), use func(*selecting
 	t.Helper()
 	log, ready := testLog(t), new(atomic.Pointer[healthz.Checker])
 	inVirtualTime(t, slog.NewTextHandler(log, nil), func() simulation.Operator {
-		op := newTestOperator(t)
+		op := newTestOperator()
 		declare(op)
 		return showing{Operator: op, ready: ready}
 	}, func(t *testing.T, w *virtualWorld) {

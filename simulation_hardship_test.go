@@ -18,7 +18,7 @@ func TestWhateverGoesWrongALongQueueEndsTheSame(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		outside := &registry{}
 		w.Start(func(p *einmaltest.Process) *einmal.Operator {
-			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)), einmal.StateNamespace("default"),
+			op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"),
 				einmal.Workers(1), einmal.ClockMargin(10*time.Second))
 			gadgets, of := declareGadgets(op)
 			register := func(wanted bool) einmal.HandlerFunc[unstructured.Unstructured] {
@@ -29,19 +29,19 @@ func TestWhateverGoesWrongALongQueueEndsTheSame(t *testing.T) {
 					return outside.set(p, of.name(c.Object), wanted)
 				}
 			}
-			gadgets.OnCreate("greet", nothingOf)
+			gadgets.OnCreate("greet", nothing[unstructured.Unstructured])
 			gadgets.OnCreate("register", register(true))
 			gadgets.OnDelete("unregister", register(false))
 			return op
 		})
 		w.Advance(2 * time.Minute)
 		for _, name := range []string{"one", "two", "three"} {
-			gadget := newGadget()
+			gadget := gadgetOf("one", 1)
 			gadget.SetName(name)
 			w.Create(gadget)
 		}
 		w.Advance(30 * time.Minute)
-		gadget := newGadget()
+		gadget := gadgetOf("one", 1)
 		gadget.SetName("two")
 		w.Delete(gadget)
 		w.Advance(30 * time.Minute)
@@ -57,7 +57,7 @@ func TestWhateverGoesWrongARecordMovesToItsNewPlace(t *testing.T) {
 			einmaltest.Explore(t, func(w *einmaltest.World) {
 				var updated atomic.Bool
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op, carrier := newTestOperator(w), move.from
+					op, carrier := newTestOperator(), move.from
 					if updated.Load() {
 						carrier = move.to
 					}
@@ -81,13 +81,13 @@ func TestWhateverGoesWrongARecordMovesToItsNewPlace(t *testing.T) {
 
 // A handler whose crashes count as attempts makes its effect once.
 func TestWhateverGoesWrongACountedAttemptMakesItsEffectOnce(t *testing.T) {
-	einmaltest.Explore(t, func(w *einmaltest.World) { countedAccount(w, newWidget()) })
+	einmaltest.Explore(t, func(w *einmaltest.World) { countedAccount(w, widgetOf("one")) })
 }
 
 func countedAccount(w *einmaltest.World, one client.Object) {
 	outside := &bank{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		widgets, of := declareWidgets(op)
 		widgets.OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
 			if _, err := einmal.Effect(ctx, c, "account", recoveries(outside, p)["keyed"]); err != nil {

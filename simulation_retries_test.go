@@ -43,7 +43,7 @@ func lifeOfHardLuck(w *einmaltest.World) {
 	w.AllowUnfinished() // Failures for good are what it is about.
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		hardLuck(einmal.For[Widget](op), p, outside)
 		return op
 	})

@@ -2,10 +2,10 @@ package einmal_test
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,14 +49,12 @@ func (r *registry) left() []string {
 }
 
 // testKinds are the definitions of the kinds of these tests.
-func testKinds(tb testing.TB) []byte {
-	tb.Helper()
-	manifest, err := os.ReadFile("testdata/crds.yaml")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return manifest
+func testKinds() []byte {
+	return slices.Clone(definitions)
 }
+
+//go:embed testdata/crds.yaml
+var definitions []byte
 
 // sized is what the handlers of a simulated life need of an object, for both carriers.
 type sized[T any] struct {
@@ -65,20 +63,22 @@ type sized[T any] struct {
 	setPhase func(*T, string)
 }
 
+// configure is a handler that keeps a ConfigMap of the object's name with its size, and notes that in the status.
+func (of sized[T]) configure(ctx context.Context, c *einmal.Change[T]) error {
+	config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(of.size(c.Object))}}
+	config.Name = of.name(c.Object)
+	if err := c.Apply(ctx, config); err != nil {
+		return err
+	}
+	of.setPhase(c.Object, fmt.Sprintf("size %d", of.size(c.Object)))
+	return nil
+}
+
 // failures is how often creations fail at first.
 const failures = 3
 
 // lifeHandlers declares handlers with a child, an effect outside, retries and a deletion.
 func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process, outside *registry) {
-	apply := func(ctx context.Context, c *einmal.Change[T]) error {
-		config := &corev1.ConfigMap{Data: map[string]string{"size": fmt.Sprint(of.size(c.Object))}}
-		config.Name = of.name(c.Object)
-		if err := c.Apply(ctx, config); err != nil {
-			return err
-		}
-		of.setPhase(c.Object, fmt.Sprintf("size %d", of.size(c.Object)))
-		return nil
-	}
 	kind.OnCreate("register", func(_ context.Context, c *einmal.Change[T]) error {
 		c.Event(einmal.EventNormal, "Registering", "attempt %d", c.Attempt)
 		return outside.set(p, of.name(c.Object), true)
@@ -87,17 +87,16 @@ func lifeHandlers[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Proces
 		if c.Attempt <= failures {
 			return einmal.RetryAfter(time.Second, errors.New("not yet"))
 		}
-		return apply(ctx, c)
+		return of.configure(ctx, c)
 	})
-	kind.OnUpdate("reconfigure", apply, einmal.Fields("spec.size"))
+	kind.OnUpdate("reconfigure", of.configure, einmal.Fields("spec.size"))
 	kind.OnDelete("unregister", func(_ context.Context, c *einmal.Change[T]) error {
 		return outside.set(p, of.name(c.Object), false)
 	})
 }
 
-func newTestOperator(tb testing.TB) *einmal.Operator {
-	tb.Helper()
-	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(tb)), einmal.StateNamespace("default"),
+func newTestOperator() *einmal.Operator {
+	return einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"),
 		einmal.Applies(&corev1.ConfigMap{}))
 }
 
@@ -128,7 +127,7 @@ func declareGadgets(op *einmal.Operator) (*einmal.Kind[unstructured.Unstructured
 func lifeOfWidgets(w *einmaltest.World) {
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		widgets, of := declareWidgets(op)
 		lifeHandlers(widgets, of, p, outside)
 		return op
@@ -142,7 +141,7 @@ func lifeOfWidgets(w *einmaltest.World) {
 func lifeOfGadgets(w *einmaltest.World) {
 	outside := &registry{}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		gadgets, of := declareGadgets(op)
 		lifeHandlers(gadgets, of, p, outside)
 		return op
@@ -157,7 +156,7 @@ func lifeOfSecrets(w *einmaltest.World) {
 		return nil
 	}
 	w.Start(func(*einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		secrets := einmal.For[corev1.Secret](op)
 		secrets.OnCreate("label", label)
 		secrets.OnUpdate("relabel", label, einmal.Fields("data"))
@@ -201,7 +200,7 @@ func TestWhateverGoesWrongTheEndIsTheSame(t *testing.T) {
 func TestWhateverGoesWrongALostRecordIsReported(t *testing.T) {
 	einmaltest.Explore(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets, of := declareWidgets(op)
 			widgets.OnCreate("greet", func(context.Context, *einmal.Change[Widget]) error { return nil })
 			widgets.Timer("show", 20*time.Minute, func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -248,7 +247,7 @@ func TestASimulatedDayWritesNothing(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("wait")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("wait", func(context.Context, *einmal.Change[Widget]) error {
 				return einmal.RequeueAfter(time.Hour)
 			})

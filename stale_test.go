@@ -153,7 +153,7 @@ func TestARelatedChangeDuringARunIsNotLost(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
 				said.add("woken by %v", c.TriggeredBy)
 				<-time.After(10 * time.Second)

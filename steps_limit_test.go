@@ -16,7 +16,7 @@ func TestConcurrentItemsKeepTheLimitOfTheRecord(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran := &trail{}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				items := make([]string, 200)
 				for i := range items {
@@ -31,7 +31,7 @@ func TestConcurrentItemsKeepTheLimitOfTheRecord(t *testing.T) {
 		})
 		w.AllowUnfinished("make")
 		w.Advance(time.Second)
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		w.Advance(time.Minute)
 		const fit = 32 << 10 / 270
 		if done := len(ran.all()); done < fit-5 || done > fit+5 {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,7 +113,7 @@ func inManySteps[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process
 func lifeInSteps[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, then func()) {
 	outside := &accounts{numbers: map[string]int{}, members: map[string]bool{}}
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		declared, of := kind(op)
 		inManySteps(declared, of, p, outside)
 		return op
@@ -130,7 +129,7 @@ func lifeInSteps[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einma
 // Handlers in steps (scenario 54): with any fault the final state is the same, and no recorded step is missing in the object or outside.
 func TestWhateverGoesWrongStepsEndTheSame(t *testing.T) {
 	t.Run("created, with the record in the status", func(t *testing.T) {
-		einmaltest.Explore(t, func(w *einmaltest.World) { lifeInSteps(w, declareWidgets, newWidget(), func() {}) })
+		einmaltest.Explore(t, func(w *einmaltest.World) { lifeInSteps(w, declareWidgets, widgetOf("one"), func() {}) })
 	})
 	t.Run("created and deleted, with the record in the annotation", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
@@ -142,8 +141,4 @@ func TestWhateverGoesWrongStepsEndTheSame(t *testing.T) {
 			lifeInSteps(w, declareGadgets, gadget, func() { w.Delete(gadget) })
 		})
 	})
-}
-
-func newWidget() *Widget {
-	return &Widget{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "default"}, Spec: WidgetSpec{Size: 1}}
 }

@@ -22,12 +22,12 @@ func stepping(t *testing.T, make func(ctx context.Context, c *einmal.Change[Widg
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran := &trail{}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error { return make(ctx, c, ran) })
 			return op
 		})
 		w.Advance(time.Second) // What is there at the start may have been handled before.
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		use(w, ran)
 	})
 }
@@ -49,7 +49,7 @@ func expectRan(w *einmaltest.World, t *trail, want ...string) {
 
 func expectSaved(w *einmaltest.World, want string, writes int) {
 	w.Helper()
-	one := newWidget()
+	one := widgetOf("one")
 	if w.Get(one); one.Status.Phase != want || len(w.Writes()) != writes {
 		w.Errorf("the phase is %q after %q; want %q after %d writes", one.Status.Phase, w.Writes(), want, writes)
 	}
@@ -105,7 +105,7 @@ func TestStepsCostNoWriteOfTheirOwn(t *testing.T) {
 			t.Run(name+", record in the "+use.name, func(t *testing.T) {
 				einmaltest.Run(t, func(w *einmaltest.World) {
 					w.Start(func(*einmaltest.Process) *einmal.Operator {
-						op := newTestOperator(w)
+						op := newTestOperator()
 						failingInSteps(einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", use.kind)), steps)
 						return op
 					})
@@ -189,7 +189,7 @@ func TestAStepWhoseChangesAreRefusedIsMadeAgain(t *testing.T) {
 			stepping(t, paint, func(w *einmaltest.World, ran *trail) {
 				w.Advance(time.Minute)
 				expectRan(w, ran, "outside", "paint", "paint")
-				one := newWidget()
+				one := widgetOf("one")
 				if w.Get(one); one.Spec.Color != "red" {
 					w.Errorf("the color is %q", one.Spec.Color)
 				}
@@ -332,7 +332,7 @@ func TestItemsRunAtTheSameTime(t *testing.T) {
 				var took time.Duration
 				var failed error
 				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := newTestOperator(w)
+					op := newTestOperator()
 					einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
 						begun := time.Now()
 						failed = einmal.Each(ctx, c, make([]int, 20), counter(), panicsLater)
@@ -341,7 +341,7 @@ func TestItemsRunAtTheSameTime(t *testing.T) {
 					}, test.options...)
 					return op
 				})
-				w.Create(newWidget())
+				w.Create(widgetOf("one"))
 				w.Advance(10 * time.Minute)
 				told := fmt.Sprint(failed)
 				if took != test.takes || strings.Count(told, "panic: a bug") != 20 || !strings.Contains(told, `step "item-20"`) {
@@ -370,13 +370,13 @@ func TestStepsNeedARecord(t *testing.T) {
 			return einmal.Permanent(err)
 		}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.Reconcile("sync", step)
 			widgets.OnEvent("watch", step)
 			return op
 		})
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		w.Advance(time.Second)
 		if all := strings.Join(told, "\n"); len(told) != 2 || strings.Count(all, "have no record") != 2 {
 			w.Errorf("told %q", told)

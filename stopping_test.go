@@ -36,7 +36,7 @@ func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran, ended := &trail{}, time.Duration(0)
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				began := time.Now()
 				if err := phased(ctx, c, ran, "a"); err != nil || c.MaybeRepeated {
@@ -49,7 +49,7 @@ func TestAnAttemptThatTheStopInterruptsDoesNotCount(t *testing.T) {
 			return op
 		})
 		w.Advance(time.Second)
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		w.Advance(100 * time.Millisecond) // The step is not saved yet.
 		w.Restart()
 		w.Advance(time.Minute)
@@ -69,7 +69,7 @@ func TestNoHandlerBeginsOnceTheOperatorStops(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		ran := &trail{}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnCreate("first", func(ctx context.Context, _ *einmal.Change[Widget]) error {
 				return errors.Join(ran.run("first"), pause(ctx, 10*time.Second))
@@ -78,7 +78,7 @@ func TestNoHandlerBeginsOnceTheOperatorStops(t *testing.T) {
 			return op
 		})
 		w.Advance(time.Second)
-		w.Create(newWidget())
+		w.Create(widgetOf("one"))
 		w.Advance(5 * time.Second)
 		w.Stop()
 		expectRan(w, ran, "first")

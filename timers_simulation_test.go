@@ -37,7 +37,7 @@ func onTime[T any](kind *einmal.Kind[T], of sized[T], p *einmaltest.Process) {
 // lifeOnTime creates an object and changes it, and lets timers run meanwhile.
 func lifeOnTime[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal.Kind[T], sized[T]), one client.Object, more func(*einmal.Kind[T], sized[T], *einmaltest.Process)) {
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := newTestOperator(w)
+		op := newTestOperator()
 		declared, of := kind(op)
 		onTime(declared, of, p)
 		more(declared, of, p)
@@ -53,25 +53,16 @@ func lifeOnTime[T any](w *einmaltest.World, kind func(*einmal.Operator) (*einmal
 func TestWhateverGoesWrongTimersEndTheSame(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
-			lifeOnTime(w, declareWidgets, newWidget(), func(*einmal.Kind[Widget], sized[Widget], *einmaltest.Process) {})
+			lifeOnTime(w, declareWidgets, widgetOf("one"), func(*einmal.Kind[Widget], sized[Widget], *einmaltest.Process) {})
 		})
 	})
 	t.Run("beside handlers with a record in the annotation", func(t *testing.T) {
 		einmaltest.Explore(t, func(w *einmaltest.World) {
 			beside := func(kind *einmal.Kind[unstructured.Unstructured], of sized[unstructured.Unstructured], _ *einmaltest.Process) {
-				kind.OnCreate("make", of.configured(stage{troubles: &troubles{}}, "make"))
-				kind.OnUpdate("resize", of.configured(stage{troubles: &troubles{}}, "resize"), einmal.Fields("spec.size"))
+				kind.OnCreate("make", of.configure)
+				kind.OnUpdate("resize", of.configure, einmal.Fields("spec.size"))
 			}
-			lifeOnTime(w, declareGadgets, newGadget(), beside)
+			lifeOnTime(w, declareGadgets, gadgetOf("one", 1), beside)
 		})
 	})
-}
-
-func newGadget() *unstructured.Unstructured {
-	gadget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
-	gadget.SetAPIVersion(testGroup + "/v1")
-	gadget.SetKind("Gadget")
-	gadget.SetNamespace("default")
-	gadget.SetName("one")
-	return gadget
 }

@@ -31,7 +31,7 @@ func timed(t *testing.T, of ticks, then func(*einmaltest.World), want ...string)
 		w.AllowUnfinished("tick") // Slow ones are under way at the end.
 		var created time.Time
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Timer("tick", of.interval, func(ctx context.Context, c *einmal.Change[Widget]) error {
 				said.add("%s %s", time.Since(created).Round(time.Second), c.Reason)
 				return pause(ctx, of.takes)
@@ -99,7 +99,7 @@ func TestAnIdleTimerWaitsUntilTheObjectIsUnchanged(t *testing.T) {
 func TestATimerWritesWhatItChanges(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).Timer("tick", time.Minute, func(_ context.Context, c *einmal.Change[Widget]) error {
 				c.Object.Status.Phase = fmt.Sprintf("size %d", c.Object.Spec.Size)
 				if c.Object.Spec.Size == 2 {
@@ -136,7 +136,7 @@ func TestTimersBelongToAProcess(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			remember := func(id string) einmal.HandlerFunc[Widget] {
 				return func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -173,7 +173,7 @@ func TestATimerRunsBesideOtherHandlers(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("make")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			gadgets := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
 			gadgets.OnCreate("make", func(context.Context, *einmal.Change[unstructured.Unstructured]) error {
 				return einmal.RetryAfter(time.Hour, errors.New("not yet"))

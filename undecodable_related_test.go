@@ -83,7 +83,7 @@ func TestAWatchedKindWithAnObjectThatCannotBeDecoded(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		s := &shops{World: w}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.CRDs(testKinds(s)),
+			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.CRDs(testKinds()),
 				einmal.StateNamespace("default"), einmal.Namespaces("def*"))
 			einmal.For[Widget](op).Reconcile("sync", func(_ context.Context, c *einmal.Change[Widget]) error {
 				s.add("%s", c.Object.Name)

@@ -88,7 +88,7 @@ func withShops(t *testing.T, use func(*shops), declare ...func(*einmal.Operator,
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		s := &shops{World: w}
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.CRDs(testKinds(s)), einmal.StateNamespace("default"))
+			op := einmal.New(shopsOperator, einmal.Scheme(addTestKinds), einmal.CRDs([]byte(freeDefinition("Shop"))), einmal.CRDs(testKinds()), einmal.StateNamespace("default"))
 			kind := einmal.For[shop](op, einmal.GVK("field.example.com", "v1", "Shop"))
 			note := func(what string) einmal.HandlerFunc[shop] {
 				return func(_ context.Context, c *einmal.Change[shop]) error {

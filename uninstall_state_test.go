@@ -212,7 +212,7 @@ func (w *virtualWorld) renewing(t *testing.T, lease *coordinationv1.Lease) (stop
 
 func (w *virtualWorld) tryUninstall(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
-	return w.uninstallBy(t, newTestOperator(t), args...)
+	return w.uninstallBy(t, newTestOperator(), args...)
 }
 
 func (w *virtualWorld) uninstallBy(t *testing.T, op *einmal.Operator, args ...string) (said string, err error) {

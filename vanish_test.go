@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,11 +78,7 @@ func (w *world) comesAndGoes(t *testing.T) {
 // define installs the definitions of the test kinds.
 func (w *world) define(t *testing.T) {
 	t.Helper()
-	manifest, err := os.ReadFile("testdata/crds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Kubectl(t, string(manifest), "apply", "-f", "-")
+	w.Kubectl(t, string(testKinds()), "apply", "-f", "-")
 	w.Kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
 }
 

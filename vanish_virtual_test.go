@@ -37,7 +37,7 @@ func TestADaemonStopsWhenItsKindIsNotServed(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		j, release := &journal{}, make(chan struct{})
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := einmal.New(identity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds(w)))
+			op := einmal.New(identity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()))
 			einmal.For[Widget](op).Daemon("guard", func(ctx context.Context, c *einmal.Change[Widget]) error {
 				<-ctx.Done()
 				j.add(c.Object.Name, context.Cause(ctx).Error())
@@ -129,7 +129,7 @@ func TestAReplicaThatWaitsLetsGoOfAKindThatVanishes(t *testing.T) {
 func TestALateWriteDoesNotLandOnAReCreatedObject(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			einmal.For[Widget](op).OnCreate("slow", func(_ context.Context, c *einmal.Change[Widget]) error {
 				<-time.After(10 * time.Second)
 				c.Object.Status.Phase = c.Object.Spec.Color

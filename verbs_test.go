@@ -54,7 +54,7 @@ func TestEventsOfABusyObjectAreNotLost(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnEvent("watch", func(_ context.Context, c *einmal.Change[Widget]) error {
 				said.add("%s with size %d", c.Reason, c.Object.Spec.Size)
@@ -138,7 +138,7 @@ func TestAMemoBelongsToOneObject(t *testing.T) {
 	said := &notes{}
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			remember := func(id string) einmal.HandlerFunc[Widget] {
 				return func(_ context.Context, c *einmal.Change[Widget]) error {
@@ -181,7 +181,7 @@ func TestRestartsOfReconcileAndEventHandlersWriteNothing(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		w.AllowUnfinished("sync")
 		w.Start(func(*einmaltest.Process) *einmal.Operator {
-			op := newTestOperator(w)
+			op := newTestOperator()
 			widgets := einmal.For[Widget](op)
 			widgets.OnEvent("watch", nothing[Widget])
 			widgets.Reconcile("sync", func(context.Context, *einmal.Change[Widget]) error { return errors.New("never") })

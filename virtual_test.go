@@ -3,7 +3,6 @@ package einmal_test
 import (
 	"io"
 	"log/slog"
-	"os"
 	"testing"
 	"testing/synctest"
 
@@ -33,14 +32,10 @@ func (w *virtualWorld) restart(meanwhile func()) {
 // tests. The faults say what goes wrong.
 func virtually(t *testing.T, log io.Writer, declare func(*einmal.Operator), use func(*testing.T, *virtualWorld), faults ...simulation.Fault) {
 	t.Helper()
-	kinds, err := os.ReadFile("testdata/crds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: "Gadget"})
 	virtuallyMade(t, log, func() simulation.Operator {
-		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(kinds), einmal.StateNamespace("default"),
+		op := einmal.New(testIdentity, einmal.Scheme(addTestKinds), einmal.CRDs(testKinds()), einmal.StateNamespace("default"),
 			einmal.Applies(&corev1.ConfigMap{}), einmal.Permissions(&Widget{}, "update", "update/status"), einmal.Permissions(gadget, "update", "update/status"))
 		declare(op)
 		return op

@@ -105,13 +105,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return worldOn(t, cluster.Start(t), string(testKinds(t)))
+	return worldOn(t, cluster.Start(t), string(testKinds()))
 }
 
 // sharedWorld is a control plane that other packages use too, with the kind Widget only. The tests that use it run one after the other.
 func sharedWorld(t *testing.T) *world {
 	t.Helper()
-	widgets, _, _ := strings.Cut(string(testKinds(t)), "\n---\n")
+	widgets, _, _ := strings.Cut(string(testKinds()), "\n---\n")
 	return worldOn(t, cluster.Shared(t), widgets)
 }
 
