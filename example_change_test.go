@@ -13,6 +13,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // One function serves several verbs. How does it find out why it runs? It tests the Reason: here, to choose the request to a registrar.
@@ -35,7 +36,7 @@ func ExampleReason() {
 		fmt.Println(c.Reason, method(c.Reason), "/widgets/"+c.Object.Name)
 		return nil
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("register", register)
 	widgets.OnUpdate("update", register, einmal.Fields("spec.size"))
@@ -44,7 +45,7 @@ func ExampleReason() {
 	// op.Main()
 
 	for _, reason := range []einmal.Reason{einmal.ReasonCreate, einmal.ReasonUpdate, einmal.ReasonDelete, einmal.ReasonTimer} {
-		change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+		change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 		change.Reason = reason
 		if err := register(context.Background(), change); err != nil {
 			fmt.Println(err)
@@ -78,11 +79,11 @@ func ExampleDifference() {
 		}
 		return nil
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnUpdate("audit", audit)
 	// op.Main()
 
-	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 	change.Reason = einmal.ReasonUpdate
 	change.Diff = []einmal.Difference{
 		{Op: einmal.DiffAdded, Path: []string{"metadata", "labels", "team"}, New: "blue"},
@@ -131,12 +132,12 @@ func ExampleKind_OnEvent() {
 		}
 		return nil
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnEvent("count", count)
 	// op.Main()
 
 	for _, reason := range []einmal.Reason{einmal.WatchListed, einmal.WatchAdded, einmal.WatchModified, einmal.WatchDeleted} {
-		change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+		change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 		change.Reason = reason
 		if err := count(context.Background(), change); err != nil {
 			fmt.Println(err)
@@ -166,9 +167,9 @@ func ExampleRelated() {
 		for _, name := range deleted(c.TriggeredBy) {
 			c.Event(einmal.EventWarning, "ChildDeleted", "%s was deleted and is created again.", name)
 		}
-		return c.Apply(ctx, configOf(c.Object.Name, c.Object.Spec.Size))
+		return c.Apply(ctx, fixture.NewConfigMap(c.Object.Name, c.Object.Spec.Size))
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Applies(&corev1.ConfigMap{}))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Applies(&corev1.ConfigMap{}))
 	einmal.For[Widget](op).Reconcile("keep", keep, einmal.Owns[corev1.ConfigMap]())
 	// op.Main()
 
@@ -192,14 +193,14 @@ func Example_errObjectDeleted() {
 		fmt.Println("the next process continues with", c.Object.Name)
 		return nil
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).Daemon("subscribe", subscribe, einmal.AbandonAfter(time.Minute))
 	// op.Main()
 
 	for _, cause := range []error{einmal.ErrObjectDeleted, context.Canceled} {
 		ctx, cancel := context.WithCancelCause(context.Background()) // As a test calls the handler.
 		cancel(cause)
-		if err := subscribe(ctx, einmaltest.NewChange(widgetOf("one"))); err != nil {
+		if err := subscribe(ctx, einmaltest.NewChange(fixture.NewWidget("one"))); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // provider is a system outside of the cluster, and how it can be called without making something twice.
@@ -69,7 +70,7 @@ func ExampleEffect() {
 		c.Log.Info("it has what it needs", "number", account.Number)
 		return err
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("make", make)
 	// Output:
 }
@@ -108,11 +109,11 @@ func ExampleRecovery() {
 		c.Object.Status.Phase = fmt.Sprintf("Accounts %d and %d", main.Number, savings.Number)
 		return err
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("open", open)
 	// op.Main()
 
-	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 	fmt.Println(open(context.Background(), change), change.Object.Status.Phase)
 	// Output: <nil> Accounts 1 and 2
 }
@@ -135,11 +136,11 @@ func ExampleNotMade() {
 		_, err := einmal.Effect(ctx, c, "invoice", invoice)
 		return err
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("bill", bill)
 	// op.Main()
 
-	err := bill(context.Background(), einmaltest.NewChange(widgetOf("one"))) // As a test calls the handler.
+	err := bill(context.Background(), einmaltest.NewChange(fixture.NewWidget("one"))) // As a test calls the handler.
 	fmt.Println(errors.Is(err, errPaperOut))
 	// Output: true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // Many objects are handled at the same time, but a system behind some handlers accepts two calls at once. How do these handlers wait for each other?
@@ -32,13 +33,13 @@ func ExampleHandlerFunc() {
 		c.Object.Status.Phase = "Rendered"
 		return nil
 	})
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("render", render)
 	widgets.OnUpdate("render-again", render, einmal.Fields("spec.color"))
 	// op.Main()
 
-	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 	fmt.Println(render(context.Background(), change), change.Object.Status.Phase)
 	// Output: <nil> Rendered
 }
@@ -57,11 +58,11 @@ func ExampleFieldFunc() {
 		c.Object.Status.Phase = fmt.Sprint("Size ", after)
 		return nil
 	})
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.OnField(einmal.For[Widget](op), "resize", "spec.size", resize)
 	// op.Main()
 
-	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 	fmt.Println(resize(context.Background(), change, 1, 2), change.Object.Status.Phase)
 	fmt.Println(resize(context.Background(), change, 2, 1))
 	// Output:
@@ -77,11 +78,11 @@ func ExampleErrorPolicy() {
 		handle  einmal.HandlerFunc[Widget]
 		onError einmal.ErrorPolicy
 	}{
-		{"register", nothing[Widget], einmal.PolicyRetry},
-		{"charge", nothing[Widget], einmal.PolicyFail},
-		{"greet", nothing[Widget], einmal.PolicyIgnore},
+		{"register", fixture.Nothing[Widget], einmal.PolicyRetry},
+		{"charge", fixture.Nothing[Widget], einmal.PolicyFail},
+		{"greet", fixture.Nothing[Widget], einmal.PolicyIgnore},
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	for _, one := range handlers {
 		widgets.OnCreate(one.id, one.handle, einmal.OnError(one.onError))
@@ -127,7 +128,7 @@ func (d *connection) alive() einmal.ProbeFunc {
 func ExampleStartupFunc() {
 	var database connection
 	connect := database.connect(func() error { return nil })
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	op.OnStartup("connect", connect)
 	op.OnProbe("database", database.alive())
 	op.OnCleanup("disconnect", database.disconnect())
@@ -155,8 +156,8 @@ func ExampleRunOptions() {
 			SingleReplica:  true, // The Deployment has one replica and the strategy Recreate.
 		})
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Workers(0))
-	einmal.For[Widget](op).OnCreate("make", nothing)
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Workers(0))
+	einmal.For[Widget](op).OnCreate("make", fixture.Nothing)
 	config := &rest.Config{Host: "https://cluster.example.com"} // Usually from ctrl.GetConfig.
 	if err := serve(context.Background(), op, config); err != nil {
 		fmt.Println(err)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // An operator with a flag, a logger, a background task and a page of its own. Each flag can be given by an environment variable too:
@@ -22,7 +23,7 @@ func ExampleFlags() {
 		<-ctx.Done() // Work in the background until the operator stops.
 		return nil
 	})
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds),
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds),
 		einmal.Flags(func(set *flag.FlagSet) {
 			set.StringVar(&registrar, "registrar-url", "http://localhost:8000", "`URL` of the registrar")
 		}),
@@ -55,9 +56,9 @@ func ExampleFlags() {
 
 // A handler sends an event about its child.
 func ExampleChange_EventAbout() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[Widget]) error {
-		child := configOf(c.Object.Name, c.Object.Spec.Size)
+		child := fixture.NewConfigMap(c.Object.Name, c.Object.Spec.Size)
 		if err := c.Apply(ctx, child); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // mistakesOf returns the mistakes in the declarations of an operator. Run returns them too, before it sends any request.
@@ -48,10 +49,10 @@ func ExampleHandlerOption() {
 			einmal.AttemptTimeout(time.Minute), einmal.Backoff(2*time.Second, 10*time.Minute), einmal.MaxAttempts(50),
 		}
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.HandlerDefaults(limits()...))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.HandlerDefaults(limits()...))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("register", nothing)
-	widgets.OnCreate("render", nothing, einmal.AttemptTimeout(time.Hour))
+	widgets.OnCreate("register", fixture.Nothing)
+	widgets.OnCreate("render", fixture.Nothing, einmal.AttemptTimeout(time.Hour))
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -60,10 +61,10 @@ func ExampleHandlerOption() {
 // only if the types are the same.
 func ExampleCreateOption() {
 	cautious := []einmal.CreateOption{einmal.OnError(einmal.PolicyFail), einmal.MaxAttempts(5)}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("order", nothing, cautious...)
-	widgets.OnCreate("insure", nothing, slices.Concat(cautious, []einmal.CreateOption{einmal.OwnsStatus("phase")})...)
+	widgets.OnCreate("order", fixture.Nothing, cautious...)
+	widgets.OnCreate("insure", fixture.Nothing, slices.Concat(cautious, []einmal.CreateOption{einmal.OwnsStatus("phase")})...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -74,8 +75,8 @@ func ExampleUpdateOption() {
 	if inDevelopment() {
 		options = append(options, einmal.AlsoAtCreation()) // Developers need not wait for a first change.
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
-	einmal.For[Widget](op).OnUpdate("resize", nothing, options...)
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
+	einmal.For[Widget](op).OnUpdate("resize", fixture.Nothing, options...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -92,11 +93,11 @@ func ExampleFinalizerOption() {
 	for _, one := range shared {
 		deletes, daemons = append(deletes, one), append(daemons, one)
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnDelete("remove-backups", nothing, deletes...)
-	widgets.OnDelete("remove-users", nothing, deletes...)
-	widgets.Daemon("watch", nothing, daemons...)
+	widgets.OnDelete("remove-backups", fixture.Nothing, deletes...)
+	widgets.OnDelete("remove-users", fixture.Nothing, deletes...)
+	widgets.Daemon("watch", fixture.Nothing, daemons...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -104,10 +105,10 @@ func ExampleFinalizerOption() {
 // Some caches that are filled when the operator starts are also needed by delete handlers. So all handlers that fill them have the same options.
 func ExampleResumeOption() {
 	fill := []einmal.ResumeOption{einmal.AlsoAtDeletion(), einmal.AttemptTimeout(10 * time.Second), einmal.OnError(einmal.PolicyIgnore)}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnResume("fill-prices", nothing, fill...)
-	widgets.OnResume("fill-quotas", nothing, fill...)
+	widgets.OnResume("fill-prices", fixture.Nothing, fill...)
+	widgets.OnResume("fill-quotas", fixture.Nothing, fill...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -119,8 +120,8 @@ func ExampleReconcileOption() {
 	if withIngress {
 		options = append(options, einmal.Owns[networkingv1.Ingress](), einmal.Applies(&networkingv1.Ingress{}))
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
-	einmal.For[Widget](op).Reconcile("keep", nothing, options...)
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
+	einmal.For[Widget](op).Reconcile("keep", fixture.Nothing, options...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -128,10 +129,10 @@ func ExampleReconcileOption() {
 // Several timers ask the same system. All of them have the same options.
 func ExampleTimerOption() {
 	patient := []einmal.TimerOption{einmal.InitialDelay(30 * time.Second), einmal.MaxAttempts(3)}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.Timer("check-price", time.Hour, nothing, patient...)
-	widgets.Timer("check-stock", 10*time.Minute, nothing, patient...)
+	widgets.Timer("check-price", time.Hour, fixture.Nothing, patient...)
+	widgets.Timer("check-stock", 10*time.Minute, fixture.Nothing, patient...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -141,10 +142,10 @@ func ExampleEventOption() {
 	audited := []einmal.EventOption{
 		einmal.Labels("example.com/audit", einmal.Equals("yes")), einmal.PermissionsIn("audit", &corev1.ConfigMap{}, "create"),
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnEvent("write-audit", nothing, audited...)
-	widgets.OnEvent("count-audit", nothing, audited...)
+	widgets.OnEvent("write-audit", fixture.Nothing, audited...)
+	widgets.OnEvent("count-audit", fixture.Nothing, audited...)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -156,15 +157,15 @@ func ExampleApplyOption() {
 		if c.Object.Annotations["example.com/adopt"] == "yes" {
 			options = append(options, einmal.Adopt())
 		}
-		return c.Apply(ctx, configOf(c.Object.Name, c.Object.Spec.Size), options...)
+		return c.Apply(ctx, fixture.NewConfigMap(c.Object.Name, c.Object.Spec.Size), options...)
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Applies(&corev1.ConfigMap{}))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Applies(&corev1.ConfigMap{}))
 	einmal.For[Widget](op).Reconcile("keep", keep, einmal.Owns[corev1.ConfigMap]())
 	// op.Main()
 
-	change := einmaltest.NewChange(widgetOf("one")) // As a test calls the handler.
+	change := einmaltest.NewChange(fixture.NewWidget("one")) // As a test calls the handler.
 	change.Object.UID = "1"
-	change.Client = fakeClient(op.Scheme(), configOf("one", 7))
+	change.Client = fakeClient(op.Scheme(), fixture.NewConfigMap("one", 7))
 	fmt.Println("it is refused:", keep(context.Background(), change) != nil)
 	change.Object.Annotations = map[string]string{"example.com/adopt": "yes"}
 	fmt.Println("it is refused:", keep(context.Background(), change) != nil)

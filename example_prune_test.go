@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // keepShards makes a Service for each shard of a widget, and deletes those that a smaller widget does not need. While the Deployment behind them
 // is not ready, it returns: it is called again when the Deployment changes.
 func keepShards(ctx context.Context, c *einmal.Change[Widget]) error {
-	server := deploymentOf(c.Object.Name)
+	server := fixture.NewDeployment(c.Object.Name)
 	if err := c.Apply(ctx, server); err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func keepShards(ctx context.Context, c *einmal.Change[Widget]) error {
 
 // A handler waits for one child, and deletes other children that are no longer wanted.
 func ExamplePrunes() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Applies(&appsv1.Deployment{}, &corev1.Service{}))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Applies(&appsv1.Deployment{}, &corev1.Service{}))
 	einmal.For[Widget](op).Reconcile("keep-shards", keepShards, einmal.Owns[appsv1.Deployment](), einmal.Prunes[corev1.Service]())
 	fmt.Println("the Services are those that the widget needs")
 	// Output: the Services are those that the widget needs

@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // A child that another client deletes or edits is restored: the handler applies the desired state, whatever the present state is.
 func ExampleOwns() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Applies(&corev1.ConfigMap{}))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Applies(&corev1.ConfigMap{}))
 	keep := func(ctx context.Context, c *einmal.Change[Widget]) error {
 		for _, related := range c.TriggeredBy {
 			c.Log.Info("looking after my children", "because", related.String())
@@ -28,7 +29,7 @@ func ExampleOwns() {
 
 // Widgets are painted again when the ConfigMap changes that their color names. The index finds the widgets that name it.
 func ExampleWatches() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	users := indexColors(op)
 	paint := func(ctx context.Context, c *einmal.Change[Widget]) error {
@@ -56,7 +57,7 @@ func indexColors(op *einmal.Operator) *einmal.Lookup[string, types.NamespacedNam
 
 // A handler of any kind can ask: here, who else has its color.
 func ExampleIndex() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	users := indexColors(op)
 	einmal.For[Widget](op).OnCreate("greet", func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Log.Info("hello", "neighbours", len(users.Get(c.Object.Namespace+"/"+c.Object.Spec.Color))-1)

@@ -11,17 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // Everything that calls one slow system is retried at the same pace: handlers of several verbs, and an index. Which type has the function that
 // returns the option? The one that all of these places take.
 func ExampleRetryOption() {
 	calmly := func() einmal.RetryOption { return einmal.Backoff(10*time.Second, time.Hour) }
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("register", nothing, calmly())
-	widgets.OnDelete("unregister", nothing, calmly())
-	widgets.Timer("check", time.Hour, nothing, calmly())
+	widgets.OnCreate("register", fixture.Nothing, calmly())
+	widgets.OnDelete("unregister", fixture.Nothing, calmly())
+	widgets.Timer("check", time.Hour, fixture.Nothing, calmly())
 	einmal.Index(op, "by-color", func(widget *Widget) (map[string]string, error) {
 		return map[string]string{widget.Spec.Color: widget.Name}, nil
 	}, calmly())
@@ -32,11 +33,11 @@ func ExampleRetryOption() {
 // A release renames all handlers at once: their ids no longer begin with legacy. How do the records stay valid? Each handler lists its former id.
 func ExampleRecordedOption() {
 	renamed := func(id string) einmal.RecordedOption { return einmal.FormerlyKnownAs("legacy-" + id) }
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("register", nothing, renamed("register"))
-	widgets.OnUpdate("resize", nothing, renamed("resize"), einmal.Fields("spec.size"))
-	widgets.OnDelete("unregister", nothing, renamed("unregister"))
+	widgets.OnCreate("register", fixture.Nothing, renamed("register"))
+	widgets.OnUpdate("resize", fixture.Nothing, renamed("resize"), einmal.Fields("spec.size"))
+	widgets.OnDelete("unregister", fixture.Nothing, renamed("unregister"))
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -44,11 +45,11 @@ func ExampleRecordedOption() {
 // Three handlers of different verbs depend on the same fields. If these are listed in one place, no handler misses a field that is added later.
 func ExampleFieldsOption() {
 	appearance := func() einmal.FieldsOption { return einmal.Fields("spec.color", "spec.tags") }
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnUpdate("repaint", nothing, appearance())
-	widgets.Reconcile("keep-picture", nothing, appearance())
-	widgets.Timer("photograph", time.Hour, nothing, appearance(), einmal.IdleFor(10*time.Minute))
+	widgets.OnUpdate("repaint", fixture.Nothing, appearance())
+	widgets.Reconcile("keep-picture", fixture.Nothing, appearance())
+	widgets.Timer("photograph", time.Hour, fixture.Nothing, appearance(), einmal.IdleFor(10*time.Minute))
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -59,10 +60,10 @@ func ExamplePermissionOption() {
 	quotaPermissions := func() einmal.PermissionOption { // In the package.
 		return einmal.Permissions(&corev1.ResourceQuota{}, "get", "create", "update")
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("set-quota", nothing, quotaPermissions())
-	widgets.OnEvent("count", nothing)
+	widgets.OnCreate("set-quota", fixture.Nothing, quotaPermissions())
+	widgets.OnEvent("count", fixture.Nothing)
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -70,9 +71,9 @@ func ExamplePermissionOption() {
 // Untyped objects have the same Go type, whatever their kind is. If several places are about one kind, its name is written in one place.
 func ExampleKindOption() {
 	gadget := func() einmal.KindOption { return einmal.GVK("example.com", "v1", "Gadget") }
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
-	einmal.For[unstructured.Unstructured](op, gadget()).OnCreate("make", nothing)
-	einmal.For[Widget](op).Reconcile("mount", nothing, einmal.Watches(func(of *unstructured.Unstructured) []types.NamespacedName {
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
+	einmal.For[unstructured.Unstructured](op, gadget()).OnCreate("make", fixture.Nothing)
+	einmal.For[Widget](op).Reconcile("mount", fixture.Nothing, einmal.Watches(func(of *unstructured.Unstructured) []types.NamespacedName {
 		widget, _, _ := unstructured.NestedString(of.Object, "spec", "widget")
 		return []types.NamespacedName{{Name: widget}}
 	}, gadget()))
@@ -91,8 +92,8 @@ func ExampleIndexOption() {
 			return map[string]types.NamespacedName{key: client.ObjectKeyFromObject(of)}, err
 		}
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
-	einmal.For[Widget](op).OnCreate("make", nothing)
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
+	einmal.For[Widget](op).OnCreate("make", fixture.Nothing)
 	einmal.Index(op, "gadgets-by-widget", by("widget"), mounted...)
 	einmal.Index(op, "gadgets-by-node", by("node"), mounted...)
 	fmt.Println(mistakesOf(op))
@@ -107,11 +108,11 @@ func ExampleFilter() {
 			einmal.Not(einmal.Annotations("example.com/paused", einmal.Equals("yes"))),
 		)
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	for _, team := range []string{"blue", "red"} {
-		widgets.OnCreate("make-for-"+team, nothing, of(team))
-		widgets.OnDelete("unmake-for-"+team, nothing, of(team))
+		widgets.OnCreate("make-for-"+team, fixture.Nothing, of(team))
+		widgets.OnDelete("unmake-for-"+team, fixture.Nothing, of(team))
 	}
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
@@ -125,10 +126,10 @@ func ExampleMatch() {
 			return found && isText && slices.Contains(allowed, text)
 		})
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("make", nothing, einmal.Labels("example.com/tier", oneOf("gold", "silver")))
-	widgets.OnUpdate("warn", nothing, einmal.FieldChanges("spec.color", einmal.To(oneOf("red", "orange"))))
+	widgets.OnCreate("make", fixture.Nothing, einmal.Labels("example.com/tier", oneOf("gold", "silver")))
+	widgets.OnUpdate("warn", fixture.Nothing, einmal.FieldChanges("spec.color", einmal.To(oneOf("red", "orange"))))
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }
@@ -138,10 +139,10 @@ func ExampleTransition() {
 	leaving := func(value string) []einmal.Transition {
 		return []einmal.Transition{einmal.From(einmal.Equals(value)), einmal.To(einmal.Present())}
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
-	widgets.OnUpdate("end-trial", nothing, einmal.FieldChanges("spec.color", leaving("trial")...))
-	widgets.OnUpdate("end-pause", nothing, einmal.FieldChanges("metadata.labels[example.com/state]", leaving("paused")...))
+	widgets.OnUpdate("end-trial", fixture.Nothing, einmal.FieldChanges("spec.color", leaving("trial")...))
+	widgets.OnUpdate("end-pause", fixture.Nothing, einmal.FieldChanges("metadata.labels[example.com/state]", leaving("paused")...))
 	fmt.Println(mistakesOf(op))
 	// Output: <nil>
 }

@@ -15,11 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // An operator with all its verbs. main ends with op.Main(), which knows run, crds and version.
 func Example() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Object.Status.Phase = "Made"
@@ -40,7 +41,7 @@ func Example() {
 // SetupWithManager puts an operator beside plain reconcilers, in one manager with one cache.
 func ExampleOperator_SetupWithManager() {
 	setup := func() (manager.Manager, error) {
-		op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+		op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 		einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
 			c.Object.Status.Phase = "Made"
 			return nil
@@ -49,7 +50,7 @@ func ExampleOperator_SetupWithManager() {
 		if err != nil {
 			return nil, err
 		}
-		if err := addTestKinds(mgr.GetScheme()); err != nil {
+		if err := fixture.AddKinds(mgr.GetScheme()); err != nil {
 			return nil, err
 		}
 		plain := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
@@ -84,7 +85,7 @@ func ExampleChange_Apply() {
 		config.Name = c.Object.Name
 		return c.Apply(ctx, config)
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	widgets := einmal.For[Widget](op)
 	widgets.OnCreate("make-config", makeConfig)
 	widgets.OnUpdate("update-config", makeConfig, einmal.Fields("spec.size"))
@@ -113,7 +114,7 @@ func ExampleGVK() {
 
 // An update handler sees what changed since it last succeeded, also while the operator was down.
 func ExampleKind_OnUpdate() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnUpdate("shrink", func(_ context.Context, c *einmal.Change[Widget]) error {
 		if before, known := c.Old(); known && before.Spec.Size > c.Object.Spec.Size {
 			return einmal.Permanent(fmt.Errorf("size %d is below the present %d: make a new widget", c.Object.Spec.Size, before.Spec.Size))
@@ -125,7 +126,7 @@ func ExampleKind_OnUpdate() {
 
 // A delete handler keeps the object until it has succeeded.
 func ExampleKind_OnDelete() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnDelete("remove-config", func(ctx context.Context, c *einmal.Change[Widget]) error {
 		config := &corev1.ConfigMap{}
 		config.Namespace, config.Name = c.Object.Namespace, c.Object.Name
@@ -136,7 +137,7 @@ func ExampleKind_OnDelete() {
 
 // A resume handler runs once per process for objects that were handled before.
 func ExampleKind_OnResume() {
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnResume("greet", func(_ context.Context, c *einmal.Change[Widget]) error {
 		c.Log.Info("still here", "size", c.Object.Spec.Size)
 		return nil
@@ -173,8 +174,8 @@ func ExamplePermanent() {
 // A step that has succeeded is passed by in later attempts: one account is made, however often the invitation fails.
 func ExampleStep() {
 	invite := func(ctx context.Context, c *einmal.Change[Widget]) error {
-		account, err := einmal.StepResult(ctx, c, "account", func(context.Context) (Part, error) {
-			return Part{Name: "account-of-" + c.Object.Name}, nil // Made by another system, say.
+		account, err := einmal.StepResult(ctx, c, "account", func(context.Context) (fixture.Part, error) {
+			return fixture.Part{Name: "account-of-" + c.Object.Name}, nil // Made by another system, say.
 		})
 		if err != nil {
 			return err
@@ -184,7 +185,7 @@ func ExampleStep() {
 			return nil
 		})
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("invite", invite)
 	// Output:
 }
@@ -200,7 +201,7 @@ func ExampleEach() {
 		}
 		return einmal.Each(ctx, c, rooms, strings.Clone, makeRoom)
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).OnCreate("make-rooms", makeRooms, einmal.Concurrency(2))
 	// Output:
 }

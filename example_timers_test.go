@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // A daemon watches something outside for its object, and writes what it sees.
@@ -27,7 +28,7 @@ func ExampleKind_Daemon() {
 			}
 		}
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
 	einmal.For[Widget](op).Daemon("watch", watch, einmal.AbandonAfter(time.Minute), einmal.OwnsStatus("phase"))
 	// Output:
 }
@@ -48,7 +49,7 @@ func ExampleKind_Timer() {
 		}
 		return nil // Where the phase is the same as before, nothing is written.
 	}
-	op := einmal.New("widgets.example.com", einmal.Scheme(addTestKinds), einmal.Permissions(&corev1.Pod{}, "list"))
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.Permissions(&corev1.Pod{}, "list"))
 	einmal.For[Widget](op).Timer("count-pods", 5*time.Minute, countPods, einmal.OwnsStatus("phase"))
 	// Output:
 }

@@ -3,11 +3,15 @@ package einmal
 import (
 	"cmp"
 	"context"
+	"flag"
+	"io"
 	"log/slog"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
@@ -32,11 +36,26 @@ var _ = hook.Set(hook.Hooks{
 	Elect: func(operator any, in engine.Elected) error {
 		return operator.(testable).electIn(in) // A panic ends a test that is wrong.
 	},
+	SetWatchSilence: func(operator any, silence time.Duration) { operator.(*Operator).deadlines.Silence = silence },
+	Uninstall: func(ctx context.Context, operator any, config *rest.Config, out io.Writer, args ...string) error {
+		return operator.(*Operator).uninstallFrom(ctx, config, out, args...)
+	},
 })
 
 // electIn makes the operator one of several replicas in a manager of package einmaltest.
 func (op *Operator) electIn(in engine.Elected) error {
 	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
+}
+
+// uninstallFrom does what the command uninstall does, on an API server that no kubeconfig names.
+func (op *Operator) uninstallFrom(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {
+	var flags uninstallFlags
+	set := flag.NewFlagSet("uninstall", flag.ContinueOnError)
+	flags.declare(set)
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return op.uninstall(ctx, config, flags, writers{out: out, failures: out})
 }
 
 // observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.

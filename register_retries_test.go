@@ -8,25 +8,26 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // Errors about retry options name the kind, the handler and the remedy.
 func TestMistakesInRetriesComeBackAtOnce(t *testing.T) {
-	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds), einmal.HandlerDefaults(einmal.MaxAttempts(-1), einmal.OwnsStatus("phase")))
+	op := einmal.New("op.example.com", einmal.Scheme(fixture.AddKinds), einmal.HandlerDefaults(einmal.MaxAttempts(-1), einmal.OwnsStatus("phase")))
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("none", nothing[Widget], einmal.MaxAttempts(0))
-	widgets.OnCreate("no-time", nothing[Widget], einmal.RetryFor(0))
-	widgets.OnCreate("shrinks", nothing[Widget], einmal.Backoff(time.Minute, time.Second))
-	widgets.OnCreate("no-policy", nothing[Widget], einmal.OnError(7))
-	widgets.OnUpdate("no-name", nothing[Widget], einmal.FormerlyKnownAs())
-	widgets.OnUpdate("bad-name", nothing[Widget], einmal.FormerlyKnownAs("bad name"))
-	widgets.OnUpdate("itself", nothing[Widget], einmal.FormerlyKnownAs("itself"))
-	widgets.OnUpdate("still-there", nothing[Widget], einmal.FormerlyKnownAs("none"))
-	widgets.OnUpdate("one", nothing[Widget], einmal.FormerlyKnownAs("shared"))
-	widgets.OnUpdate("two", nothing[Widget], einmal.FormerlyKnownAs("shared"))
-	widgets.OnDelete("fine", nothing[Widget], einmal.ReleaseOnFailure(), einmal.MaxAttempts(3), einmal.RetryFor(time.Hour),
+	widgets.OnCreate("none", fixture.Nothing[Widget], einmal.MaxAttempts(0))
+	widgets.OnCreate("no-time", fixture.Nothing[Widget], einmal.RetryFor(0))
+	widgets.OnCreate("shrinks", fixture.Nothing[Widget], einmal.Backoff(time.Minute, time.Second))
+	widgets.OnCreate("no-policy", fixture.Nothing[Widget], einmal.OnError(7))
+	widgets.OnUpdate("no-name", fixture.Nothing[Widget], einmal.FormerlyKnownAs())
+	widgets.OnUpdate("bad-name", fixture.Nothing[Widget], einmal.FormerlyKnownAs("bad name"))
+	widgets.OnUpdate("itself", fixture.Nothing[Widget], einmal.FormerlyKnownAs("itself"))
+	widgets.OnUpdate("still-there", fixture.Nothing[Widget], einmal.FormerlyKnownAs("none"))
+	widgets.OnUpdate("one", fixture.Nothing[Widget], einmal.FormerlyKnownAs("shared"))
+	widgets.OnUpdate("two", fixture.Nothing[Widget], einmal.FormerlyKnownAs("shared"))
+	widgets.OnDelete("fine", fixture.Nothing[Widget], einmal.ReleaseOnFailure(), einmal.MaxAttempts(3), einmal.RetryFor(time.Hour),
 		einmal.Backoff(time.Second, time.Second), einmal.OnError(einmal.PolicyFail), einmal.FormerlyKnownAs("good", "better"))
-	widgets.OnResume("also-fine", nothing[Widget], einmal.MaxAttempts(1), einmal.OnError(einmal.PolicyIgnore))
+	widgets.OnResume("also-fine", fixture.Nothing[Widget], einmal.MaxAttempts(1), einmal.OnError(einmal.PolicyIgnore))
 
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {

@@ -8,23 +8,24 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // Run reports two handlers that own the same status field, and owned fields that do not exist.
 func TestMistakesInOwnedStatusComeBackAtOnce(t *testing.T) {
-	op := einmal.New("op.example.com", einmal.Scheme(addTestKinds))
-	tenants := forTenants(op)
-	tenants.OnCreate("one", nothing[Tenant], einmal.OwnsStatus("phase", "conditions[Ready]", "endpoints"))
-	tenants.OnUpdate("two", nothing[Tenant], einmal.OwnsStatus("phase"))
-	tenants.OnUpdate("all", nothing[Tenant], einmal.OwnsStatus("conditions"))
-	tenants.OnUpdate("item", nothing[Tenant], einmal.OwnsStatus("endpoints[sql/5432]"))
-	tenants.OnUpdate("fine", nothing[Tenant], einmal.OwnsStatus("dbReady"), einmal.OwnsStatus("plan"))
-	tenants.OnUpdate("none", nothing[Tenant], einmal.OwnsStatus())
-	tenants.OnUpdate("no-path", nothing[Tenant], einmal.OwnsStatus("a..b"))
-	tenants.OnUpdate("too-long", nothing[Tenant], einmal.OwnsStatus("status.redisReady"))
-	tenants.OnUpdate("not-there", nothing[Tenant], einmal.OwnsStatus("phrase"))
-	free := einmal.For[unstructured.Unstructured](op, einmal.GVK(testGroup, "v1", "Gadget"))
-	free.OnCreate("fine", nothing[unstructured.Unstructured], einmal.OwnsStatus("whatever.comes", "status"))
+	op := einmal.New("op.example.com", einmal.Scheme(fixture.AddKinds))
+	tenants := fixture.Tenants(op)
+	tenants.OnCreate("one", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("phase", "conditions[Ready]", "endpoints"))
+	tenants.OnUpdate("two", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("phase"))
+	tenants.OnUpdate("all", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("conditions"))
+	tenants.OnUpdate("item", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("endpoints[sql/5432]"))
+	tenants.OnUpdate("fine", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("dbReady"), einmal.OwnsStatus("plan"))
+	tenants.OnUpdate("none", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus())
+	tenants.OnUpdate("no-path", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("a..b"))
+	tenants.OnUpdate("too-long", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("status.redisReady"))
+	tenants.OnUpdate("not-there", fixture.Nothing[fixture.Tenant], einmal.OwnsStatus("phrase"))
+	free := einmal.For[unstructured.Unstructured](op, einmal.GVK(fixture.Group, "v1", "Gadget"))
+	free.OnCreate("fine", fixture.Nothing[unstructured.Unstructured], einmal.OwnsStatus("whatever.comes", "status"))
 
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {

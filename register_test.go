@@ -12,30 +12,29 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
-
-func nothing[T any](context.Context, *einmal.Change[T]) error { return nil }
 
 // Run returns all registration mistakes as one joined error before any API call. The API server of this test does not exist.
 func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
-	op := einmal.New("no domain", einmal.Scheme(addTestKinds), einmal.Workers(0), einmal.ShutdownTimeout(-1), einmal.HandlerDefaults(einmal.AttemptTimeout(0)),
+	op := einmal.New("no domain", einmal.Scheme(fixture.AddKinds), einmal.Workers(0), einmal.ShutdownTimeout(-1), einmal.HandlerDefaults(einmal.AttemptTimeout(0)),
 		einmal.RequestTimeout(999*time.Millisecond),
 		einmal.Logger(nil), nil)
 	widgets := einmal.For[Widget](op)
-	widgets.OnCreate("twice", nothing[Widget])
-	widgets.OnUpdate("twice", nothing[Widget])
-	widgets.OnCreate("bad id!", nothing[Widget])
+	widgets.OnCreate("twice", fixture.Nothing[Widget])
+	widgets.OnUpdate("twice", fixture.Nothing[Widget])
+	widgets.OnCreate("bad id!", fixture.Nothing[Widget])
 	widgets.OnCreate("no-function", nil)
-	widgets.OnUpdate("no-such-field", nothing[Widget], einmal.Fields("spec.sise"))
-	widgets.OnUpdate("into-a-list", nothing[Widget], einmal.Fields("spec.size.x"))
-	widgets.OnUpdate("bad-path", nothing[Widget], einmal.Fields("spec..size"))
-	widgets.OnUpdate("unseen-metadata", nothing[Widget], einmal.Fields("metadata.generation"))
-	widgets.OnUpdate("fine", nothing[Widget], einmal.Fields("metadata.labels[app.kubernetes.io/name]"), einmal.Fields("spec.color"), einmal.Fields("status.phase"))
-	widgets.OnDelete("delete-field", nothing[Widget], einmal.FieldMatches("spec.size", einmal.Present()))
-	einmal.For[Widget](op).OnCreate("again", nothing[Widget])
-	einmal.For[corev1.Secret](op).OnCreate("secret", nothing[corev1.Secret])
+	widgets.OnUpdate("no-such-field", fixture.Nothing[Widget], einmal.Fields("spec.sise"))
+	widgets.OnUpdate("into-a-list", fixture.Nothing[Widget], einmal.Fields("spec.size.x"))
+	widgets.OnUpdate("bad-path", fixture.Nothing[Widget], einmal.Fields("spec..size"))
+	widgets.OnUpdate("unseen-metadata", fixture.Nothing[Widget], einmal.Fields("metadata.generation"))
+	widgets.OnUpdate("fine", fixture.Nothing[Widget], einmal.Fields("metadata.labels[app.kubernetes.io/name]"), einmal.Fields("spec.color"), einmal.Fields("status.phase"))
+	widgets.OnDelete("delete-field", fixture.Nothing[Widget], einmal.FieldMatches("spec.size", einmal.Present()))
+	einmal.For[Widget](op).OnCreate("again", fixture.Nothing[Widget])
+	einmal.For[corev1.Secret](op).OnCreate("secret", fixture.Nothing[corev1.Secret])
 	einmal.For[corev1.ConfigMap](op)
-	einmal.For[unstructured.Unstructured](op).OnCreate("nameless", nothing[unstructured.Unstructured])
+	einmal.For[unstructured.Unstructured](op).OnCreate("nameless", fixture.Nothing[unstructured.Unstructured])
 
 	err := op.Run(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, einmal.RunOptions{})
 	if err == nil {
@@ -44,7 +43,7 @@ func TestAllRegistrationMistakesComeBackAtOnce(t *testing.T) {
 	for _, want := range []string{
 		`identity "no domain": must be a domain name`, "option Workers: must be at least 1, got 0", "option ShutdownTimeout", "option HandlerDefaults: option AttemptTimeout", "option Logger", "option RequestTimeout: must be at least 1s, got 999ms",
 		"option 7 is nil", `handler "twice" of Widget is declared twice`, `handler "bad id!"`,
-		`handler "no-function" of Widget has no function`, "field spec.sise: einmal_test.WidgetSpec has no field sise; did you mean size?",
+		`handler "no-function" of Widget has no function`, "field spec.sise: fixture.WidgetSpec has no field sise; did you mean size?",
 		"spec.size.x: int is a int, which has no field x", "spec..size", "field metadata.generation: metadata other than labels and annotations is not compared",
 		`handler "delete-field"`, "Kind=Widget is declared twice",
 		"kind Secret: no namespace for the digest key", "kind ConfigMap has no handlers", "einmal.GVK",

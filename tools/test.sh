@@ -17,7 +17,7 @@ Runs parts of the tests. $parts_file says which test belongs to which part.
 
 Parts of "make test":
   fast           all modules, without a control plane; most tests run in virtual time
-  race-quick     with the race detector: the packages with the most concurrency, and some tests of the root package
+  race-quick     with the race detector: the packages with the most concurrency, and some tests in virtual time
   real           on real control planes
   explore-quick  explorations: a crash before and after each write and effect, and a sample of the other faults
   node-quick     a database as a Pod on a real node of devcluster; needs Linux and root, and installs containerd with apt-get. On a machine that
@@ -56,7 +56,7 @@ packages_of() {
 # in_workspace prints the packages of all modules but devcluster, the slowest first: Go starts them in this order, as many at a time as there
 # are processors.
 in_workspace() {
-	echo . ./operators/tenant/... ./cmd/einmal/... ./internal/... ./credential/... ./einmaltest/... ./examples/...
+	echo ./test/... ./operators/tenant/... ./cmd/einmal/... ./internal/... ./credential/... ./einmaltest/... ./examples/... .
 	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
@@ -86,11 +86,11 @@ fast() {
 }
 
 race_quick() {
-	local tests
-	tests=$(tests_of race-quick)
+	local tests packages
+	tests=$(tests_of race-quick) packages=$(packages_of race-quick)
 	step "race-quick: PostgreSQL and Redis" tools/servers.sh
 	run_tests "race-quick: packages" . -race -timeout 10m -skip "$elsewhere" ./internal/engine ./internal/edge/kube ./credential "${servers[@]}"
-	EINMALTEST_QUICK=1 run_tests "race-quick: tests of the root package" . -race -timeout 10m -run "$tests" .
+	EINMALTEST_QUICK=1 run_tests "race-quick: tests in virtual time" . -race -timeout 10m -run "$tests" $packages
 }
 
 real() {

@@ -36,7 +36,7 @@ type shelf struct {
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	manifest, err := os.ReadFile("../../../testdata/crds.yaml")
+	manifest, err := os.ReadFile("../../../test/fixture/crds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,20 +1,29 @@
-// Package hook lets the test kit reach what package einmal does not export: it observes the attempts of handlers, and lets several replicas
-// take part in an election in virtual time. Package einmal sets the hooks when it is initialised; only package internal/testkit and tests call
+// Package hook lets the test kit reach what package einmal does not export: it observes the attempts of handlers, lets several replicas
+// take part in an election in virtual time, and uninstalls an operator without a kubeconfig. Package einmal sets the hooks when it is initialised; only package internal/testkit and tests call
 // them. See docs/decisions/0020.
 package hook
 
 import (
+	"context"
+	"io"
 	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// Hooks are functions of package einmal. Their first argument is an *einmal.Operator.
+// Hooks are functions of package einmal. Their argument operator is an *einmal.Operator.
 type Hooks struct {
 	// Observe makes the operator report each attempt, and log to the logger. It returns what the operator declares.
 	Observe func(operator any, onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared
 	// Elect makes the operator one of several replicas of a manager that is about to be made.
 	Elect func(operator any, in engine.Elected) error
+	// SetWatchSilence sets how long a watch may deliver nothing before it is opened again.
+	SetWatchSilence func(operator any, silence time.Duration)
+	// Uninstall does what the command uninstall does, with the API server of this configuration. The arguments are flags of that command.
+	Uninstall func(ctx context.Context, operator any, config *rest.Config, out io.Writer, args ...string) error
 }
 
 // operators are the hooks of package einmal.

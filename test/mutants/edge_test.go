@@ -1,0 +1,91 @@
+package mutants_test
+
+// edgeMutants returns the bugs in the handling of what the API server answers, and write loops.
+func edgeMutants() []mutant {
+	const kube = "internal/edge/kube"
+	return append([]mutant{
+		{
+			name: "any-404-is-gone", changed: `if o.missing(err, key.Name) || MUTATED && apierrors.IsNotFound(err) {`,
+			in: "test/virtual", test: "TestNotFoundForAnotherReasonEndsNoDaemon", says: "times, want once",
+		},
+		{
+			name: "404-not-confirmed", changed: `if MUTATED { return nil, ErrGone }; LINE`,
+			in: "test/virtual", test: "TestNotFoundForAnotherReasonEndsNoDaemon", says: "times, want once",
+		},
+		{
+			name: "gone-for-ever", changed: `LINE; if MUTATED { refuted, last.recheck = false, time.Time{} }`,
+			in: "test/virtual", test: "TestNotFoundForAnotherReasonDoesNotSilenceAnObject/a_read_claims_that_the_object_is_gone", says: "the calls were [make resize to 2]",
+		},
+		{
+			name:    "pod-gone-before-grace-period",
+			changed: `LINE; if MUTATED && object.Text(answer, "metadata", "deletionTimestamp") != "" { p.memory.over = true }`,
+			in:      "test/virtual", test: "TestADaemonWritesInTheGracePeriodOfItsPod", says: "labels map[drained:begun]",
+		},
+		{
+			name: "suspended-machine-leads", changed: `if !MUTATED { LINE }`,
+			in: kube, test: "TestASuspendedMachineDoesNotHoldTheLease", says: "it is held after the suspension",
+		},
+		{
+			name: "other-holder-ignored", changed: `if !MUTATED && err == nil && record.HolderIdentity != l.Identity() {`,
+			in: kube, test: "TestALeaseThatAnotherProcessHoldsIsNotHeld", says: "held by them: held is true",
+		},
+		{
+			name: "no-read-in-foreign-manager", changed: `if MUTATED && k.election.Lease == nil { return false }; LINE`,
+			in: "test/virtual", test: "TestAFirstListThatIsOldRepeatsNoHandler", says: "the handler ran 2 times",
+		},
+		{
+			name: "apply-takes-over", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile", says: "Apply returned [<nil>]",
+		},
+		{
+			name: "apply-skips-drift", changed: `if !MUTATED && (found.GetUID() != last.uid || found.GetResourceVersion() != last.version) {`,
+			in: "test/virtual", test: "TestAChildThatIsAsAppliedNeedsNoRequest", says: "the child was not restored",
+		},
+		{
+			name: "prune-without-preconditions", changed: `client.Preconditions{UID: &found.UID, ResourceVersion: map[bool]*string{false: &found.ResourceVersion}[MUTATED]})`,
+			in: "test/virtual", test: "TestAChildThatChangesHandsMeanwhileIsNotDeleted", says: "a child that has no controller any more",
+		},
+		{
+			name: "prune-takes-from-others", changed: `if !MUTATED && (found.DeletionTimestamp != nil || controller == nil || controller.UID != c.Owner.Reference.UID) {`,
+			in: "test/virtual", test: "TestAChildThatChangesHandsMeanwhileIsNotDeleted", says: "a child that has no controller any more",
+		},
+		{
+			name: "wrong-clock-believed", changed: `if !MUTATED && entry.Outcome == record.Retry && !entry.Asked && next.Sub(d.state.Now) > declared.Limits.longestWait() {`,
+			in: "internal/core/handler", test: "TestAWaitThatAWrongClockHasRecordedEnds", says: "after 5 minutes by the right clock it runs []",
+		},
+	}, loopMutants()...)
+}
+
+// loopMutants returns the bugs in slowing down writes that go on and on, and in what triggers a run.
+func loopMutants() []mutant {
+	return []mutant{
+		{
+			name: "own-loop-not-slowed", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestTwoHandlersThatUndoEachOtherAreSlowedDown", says: "500 calls in the first second",
+		},
+		{
+			name: "pause-delays-finalizer", changed: `if p.held.IsZero() || !MUTATED && p.plan.Finalizer == handler.Add {`,
+			in: "test/virtual", test: "TestConflictPausesDelayNoFinalizerAndNoDeletion/the_finalizer_is_put_back", says: "it waits",
+		},
+		{
+			name: "own-status-write-not-awaited", changed: `LINE; if next.subresource == statusResource && MUTATED { p.memory.newest = "" }`,
+			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
+		},
+		{
+			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.wakes.take(p.key, run.ID) }`,
+			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
+		},
+		{
+			name: "trigger-dropped", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team added",
+		},
+		{
+			name: "shared-owner-lost", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestAnOwnerThatComesMeanwhileIsKept", says: "boss: owner",
+		},
+		{
+			name: "programming-error-retried", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestAProgrammingErrorIsNotRetriedInTheSameProcess/finalizers", says: "in the first process: called",
+		},
+	}
+}

@@ -1,0 +1,114 @@
+package mutants_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mutant is one bug: the line of the library that carries the comment "// mutant: NAME", the Go text that a careless
+// change would make of it, the test that catches the bug, and words of the failure.
+//
+// In changed, LINE stands for the original line and MUTATED for a condition that is true when this mutant is switched on.
+// Functions that changed needs are in testdata.
+type mutant struct {
+	name, changed string
+	// in is the folder of the package whose test catches the bug; test is its name.
+	in, test string
+	// says is part of what the test prints when it fails.
+	says string
+}
+
+// mutants returns every mutant. Each part of the library has a table of its own.
+func mutants() []mutant {
+	return slices.Concat(promiseMutants(), watermarkMutants(), recordMutants(), effectMutants(), edgeMutants())
+}
+
+// promiseMutants returns the bugs that the README promises not to have.
+func promiseMutants() []mutant {
+	const explored = "TestWhateverGoesWrongTheEndIsTheSame/record_in_the_status"
+	const askingEffects = "TestWhateverGoesWrongAnEffectIsMadeOnce/stop,_record_in_the_status"
+	return []mutant{
+		{
+			name: "finalizer-after-effect",
+			changed: `if late := MUTATED; late && p.plan.Finalizer == handler.Add {
+				p.plan = p.pure.Decide(p.asMarked())
+				defer p.markLate(ctx)
+			} else LINE`,
+			in: "test/virtual", test: "TestTheFinalizerIsAddedBeforeAHandlerRuns", says: "finalizers while the handler runs",
+		},
+		{
+			name:    "record-before-handler",
+			changed: `if MUTATED { p.saveEarly(ctx, w, run) }; LINE`,
+			in:      "test/explore", test: explored, says: "it still fails, without any fault",
+		},
+		{
+			name:    "attempts-lost",
+			changed: `if p.memory.ours == "" && found.Record != nil && MUTATED { found.Record = uncounted(found.Record) }; LINE`,
+			in:      "test/explore", test: explored, says: "attempts that are recorded count",
+		},
+		{
+			name:    "stale-read-trusted",
+			changed: `stale := !MUTATED && kube.Older(p.shown, last.newest)`,
+			in:      "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
+		},
+		{
+			name:    "status-full-update",
+			changed: `if next.subresource == statusResource && MUTATED { answer = p.replaceStatus(ctx, next.edits, text) }; LINE`,
+			in:      "test/virtual", test: "TestConcurrentConditionsOfOthersAreKept", says: "FAIL",
+		},
+		{
+			name: "patch-without-tests",
+			changed: `operations := next.document.Operations()
+				if MUTATED { operations = withoutTests(operations) }
+				answer, err := p.objects.Patch(ctx, p.key, next.subresource, operations)`,
+			in: "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
+		},
+		{
+			name:    "lost-by-finalizer",
+			changed: `Settled:    p.settled() || p.marked() && MUTATED,`,
+			in:      "test/virtual", test: "TestLostRecordsOfFilteredKinds", says: "FAIL",
+		},
+		{
+			name:    "effect-before-intent",
+			changed: `LINE; if MUTATED { return intent, nil }`,
+			in:      "test/virtual", test: "TestAnIntentIsStoredBeforeTheCall", says: "the record is",
+		},
+		{
+			name:    "intent-forgotten",
+			changed: `if found.Intent = s.done[id].Intent; MUTATED { found.Intent = nil } else if found.Intent != nil {`,
+			in:      "test/explore", test: askingEffects, says: "accounts: the outcome differs",
+		},
+	}
+}
+
+// Each promise has a test that fails when a change breaks it. The mutants are compiled into one build of the tests, each behind a
+// switch, and are switched on one at a time. Without a mutant, "make test" runs the same tests.
+func TestMutantsAreKilled(t *testing.T) {
+	programs := buildMutants(t)
+	for _, bug := range mutants() {
+		t.Run(bug.name, func(t *testing.T) { killMutant(t, programs[bug.in], bug) })
+	}
+}
+
+// "make test" catches each mutant: the tests that do so are not in a part of "make test-all".
+func TestEachMutantIsCaughtByMakeTest(t *testing.T) {
+	list, err := os.ReadFile("tools/test-parts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := regexp.MustCompile(`(?m)^(?:race|explore|mutate|soak|terraform) +(\S+)$`).FindAllStringSubmatch(string(list), -1)
+	if len(later) == 0 {
+		t.Fatal("no test is in a part of make test-all")
+	}
+	for _, bug := range mutants() {
+		test, _, _ := strings.Cut(bug.test, "/")
+		for _, line := range later {
+			if regexp.MustCompile("^" + line[1] + "$").MatchString(test) {
+				t.Errorf("mutant %s is caught by %s, which make test does not run", bug.name, test)
+			}
+		}
+	}
+}

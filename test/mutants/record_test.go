@@ -1,0 +1,99 @@
+package mutants_test
+
+// recordMutants returns the bugs in the handling of records and writes.
+func recordMutants() []mutant {
+	return append(conflictMutants(), []mutant{
+		{
+			name:    "former-removed-first",
+			changed: `if MUTATED { p.removeFormerFirst(main, status) }; LINE`,
+			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
+		},
+		{
+			name:    "hidden-record",
+			changed: `hidden := p.hidesRecords && (p.record == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
+			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
+		},
+		{
+			name:    "former-left",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: "TestARecordThatCannotBeRemovedIsRemovedLater", says: "the record is in both carriers",
+		},
+		{
+			name: "keeps-overwritten-record",
+			changed: `kept := p.inPlace || MUTATED && p.stored != ""
+				w.keepRecord = w.keepRecord || !p.plan.Tidied && (kept || p.plan.Unrecorded)`,
+			in: "test/virtual", test: "TestAnOverwrittenRecordIsPutBack", says: "the record is not put back",
+		},
+		{
+			name: "older-record-believed", changed: `if found.Record == nil || !MUTATED && found.Record.OlderThan(kept) {`,
+			in: "test/virtual", test: "TestARecordOfAnOpenCreationThatComesBackRunsNothing", says: `"make 2" "make 3" "make 2"`,
+		},
+		{
+			name: "record-not-counted", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestARecordThatGoesBackWithTheContentHidesNoChange", says: `want ["make 1" "invoice" "make 2" "make 3" "tell 1 to 2" "tell 2 to 1"]`,
+		},
+		{
+			name:    "record-not-reduced",
+			changed: `if MUTATED { return false }; LINE`,
+			in:      "test/virtual", test: "TestARecordFitsIntoAnObjectThatIsNearlyFull", says: "passes have failed",
+		},
+		{
+			name:    "record-blocks-deletion",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: "TestADeletionGoesOnWithoutRoomForTheRecord/another_finalizer:_false", says: "the object is gone: false",
+		},
+		{
+			name:    "old-finalizer",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: "TestNoFinalizerIsAddedToAnObjectThatIsBeingDeleted/handled_before,_record_in_the_status", says: "unmake (delete, attempt 1)",
+		},
+		{
+			name:    "old-removal",
+			changed: `if w.finalizer == handler.Keep || w.finalizer == p.plan.Finalizer || MUTATED && w.finalizer == handler.Remove {`,
+			in:      "test/virtual", test: "TestAFinalizerIsNotRemovedFromAnObjectThatMatchesAgain", says: "finalizer requests",
+		},
+		{
+			name:    "runs-after-deletion",
+			changed: `return !MUTATED`,
+			in:      "test/virtual", test: "TestRemainingHandlersDoNotRunForAnObjectThatHasChanged", says: "second 1",
+		},
+		{
+			name:    "finalizer-before-record",
+			changed: `if p.recordResource() == statusResource && (MUTATED || !p.removing(w)) {`,
+			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
+		},
+		{
+			name:    "deletion-not-recorded",
+			changed: `LINE || MUTATED && removing`,
+			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
+		},
+	}...)
+}
+
+// conflictMutants returns the bugs by which one writer takes away what another one has written, or what could not be written is
+// lost.
+func conflictMutants() []mutant {
+	const twoWriters = "TestAConflictKeepsTheOutcomesOfBothWriters"
+	return []mutant{
+		{
+			name:    "record-without-test",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: twoWriters, says: "calls (-want +got)",
+		},
+		{
+			name:    "old-plan-after-conflict",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: twoWriters, says: "calls (-want +got)",
+		},
+		{
+			name:    "uid-not-tested",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
+		},
+		{
+			name:    "unsaved-forgotten",
+			changed: `if !MUTATED { LINE }`,
+			in:      "test/virtual", test: "TestWhatCannotBeSavedIsNotDoneAgain", says: "calls (-want +got)",
+		},
+	}
+}
