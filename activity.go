@@ -6,9 +6,12 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/health"
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // StartupFunc is a handler of the operator's start. The client sends each request to the API server, since no cache is filled yet; what it may do
@@ -24,7 +27,7 @@ type ProbeFunc func(ctx context.Context) (any, error)
 // activities are the handlers of the operator itself, as they were declared.
 type activities struct {
 	startup, cleanup []engine.Activity
-	probes           []probe
+	probes           []health.Probe
 }
 
 // OnStartup declares a handler that runs once, when the process begins to work and before it lists objects. Startup handlers run in order of
@@ -50,7 +53,7 @@ func (op *Operator) OnCleanup(id string, fn CleanupFunc) {
 // probes returned, by id. If a probe fails the answer is 500, with {"error": "..."} in its place. Probes run concurrently and have
 // ten seconds. In a manager of your own they are one of its health checks, named after the operator's identity.
 func (op *Operator) OnProbe(id string, fn ProbeFunc) {
-	op.activities.probes = append(op.activities.probes, probe{id: id, look: fn})
+	op.activities.probes = append(op.activities.probes, health.Probe{ID: id, Look: fn})
 }
 
 // check returns what is wrong with the declarations.
@@ -63,7 +66,7 @@ func checkActivities(family string, declared []engine.Activity) error {
 	ids := map[string]bool{}
 	for _, one := range declared {
 		where := fmt.Sprintf("%s handler %q", family, one.ID)
-		if err := checkID(one.ID); err != nil {
+		if err := register.CheckID(one.ID); err != nil {
 			found = append(found, fmt.Errorf("%s: %w", where, err))
 		}
 		if ids[one.ID] {
@@ -81,10 +84,30 @@ func checkActivities(family string, declared []engine.Activity) error {
 func (a activities) asActivities() []engine.Activity {
 	declared := make([]engine.Activity, len(a.probes))
 	for i, one := range a.probes {
-		declared[i].ID = one.id
-		if one.look != nil {
+		declared[i].ID = one.ID
+		if one.Look != nil {
 			declared[i].Do = func(context.Context) error { return nil }
 		}
 	}
 	return declared
+}
+
+// health returns what the health port shows of the operator.
+func (op *Operator) health(driver *engine.Operator) health.Operator {
+	return health.Operator{Identity: op.settings.Identity, Probes: op.activities.probes, Begun: driver.Begun, Ready: driver.Ready}
+}
+
+// serveHealth adds the health port to the manager of Run.
+func (op *Operator) serveHealth(ctx context.Context, mgr manager.Manager, driver *engine.Operator, address string) error {
+	if address = orNowhere(address); address == nowhere {
+		return nil
+	}
+	served, err := op.health(driver).Server(ctx, address)
+	if err != nil {
+		return err //nolint:wrapcheck // It names the port.
+	}
+	if err := mgr.Add(served); err != nil {
+		return fmt.Errorf("add the health port: %w", err)
+	}
+	return nil
 }

@@ -6,12 +6,14 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // Recovery defines what an Effect calls, and how it continues if it is unknown whether the call was made, because the
@@ -133,7 +135,7 @@ func Effect[T, R any](ctx context.Context, c *Change[T], id string, recovery Rec
 			if err != nil {
 				return nil, err
 			}
-			return resultText(given, c.hides())
+			return register.ResultText(given, c.hides())
 		}
 		return recovery.make(ctx, c.steps, scopeOf(ctx).id)
 	})
@@ -164,7 +166,7 @@ type notMadeError struct{ error }
 func (e *notMadeError) Unwrap() error { return e.error }
 
 func checkEffect[T, R any](c *Change[T], id string, recovery Recovery[R]) error {
-	if err := checkID(id); err != nil {
+	if err := register.CheckID(id); err != nil {
 		return err
 	}
 	if recovery.do == nil {
@@ -177,7 +179,7 @@ func checkEffect[T, R any](c *Change[T], id string, recovery Recovery[R]) error 
 	if c.steps == nil && c.driven {
 		return nil // Change.step returns the error.
 	}
-	if err := checkResult[R](c.hides()); err != nil {
+	if err := register.CheckResult(reflect.TypeFor[R](), c.hides()); err != nil {
 		return &invoke.ProgrammingError{Err: err}
 	}
 	return nil
@@ -214,7 +216,7 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 			return nil, fmt.Errorf("look up the result of an earlier call: %w", err)
 		}
 		if there {
-			return resultText(given, steps.Hides)
+			return register.ResultText(given, steps.Hides)
 		}
 	}
 	return r.call(ctx, steps, id, *intent)
@@ -229,7 +231,7 @@ func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, i
 	}
 	var text stdjson.RawMessage
 	if err == nil {
-		text, err = resultText(given, steps.Hides)
+		text, err = register.ResultText(given, steps.Hides)
 	}
 	if err != nil {
 		steps.Called(intent) // mutant: wait-from-the-intent
@@ -250,7 +252,7 @@ func (r Recovery[R]) said(word string, steps *engine.Steps, id string) (stdjson.
 			return nil, Permanent(fmt.Errorf("read the annotation as a result of type %T: %w; %s", given, err, steps.Ask(id, r.class)))
 		}
 	}
-	text, err := resultText(given, steps.Hides)
+	text, err := register.ResultText(given, steps.Hides)
 	if err != nil {
 		return nil, Permanent(fmt.Errorf("result from the annotation: %w; %s", err, steps.Ask(id, r.class)))
 	}

@@ -3,7 +3,6 @@ package einmal
 import (
 	"cmp"
 	"context"
-	"flag"
 	"io"
 	"log/slog"
 	"time"
@@ -37,25 +36,17 @@ var _ = hook.Set(hook.Hooks{
 		return operator.(testable).electIn(in) // A panic ends a test that is wrong.
 	},
 	SetWatchSilence: func(operator any, silence time.Duration) { operator.(*Operator).deadlines.Silence = silence },
+	Command: func(ctx context.Context, operator any, out, failures io.Writer, args ...string) int {
+		return operator.(*Operator).commands().Main(ctx, args, out, failures)
+	},
 	Uninstall: func(ctx context.Context, operator any, config *rest.Config, out io.Writer, args ...string) error {
-		return operator.(*Operator).uninstallFrom(ctx, config, out, args...)
+		return operator.(*Operator).commands().Uninstall(ctx, config, out, args...)
 	},
 })
 
 // electIn makes the operator one of several replicas in a manager of package einmaltest.
 func (op *Operator) electIn(in engine.Elected) error {
 	return op.elect(cmp.Or(op.settings.Home, in.Home), in.Config, in.Options, kube.NewPace(max(in.Slower, 1)))
-}
-
-// uninstallFrom does what the command uninstall does, on an API server that no kubeconfig names.
-func (op *Operator) uninstallFrom(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {
-	var flags uninstallFlags
-	set := flag.NewFlagSet("uninstall", flag.ContinueOnError)
-	flags.declare(set)
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	return op.uninstall(ctx, config, flags, writers{out: out, failures: out})
 }
 
 // observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.
@@ -67,7 +58,7 @@ func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) en
 	definitions, err := op.definitions()
 	if err != nil {
 		op.mistake(err)
-		definitions = op.crds
+		definitions = op.crds.Manifests()
 	}
 	declared := engine.Declared{Identity: op.settings.Identity, Scheme: op.scheme, CRDs: definitions}
 	declared.Rights, _ = op.rights(op.settings.Namespaces) // Run reports the error as a registration mistake.

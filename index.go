@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // Index declares an in-memory lookup over all objects of type T. The function returns the entries of one object, by
@@ -95,7 +96,7 @@ func (op *Operator) checkIndexes() error {
 	ids := map[string]bool{}
 	for _, declared := range op.indexes {
 		where := fmt.Sprintf("index %q", declared.index.ID)
-		if err := checkID(declared.index.ID); err != nil {
+		if err := register.CheckID(declared.index.ID); err != nil {
 			found = append(found, fmt.Errorf("%s: %w", where, err))
 		}
 		if ids[declared.index.ID] {
@@ -105,9 +106,8 @@ func (op *Operator) checkIndexes() error {
 		if declared.index.Compute == nil {
 			found = append(found, fmt.Errorf("%s has no function: give it one that returns the entries of an object", where))
 		}
-		of := declaredKind{goType: declared.goType}
-		for _, field := range slices.Concat(declared.index.Fields, conditions(declared.index.Declaration)) {
-			if err := of.checkField(engine.Indexing, field); err != nil {
+		for _, field := range slices.Concat(declared.index.Fields, register.Conditions(declared.index.Declaration)) {
+			if err := register.CheckField(declared.goType, engine.Indexing, field); err != nil {
 				found = append(found, fmt.Errorf("%s: %w", where, err))
 			}
 		}

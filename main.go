@@ -5,6 +5,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal/internal/cli"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // Main is the main function of an operator's program. It has these commands:
@@ -22,5 +27,25 @@ func (op *Operator) Main() {
 	op.ownsProcess = true
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel) // After the first signal, so that a second one ends the process.
-	os.Exit(op.command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(op.commands().Main(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// commands returns the operator as its commands use it.
+func (op *Operator) commands() *cli.Operator {
+	made := &cli.Operator{
+		Settings: &op.settings, Scheme: op.scheme, Flags: op.ownFlags, OwnLogger: op.ownLogger, OwnsProcess: op.ownsProcess,
+		Pace: op.pace, Deadlines: op.deadlines, Problems: &op.problems,
+		Check: op.check, Definitions: op.definitions, Rights: op.rights,
+		Selections: func() ([]engine.Selection, error) {
+			watched, err := op.watched()
+			return watched.selections, err
+		},
+		Run: func(ctx context.Context, config *rest.Config, options cli.RunOptions) error {
+			return op.Run(ctx, config, RunOptions(options))
+		},
+	}
+	for _, declared := range op.kinds {
+		made.Kinds = append(made.Kinds, declared.kind)
+	}
+	return made
 }

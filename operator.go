@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -25,9 +24,11 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/crd"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/logging"
 )
 
 // The defaults of the options, and how long an outcome may be unsaved while another handler runs.
@@ -45,9 +46,8 @@ const (
 type Operator struct {
 	settings engine.Settings
 	scheme   *runtime.Scheme
-	crds     [][]byte
-	// defined are the kinds in crds, undefined is why not all of these could be read.
-	defined   map[schema.GroupKind]resource
+	crds     crd.Definitions
+	// undefined is why not all of crds could be read.
 	undefined error
 	// permissions are what handlers need beside handling; defaults are options of every handler.
 	permissions permissions
@@ -118,6 +118,9 @@ func New(identity string, options ...OperatorOption) *Operator {
 	return op
 }
 
+// logTo makes the operator log to a handler.
+func (op *Operator) logTo(handler slog.Handler) { op.settings.Log = slog.New(logging.Bounded(handler)) }
+
 func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) }
 
 // applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
@@ -180,12 +183,11 @@ func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	if len(op.activities.probes) > 0 {
-		if err := mgr.AddHealthzCheck(op.settings.Identity, op.healthy(driver)); err != nil {
+		if err := mgr.AddHealthzCheck(op.settings.Identity, op.health(driver).CheckProbes); err != nil {
 			return fmt.Errorf("add the health check: %w", err)
 		}
 	}
-	ready := func(*http.Request) error { return driver.Ready() }
-	if err := mgr.AddReadyzCheck(op.settings.Identity, ready); err != nil {
+	if err := mgr.AddReadyzCheck(op.settings.Identity, op.health(driver).CheckReady); err != nil {
 		return fmt.Errorf("add the readiness check: %w", err)
 	}
 	return nil
@@ -303,7 +305,7 @@ func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Ma
 	}
 	stop := op.settings.Grace + engine.StopMargin + managerMargin
 	managed := ctrl.Options{
-		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: op.libraryLog(),
+		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: logging.OfLibraries(op.settings.Log.Handler()),
 		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
 		GracefulShutdownTimeout: &stop,

@@ -195,8 +195,9 @@ func Scheme(add func(*runtime.Scheme) error) OperatorOption {
 // may have several documents, and several calls add up. YAML that is no CustomResourceDefinition is an error of Run.
 func CRDs(yaml ...[]byte) OperatorOption {
 	return option{name: "CRDs", operator: func(op *Operator) error {
-		op.crds = append(op.crds, yaml...)
-		op.undefined = errors.Join(op.undefined, op.define(yaml))
+		if err := op.crds.Add(yaml...); err != nil {
+			op.undefined = errors.Join(op.undefined, fmt.Errorf("option CRDs: %w", err))
+		}
 		return nil
 	}}
 }

@@ -3,12 +3,8 @@ package einmal
 import (
 	"errors"
 	"fmt"
-	"reflect"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // statusField is the field that contains the status.
@@ -42,70 +38,4 @@ func OwnsStatus(paths ...string) HandlerOption {
 		}
 		return nil
 	}}
-}
-
-// checkOwned returns errors for owned fields that the type does not have, and for fields with two owners.
-func (d *declaredKind) checkOwned() []error {
-	var found []error
-	kind, handlers := d.kind.GVK.Kind, d.handlers()
-	for i, declared := range handlers {
-		where := fmt.Sprintf("handler %q of %s: option OwnsStatus", declared.ID, kind)
-		for _, path := range declared.Owns {
-			if err := d.checkOwnedField(path); err != nil {
-				found = append(found, fmt.Errorf("%s: %w", where, err))
-			}
-			if owner, owned := ownerOf(handlers[:i], path); owned != nil {
-				found = append(found, fmt.Errorf("%s: handler %q already owns %s, which conflicts with %s: let one handler write it, or leave the option out",
-					where, owner, owned, path))
-			}
-		}
-	}
-	return found
-}
-
-// ownerOf returns the handler that owns a field at, above or below a path, and that field.
-func ownerOf(handlers []engine.Handler, path object.Path) (id string, owned object.Path) {
-	for _, declared := range handlers {
-		for _, other := range declared.Owns {
-			if path.Under(other...) || other.Under(path...) {
-				return declared.ID, other
-			}
-		}
-	}
-	return "", nil
-}
-
-// checkOwnedField returns an error for a field that the type does not have. In a list of structs, one more path element
-// names an item.
-func (d *declaredKind) checkOwnedField(path object.Path) error {
-	if d.goType == reflect.TypeFor[unstructured.Unstructured]() {
-		return nil
-	}
-	err := fieldOf(d.goType, path, path)
-	if err == nil {
-		return nil
-	}
-	list, found := typeAt(d.goType, path[:len(path)-1])
-	if found && list.Kind() == reflect.Slice && list.Elem().Kind() == reflect.Struct {
-		return nil
-	}
-	return err
-}
-
-// typeAt returns the Go type of a field that is reached through structs alone.
-func typeAt(in reflect.Type, path object.Path) (reflect.Type, bool) {
-	for _, element := range path {
-		for in.Kind() == reflect.Pointer {
-			in = in.Elem()
-		}
-		if in.Kind() != reflect.Struct {
-			return nil, false
-		}
-		child, found := jsonField(in, element)
-		if !found {
-			return nil, false
-		}
-		in = child
-	}
-	return in, true
 }

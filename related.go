@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/rbac"
 )
 
 // ownsOption is the name of the option Owns.
@@ -112,7 +113,7 @@ func relation(of relatedKind, options []KindOption) ReconcileOption {
 		if of.children == nil {
 			return nil
 		}
-		return settings.permissions.add(access{option: of.option, object: of.example(), verbs: []string{"get", "delete"}})
+		return settings.permissions.add(rbac.Request{Option: of.option, Object: of.example(), Verbs: []string{"get", "delete"}})
 	}}
 }
 
@@ -270,24 +271,4 @@ func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 		}
 		return fresh
 	}
-}
-
-// allowRelated adds the permissions to watch and read related kinds.
-func (op *Operator) allowRelated(rights *engine.Rights, definitions map[schema.GroupKind]resource) {
-	allowed := map[schema.GroupKind]bool{}
-	for _, declared := range op.kinds {
-		allowed[declared.kind.GVK.GroupKind()] = true
-	}
-	op.eachRelated(func(_ string, one relatedKind) {
-		gvk, err := op.relatedGVK(one)
-		if err != nil || allowed[gvk.GroupKind()] {
-			return // Operator.check reports the error.
-		}
-		allowed[gvk.GroupKind()] = true
-		known, found := definitions[gvk.GroupKind()]
-		if !found {
-			known = guess(gvk, one.goType)
-		}
-		rights.Allow(known.where(), rule(gvk.Group, known.plural, "get", "list", "watch"))
-	})
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/einmal-operators/einmal/internal/crd"
 )
 
 // Resource is a kind made of two structs, for operators in one file: it needs no generated code and no API package.
@@ -132,4 +134,41 @@ func (op *Operator) register(resource nameless, name schema.GroupVersionKind) er
 	op.scheme.AddKnownTypeWithName(name.GroupVersion().WithKind(name.Kind+"List"), resource.emptyList())
 	metav1.AddToGroupVersion(op.scheme, name.GroupVersion())
 	return nil
+}
+
+// definitions returns the operator's CustomResourceDefinitions: those of the option CRDs, and a generated one for each
+// Resource that has none there.
+func (op *Operator) definitions() ([][]byte, error) {
+	if op.undefined != nil {
+		return nil, op.undefined
+	}
+	all := op.crds.Manifests()
+	for _, declared := range op.kinds {
+		if !op.definesItself(declared) {
+			continue
+		}
+		text, err := crd.Open(declared.kind.GVK)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // It names the kind.
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}
+
+// resources returns the kinds that the operator's CustomResourceDefinitions define.
+func (op *Operator) resources() map[schema.GroupKind]crd.Resource {
+	all := op.crds.Resources()
+	for _, declared := range op.kinds {
+		if op.definesItself(declared) {
+			all[declared.kind.GVK.GroupKind()] = crd.ResourceOf(declared.kind.GVK)
+		}
+	}
+	return all
+}
+
+// definesItself reports whether the kind is a Resource without a definition in the option CRDs.
+func (op *Operator) definesItself(declared *declaredKind) bool {
+	_, is := declared.kind.New().(nameless)
+	return is && !op.crds.Has(declared.kind.GVK.GroupKind())
 }

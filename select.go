@@ -160,3 +160,8 @@ func (op *Operator) everyKind() []*declaredKind {
 	}
 	return all
 }
+
+// mayBeSecrets reports whether the selector covers core Secrets.
+func (d *declaredSelection) mayBeSecrets() bool {
+	return d.of.Covers(selection.Resource{Version: "v1", Kind: "Secret", Plural: "secrets", Singular: "secret"})
+}

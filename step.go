@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // defaultConcurrency is how many items of an Each run at the same time.
@@ -45,7 +47,7 @@ const defaultConcurrency = 8
 // Steps need a record, so Step fails in handlers of Reconcile, Timer, Daemon and OnEvent. Steps run one after another;
 // to run them concurrently, see Each.
 func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) error) error {
-	if err := checkID(id); err != nil {
+	if err := register.CheckID(id); err != nil {
 		return fmt.Errorf("step %q: %w", id, err)
 	}
 	_, err := c.step(ctx, part{name: id}, func(ctx context.Context) (stdjson.RawMessage, error) { return nil, fn(ctx) })
@@ -70,11 +72,11 @@ func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx conte
 // Effect.
 func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) (R, error)) (R, error) {
 	var result R
-	if err := checkID(id); err != nil {
+	if err := register.CheckID(id); err != nil {
 		return result, fmt.Errorf("step %q: %w", id, err)
 	}
 	if c.steps != nil || !c.driven {
-		if err := checkResult[R](c.hides()); err != nil {
+		if err := register.CheckResult(reflect.TypeFor[R](), c.hides()); err != nil {
 			return result, &invoke.ProgrammingError{Err: fmt.Errorf("step %q: %w", id, err)}
 		}
 	}
@@ -83,7 +85,7 @@ func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(
 		if err != nil {
 			return nil, err
 		}
-		return resultText(given, c.hides())
+		return register.ResultText(given, c.hides())
 	})
 	if err != nil {
 		return result, err

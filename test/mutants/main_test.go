@@ -2,7 +2,6 @@
 package mutants_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 )
@@ -10,8 +9,7 @@ import (
 // The tests read files of the whole repository, by their paths in it.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		panic(err)
 	}
 	m.Run()
 }

@@ -3,7 +3,6 @@ package repo_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 )
@@ -12,8 +11,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "rewrite the index of the API, where it differs")
 	if err := os.Chdir("../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		panic(err)
 	}
 	m.Run()
 }

@@ -120,16 +120,24 @@ func shownScenarios(t *testing.T) map[int][]string {
 		story, _, _ := strings.Cut(string(text), "\n-- ")
 		note(story, fmt.Sprintf("[%s](../../%s)", strings.TrimSuffix(filepath.Base(name), ".txtar"), name))
 	}
-	for _, pattern := range []string{"*_test.go", "test/*/*_test.go"} {
-		tests, err := filepath.Glob(pattern)
-		if err != nil || len(tests) == 0 {
-			t.Fatalf("no tests match %s: %v", pattern, err)
-		}
-		for _, name := range tests {
-			noteTests(t, name, note)
-		}
+	for _, name := range testFiles(t) {
+		noteTests(t, name, note)
 	}
 	return shown
+}
+
+// testFiles returns the files of tests that can show a scenario.
+func testFiles(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"internal/*/*_test.go", "test/*/*_test.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no tests match %s: %v", pattern, err)
+		}
+		all = append(all, found...)
+	}
+	return all
 }
 
 // noteTests notes the scenarios that the tests of a file cite, in their comments and in the titles of their parts.

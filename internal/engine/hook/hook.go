@@ -1,5 +1,6 @@
 // Package hook lets the test kit reach what package einmal does not export: it observes the attempts of handlers, lets several replicas
-// take part in an election in virtual time, and uninstalls an operator without a kubeconfig. Package einmal sets the hooks when it is initialised; only package internal/testkit and tests call
+// take part in an election in virtual time, runs the commands of an
+// operator, and uninstalls one without a kubeconfig. Package einmal sets the hooks when it is initialised; only package internal/testkit and tests call
 // them. See docs/decisions/0020.
 package hook
 
@@ -22,6 +23,8 @@ type Hooks struct {
 	Elect func(operator any, in engine.Elected) error
 	// SetWatchSilence sets how long a watch may deliver nothing before it is opened again.
 	SetWatchSilence func(operator any, silence time.Duration)
+	// Command runs a command of the operator's program, and returns the exit code.
+	Command func(ctx context.Context, operator any, out, failures io.Writer, args ...string) int
 	// Uninstall does what the command uninstall does, with the API server of this configuration. The arguments are flags of that command.
 	Uninstall func(ctx context.Context, operator any, config *rest.Config, out io.Writer, args ...string) error
 }

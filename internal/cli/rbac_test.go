@@ -1,4 +1,4 @@
-package einmal
+package cli_test
 
 import (
 	"bytes"
@@ -7,15 +7,18 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/einmal-operators/einmal"
 )
 
 // The command rbac prints the permissions that an operator needs: for its kinds, for its handlers, and for its own objects.
 func TestRolesArePrinted(t *testing.T) {
-	nothing := func(context.Context, *Change[corev1.Node]) error { return nil }
-	op := New("nodes.example.com", Permissions(&corev1.Pod{}, "list", "delete"))
-	For[corev1.Node](op).OnCreate("nothing", nothing)
+	nothing := func(context.Context, *einmal.Change[corev1.Node]) error { return nil }
+	op := einmal.New("nodes.example.com", einmal.Permissions(&corev1.Pod{}, "list", "delete"))
+	einmal.For[corev1.Node](op).OnCreate("nothing", nothing)
 	tests := map[string]struct {
 		args []string
 		want []string
@@ -49,7 +52,7 @@ func TestRolesArePrinted(t *testing.T) {
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
 			var out, failures bytes.Buffer
-			if code := op.command(t.Context(), append([]string{"rbac"}, test.args...), &out, &failures); code != exitOK {
+			if code := command(t, op, append([]string{"rbac"}, test.args...), &out, &failures); code != 0 {
 				t.Fatalf("exit code %d: %s", code, &failures)
 			}
 			if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
@@ -62,11 +65,11 @@ func TestRolesArePrinted(t *testing.T) {
 // Permissions that a handler asks for hold for its kind: only owners whose handlers apply children get finalizers, and a kind with event
 // handlers alone is not patched. Without events there is no permission for them.
 func TestPermissionsOfHandlersArePrinted(t *testing.T) {
-	op := New("nodes.example.com", WithoutEvents())
-	For[corev1.Node](op).OnEvent("count", func(context.Context, *Change[corev1.Node]) error { return nil }, Permissions(&corev1.Pod{}, "list"))
-	For[corev1.Namespace](op).OnCreate("make", func(context.Context, *Change[corev1.Namespace]) error { return nil }, Applies(&corev1.ConfigMap{}))
+	op := einmal.New("nodes.example.com", einmal.WithoutEvents())
+	einmal.For[corev1.Node](op).OnEvent("count", func(context.Context, *einmal.Change[corev1.Node]) error { return nil }, einmal.Permissions(&corev1.Pod{}, "list"))
+	einmal.For[corev1.Namespace](op).OnCreate("make", func(context.Context, *einmal.Change[corev1.Namespace]) error { return nil }, einmal.Applies(&corev1.ConfigMap{}))
 	var out, failures bytes.Buffer
-	if code := op.command(t.Context(), []string{"rbac", "--name", "n", "--state-namespace", "s", "--roles-only"}, &out, &failures); code != exitOK {
+	if code := command(t, op, []string{"rbac", "--name", "n", "--state-namespace", "s", "--roles-only"}, &out, &failures); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &failures)
 	}
 	const want = "ClusterRole n: get list watch nodes, get list watch patch namespaces, patch namespaces/status, update namespaces/finalizers, list pods, get create patch configmaps"
@@ -78,8 +81,8 @@ func TestPermissionsOfHandlersArePrinted(t *testing.T) {
 // Permissions in one namespace become a Role there and are not part of the ClusterRole. What the operator serves in that namespace is in the
 // same Role.
 func TestPermissionsInOneNamespaceAreARole(t *testing.T) {
-	op := New("nodes.example.com", Permissions(&corev1.Pod{}, "list"), PermissionsIn("a", &corev1.Secret{}, "get"), PermissionsIn("", &corev1.Secret{}, "update"))
-	For[corev1.Node](op).OnCreate("nothing", func(context.Context, *Change[corev1.Node]) error { return nil })
+	op := einmal.New("nodes.example.com", einmal.Permissions(&corev1.Pod{}, "list"), einmal.PermissionsIn("a", &corev1.Secret{}, "get"), einmal.PermissionsIn("", &corev1.Secret{}, "update"))
+	einmal.For[corev1.Node](op).OnCreate("nothing", func(context.Context, *einmal.Change[corev1.Node]) error { return nil })
 	state := "Role s/n-state: update secrets, get patch configmaps nodes.example.com, create configmaps, get update leases nodes.example.com, create leases"
 	for namespaces, want := range map[string][]string{
 		"": {
@@ -93,7 +96,7 @@ func TestPermissionsInOneNamespaceAreARole(t *testing.T) {
 	} {
 		var out, failures bytes.Buffer
 		args := append([]string{"rbac", "--roles-only", "--name=n", "--state-namespace=s"}, strings.Fields(namespaces)...)
-		if code := op.command(t.Context(), args, &out, &failures); code != exitOK {
+		if code := command(t, op, args, &out, &failures); code != 0 {
 			t.Fatalf("exit code %d: %s", code, &failures)
 		}
 		if got := told(t, out.String()); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -131,10 +134,10 @@ func told(t *testing.T, manifests string) []string {
 // A permission for an unknown kind is a registration error.
 func TestPermissionsForAnUnknownKindAreReported(t *testing.T) {
 	type unknown struct{ corev1.Pod }
-	op := New("unknown.example.com", Permissions(&unknown{}, "get"), Permissions(nil), Permissions(&corev1.Pod{}), PermissionsIn("a", nil))
-	For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
-	err := op.check()
-	for _, part := range []string{"option Permissions: *einmal.unknown", "einmal.Scheme", "option Permissions: must have an object of the kind and at least one verb", "option PermissionsIn: must have"} {
+	op := einmal.New("unknown.example.com", einmal.Permissions(&unknown{}, "get"), einmal.Permissions(nil), einmal.Permissions(&corev1.Pod{}), einmal.PermissionsIn("a", nil))
+	einmal.For[corev1.ConfigMap](op).OnCreate("nothing", func(context.Context, *einmal.Change[corev1.ConfigMap]) error { return nil })
+	err := op.Run(t.Context(), &rest.Config{}, einmal.RunOptions{SingleReplica: true})
+	for _, part := range []string{"option Permissions: *cli_test.unknown", "einmal.Scheme", "option Permissions: must have an object of the kind and at least one verb", "option PermissionsIn: must have"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the mistake does not say %q: %v", part, err)
 		}

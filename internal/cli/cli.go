@@ -1,15 +1,25 @@
-package einmal
+// Package cli has the commands of an operator's program: run, crds, rbac, uninstall and version.
+package cli
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/crd"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
-// The exit codes of Main.
+// The exit codes of a program.
 const (
 	exitOK      = 0
 	exitFailed  = 1 // the command line is right and something failed
@@ -17,8 +27,42 @@ const (
 	exitRefused = 3 // uninstall changed nothing, because the operator runs
 )
 
-// command runs the command that the first argument names and returns the exit code.
-func (op *Operator) command(ctx context.Context, args []string, out, failures io.Writer) int {
+// Operator is what the commands need of an operator.
+type Operator struct {
+	// Settings are those of the operator. The flags set the log, the namespaces that are served and the state namespace.
+	Settings *engine.Settings
+	Scheme   *runtime.Scheme
+	// Flags are those that the author of the operator declares for the command run; nil if there are none.
+	Flags *flag.FlagSet
+	// OwnLogger is true if the author has given a logger. OwnsProcess is true if the libraries log through the operator.
+	OwnLogger, OwnsProcess bool
+	// Pace is how the Lease is held. Deadlines bound requests. Problems logs why the API server cannot be used.
+	Pace      kube.Pace
+	Deadlines kube.Deadlines
+	Problems  *kube.ProblemLog
+	// Kinds are the handled kinds, Selections the selectors of kinds.
+	Kinds      []engine.Kind
+	Selections func() ([]engine.Selection, error)
+	// Check returns all registration mistakes.
+	Check func() error
+	// Definitions returns the CustomResourceDefinitions.
+	Definitions func() ([][]byte, error)
+	// Rights returns the permissions that the operator needs if it serves these namespaces.
+	Rights func(served filter.Namespaces) (engine.Rights, error)
+	// Run runs the operator until the context ends.
+	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
+}
+
+// RunOptions is how the command run runs an operator.
+type RunOptions struct {
+	// HealthAddress and MetricsAddress are where the operator listens; 0 is nowhere.
+	HealthAddress, MetricsAddress string
+	// SingleReplica switches leader election off.
+	SingleReplica bool
+}
+
+// Main runs the command that the first argument names and returns the exit code.
+func (op *Operator) Main(ctx context.Context, args []string, out, failures io.Writer) int {
 	if len(args) == 0 {
 		op.usage(failures)
 		return exitUsage
@@ -58,7 +102,7 @@ Usage:
   %[1]s version            print its name, version and commit
 
 see '%[1]s COMMAND --help' for the flags of a command
-`, programName(), op.settings.Identity)
+`, programName(), op.Settings.Identity)
 }
 
 // fail prints a failure, as the program's.
@@ -71,7 +115,7 @@ func (op *Operator) begin(command string, flags commandFlags, args []string, out
 	if code, ok := parse(command, flags, args, out, failures); !ok {
 		return code, false
 	}
-	if err := op.check(); err != nil {
+	if err := op.Check(); err != nil {
 		_, _ = fmt.Fprintf(failures, "%s: invalid operator configuration:\n%v\n", programName(), err)
 		return exitFailed, false
 	}
@@ -83,7 +127,7 @@ func (op *Operator) commandCRDs(args []string, out, failures io.Writer) int {
 	if code, ok := parse("crds", noFlags(help), args, out, failures); !ok {
 		return code
 	}
-	definitions, err := op.definitions()
+	definitions, err := op.Definitions()
 	if err != nil {
 		fail(failures, err)
 		return exitFailed
@@ -92,7 +136,7 @@ func (op *Operator) commandCRDs(args []string, out, failures io.Writer) int {
 		fail(failures, errors.New("this operator has no CustomResourceDefinitions: give them to einmal.New with einmal.CRDs"))
 		return exitFailed
 	}
-	for _, document := range documents(definitions) {
+	for _, document := range crd.Documents(definitions) {
 		_, _ = fmt.Fprintf(out, "---\n%s\n", document)
 	}
 	return exitOK

@@ -1,4 +1,4 @@
-package einmal
+package cli
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package einmal
+package cli
 
 import (
 	"context"
@@ -76,6 +76,17 @@ func (op *Operator) commandUninstall(ctx context.Context, args []string, out, fa
 	return exitFailed
 }
 
+// Uninstall does what the command uninstall does with these flags, on an API server that no kubeconfig names.
+func (op *Operator) Uninstall(ctx context.Context, config *rest.Config, out io.Writer, args ...string) error {
+	var flags uninstallFlags
+	set := flag.NewFlagSet("uninstall", flag.ContinueOnError)
+	flags.declare(set)
+	if err := set.Parse(args); err != nil {
+		return err //nolint:wrapcheck // It names the flag.
+	}
+	return op.uninstall(ctx, config, flags, writers{out: out, failures: out})
+}
+
 // writers are where a command writes results, and everything else.
 type writers struct{ out, failures io.Writer }
 
@@ -83,8 +94,8 @@ type writers struct{ out, failures io.Writer }
 func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags uninstallFlags, to writers) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
-	op.deadlines.Apply(config)
-	live, err := client.New(config, client.Options{Scheme: op.scheme})
+	op.Deadlines.Apply(config)
+	live, err := client.New(config, client.Options{Scheme: op.Scheme})
 	if err != nil {
 		return withRemedy(fmt.Errorf("create client: %w", err))
 	}
@@ -93,21 +104,16 @@ func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags un
 		return fmt.Errorf("create discovery client: %w", err)
 	}
 	work := &engine.Uninstall{
-		Settings: op.settings, Live: live, Discovery: api, DryRun: flags.dryRun,
+		Settings: *op.Settings, Kinds: op.Kinds, Live: live, Discovery: api, DryRun: flags.dryRun,
 		Report:   func(line string) { _, _ = fmt.Fprintln(to.out, line) },
 		Progress: func(line string) { _, _ = fmt.Fprintln(to.failures, line) },
 	}
 	if flags.namespaces.given() {
 		work.Settings.Namespaces, work.KeepState = flags.namespaces.parsed, true
 	}
-	for _, declared := range op.kinds {
-		work.Kinds = append(work.Kinds, declared.kind)
-	}
-	watched, err := op.watched()
-	if err != nil {
+	if work.Selections, err = op.Selections(); err != nil {
 		return err
 	}
-	work.Selections = watched.selections
 	sum, err := work.Run(ctx)
 	if err != nil {
 		return withRemedy(err)

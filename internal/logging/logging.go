@@ -1,4 +1,5 @@
-package einmal
+// Package logging has the handlers through which an operator and its libraries log.
+package logging
 
 import (
 	"context"
@@ -12,8 +13,8 @@ import (
 // longestText is the length in bytes that a message and each text and error in the log is shortened to.
 const longestText = 8192
 
-// logTo makes the operator log to a handler.
-func (op *Operator) logTo(handler slog.Handler) { op.settings.Log = slog.New(bounded{handler}) }
+// Bounded returns a handler that shortens texts and errors of more than 8 KiB, and passes them on.
+func Bounded(handler slog.Handler) slog.Handler { return bounded{handler} }
 
 // bounded shortens long texts, so that an error of a megabyte does not fill the log.
 type bounded struct{ slog.Handler }
@@ -60,11 +61,9 @@ func shortened(attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
-// libraryLog returns the logger of controller-runtime and client-go. It writes to the operator's log, and drops routine
-// messages unless the level is debug.
-func (op *Operator) libraryLog() logr.Logger {
-	return logr.FromSlogHandler(warnings{op.settings.Log.Handler()})
-}
+// OfLibraries returns the logger of controller-runtime and client-go. It writes to the operator's log, and drops routine messages unless the
+// level is debug.
+func OfLibraries(handler slog.Handler) logr.Logger { return logr.FromSlogHandler(warnings{handler}) }
 
 // warnings drops records below the level of a warning, unless the debug level is enabled.
 type warnings struct{ slog.Handler }

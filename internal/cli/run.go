@@ -1,4 +1,4 @@
-package einmal
+package cli
 
 import (
 	"cmp"
@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -20,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // Kubeconfigs with an auth provider work as with kubectl.
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/logging"
 )
 
 // runHelp is printed above the flags.
@@ -34,27 +32,6 @@ The log goes to standard error.
 
 The exit code is 0 after a stop, 1 after a failure, and 2 for a wrong command line.
 `
-
-// connectionFlags are the flags that name the API server and the namespace of the operator's own objects.
-type connectionFlags struct {
-	kubeconfig, context string
-	stateNamespace      string
-	namespaces          namespaceFlag
-}
-
-func (f *connectionFlags) declareServer(set *flag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; the default is $KUBECONFIG, then the pod's own account, then ~/.kube/config")
-	set.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context to use")
-}
-
-func (*connectionFlags) own(string) bool { return false }
-
-func (f *connectionFlags) validate() error {
-	if f.stateNamespace != "" {
-		return checkNamespace("state-namespace", f.stateNamespace)
-	}
-	return nil
-}
 
 // runFlags are the flags of the command run.
 type runFlags struct {
@@ -82,7 +59,7 @@ func (f *runFlags) declare(set *flag.FlagSet) {
 	set.StringVar(&f.HealthAddress, "health-probe-bind-address", defaultAddress("8081"), "`address` of /healthz and /readyz, 0 for none"+where)
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", defaultAddress("8080"), "`address` of /metrics, 0 for none"+where)
 	if f.op != nil {
-		f.op.declareOwn(set)
+		declareOwn(f.op.Flags, set)
 	}
 }
 
@@ -96,7 +73,7 @@ func defaultAddress(port string) string {
 }
 
 func (f *runFlags) own(name string) bool {
-	return f.op != nil && f.op.ownFlags != nil && f.op.ownFlags.Lookup(name) != nil
+	return f.op != nil && f.op.Flags != nil && f.op.Flags.Lookup(name) != nil
 }
 
 func (f *runFlags) validate() error {
@@ -106,7 +83,7 @@ func (f *runFlags) validate() error {
 	if !slices.Contains([]string{"", "debug", "info", "warn", "error"}, f.logLevel) {
 		return &flagError{name: "log-level", value: f.logLevel, reason: "must be debug, info, warn or error"}
 	}
-	if f.op != nil && f.op.ownLogger && (f.logFormat != "" || f.logLevel != "" || f.verbose) {
+	if f.op != nil && f.op.OwnLogger && (f.logFormat != "" || f.logLevel != "" || f.verbose) {
 		return errors.New("flags -log-format, -log-level and -v: this operator has a logger of its own (option Logger); leave out these flags, and do not set " +
 			"EINMAL_LOG_FORMAT, EINMAL_LOG_LEVEL and EINMAL_V")
 	}
@@ -125,21 +102,21 @@ func (op *Operator) commandRun(ctx context.Context, args []string, out, failures
 		return exitFailed
 	}
 	if flags.namespaces.given() {
-		op.settings.Namespaces = flags.namespaces.parsed
+		op.Settings.Namespaces = flags.namespaces.parsed
 	}
 	flags.SingleReplica = !flags.leaderElect
-	op.settings.Log.Info("starting", "operator", op.settings.Identity, "version", version(), "server", config.Host,
+	op.Settings.Log.Info("starting", "operator", op.Settings.Identity, "version", version(), "server", config.Host,
 		"health", flags.HealthAddress, "metrics", flags.MetricsAddress)
 	go op.warnElsewhere(ctx, config)
 	if err := op.runShown(ctx, config, flags.RunOptions); err != nil {
-		log := op.settings.Log
+		log := op.Settings.Log
 		if errors.Is(err, syscall.EADDRINUSE) {
 			log = log.With("remedy", "name other addresses with --health-probe-bind-address and --metrics-bind-address")
 		}
 		log.Error("the operator failed", "error", err)
 		return exitFailed
 	}
-	op.settings.Log.Info("stopped")
+	op.Settings.Log.Info("stopped")
 	return exitOK
 }
 
@@ -149,17 +126,17 @@ func (op *Operator) runShown(ctx context.Context, config *rest.Config, options R
 	if !options.SingleReplica {
 		return op.Run(ctx, config, options)
 	}
-	lease, err := kube.NewLeadership(config, op.leasePlace(), op.pace)
+	lease, err := kube.NewLeadership(config, op.leasePlace(), op.Pace)
 	if err != nil {
 		return err
 	}
 	var once sync.Once
 	lease.Failed = func(err error) {
-		if !apierrors.IsForbidden(err) && op.problems.Report(op.settings.Log, err) {
+		if !apierrors.IsForbidden(err) && op.Problems.Report(op.Settings.Log, err) {
 			return
 		}
 		once.Do(func() {
-			op.settings.Log.Warn("cannot hold the Lease, uninstall cannot see this replica", "lease", lease.Describe(), "error", err,
+			op.Settings.Log.Warn("cannot hold the Lease, uninstall cannot see this replica", "lease", lease.Describe(), "error", err,
 				"remedy", "grant the permissions that the rbac command prints, with kubectl apply -f -")
 		})
 	}
@@ -173,19 +150,19 @@ func (op *Operator) runShown(ctx context.Context, config *rest.Config, options R
 
 // leasePlace is where the operator's Lease is. A single replica that knows no namespace of its own keeps it in the namespace default.
 func (op *Operator) leasePlace() types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(op.settings.Home, metav1.NamespaceDefault), Name: op.settings.Identity}
+	return types.NamespacedName{Namespace: cmp.Or(op.Settings.Home, metav1.NamespaceDefault), Name: op.Settings.Identity}
 }
 
 // warnElsewhere warns if a process holds the operator's Lease in another namespace: then no election is between the two. An
 // account with the rights that rbac prints cannot look there, which is no problem: its namespace is the right one.
 func (op *Operator) warnElsewhere(ctx context.Context, config *rest.Config) {
 	if err := op.findElsewhere(ctx, config); err != nil {
-		op.settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
+		op.Settings.Log.Debug("cannot look for replicas in other namespaces", "error", err)
 	}
 }
 
 func (op *Operator) findElsewhere(ctx context.Context, config *rest.Config) error {
-	live, err := client.New(config, client.Options{Scheme: op.scheme})
+	live, err := client.New(config, client.Options{Scheme: op.Scheme})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
@@ -204,31 +181,21 @@ func (op *Operator) findElsewhere(ctx context.Context, config *rest.Config) erro
 			return err
 		}
 		if holder != "" {
-			op.settings.Log.Warn("another replica of this operator runs with another state namespace: both call handlers for the same objects",
+			op.Settings.Log.Warn("another replica of this operator runs with another state namespace: both call handlers for the same objects",
 				"lease", key, "holder", holder, "remedy", "stop one of them, or set --state-namespace "+key.Namespace)
 		}
 	}
 	return nil
 }
 
-// connect finds the API server and the namespace of the operator's own objects.
-func (op *Operator) connect(flags *connectionFlags) (*rest.Config, error) {
-	config, namespace, err := flags.config()
-	if err != nil {
-		return nil, err
-	}
-	op.settings.Home = cmp.Or(flags.stateNamespace, op.settings.Home, namespace)
-	return config, nil
-}
-
 // logAs sets the operator's log and those of the libraries.
 func (op *Operator) logAs(out io.Writer, flags runFlags) {
-	if !op.ownLogger {
-		op.logTo(flags.logHandler(out))
+	if !op.OwnLogger {
+		op.Settings.Log = slog.New(logging.Bounded(flags.logHandler(out)))
 	}
-	if op.ownsProcess {
-		ctrl.SetLogger(op.libraryLog())
-		klog.SetLogger(op.libraryLog())
+	if op.OwnsProcess {
+		ctrl.SetLogger(logging.OfLibraries(op.Settings.Log.Handler()))
+		klog.SetLogger(logging.OfLibraries(op.Settings.Log.Handler()))
 	}
 }
 
@@ -243,52 +210,4 @@ func (f *runFlags) logHandler(out io.Writer) slog.Handler {
 		return slog.NewJSONHandler(out, options)
 	}
 	return slog.NewTextHandler(out, options)
-}
-
-// config finds the API server: what the flags name, else $KUBECONFIG, else the pod's own account, else ~/.kube/config.
-// It also returns the namespace that the kubeconfig's context names, or "".
-func (f *connectionFlags) config() (*rest.Config, string, error) {
-	if f.kubeconfig == "" && f.context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		if config, err := rest.InClusterConfig(); err == nil {
-			return config, "", nil
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
-	if err := f.checkContext(loading); err != nil {
-		return nil, "", err
-	}
-	config, err := loading.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig", err)
-	}
-	raw, err := loading.RawConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	namespace := ""
-	if used, ok := raw.Contexts[cmp.Or(f.context, raw.CurrentContext)]; ok {
-		namespace = used.Namespace
-	}
-	return config, namespace, nil
-}
-
-// checkContext returns an error that lists the contexts if the kubeconfig does not have the one of the flag.
-func (f *connectionFlags) checkContext(loading clientcmd.ClientConfig) error {
-	if f.context == "" {
-		return nil
-	}
-	raw, err := loading.RawConfig()
-	if err != nil {
-		return fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	if _, ok := raw.Contexts[f.context]; ok {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(raw.Contexts))
-	if len(names) == 0 {
-		return fmt.Errorf("context %q does not exist: there is no kubeconfig with contexts; name one with --kubeconfig", f.context)
-	}
-	return fmt.Errorf("context %q does not exist in the kubeconfig; choose one with --context: %s", f.context, strings.Join(names, ", "))
 }

@@ -1,4 +1,4 @@
-package einmal
+package cli
 
 import (
 	"errors"
@@ -140,8 +140,8 @@ func checkNamespace(flagName, value string) error {
 }
 
 // declareOwn adds the flags that the author of the operator declares to those of the command run.
-func (op *Operator) declareOwn(set *flag.FlagSet) {
-	op.eachOwnFlag(func(one *flag.Flag) {
+func declareOwn(own, set *flag.FlagSet) {
+	eachFlag(own, func(one *flag.Flag) {
 		if set.Lookup(one.Name) == nil {
 			set.Var(one.Value, one.Name, one.Usage)
 			set.Lookup(one.Name).DefValue = one.DefValue
@@ -149,19 +149,19 @@ func (op *Operator) declareOwn(set *flag.FlagSet) {
 	})
 }
 
-// eachOwnFlag calls a function with each flag that the author of the operator declares.
-func (op *Operator) eachOwnFlag(do func(*flag.Flag)) {
-	if op.ownFlags != nil {
-		op.ownFlags.VisitAll(do)
+// eachFlag calls a function with each flag of a set, which may be nil.
+func eachFlag(of *flag.FlagSet, do func(*flag.Flag)) {
+	if of != nil {
+		of.VisitAll(do)
 	}
 }
 
-// checkOwnFlags returns an error for each flag of the author that clashes with one of ours.
-func (op *Operator) checkOwnFlags() error {
+// CheckFlags returns an error for each flag of the author that clashes with one of the command run.
+func CheckFlags(own *flag.FlagSet) error {
 	ours := flag.NewFlagSet("run", flag.ContinueOnError)
 	(&runFlags{}).declare(ours)
 	var clashes error
-	op.eachOwnFlag(func(one *flag.Flag) {
+	eachFlag(own, func(one *flag.Flag) {
 		if ours.Lookup(one.Name) != nil || one.Name == "h" || one.Name == "help" {
 			clashes = errors.Join(clashes, fmt.Errorf("option Flags: flag -%s is one of Einmal's own: choose another name", one.Name))
 		}

@@ -1,8 +1,9 @@
-package einmal
+package cli_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"log/slog"
 	"path/filepath"
@@ -10,12 +11,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal"
 )
 
 // withFlags is an operator with flags of its own.
-func withFlags(declare func(*flag.FlagSet), options ...OperatorOption) *Operator {
-	op := New("op.example.com", append(options, Flags(declare))...)
-	For[corev1.ConfigMap](op).OnCreate("x", func(context.Context, *Change[corev1.ConfigMap]) error { return nil })
+func withFlags(declare func(*flag.FlagSet), options ...einmal.OperatorOption) *einmal.Operator {
+	op := einmal.New("op.example.com", append(options, einmal.Flags(declare))...)
+	einmal.For[corev1.ConfigMap](op).OnCreate("x", func(context.Context, *einmal.Change[corev1.ConfigMap]) error { return nil })
 	return op
 }
 
@@ -40,7 +44,7 @@ func TestAnOperatorHasFlagsOfItsOwn(t *testing.T) {
 				set.StringVar(&url, "registrar-url", "http://localhost", "`URL` of the registrar")
 			})
 			var out, failures strings.Builder
-			op.command(t.Context(), append([]string{"run", "--kubeconfig", nowhere}, test.args...), &out, &failures)
+			command(t, op, append([]string{"run", "--kubeconfig", nowhere}, test.args...), &out, &failures)
 			if url != test.want {
 				t.Errorf("the URL is %q, want %q", url, test.want)
 			}
@@ -51,7 +55,7 @@ func TestAnOperatorHasFlagsOfItsOwn(t *testing.T) {
 		set.Bool("dry", false, "change nothing outside of the cluster")
 		set.Int("batch", 7, "how many at a time")
 	})
-	if code := op.command(t.Context(), []string{"run", "--help"}, &out, &failures); code != exitOK {
+	if code := command(t, op, []string{"run", "--help"}, &out, &failures); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{"  -dry\n    \tchange nothing outside of the cluster\n", "  -batch int\n    \thow many at a time (default 7)\n"} {
@@ -74,18 +78,18 @@ func TestWrongFlagsNameWhereTheyComeFrom(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"own variable":   {number, [2]string{"EINMAL_BATCH", "many"}, nil, exitUsage, `invalid value "many" of the environment variable EINMAL_BATCH: parse error`},
-		"our variable":   {number, [2]string{"EINMAL_LOG_FORMAT", "xml"}, nil, exitUsage, `invalid value "xml" of the environment variable EINMAL_LOG_FORMAT: must be text or json`},
-		"flag":           {number, [2]string{"EINMAL_LOG_FORMAT", "json"}, []string{"--log-format", "xml"}, exitUsage, `invalid value "xml" for flag -log-format`},
-		"clash":          {func(set *flag.FlagSet) { set.String("context", "", "") }, [2]string{}, nil, exitFailed, "option Flags: flag -context is one of Einmal's own"},
-		"declared twice": {func(set *flag.FlagSet) { number(set); number(set) }, [2]string{}, nil, exitFailed, "option Flags: run flag redefined: batch"},
+		"own variable":   {number, [2]string{"EINMAL_BATCH", "many"}, nil, 2, `invalid value "many" of the environment variable EINMAL_BATCH: parse error`},
+		"our variable":   {number, [2]string{"EINMAL_LOG_FORMAT", "xml"}, nil, 2, `invalid value "xml" of the environment variable EINMAL_LOG_FORMAT: must be text or json`},
+		"flag":           {number, [2]string{"EINMAL_LOG_FORMAT", "json"}, []string{"--log-format", "xml"}, 2, `invalid value "xml" for flag -log-format`},
+		"clash":          {func(set *flag.FlagSet) { set.String("context", "", "") }, [2]string{}, nil, 1, "option Flags: flag -context is one of Einmal's own"},
+		"declared twice": {func(set *flag.FlagSet) { number(set); number(set) }, [2]string{}, nil, 1, "option Flags: run flag redefined: batch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.variable[0] != "" {
 				t.Setenv(test.variable[0], test.variable[1])
 			}
 			var out, failures strings.Builder
-			if code := withFlags(test.declare).command(t.Context(), append([]string{"run"}, test.args...), &out, &failures); code != test.code || !strings.Contains(failures.String(), test.says) {
+			if code := command(t, withFlags(test.declare), append([]string{"run"}, test.args...), &out, &failures); code != test.code || !strings.Contains(failures.String(), test.says) {
 				t.Errorf("exit code %d, says %s", code, &failures)
 			}
 		})
@@ -95,14 +99,17 @@ func TestWrongFlagsNameWhereTheyComeFrom(t *testing.T) {
 // Main logs to the logger of the option Logger, and refuses the flags that would describe another one.
 func TestMainKeepsTheLoggerOfTheAuthor(t *testing.T) {
 	var log bytes.Buffer
-	op := withFlags(func(*flag.FlagSet) {}, Logger(slog.New(slog.NewJSONHandler(&log, nil)).With("team", "platform")))
+	op := withFlags(func(*flag.FlagSet) {}, einmal.Logger(slog.New(slog.NewJSONHandler(&log, nil)).With("team", "platform")))
+	op.OnStartup("licence", func(context.Context, client.Client) error { return errors.New("the licence has expired") })
 	var out, failures strings.Builder
-	if code := op.command(t.Context(), []string{"run", "--log-level", "debug"}, &out, &failures); code != exitUsage || !strings.Contains(failures.String(), "a logger of its own") {
+	if code := command(t, op, []string{"run", "--log-level", "debug"}, &out, &failures); code != 2 || !strings.Contains(failures.String(), "a logger of its own") {
 		t.Errorf("exit code %d, says %s", code, &failures)
 	}
-	op.logAs(&out, runFlags{op: op})
-	op.settings.Log.Info("starting")
-	if !strings.Contains(log.String(), `"team":"platform"`) {
+	failures.Reset()
+	if code := command(t, op, unreachable(t), &out, &failures); code != 1 || failures.Len() > 0 {
+		t.Errorf("exit code %d, says %s", code, &failures)
+	}
+	if !strings.Contains(log.String(), `"msg":"the operator failed","team":"platform"`) {
 		t.Errorf("logged %q", &log)
 	}
 }

@@ -1,4 +1,4 @@
-package einmal
+package register
 
 import (
 	"bytes"
@@ -14,9 +14,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
-// checkResult returns an error for a type that must not be recorded as the result of a step.
-func checkResult[R any](hides func(string) bool) error {
-	of := reflect.TypeFor[R]()
+// CheckResult returns an error for a type that must not be recorded as the result of a step.
+func CheckResult(of reflect.Type, hides func(string) bool) error {
 	if of.Kind() != reflect.Struct || of.Name() == "" {
 		return fmt.Errorf("result type %s is not a named struct: declare one, such as "+
 			"type Account struct { ID string `json:\"id\"` }, or use Step if there is no result to record", of)
@@ -32,8 +31,8 @@ func checkResult[R any](hides func(string) bool) error {
 	return nil
 }
 
-// resultText returns a result as JSON, as it is recorded.
-func resultText[R any](result R, hides func(string) bool) (stdjson.RawMessage, error) {
+// ResultText returns a result as JSON, as it is recorded.
+func ResultText(result any, hides func(string) bool) (stdjson.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

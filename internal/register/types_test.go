@@ -1,4 +1,4 @@
-package einmal
+package register_test
 
 import (
 	stdjson "encoding/json"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // The Go type of a field and the type of OnField's values fit if JSON of the one can be read as the other.
@@ -28,7 +30,7 @@ func TestOnFieldAcceptsTypesWithTheSameJSON(t *testing.T) {
 		"a time as a text":    {metav1.Time{}, "", true},
 		"a type of its own":   {"", time.Time{}, true},
 	} {
-		if got := fits(reflect.TypeOf(test.field), reflect.TypeOf(test.values)); got != test.want {
+		if got := register.Fits(reflect.TypeOf(test.field), reflect.TypeOf(test.values)); got != test.want {
 			t.Errorf("%s: fits is %t, want %t", name, got, test.want)
 		}
 	}
