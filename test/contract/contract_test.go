@@ -5,7 +5,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 	"github.com/einmal-operators/einmal/internal/testkit/cluster"
-	"github.com/einmal-operators/einmal/internal/testkit/contract"
+	"github.com/einmal-operators/einmal/test/contract"
 )
 
 func TestContract(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/einmal-operators/einmal/internal/testkit/contract"
+	"github.com/einmal-operators/einmal/test/contract"
 )
 
 const (
@@ -30,7 +30,7 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(written), "\n"), strings.Split(listed, "\n")); diff != "" {
-		t.Errorf("%s=1 go test ./internal/testkit/contract -run TestTheListOfCases writes %s: %s", casesVariable, casesFile, diff)
+		t.Errorf("%s=1 go test ./test/contract -run TestTheListOfCases writes %s: %s", casesVariable, casesFile, diff)
 	}
 }
 
@@ -53,7 +53,7 @@ func listOfCases(t *testing.T, names []string) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "# What an API server does: %d cases\n\nEach is tested on the server in memory and on the real one.", len(names))
-	text.WriteString(" A group is tested alone with its name:\n`go test ./internal/testkit/contract -run 'TestContract$/watch:'`.\n\n")
+	text.WriteString(" A group is tested alone with its name:\n`go test ./test/contract -run 'TestContract$/watch:'`.\n\n")
 	text.WriteString("One behaviour is not compared: a continue token that has expired. A real API server compacts its history every five minutes, and\n" +
 		"devcluster has no setting for this interval. TestAnExpiredContinueTokenOffersToContinueAtThePresent in package apiserver shows the\n" +
 		"answer 410 of the server in memory alone.\n\n")
