@@ -2,13 +2,23 @@ package einmal
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/cli"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
 
@@ -48,4 +58,96 @@ func (op *Operator) commands() *cli.Operator {
 		made.Kinds = append(made.Kinds, declared.kind)
 	}
 	return made
+}
+
+// Flags adds flags of your own to the command run of Main. The function declares them, as it would with the flag package:
+//
+//	var url string
+//	op := einmal.New("websites.example.com", einmal.Flags(func(set *flag.FlagSet) {
+//		set.StringVar(&url, "registrar-url", "", "`URL` of the registrar")
+//	}))
+//
+// The values are set before startup handlers run. Each flag can be given by an environment variable too, EINMAL_REGISTRAR_URL here: the
+// flag comes before the variable, and the variable before the default. A flag with the name of one of Einmal's own is an error of Run.
+func Flags(declare func(*flag.FlagSet)) OperatorOption {
+	return option{name: "Flags", operator: func(op *Operator) (err error) {
+		if declare == nil {
+			return errors.New("option Flags: the function is nil")
+		}
+		if op.ownFlags == nil {
+			op.ownFlags = flag.NewFlagSet("run", flag.ContinueOnError)
+			op.ownFlags.SetOutput(io.Discard)
+		}
+		defer func() {
+			if failed := recover(); failed != nil {
+				err = fmt.Errorf("option Flags: %v", failed)
+			}
+		}()
+		declare(op.ownFlags)
+		return nil
+	}}
+}
+
+// Runnables adds runnables to the manager of Run, such as servers and background work. They start and stop with it. Of several replicas, only the
+// elected one runs them. To run one on every replica, implement manager.LeaderElectionRunnable with a NeedLeaderElection that returns false.
+// With a manager of your own, add them there instead.
+func Runnables(runnables ...manager.Runnable) OperatorOption {
+	return option{name: "Runnables", operator: func(op *Operator) error {
+		for i, one := range runnables {
+			if one == nil {
+				return fmt.Errorf("option Runnables: runnable %d is nil", i+1)
+			}
+		}
+		op.runnables = append(op.runnables, runnables...)
+		return nil
+	}}
+}
+
+// HTTPHandler serves a path beside /metrics, on RunOptions.MetricsAddress: on every replica, whether or not it is elected. With
+// a manager of your own, use its AddMetricsServerExtraHandler instead.
+func HTTPHandler(path string, handler http.Handler) OperatorOption {
+	return option{name: "HTTPHandler", operator: func(op *Operator) error {
+		switch {
+		case handler == nil:
+			return fmt.Errorf("option HTTPHandler: %q: the handler is nil", path)
+		case !strings.HasPrefix(path, "/") || path == "/metrics":
+			return fmt.Errorf("option HTTPHandler: path must begin with / and must not be /metrics, got %q", path)
+		case op.httpHandlers[path] != nil:
+			return fmt.Errorf("option HTTPHandler: path %s is declared twice", path)
+		case op.httpHandlers == nil:
+			op.httpHandlers = map[string]http.Handler{}
+		}
+		op.httpHandlers[path] = handler
+		return nil
+	}}
+}
+
+// shortestLease is the shortest duration of a Lease: the replica renews it 7 times meanwhile.
+const shortestLease = 5 * time.Second
+
+// LeaseDuration sets how long a replica that has crashed or hangs keeps others from taking over. The default is 15 seconds, the minimum 5 seconds.
+// A replica renews its Lease every 2/15 of the duration, and stops acting after 12/15 without a renewal.
+func LeaseDuration(d time.Duration) OperatorOption {
+	return option{name: "LeaseDuration", operator: func(op *Operator) error {
+		if d < shortestLease {
+			return fmt.Errorf("option LeaseDuration: must be at least %s, got %s", shortestLease, d)
+		}
+		op.pace = kube.PaceOf(d)
+		return nil
+	}}
+}
+
+// extend adds runnables and HTTP handlers of the author to the manager of Run.
+func (op *Operator) extend(mgr ctrl.Manager) error {
+	for _, one := range op.runnables {
+		if err := mgr.Add(one); err != nil {
+			return fmt.Errorf("option Runnables: add %T to the manager: %w", one, err)
+		}
+	}
+	for path, handler := range op.httpHandlers {
+		if err := mgr.AddMetricsServerExtraHandler(path, handler); err != nil {
+			return fmt.Errorf("option HTTPHandler: serve %s: %w", path, err)
+		}
+	}
+	return nil
 }

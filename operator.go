@@ -9,26 +9,28 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/einmal-operators/einmal/internal/cli"
 	"github.com/einmal-operators/einmal/internal/crd"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/logging"
+	"github.com/einmal-operators/einmal/internal/register"
 )
 
 // The defaults of the options, and how long an outcome may be unsaved while another handler runs.
@@ -249,103 +251,117 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	return driver, nil
 }
 
-// RunOptions is where an operator is looked at. The zero value opens no ports.
-type RunOptions struct {
-	// HealthAddress is where /healthz and /readyz are served, such as :8081; "" is nowhere. The answer of /healthz is a JSON
-	// object of what the probes tell: see OnProbe.
-	HealthAddress string
-	// MetricsAddress is where /metrics is served, such as :8080; "" is nowhere. Beside the metrics of controller-runtime it has
-	// those of handlers, whose names begin with einmal_: docs/metrics.md lists them. In a manager of your own they are on its
-	// /metrics.
-	MetricsAddress string
-	// SingleReplica switches leader election off: only one replica may run then. By default one of several replicas acts at a time: the one that
-	// holds the Lease named after the operator's identity, in the namespace of the option StateNamespace, which Run needs then. The others
-	// wait with full caches. A replica that stops hands over when its handlers have returned; after a replica that has crashed or hangs
-	// another one takes over, by default within 20 seconds. A replica that loses the Lease changes nothing any more, and Run returns an error: end
-	// the process then.
-	SingleReplica bool
-}
-
-// Run runs the operator until the context ends; then no handler starts any more, running ones get the time of the
-// option ShutdownTimeout, cleanup handlers are called, and Run returns nil. All registration mistakes come back as one joined error before anything is asked of
-// the API server.
-func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOptions) error {
-	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
-		return err
+// NewCache creates the cache of a manager of your own, limited to the namespaces of the option Namespaces. Set it as
+// NewCache in the manager's options, together with CacheOptions. It is required if Namespaces has patterns. With it, a
+// namespace that the operator may not watch does not block the others. Other controllers of the manager see these
+// namespaces only. Without the option Namespaces, it is the cache of controller-runtime.
+//
+// An object that does not fit the Go type of its kind does not stop the cache. Get returns an error for it, and List
+// leaves it out.
+//
+// The list requests of the cache have the timeout of the option RequestTimeout. A watch whose connection is dead is
+// opened again within three minutes.
+func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	if options.HTTPClient == nil {
+		through, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("create the client of the cache: %w", err)
+		}
+		options.HTTPClient = through
 	}
-	mgr, err := op.manager(config, options)
+	options.HTTPClient = op.deadlines.Client(options.HTTPClient)
+	options.HTTPClient.Transport = op.tolerance.Wrap(options.HTTPClient.Transport)
+	if op.settings.Namespaces.All() {
+		made, err := cache.New(config, options)
+		if err != nil {
+			return nil, fmt.Errorf("create the cache: %w", err)
+		}
+		return op.tolerance.Cache(made), nil
+	}
+	spaces, err := kube.NewSpaces(config, options, op.settings.Namespaces, op.settings.Log)
 	if err != nil {
-		return err
-	}
-	driver, err := op.setUp(mgr)
-	if err != nil {
-		return err
-	}
-	driver.Election.Alone = options.SingleReplica
-	if err := op.extend(mgr); err != nil {
-		return err
-	}
-	if err := op.serveHealth(ctx, mgr, driver, options.HealthAddress); err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the operator: %w", err)
-	}
-	return nil
-}
-
-func (op *Operator) manager(config *rest.Config, options RunOptions) (manager.Manager, error) {
-	config = rest.CopyConfig(config)
-	if config.QPS == 0 {
-		config.QPS = -1 // The API server's own fairness decides, not a client-side limit.
-	}
-	op.deadlines.Apply(config) // Before all else, so that the others see its errors.
-	if err := op.follow(config); err != nil {
 		return nil, err
 	}
-	stop := op.settings.Grace + engine.StopMargin + managerMargin
-	managed := ctrl.Options{
-		Scheme: op.scheme, Cache: op.CacheOptions(), NewCache: op.NewCache, Logger: logging.OfLibraries(op.settings.Log.Handler()),
-		Metrics:                 server.Options{BindAddress: orNowhere(options.MetricsAddress)},
-		HealthProbeBindAddress:  nowhere, // We serve it ourselves.
-		GracefulShutdownTimeout: &stop,
-	}
-	if !options.SingleReplica {
-		if err := op.elect(op.settings.Home, config, &managed, op.pace); err != nil {
-			return nil, err
-		}
-	}
-	mgr, err := ctrl.NewManager(config, managed)
-	if err != nil {
-		return nil, fmt.Errorf("make the manager: %w", err)
-	}
-	return mgr, nil
+	spaces.Closed = op.closed
+	return op.tolerance.Cache(spaces), nil
 }
 
-// follow looks how the watches fare of a manager with this configuration.
-func (op *Operator) follow(config *rest.Config) error {
-	counted, err := metrics.Register(crmetrics.Registry)
-	if err != nil {
-		return err
+// closed removes the watch health and metrics of a namespace that is gone.
+func (op *Operator) closed(namespace string) {
+	for _, resource := range op.streams.ForgetNamespace(namespace) {
+		op.counted.UnwatchedIn(op.settings.Identity, resource, namespace)
 	}
-	op.counted = counted
-	op.streams = kube.NewStreams(func(resource, namespace, complaint string) {
-		counted.Watch(op.settings.Identity, resource, namespace, complaint)
-	})
-	if len(op.settings.Namespaces.Names()) > 0 {
-		op.streams.Spare = "namespaces" // Those which are named outright are served without looking which there are.
+}
+
+// spaces returns the namespace caches of a manager. It returns nil if the manager watches all namespaces, or has its
+// own cache for fixed names.
+func (op *Operator) spaces(mgr manager.Manager) (*kube.Spaces, error) {
+	spaces, served := kube.SpacesOf(mgr.GetCache()), op.settings.Namespaces
+	if spaces == nil && !served.All() && !served.Fixed() {
+		return nil, fmt.Errorf("option Namespaces: the manager's cache does not support the pattern %s: create the manager with NewCache: op.NewCache", served)
 	}
-	config.Wrap(op.streams.Follow)
+	return spaces, nil
+}
+
+// declaredKind is a kind as it was declared.
+type declaredKind struct {
+	kind   engine.Kind
+	goType reflect.Type
+	// related lists the kinds whose objects trigger its handlers.
+	related []relatedKind
+	// applies is true if a handler of the kind has the option Applies.
+	applies bool
+}
+
+// longestIdentity keeps all names that contain the identity within the limit of Kubernetes for field managers.
+const longestIdentity = 100
+
+// check returns all registration mistakes. It does not need an API server.
+func (op *Operator) check() error {
+	found := append([]error(nil), op.mistakes...)
+	identity := op.settings.Identity
+	if len(validation.IsDNS1123Subdomain(identity)) > 0 || !strings.Contains(identity, ".") || len(identity) > longestIdentity {
+		found = append(found, fmt.Errorf("identity %q: must be a domain name that you own, in lower case, with at least one dot and at most %d characters, such as claims.example.com",
+			identity, longestIdentity))
+	}
+	found = append(found, op.activities.check(), cli.CheckFlags(op.ownFlags))
+	if len(op.everyKind()) == 0 {
+		found = append(found, errors.New("no kinds: declare at least one with einmal.For or einmal.ForEvery"))
+	}
+	seen := map[string]bool{}
+	for _, declared := range op.kinds {
+		name := declared.kind.GVK.String()
+		if seen[name] {
+			found = append(found, fmt.Errorf("kind %s is declared twice: declare all its handlers on the Kind that the first For returns", name))
+		}
+		seen[name] = true
+		found = append(found, declared.check())
+	}
+	found = append(found, op.checkSelected())
+	_, err := op.rights(op.settings.Namespaces)
+	_, unwatched := op.watched()
+	return errors.Join(append(found, err, unwatched, op.checkIndexes())...)
+}
+
+// checkPlace returns an error if the state namespace is missing. It is separate from check, because a flag of the verb
+// run can set it.
+func (op *Operator) checkPlace() error {
+	secrets := false
+	for _, declared := range op.kinds {
+		secrets = secrets || declared.kind.Secret() && declared.kind.Recorded()
+	}
+	for _, declared := range op.selected {
+		secrets = secrets || declared.mayBeSecrets() && declared.kind.Recorded()
+	}
+	if secrets && op.settings.Home == "" {
+		return errors.New("kind Secret: no namespace for the digest key; " +
+			"outside of a pod, set one with the option StateNamespace or --state-namespace")
+	}
 	return nil
 }
 
-// nowhere is what controller-runtime understands as no listener.
-const nowhere = "0"
-
-// orNowhere turns "" into what controller-runtime understands as no listener.
-func orNowhere(address string) string {
-	if address == "" {
-		return nowhere
-	}
-	return address
+// check returns all mistakes in the declarations of the kind's handlers.
+func (d *declaredKind) check() error {
+	declared := register.Kind{Name: d.kind.GVK.Kind, Type: d.goType, Handlers: d.handlers()}
+	return declared.Check() //nolint:wrapcheck // It names each handler.
 }

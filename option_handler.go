@@ -1,12 +1,68 @@
 package einmal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
+
+// AttemptTimeout sets how long one attempt of a handler may take before its context ends. The default is ten minutes. A handler that
+// ignores its context is logged when the timeout has passed, and blocks its object until it returns. To set the timeout for all
+// handlers, including those of OnEvent, OnStartup and OnCleanup, give it to HandlerDefaults. A daemon has no timeout.
+func AttemptTimeout(d time.Duration) HandlerOption {
+	return option{name: "AttemptTimeout", handler: func(settings *handlerSettings) error {
+		if d <= 0 {
+			return fmt.Errorf("option AttemptTimeout: must be positive, got %s", d)
+		}
+		settings.attemptTimeout = d
+		return nil
+	}}
+}
+
+// HandlerDefaults sets options that every handler gets before its own ones. MaxAttempts, RetryFor and OnError do not apply to delete handlers,
+// whose final failure would block the deletion: give these options to a delete handler itself. Of the retry options none applies to
+// OnEvent, and AttemptTimeout does not apply to daemons.
+func HandlerDefaults(options ...HandlerOption) OperatorOption {
+	return option{name: "HandlerDefaults", operator: func(op *Operator) error {
+		known, err := optionsOf(options)
+		if err != nil {
+			return fmt.Errorf("option HandlerDefaults: %w", err)
+		}
+		var settings handlerSettings
+		for _, one := range known {
+			if one.name == "OwnsStatus" {
+				return errors.New("option HandlerDefaults: OwnsStatus gives fields to one handler: give it to that handler")
+			}
+			if one.build != nil || one.operator != nil {
+				continue
+			}
+			if err := one.handler(&settings); err != nil {
+				return fmt.Errorf("option HandlerDefaults: %w", err)
+			}
+		}
+		op.defaults = append(op.defaults, known...)
+		op.settings.AttemptTimeout = cmp.Or(settings.attemptTimeout, op.settings.AttemptTimeout)
+		return nil
+	}}
+}
+
+// defaulted drops those defaults that do not apply to a verb.
+func (s *handlerSettings) defaulted(verb cause.Cause) {
+	switch verb { //nolint:exhaustive // All defaults apply to the others.
+	case cause.Delete:
+		s.retries.limits.MaxAttempts, s.retries.limits.Timeout, s.retries.limits.OnError = 0, 0, handler.Retry
+	case cause.Daemon:
+		s.attemptTimeout = 0
+	case engine.Event:
+		s.retries = retrySettings{}
+	}
+}
 
 // ErrorPolicy defines how errors of a handler are treated that come neither from RetryAfter nor from Permanent. Panics
 // are such errors.
@@ -107,4 +163,37 @@ type retrySettings struct {
 // into copies the settings to the declaration of a handler.
 func (s retrySettings) into(declared *handler.Declaration) {
 	declared.Limits, declared.Former, declared.Releases = s.limits, s.former, s.releases
+}
+
+// statusField is the field that contains the status.
+const statusField = "status"
+
+// OwnsStatus makes a handler the only writer of these fields of the status, and of everything below them. Paths start
+// below the status: OwnsStatus("phase", "database.ready"). Name a condition by its type, and an item of any list with
+// keys by its key: OwnsStatus("conditions[Ready]"). OwnsStatus("conditions") covers all conditions.
+//
+// Run returns an error if two handlers own the same field, or one owns a field below that of the other. If another
+// handler changes the field on its copy, its attempt fails with an error that names both handlers, and none of its
+// changes is written. It is a programming error, which this process does not retry. A field that the schema does not have is reported when the operator starts. Writes of other
+// clients are not checked.
+//
+// By default, nothing owns a field. If two handlers then set it differently in one reconciliation, the later one wins,
+// and Einmal warns about it.
+func OwnsStatus(paths ...string) HandlerOption {
+	return option{name: "OwnsStatus", handler: func(settings *handlerSettings) error {
+		if len(paths) == 0 {
+			return errors.New("option OwnsStatus: must have at least one field of the status, such as phase, got none")
+		}
+		for _, text := range paths {
+			path, err := object.ParsePath(text)
+			if err != nil {
+				return fmt.Errorf("option OwnsStatus: %w", err)
+			}
+			if len(path) > 1 && path[0] == statusField {
+				return fmt.Errorf("option OwnsStatus: paths must start below the status, got %s: write it as %s", text, path[1:])
+			}
+			settings.owns = append(settings.owns, append(object.Path{statusField}, path...))
+		}
+		return nil
+	}}
 }
