@@ -60,6 +60,16 @@ in_workspace() {
 	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
+# fast_packages prints the packages in the workspace that have a test of the part fast. Go would link the tests of the others too.
+fast_packages() {
+	local tested
+	tested=$(git ls-files -z '*_test.go' ':!devcluster' | xargs -0 grep -HoE '^func (Test|Example|Fuzz)[A-Za-z0-9_]*' |
+		awk -F '(/[^/]*)?:func ' -v elsewhere="$elsewhere" -v root="$PWD" '$2 != "TestMain" && $2 !~ elsewhere { print ($1 ~ /[.]go$/ ? root : root "/" $1) }' | sort -u)
+	go list -f '{{.ImportPath}} {{.Dir}}' $(in_workspace) | awk -v tested="$tested" '
+		BEGIN { split(tested, folders, "\n"); for (i in folders) known[folders[i]] = 1 }
+		known[$2] { print $1 }'
+}
+
 # run_tests TITLE MODULE FLAG... runs tests in the folder of a module. "make check" runs vet. Without information for debuggers, Go links them in less time.
 run_tests() {
 	local title=$1 module=$2
@@ -77,7 +87,7 @@ readonly servers=(./operators/tenant/{postgres,redis,servers,witness})
 fast() {
 	local without packages
 	without=$(go list "${servers[@]}")
-	packages=$(go list $(in_workspace) | grep -vxF "$without")
+	packages=$(fast_packages | grep -vxF "$without")
 	step "fast: PostgreSQL and Redis" tools/servers.sh # The tests of awslab and of ElastiCache users start Redis.
 	# A test that starts a control plane fails, and prints this text.
 	EINMAL_DEVCLUSTER="no control plane in this part: list the test in $parts_file" \

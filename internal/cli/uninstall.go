@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/uninstall"
 )
 
 // uninstallHelp is printed above the flags.
@@ -70,7 +70,7 @@ func (op *Operator) commandUninstall(ctx context.Context, args []string, out, fa
 		return exitOK
 	}
 	fail(failures, err)
-	if _, held := errors.AsType[*engine.HeldError](err); held {
+	if _, held := errors.AsType[*uninstall.HeldError](err); held {
 		return exitRefused
 	}
 	return exitFailed
@@ -103,7 +103,7 @@ func (op *Operator) uninstall(ctx context.Context, config *rest.Config, flags un
 	if err != nil {
 		return fmt.Errorf("create discovery client: %w", err)
 	}
-	work := &engine.Uninstall{
+	work := &uninstall.Uninstaller{
 		Settings: *op.Settings, Kinds: op.Kinds, Live: live, Discovery: api, DryRun: flags.dryRun,
 		Report:   func(line string) { _, _ = fmt.Fprintln(to.out, line) },
 		Progress: func(line string) { _, _ = fmt.Fprintln(to.failures, line) },
@@ -133,7 +133,7 @@ func withRemedy(err error) error {
 }
 
 // summarize prints what was done, and returns an error if not all of it was.
-func summarize(sum engine.Uninstalled, dryRun bool, out io.Writer) error { //nolint:revive // A dry run is summarized in other words.
+func summarize(sum uninstall.Result, dryRun bool, out io.Writer) error { //nolint:revive // A dry run is summarized in other words.
 	done := "stripped"
 	if dryRun {
 		done = "would be stripped"

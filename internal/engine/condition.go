@@ -18,6 +18,9 @@ const (
 	undecidedReason    = "ResultUnknown"
 )
 
+// Conditions returns the types of the conditions that the engine sets on objects.
+func Conditions() []string { return []string{LostCondition, blockedCondition, undecidedCondition} }
+
 // conditionsField is where the conventions of Kubernetes put conditions.
 func conditionsField() object.Path { return object.Path{"status", "conditions"} }
 

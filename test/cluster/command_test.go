@@ -126,7 +126,7 @@ func (h *helloTools) start(t *testing.T, kubeconfig string, args ...string) *pro
 	return start(t, exec.Command(h.program, args...), &fixture.Journal{}) //nolint:noctx // It is ended by the test.
 }
 
-// logs waits until the log of a process has a line with all these attributes: see syncedText.lines.
+// logs waits until the log of a process has a line with all these attributes: see fixture.Log.Count.
 func (p *process) logs(t *testing.T, attributes ...string) {
 	t.Helper()
 	cluster.Until(t, fmt.Sprintf("the log has %q", attributes), func() bool { return p.log.Count(attributes...) > 0 })

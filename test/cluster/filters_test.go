@@ -12,7 +12,7 @@ import (
 	"github.com/einmal-operators/einmal/test/fixture"
 )
 
-// fieldAtCreation is the same story on the real control plane.
+// fieldAtCreation shows on the real control plane that a field handler does not take a creation for a change.
 func (w *world) fieldAtCreation(t *testing.T) {
 	j := &fixture.Journal{}
 	stop, _ := w.widgets(t, fixture.Identity, func(widgets *einmal.Kind[fixture.Widget]) { fixture.Provision(widgets, j) })

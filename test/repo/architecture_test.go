@@ -36,13 +36,14 @@ func rooms() map[string][]string {
 		library: {"internal/cli", "internal/crd", "internal/health", "internal/logging", "internal/rbac", "internal/register", "internal/engine", "internal/edge", "internal/core"},
 
 		"internal/cli": {
-			"internal/crd", "internal/logging", "internal/rbac", "internal/engine", "internal/edge", "internal/core",
+			"internal/crd", "internal/logging", "internal/rbac", "internal/uninstall", "internal/engine", "internal/edge", "internal/core",
 		},
-		"internal/crd":      {},
-		"internal/health":   {"internal/edge", "internal/core"},
-		"internal/logging":  {"internal/core"},
-		"internal/rbac":     {"internal/crd", "internal/engine", "internal/core"},
-		"internal/register": {"internal/engine", "internal/core"},
+		"internal/crd":       {},
+		"internal/health":    {"internal/edge", "internal/core"},
+		"internal/logging":   {"internal/core"},
+		"internal/rbac":      {"internal/crd", "internal/engine", "internal/core"},
+		"internal/register":  {"internal/engine", "internal/core"},
+		"internal/uninstall": {"internal/engine", "internal/edge", "internal/core"},
 
 		"internal/core/object":    {},
 		"internal/core/record":    {"internal/core/object"},

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
-	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/engine/hook"
+	"github.com/einmal-operators/einmal/internal/uninstall"
 	"github.com/einmal-operators/einmal/test/fixture"
 )
 
@@ -41,7 +41,7 @@ func TestUninstallRefusesWhileTheOperatorRunsInAnyNamespace(t *testing.T) {
 			t.Errorf("the dry run returns %v and says\n%s", err, dry)
 		}
 		said, err := w.tryUninstall(t)
-		held, refused := errors.AsType[*engine.HeldError](err)
+		held, refused := errors.AsType[*uninstall.HeldError](err)
 		if !refused || held.Holder != "live" || held.Lease.String() != "elsewhere/tests.einmal.dev" {
 			t.Errorf("while the operator runs, uninstall returns %v and says\n%s", err, said)
 		}
@@ -126,7 +126,7 @@ func TestUninstallLooksWhereTheAccountMay(t *testing.T) {
 		})
 		const only = "Lease: only these namespaces were searched, since the account may not list all: default"
 		said, err := w.tryUninstall(t, "--namespace", "elsewhere", "--namespace", "other-*")
-		if _, refused := errors.AsType[*engine.HeldError](err); !refused || !strings.Contains(said, only+", elsewhere\n") {
+		if _, refused := errors.AsType[*uninstall.HeldError](err); !refused || !strings.Contains(said, only+", elsewhere\n") {
 			t.Errorf("with the namespace, uninstall returns %v and says\n%s", err, said)
 		}
 		if diff := cmp.Diff(before, marksOf(t, w)); diff != "" {

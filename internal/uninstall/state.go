@@ -1,4 +1,4 @@
-package engine
+package uninstall
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // HeldError reports that a process holds the operator's Lease, so that the operator runs.
@@ -24,14 +25,15 @@ type HeldError struct {
 	Holder string
 }
 
+// Error names the Lease, its holder and the remedy.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("the operator is running: Lease %s is held by %s; stop all its replicas, then run uninstall again; nothing was changed",
 		e.Lease, e.Holder)
 }
 
 // findState finds the operator's own objects, which have its identity as name: the Leases first.
-func (u *Uninstall) findState(ctx context.Context) error {
-	secret := slices.ContainsFunc(u.Kinds, Kind.Secret) && u.Settings.Home != ""
+func (u *Uninstaller) findState(ctx context.Context) error {
+	secret := slices.ContainsFunc(u.Kinds, engine.Kind.Secret) && u.Settings.Home != ""
 	err := u.findEverywhere(ctx, kube.LeaseKind())
 	if err == nil {
 		err = u.findEverywhere(ctx, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -45,7 +47,7 @@ func (u *Uninstall) findState(ctx context.Context) error {
 	return nil
 }
 
-func (u *Uninstall) find(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
+func (u *Uninstaller) find(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	found, err := kube.ListNamed(ctx, u.Live, kind, types.NamespacedName{Namespace: namespace, Name: u.Settings.Identity})
 	u.own = append(u.own, found...)
 	return err
@@ -53,7 +55,7 @@ func (u *Uninstall) find(ctx context.Context, kind schema.GroupVersionKind, name
 
 // findEverywhere finds the operator's own objects of a kind in all namespaces. If the account may not list them, it looks into the state
 // namespace and into the namespaces that are served by name.
-func (u *Uninstall) findEverywhere(ctx context.Context, kind schema.GroupVersionKind) error {
+func (u *Uninstaller) findEverywhere(ctx context.Context, kind schema.GroupVersionKind) error {
 	refused := u.find(ctx, kind, metav1.NamespaceAll)
 	if !apierrors.IsForbidden(refused) {
 		return refused
@@ -80,7 +82,7 @@ func (u *Uninstall) findEverywhere(ctx context.Context, kind schema.GroupVersion
 
 // checkStopped returns a *HeldError if a process holds one of the Leases, which a dry run reports instead. It also returns an error if only
 // other namespaces than the state namespace have objects of the operator's own.
-func (u *Uninstall) checkStopped(ctx context.Context) error {
+func (u *Uninstaller) checkStopped(ctx context.Context) error {
 	home := false
 	for i := range u.own {
 		one := &u.own[i]
@@ -117,7 +119,7 @@ func (u *Uninstall) checkStopped(ctx context.Context) error {
 
 // deleteState deletes the operator's own objects, or reports why they stay. It deletes them only as they were read: if one has changed, the
 // operator runs.
-func (u *Uninstall) deleteState(ctx context.Context) {
+func (u *Uninstaller) deleteState(ctx context.Context) {
 	kept := ""
 	switch {
 	case u.sum.Failed > 0:

@@ -1,4 +1,5 @@
-package engine
+// Package uninstall removes from a cluster what an operator has left in it.
+package uninstall
 
 import (
 	"context"
@@ -16,23 +17,26 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 const (
-	// stripTries is how often Uninstall tries to strip an object that others change at the same time.
+	// stripTries is how often Uninstaller tries to strip an object that others change at the same time.
 	stripTries = 5
 	// returnTime is how long a running operator may take to write its marks again.
 	returnTime = 2 * time.Second
 )
 
-// Uninstall removes from the cluster what an operator has left in it, except what its handlers did.
-type Uninstall struct {
-	Settings Settings
-	Kinds    []Kind
+// Uninstaller removes from the cluster what an operator has left in it, except what its handlers did.
+type Uninstaller struct {
+	// Settings and Kinds are those of the operator.
+	Settings engine.Settings
+	Kinds    []engine.Kind
 	// Selections choose further kinds, as they are served now.
-	Selections []Selection
-	Live       client.Client
-	Discovery  discovery.DiscoveryInterface
+	Selections []engine.Selection
+	// Live sends each request to the API server. Discovery says which kinds it serves.
+	Live      client.Client
+	Discovery discovery.DiscoveryInterface
 	// DryRun changes nothing. KeepState keeps the operator's own objects, since other namespaces need them too.
 	DryRun, KeepState bool
 	// Report is called with a line for each object, Progress with what is waited for.
@@ -44,11 +48,11 @@ type Uninstall struct {
 	unsearched error
 	// failed has the UIDs of the objects that were reported; true means that the object still has marks.
 	failed map[string]bool
-	sum    Uninstalled
+	sum    Result
 }
 
-// Uninstalled counts what was done, or would be.
-type Uninstalled struct {
+// Result counts what was done, or would be.
+type Result struct {
 	// Stripped objects had marks. Held ones are being deleted, and their delete handlers do not run.
 	Stripped, Held int
 	// Failed counts objects that still have marks, kinds that could not be listed, and objects of the operator's own that are left.
@@ -58,14 +62,14 @@ type Uninstalled struct {
 // Run strips all objects of all kinds, and deletes the operator's own. If something fails it goes on with the rest, except
 // that the operator's own objects stay. It returns an error, and has changed nothing, if it cannot begin: a *HeldError if the
 // operator runs.
-func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
+func (u *Uninstaller) Run(ctx context.Context) (Result, error) {
 	u.failed = map[string]bool{}
 	for _, prepare := range []func(context.Context) error{u.choose, u.findState, u.checkStopped} {
 		if err := prepare(ctx); err != nil {
 			return u.sum, err
 		}
 	}
-	listed := slices.DeleteFunc(slices.Clone(u.Kinds), func(kind Kind) bool { return !u.each(ctx, kind, u.strip) })
+	listed := slices.DeleteFunc(slices.Clone(u.Kinds), func(kind engine.Kind) bool { return !u.each(ctx, kind, u.strip) })
 	if !u.DryRun {
 		u.verify(ctx, listed)
 	}
@@ -73,17 +77,17 @@ func (u *Uninstall) Run(ctx context.Context) (Uninstalled, error) {
 	return u.sum, nil
 }
 
-func (u *Uninstall) fail(what string, err error) {
+func (u *Uninstaller) fail(what string, err error) {
 	u.sum.Failed++
 	u.Report(what + ": failed: " + err.Error())
 }
 
 // choose adds the kinds that selections choose.
-func (u *Uninstall) choose(ctx context.Context) error {
+func (u *Uninstaller) choose(ctx context.Context) error {
 	if len(u.Selections) == 0 {
 		return nil
 	}
-	chosen, trouble, err := Chosen(ctx, &kube.Catalogue{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
+	chosen, trouble, err := engine.Chosen(ctx, &kube.Catalogue{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
 	for _, text := range trouble {
 		u.Report(text)
 	}
@@ -92,7 +96,7 @@ func (u *Uninstall) choose(ctx context.Context) error {
 }
 
 // each calls use for the objects of a kind that have marks. It returns false if the kind is not served or could not be listed.
-func (u *Uninstall) each(ctx context.Context, kind Kind, use func(context.Context, marked)) bool {
+func (u *Uninstaller) each(ctx context.Context, kind engine.Kind, use func(context.Context, marked)) bool {
 	described, err := kube.Describe(ctx, u.Discovery, kind.GVK)
 	if errors.Is(err, kube.ErrNotServed) {
 		u.Report(kind.GVK.Kind + ": not served, nothing to remove")
@@ -103,7 +107,7 @@ func (u *Uninstall) each(ctx context.Context, kind Kind, use func(context.Contex
 		namespaces, err = u.scopes(ctx, described.Namespaced)
 	}
 	one := marked{objects: kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}, subresource: described.HasStatus, marks: patch.Marks{
-		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: []string{LostCondition, blockedCondition, undecidedCondition},
+		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: engine.Conditions(),
 	}}
 	for i := 0; err == nil && i < len(namespaces); i++ {
 		err = one.objects.Pages(ctx, namespaces[i], func(page []object.Body) error {
@@ -122,7 +126,7 @@ func (u *Uninstall) each(ctx context.Context, kind Kind, use func(context.Contex
 }
 
 // scopes returns the namespaces to look into. "" is all of them, or none for objects that are in none.
-func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, error) {
+func (u *Uninstaller) scopes(ctx context.Context, namespaced bool) ([]string, error) {
 	served := u.Settings.Namespaces
 	switch {
 	case !namespaced || served.All():
@@ -135,7 +139,7 @@ func (u *Uninstall) scopes(ctx context.Context, namespaced bool) ([]string, erro
 }
 
 // strip takes the marks out of one object, and reports that.
-func (u *Uninstall) strip(ctx context.Context, one marked) {
+func (u *Uninstaller) strip(ctx context.Context, one marked) {
 	if _, again := u.failed[one.uid()]; again { // A list that has expired starts again.
 		return
 	}
@@ -162,7 +166,7 @@ func (u *Uninstall) strip(ctx context.Context, one marked) {
 }
 
 // verify lists all objects once more. Marks that are there again mean that an operator runs whose Lease was not found.
-func (u *Uninstall) verify(ctx context.Context, listed []Kind) {
+func (u *Uninstaller) verify(ctx context.Context, listed []engine.Kind) {
 	if u.sum.Stripped > 0 {
 		select {
 		case <-time.After(returnTime):
@@ -224,7 +228,7 @@ func (m marked) patch(ctx context.Context) error {
 	for _, part := range []struct {
 		subresource string
 		document    *patch.Document
-	}{{statusResource, m.left.Status}, {"", m.left.Main}} {
+	}{{"status", m.left.Status}, {"", m.left.Main}} {
 		if part.document.Empty() {
 			continue
 		}
