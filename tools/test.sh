@@ -56,7 +56,7 @@ packages_of() {
 # in_workspace prints the packages of all modules but devcluster, the slowest first: Go starts them in this order, as many at a time as there
 # are processors.
 in_workspace() {
-	echo ./test/... ./operators/tenant/... ./internal/... ./credential/... ./einmaltest/... ./examples/... .
+	echo ./operators/database ./test/... ./operators/tenant/... ./internal/... ./credential/... ./einmaltest/... ./examples/... .
 	modules | grep -vxF -e devcluster -e . | sed 's|.*|./&/...|'
 }
 
