@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/einmal-operators/einmal"
@@ -24,9 +24,7 @@ import (
 
 // mistakesOf returns the mistakes in the declarations of an operator. Run returns them too, before it sends any request.
 func mistakesOf(op *einmal.Operator) error {
-	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://cluster.invalid"}, ctrl.Options{
-		Scheme: op.Scheme(), Cache: op.CacheOptions(), Metrics: server.Options{BindAddress: "0"},
-	})
+	mgr, err := op.NewManager(&rest.Config{Host: "https://cluster.invalid"}, manager.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}

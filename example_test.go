@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal"
@@ -38,44 +39,38 @@ func Example() {
 	// Output:
 }
 
-// SetupWithManager puts an operator beside plain reconcilers, in one manager with one cache.
+// managerWith returns a manager that runs an operator beside a controller. Each replica has one, and the elected replica acts.
+func managerWith(config *rest.Config, op *einmal.Operator, plain reconcile.Reconciler) (manager.Manager, error) {
+	mgr, err := op.NewManager(config, manager.Options{LeaderElection: true, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return nil, err
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(plain); err != nil {
+		return nil, err
+	}
+	return mgr, op.SetupWithManager(mgr)
+}
+
+// An operator runs beside a controller in one manager, with one cache and one Lease. Then mgr.Start runs both.
 func ExampleOperator_SetupWithManager() {
-	setup := func() (manager.Manager, error) {
-		op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds))
-		einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
-			c.Object.Status.Phase = "Made"
-			return nil
-		})
-		mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Cache: op.CacheOptions()})
-		if err != nil {
-			return nil, err
-		}
-		if err := fixture.AddKinds(mgr.GetScheme()); err != nil {
-			return nil, err
-		}
-		plain := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
-			return reconcile.Result{}, nil
-		})
-		if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(plain); err != nil {
-			return nil, err
-		}
-		return mgr, op.SetupWithManager(mgr)
-	}
-	_ = setup // Then mgr.Start(ctx) runs both.
-	// Output:
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds), einmal.StateNamespace("widgets"))
+	einmal.For[Widget](op).OnCreate("make", func(_ context.Context, c *einmal.Change[Widget]) error {
+		c.Object.Status.Phase = "Made"
+		return nil
+	})
+	plain := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	_, err := managerWith(&rest.Config{Host: "https://cluster.invalid"}, op, plain)
+	fmt.Println(err)
+	// Output: <nil>
 }
 
-// managerOfNamespaces makes a manager for an operator that serves some namespaces.
-func managerOfNamespaces(config *rest.Config, op *einmal.Operator) (manager.Manager, error) {
-	return ctrl.NewManager(config, ctrl.Options{Cache: op.CacheOptions(), NewCache: op.NewCache})
-}
-
-// The cache of a manager of your own can follow the namespaces that an operator serves.
-func ExampleOperator_NewCache() {
-	_ = func() (manager.Manager, error) {
-		return managerOfNamespaces(ctrl.GetConfigOrDie(), einmal.New("widgets.example.com", einmal.Namespaces("app-*,!app-x*")))
-	}
-	// Output:
+// Options that do not fit are errors. Here, a shutdown would end handlers before their time.
+func ExampleOperator_NewManager() {
+	op := einmal.New("widgets.example.com", einmal.ShutdownTimeout(time.Minute))
+	short := 30 * time.Second
+	_, err := op.NewManager(&rest.Config{Host: "https://cluster.invalid"}, manager.Options{GracefulShutdownTimeout: &short})
+	fmt.Println(err)
+	// Output: operator widgets.example.com: the manager's option GracefulShutdownTimeout: leave it out, or set at least 1m4s: the option ShutdownTimeout and some seconds to save
 }
 
 // A create handler applies the whole desired child; a second run does no harm.

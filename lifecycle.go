@@ -51,7 +51,7 @@ func (op *Operator) OnCleanup(id string, fn CleanupFunc) {
 
 // OnProbe declares a probe. /healthz calls it for each request, once the startup handlers are done, and answers with a JSON object of what the
 // probes returned, by id. If a probe fails the answer is 500, with {"error": "..."} in its place. Probes run concurrently and have
-// ten seconds. In a manager of your own they are one of its health checks, named after the operator's identity.
+// ten seconds. With SetupWithManager, they are one of the manager's health checks, named after the operator's identity.
 func (op *Operator) OnProbe(id string, fn ProbeFunc) {
 	op.activities.probes = append(op.activities.probes, health.Probe{ID: id, Look: fn})
 }

@@ -1,8 +1,6 @@
 package einmal
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,14 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/discovery"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/einmal-operators/einmal/internal/cli"
 	"github.com/einmal-operators/einmal/internal/crd"
@@ -68,7 +61,7 @@ type Operator struct {
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by another program's manager.
 	lease *kube.Leadership
-	// alarm receives the failures of watches from the cache. streams has the health of each watch, in a manager of the operator's own.
+	// alarm receives the failures of watches from the cache. streams has the health of each watch.
 	alarm   engine.Alarm
 	streams *kube.Streams
 	counted *metrics.Metrics
@@ -128,29 +121,6 @@ func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) 
 // applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
 func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
 
-// CacheOptions is what a manager needs for a small cache of the right scope: managed fields, which no handler reads, are
-// dropped, only the operator's namespaces are watched, and a watch of metadata that ends leaves no goroutine behind. They go into the
-// options of a manager of your own, together with NewCache; Run uses both itself.
-func (op *Operator) CacheOptions() cache.Options {
-	options := cache.Options{
-		DefaultTransform:         op.records.Strip,
-		DefaultWatchErrorHandler: op.watchFailed,
-		NewInformer:              op.tolerance.NewInformer,
-	}
-	for _, namespace := range op.settings.Namespaces.Names() {
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[namespace] = cache.Config{}
-	}
-	return options
-}
-
-// watchFailed reports a list or watch that failed, which the cache tries again.
-func (op *Operator) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
-	op.alarm.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
-}
-
 // podNamespace is the namespace of the pod that the process runs in, "" outside of one.
 func podNamespace() string {
 	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -158,149 +128,6 @@ func podNamespace() string {
 		return ""
 	}
 	return strings.TrimSpace(string(name))
-}
-
-// SetupWithManager adds the operator to a manager of your own, beside other controllers. The operator starts and stops with the manager and
-// follows its leader election. Its readiness and its probes are added to the manager's checks. All registration mistakes come back as one
-// joined error. Build the manager with CacheOptions, with a scheme that holds the handled types, and with a GracefulShutdownTimeout at least four
-// seconds above the option ShutdownTimeout.
-//
-// Run does the following, and a manager of your own does not:
-//
-//   - Write fence: Run checks before each write that the replica still holds the Lease. Here a replica that was suspended can write until
-//     the manager notices that it has lost the Lease.
-//   - Handover: Run releases the Lease after the last handler has returned, and a waiting replica has full caches. Here the manager decides
-//     when it releases the Lease, and the operator fills its caches when the manager is elected.
-//   - Readiness: that of Run also reports each watch that keeps failing or has fallen silent. Here it only says whether the kinds are served
-//     and listed. A watch that fails later is logged, and has no metric.
-//   - Requests: the option RequestTimeout applies to what the operator sends, and to the manager's cache if it is made with NewCache. It does
-//     not apply to the manager's own client and its RESTMapper.
-//   - Objects that do not fit their Go type: Run reports them and handles all other objects. Here, this needs a manager that is made with
-//     CacheOptions and NewCache. Otherwise one such object stops all handlers of its kind.
-//   - The verbs and flags of Main, the Lease that lets uninstall see the operator, and the options LeaseDuration, Flags,
-//     Runnables and HTTPHandler.
-func (op *Operator) SetupWithManager(mgr manager.Manager) error {
-	driver, err := op.setUp(mgr)
-	if err != nil {
-		return err
-	}
-	if len(op.activities.probes) > 0 {
-		if err := mgr.AddHealthzCheck(op.settings.Identity, op.health(driver).CheckProbes); err != nil {
-			return fmt.Errorf("add the health check: %w", err)
-		}
-	}
-	if err := mgr.AddReadyzCheck(op.settings.Identity, op.health(driver).CheckReady); err != nil {
-		return fmt.Errorf("add the readiness check: %w", err)
-	}
-	return nil
-}
-
-// setUp adds the operator to a manager, without its checks.
-func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
-	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
-		return nil, err
-	}
-	spaces, err := op.spaces(mgr)
-	if err != nil {
-		return nil, err
-	}
-	through := op.deadlines.Client(mgr.GetHTTPClient())
-	through.Transport = op.tolerance.Wrap(through.Transport)
-	config := rest.CopyConfig(mgr.GetConfig())
-	config.WarningHandler, config.WarningHandlerWithContext = nil, kube.NewWarnings(op.settings.Log)
-	live, err := client.NewWithWatch(config, client.Options{
-		HTTPClient: through, Scheme: op.scheme, Mapper: mgr.GetRESTMapper(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the client: %w", err)
-	}
-	api, err := discovery.NewDiscoveryClientForConfigAndClient(config, through)
-	if err != nil {
-		return nil, fmt.Errorf("make the discovery client: %w", err)
-	}
-	counted, err := metrics.Register(crmetrics.Registry)
-	if err != nil {
-		return nil, err
-	}
-	driver := &engine.Operator{
-		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Metrics: counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: spaces, Tolerance: cmp.Or(kube.ToleranceOf(mgr.GetCache()), op.tolerance),
-		RecordOwners: op.records,
-		Startup:      op.activities.startup, Cleanup: op.activities.cleanup,
-	}
-	if !op.withoutEvents {
-		if driver.EventSink, err = kube.NewEventSink(config, through); err != nil {
-			return nil, err
-		}
-	}
-	for _, declared := range op.kinds {
-		driver.Kinds = append(driver.Kinds, declared.kind)
-	}
-	watched, err := op.watched()
-	if err != nil {
-		return nil, err
-	}
-	driver.Relations, driver.Indexes, driver.Selections = watched.relations, watched.indexes, watched.selections
-	op.client = driver.Client()
-	if err := op.join(driver, mgr); err != nil {
-		return nil, err
-	}
-	if err := mgr.Add(driver); err != nil {
-		return nil, fmt.Errorf("add the operator to the manager: %w", err)
-	}
-	return driver, nil
-}
-
-// NewCache creates the cache of a manager of your own, limited to the namespaces of the option Namespaces. Set it as
-// NewCache in the manager's options, together with CacheOptions. It is required if Namespaces has patterns. With it, a
-// namespace that the operator may not watch does not block the others. Other controllers of the manager see these
-// namespaces only. Without the option Namespaces, it is the cache of controller-runtime.
-//
-// An object that does not fit the Go type of its kind does not stop the cache. Get returns an error for it, and List
-// leaves it out.
-//
-// The list requests of the cache have the timeout of the option RequestTimeout. A watch whose connection is dead is
-// opened again within three minutes.
-func (op *Operator) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	if options.HTTPClient == nil {
-		through, err := rest.HTTPClientFor(config)
-		if err != nil {
-			return nil, fmt.Errorf("create the client of the cache: %w", err)
-		}
-		options.HTTPClient = through
-	}
-	options.HTTPClient = op.deadlines.Client(options.HTTPClient)
-	options.HTTPClient.Transport = op.tolerance.Wrap(options.HTTPClient.Transport)
-	if op.settings.Namespaces.All() {
-		made, err := cache.New(config, options)
-		if err != nil {
-			return nil, fmt.Errorf("create the cache: %w", err)
-		}
-		return op.tolerance.Cache(made), nil
-	}
-	spaces, err := kube.NewSpaces(config, options, op.settings.Namespaces, op.settings.Log)
-	if err != nil {
-		return nil, err
-	}
-	spaces.Closed = op.closed
-	return op.tolerance.Cache(spaces), nil
-}
-
-// closed removes the watch health and metrics of a namespace that is gone.
-func (op *Operator) closed(namespace string) {
-	for _, resource := range op.streams.ForgetNamespace(namespace) {
-		op.counted.UnwatchedIn(op.settings.Identity, resource, namespace)
-	}
-}
-
-// spaces returns the namespace caches of a manager. It returns nil if the manager watches all namespaces, or has its
-// own cache for fixed names.
-func (op *Operator) spaces(mgr manager.Manager) (*kube.Spaces, error) {
-	spaces, served := kube.SpacesOf(mgr.GetCache()), op.settings.Namespaces
-	if spaces == nil && !served.All() && !served.Fixed() {
-		return nil, fmt.Errorf("option Namespaces: the manager's cache does not support the pattern %s: create the manager with NewCache: op.NewCache", served)
-	}
-	return spaces, nil
 }
 
 // declaredKind is a kind as it was declared.

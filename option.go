@@ -235,7 +235,7 @@ func ShutdownTimeout(d time.Duration) OperatorOption {
 //
 // Each namespace has a watch of its own, so permissions in the single namespaces are enough. If a kind may not be watched in a namespace,
 // Einmal logs and counts that, and tries again. To find the namespaces that match a pattern, the operator needs permission to list and
-// watch namespaces. Without it, Einmal serves only those that are named in full. With a manager of your own, see NewCache.
+// watch namespaces. Without it, Einmal serves only those that are named in full.
 func Namespaces(patterns ...string) OperatorOption {
 	return option{name: "Namespaces", operator: func(op *Operator) error {
 		parsed, err := filter.ParseNamespaces(patterns...)

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -148,16 +146,6 @@ type Declared struct {
 	// Chosen tells which further ones it handles, of an API server as it is.
 	Chosen func(context.Context, discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error)
 	Rights Rights
-}
-
-// Elected is the manager of a test that elects, as it will be made.
-type Elected struct {
-	Config  *rest.Config
-	Options *ctrl.Options
-	// Home is where the Lease is, if the operator does not say.
-	Home string
-	// Slower stretches the times of the election; 0 is 1.
-	Slower int
 }
 
 // Attempt is one run of a handler that has ended.

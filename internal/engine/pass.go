@@ -188,7 +188,6 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	if p.hub.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
 		return time.Now().Add(indexLag), nil
 	}
-	p.tellUnstripped(cached)
 	body, err := p.kind.Body(cached)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("convert %s: %w", p.key, err)

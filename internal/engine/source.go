@@ -53,7 +53,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	return nil
 }
 
-// handlers returns what feeds the queue. A manager of the user's own can cache more namespaces than the operator serves.
+// handlers returns what feeds the queue. The cache can hold more namespaces than the operator serves.
 func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 	return toolscache.FilteringResourceEventHandler{
 		FilterFunc: func(object any) bool {

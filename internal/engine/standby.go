@@ -135,7 +135,7 @@ func (s *Standby) note(kind Watched, err error) {
 // ready is nil when the objects of every kind are there.
 func (s *Standby) ready() error {
 	if s == nil {
-		return nil // In a manager of the caller this is unknown.
+		return nil // Without an election this is unknown.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Standby) ready() error {
 type Election struct {
 	// Elected is closed when this one is.
 	Elected <-chan struct{}
-	// Lease is what the replica holds then; nil where a manager of the caller elects, or where there is no election.
+	// Lease is what the replica holds then; nil without an election.
 	Lease *kube.Leadership
 	// Standby keeps the caches of the replica before; nil for none.
 	Standby *Standby
@@ -202,8 +202,8 @@ func (e Election) before(ctx context.Context) (context.Context, context.CancelFu
 // lost reports whether this replica was elected and may not act any more, or cannot know.
 func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
 
-// doubtful reports whether the cache may not show yet what the replica before this one has written. In a manager of the caller,
-// which may elect, that is not known, so it is doubted.
+// doubtful reports whether the cache may not show yet what the replica before this one has written. Without an election that is not known,
+// so it is doubted, unless the process is alone.
 func (k *keeper) doubtful() bool {
 	return !k.election.Alone && time.Since(k.begun) < takeoverDoubt // mutant: no-read-in-foreign-manager
 }

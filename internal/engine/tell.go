@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -157,15 +155,5 @@ func (p *pass) witness(run handler.Run, outcome record.Outcome) {
 		p.settings.Witness(Attempt{
 			Kind: p.kind.GVK, Object: p.key, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome,
 		})
-	}
-}
-
-// tellUnstripped says once that a manager which was built without our cache options keeps managed fields, which are never read.
-func (p *pass) tellUnstripped(cached client.Object) {
-	if len(cached.GetManagedFields()) == 0 {
-		return
-	}
-	if _, told := p.told.LoadOrStore("metadata.managedFields", true); !told {
-		p.log.Warn("cache holds managed fields, which cost memory", "remedy", "pass the operator's CacheOptions to the manager")
 	}
 }

@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -349,11 +351,10 @@ func forbid(t *testing.T, answer http.ResponseWriter, resource schema.GroupResou
 // narrowOperator runs in a manager whose cache holds one namespace only, although the operator serves all.
 type narrowOperator struct{ *einmal.Operator }
 
-// CacheOptions limits the cache.
-func (n narrowOperator) CacheOptions() cache.Options {
-	options := n.Operator.CacheOptions()
-	options.DefaultNamespaces = map[string]cache.Config{"default": {}}
-	return options
+// NewManager limits the cache.
+func (n narrowOperator) NewManager(config *rest.Config, options manager.Options) (manager.Manager, error) {
+	options.Cache.DefaultNamespaces = map[string]cache.Config{"default": {}}
+	return n.Operator.NewManager(config, options)
 }
 
 // The watermark says nothing about namespaces that the cache did not hold.

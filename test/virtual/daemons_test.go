@@ -88,7 +88,7 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 	crewed(t, func(widgets *einmal.Kind[fixture.Widget], d *crew) {
 		widgets.Daemon("guard", d.keep(func(ctx context.Context, _ *einmal.Change[fixture.Widget]) error {
 			<-ctx.Done()
-			<-time.After(30 * time.Second)
+			<-time.After(20 * time.Second)
 			return nil
 		}))
 	}, func(w *einmaltest.World, d *crew) {
@@ -98,9 +98,9 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 		w.Advance(time.Hour)
 		w.Restart()
 		w.Advance(time.Hour)
-		d.Expect(w, "one begins at 0s, attempt 1", "one ends at 2h0m30s: the operator is stopping", "one begins at 2h0m30s, attempt 1")
+		d.Expect(w, "one begins at 0s, attempt 1", "one ends at 2h0m20s: the operator is stopping", "one begins at 2h0m20s, attempt 1")
 		w.Delete(fixture.NewWidget("one"))
-		w.Advance(29 * time.Second)
+		w.Advance(19 * time.Second)
 		if !w.Get(fixture.NewWidget("one")) {
 			w.Error("the object has gone before its daemon")
 		}
@@ -108,7 +108,7 @@ func TestADaemonLivesAsLongAsItsObject(t *testing.T) {
 		if w.Get(fixture.NewWidget("one")) {
 			w.Error("the object is kept although no daemon is left")
 		}
-		d.Expect(w, "one ends at 3h1m0s: the object is being deleted")
+		d.Expect(w, "one ends at 3h0m40s: the object is being deleted")
 		if made := w.Writes(); len(made) != 2 {
 			w.Errorf("written:\n%s", strings.Join(made, "\n"))
 		}

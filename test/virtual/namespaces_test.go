@@ -11,8 +11,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/einmal-operators/einmal"
@@ -100,28 +102,26 @@ func TestNamespacesThatCannotBeFollowed(t *testing.T) {
 		return op
 	}
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
+	all := map[string]cache.Config{metav1.NamespaceAll: {}}
 	for _, test := range []struct {
 		patterns []string
-		options  func(*einmal.Operator) ctrl.Options
+		cached   map[string]cache.Config
 		want     string
 	}{
-		{patterns: []string{"app-*"}, want: "create the manager with NewCache: op.NewCache"},
-		{patterns: []string{"app-*"}, options: func(op *einmal.Operator) ctrl.Options { return ctrl.Options{NewCache: op.NewCache} }},
+		{patterns: []string{"app-*"}, cached: all, want: "the manager's option Cache.DefaultNamespaces: leave it out"},
+		{patterns: []string{"app-*"}},
+		{patterns: []string{"app"}, cached: all},
 		{patterns: []string{"app"}},
 		{patterns: []string{"app", "a,b"}, want: `option Namespaces: namespaces "a,b": "b" has no effect: the first glob of the pattern, "a", does not match it`},
 		{patterns: []string{"App"}, want: "invalid name or glob"},
 	} {
 		op := handled(einmal.Namespaces(test.patterns...))
-		options := ctrl.Options{}
-		if test.options != nil {
-			options = test.options(op)
+		mgr, err := op.NewManager(config, manager.Options{
+			Logger: logr.Discard(), Cache: cache.Options{DefaultNamespaces: test.cached}, Metrics: server.Options{BindAddress: "0"},
+		})
+		if err == nil {
+			err = op.SetupWithManager(mgr)
 		}
-		options.Scheme, options.Logger, options.Metrics.BindAddress = op.Scheme(), logr.Discard(), "0"
-		mgr, err := ctrl.NewManager(config, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = op.SetupWithManager(mgr)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("namespaces %q: %v, want %q", test.patterns, err, test.want)
 		}
@@ -151,7 +151,10 @@ func TestTheManagersCacheCanHaveMoreNamespaces(t *testing.T) {
 		fixture.Must(t, w.User.Create(t.Context(), fixture.NewNamespace("app")))
 		fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidgetIn("app")))
 		fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidgetIn("default")))
-		mgr, err := ctrl.NewManager(w.Server.Config(), ctrl.Options{Scheme: op.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
+		mgr, err := op.NewManager(w.Server.Config(), manager.Options{
+			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+			Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{metav1.NamespaceAll: {}}},
+		})
 		fixture.Must(t, err)
 		fixture.Must(t, op.SetupWithManager(mgr))
 		stop := fixture.StartManager(t, mgr)

@@ -1,7 +1,6 @@
 package virtual_test
 
 import (
-	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -116,8 +115,9 @@ func TestRecordsMoveWhenTheSchemaChanges(t *testing.T) {
 	})
 }
 
-// Watching for new schemas costs one small request a minute, for all kinds together.
-func TestAtRestAnOperatorAsksOnceAMinuteForItsSchemas(t *testing.T) {
+// Watching for new schemas costs one small request a minute, for all kinds together, and at most three after a watch has begun again: the API server
+// ends the watches of a kind whose definition changes.
+func TestAtRestAnOperatorRarelyAsksForItsSchemas(t *testing.T) {
 	j := &fixture.Journal{}
 	virtually(t, &fixture.Log{}, func(op *einmal.Operator) {
 		fixture.AllVerbs(einmal.For[fixture.Widget](op), j)
@@ -125,20 +125,25 @@ func TestAtRestAnOperatorAsksOnceAMinuteForItsSchemas(t *testing.T) {
 	}, func(t *testing.T, w *virtualWorld) {
 		w.Pass(10*time.Minute + time.Second)
 		var mu sync.Mutex
-		asked := map[string]int{}
+		asked, watches := map[string]int{}, 0
 		w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+			mu.Lock()
 			if r.URL.Query().Get("watch") == "" {
-				mu.Lock()
 				asked[r.URL.Path]++
-				mu.Unlock()
+			} else {
+				watches++
 			}
+			mu.Unlock()
 			next.ServeHTTP(answer, r)
 		})
 		w.Pass(time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
-		if want := map[string]int{"/openapi/v3": 60}; !maps.Equal(asked, want) {
-			t.Errorf("asked for %v, want %v", asked, want)
+		schemas := asked["/openapi/v3"]
+		delete(asked, "/openapi/v3")
+		least, most := 58, 60+3*watches // Two requests are at most 62 seconds apart.
+		if watches == 0 || schemas < least || schemas > most || len(asked) > 0 {
+			t.Errorf("asked %d times for schemas, want %d to %d after %d watches; also asked for %v", schemas, least, most, watches, asked)
 		}
 	})
 }

@@ -200,7 +200,7 @@ func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 	}
 }
 
-// Fence returns a transport that always sends reads, but sends writes only while the Lease is held.
+// Fence returns a transport that always sends reads, and questions about permissions, but sends writes only while the Lease is held.
 func (l *Leadership) Fence(next http.RoundTripper) http.RoundTripper {
 	return fence{held: l.Held, next: next}
 }
@@ -212,7 +212,7 @@ type fence struct {
 
 // RoundTrip sends a request if that is allowed.
 func (f fence) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && request.Method != http.MethodHead && !f.held() {
+	if TargetOf(request).write && !f.held() {
 		return nil, ErrNotLeading
 	}
 	return f.next.RoundTrip(request)

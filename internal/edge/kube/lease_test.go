@@ -47,8 +47,8 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 			sent++
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))
-		send := func(method string) error {
-			request, err := http.NewRequestWithContext(t.Context(), method, "http://server", http.NoBody)
+		send := func(method, path string) error {
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://server"+path, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,11 +60,17 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 		}
 		expect := func(when string, held bool) {
 			t.Helper()
-			if err := send(http.MethodPatch); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
+			if err := send(http.MethodPatch, "/api/v1/namespaces/default/secrets/one"); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
 				t.Errorf("%s: held: %v, a patch returns %v", when, lease.Held(), err)
 			}
-			if err := send(http.MethodGet); err != nil {
-				t.Errorf("%s: a read is refused: %v", when, err)
+			for path, method := range map[string]string{
+				"/api/v1/namespaces/default/secrets/one":             http.MethodGet,
+				"/apis/authentication.k8s.io/v1/tokenreviews":        http.MethodPost,
+				"/apis/authorization.k8s.io/v1/subjectaccessreviews": http.MethodPost,
+			} {
+				if err := send(method, path); err != nil {
+					t.Errorf("%s: %s %s is refused: %v", when, method, path, err)
+				}
 			}
 		}
 		expect("before the election", false)
@@ -77,8 +83,8 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 		expect("for the same time after a renewal", true)
 		<-time.After(kube.NewPace(1).Lasts - kube.NewPace(1).Deadline)
 		expect("when others may take the lease", false)
-		if sent != 8 {
-			t.Errorf("%d requests were sent, want 8", sent)
+		if sent != 18 {
+			t.Errorf("%d requests were sent, want 18", sent)
 		}
 	})
 }

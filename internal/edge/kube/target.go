@@ -40,7 +40,14 @@ func TargetOf(request *http.Request) Target {
 	t.bookmarks = flag(query, "allowWatchBookmarks")
 	t.longRunning = t.longRunning || slices.Contains([]string{"attach", "exec", "log", "portforward", "proxy"}, t.Subresource)
 	t.Verb = t.apiVerb()
+	t.write = t.write && !t.review()
 	return t
+}
+
+// review reports whether the request asks who a client is or what it may do. It creates an object that the API server does not store.
+func (t Target) review() bool {
+	return strings.HasSuffix(t.Resource, "reviews.authentication.k8s.io") ||
+		strings.HasSuffix(t.Resource, "reviews.authorization.k8s.io")
 }
 
 // resourcePart returns the group of a path, preceded by a dot, and everything after the version. The path of an API server behind a proxy

@@ -1,7 +1,6 @@
-// Package hook lets the test kit reach what package einmal does not export: it observes the attempts of handlers, lets several replicas
-// take part in an election in virtual time, runs the commands of an
-// operator, and uninstalls one without a kubeconfig. Package einmal sets the hooks when it is initialised; only package internal/testkit and tests call
-// them. See docs/decisions/0020.
+// Package hook lets the test kit reach what package einmal does not export: it observes the attempts of handlers, sets times, runs the
+// commands of an operator, and uninstalls one without a kubeconfig. Package einmal sets the hooks when it is initialised. Only package
+// internal/testkit and tests call them. See docs/decisions/0033.
 package hook
 
 import (
@@ -19,8 +18,8 @@ import (
 type Hooks struct {
 	// Observe makes the operator report each attempt, and log to the logger. It returns what the operator declares.
 	Observe func(operator any, onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared
-	// Elect makes the operator one of several replicas of a manager that is about to be made.
-	Elect func(operator any, in engine.Elected) error
+	// StretchElection multiplies the times of the operator's election, so that fewer requests renew the Lease.
+	StretchElection func(operator any, times int)
 	// SetWatchSilence sets how long a watch may deliver nothing before it is opened again.
 	SetWatchSilence func(operator any, silence time.Duration)
 	// Command runs a command of the operator's program, and returns the exit code.

@@ -102,13 +102,11 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	declared := hook.Of().Observe(operator, p.witness, p.world.setup.Log)
-	connection, options := p.connection(), p.options(operator, declared)
-	if p.world.setup.Schedule.elects() {
-		if err := hook.Of().Elect(operator, engine.Elected{Config: connection, Options: &options, Home: electionHome, Slower: electionSlower}); err != nil {
-			return fmt.Errorf("let the operator be elected: %w", err)
-		}
+	options := p.options(declared)
+	if options.LeaderElection {
+		hook.Of().StretchElection(operator, electionSlower)
 	}
-	mgr, err := ctrl.NewManager(connection, options)
+	mgr, err := operator.NewManager(p.connection(), options)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
@@ -157,14 +155,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip answers a request.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func (p *Process) options(operator Operator, declared engine.Declared) ctrl.Options {
-	anyName, grace := true, grace
+func (p *Process) options(declared engine.Declared) ctrl.Options {
+	anyName := true
 	return ctrl.Options{
-		Scheme: declared.Scheme, Logger: logr.Discard(), Cache: operator.CacheOptions(), NewCache: operator.NewCache,
+		Logger:         logr.Discard(),
+		LeaderElection: p.world.setup.Schedule.elects(), LeaderElectionNamespace: cmp.Or(declared.Rights.Home, electionHome),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller:              config.Controller{SkipNameValidation: &anyName},
 		MapperProvider:          func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.world.mapper, nil },
-		GracefulShutdownTimeout: &grace,
 	}
 }
 

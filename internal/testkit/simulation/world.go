@@ -19,7 +19,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -36,8 +35,7 @@ const user = "user"
 
 // Operator is what a world runs: an operator of package einmal.
 type Operator interface {
-	CacheOptions() cache.Options
-	NewCache(*rest.Config, cache.Options) (cache.Cache, error)
+	NewManager(config *rest.Config, options manager.Options) (manager.Manager, error)
 	SetupWithManager(mgr manager.Manager) error
 }
 
