@@ -2,14 +2,21 @@ package einmal_test
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/test/fixture"
@@ -23,13 +30,16 @@ func ExampleFlags() {
 		<-ctx.Done() // Work in the background until the operator stops.
 		return nil
 	})
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, registrar) })
 	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds),
 		einmal.Flags(func(set *flag.FlagSet) {
 			set.StringVar(&registrar, "registrar-url", "http://localhost:8000", "`URL` of the registrar")
 		}),
 		einmal.Logger(slog.New(slog.NewJSONHandler(os.Stderr, nil))),
-		einmal.Runnables(clean),
-		einmal.HTTPHandler("/registrar", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })),
+		einmal.SetupManager(func(mgr manager.Manager) error { return mgr.Add(clean) }),
+		einmal.ManagerOptions(func(options *manager.Options) {
+			options.Metrics.ExtraHandlers = map[string]http.Handler{"/registrar": page} // Beside /metrics.
+		}),
 		einmal.HandlerDefaults(einmal.AttemptTimeout(time.Minute), einmal.Backoff(time.Second, time.Minute), einmal.MaxAttempts(20)),
 		einmal.LeaseDuration(30*time.Second),
 		einmal.WithoutEvents(),
@@ -52,6 +62,48 @@ func ExampleFlags() {
 	// The program ends with op.Main(): run --registrar-url https://registrar.example.com
 
 	// Output:
+}
+
+// widgetLimits is a webhook that rejects large widgets.
+type widgetLimits struct{}
+
+func (widgetLimits) ValidateCreate(_ context.Context, w *Widget) (admission.Warnings, error) {
+	if w.Spec.Size > 10 {
+		return nil, errors.New("spec.size must be at most 10")
+	}
+	return nil, nil
+}
+
+func (l widgetLimits) ValidateUpdate(ctx context.Context, _, w *Widget) (admission.Warnings, error) {
+	return l.ValidateCreate(ctx, w)
+}
+
+func (widgetLimits) ValidateDelete(context.Context, *Widget) (admission.Warnings, error) { return nil, nil }
+
+// An operator with a webhook and a reconciler of controller-runtime. A flag names the folder of the webhook server's certificate.
+func ExampleSetupManager() {
+	var certificates string
+	plain := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	op := einmal.New("widgets.example.com", einmal.Scheme(fixture.AddKinds),
+		einmal.Flags(func(set *flag.FlagSet) {
+			set.StringVar(&certificates, "webhook-cert-dir", "/certificates", "`folder` with tls.crt and tls.key")
+		}),
+		einmal.ManagerOptions(func(options *manager.Options) {
+			options.WebhookServer = webhook.NewServer(webhook.Options{Port: 9443, CertDir: certificates})
+		}),
+		einmal.SetupManager(func(mgr manager.Manager) error {
+			return ctrl.NewWebhookManagedBy(mgr, &Widget{}).WithValidator(widgetLimits{}).Complete()
+		}),
+		einmal.SetupManager(func(mgr manager.Manager) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(plain)
+		}),
+		einmal.Permissions(&corev1.ConfigMap{}, "get", "list", "watch"), // Of the reconciler.
+	)
+	einmal.For[Widget](op).OnCreate("make", fixture.Nothing)
+	fmt.Println(mistakesOf(op))
+	// The program ends with op.Main().
+
+	// Output: <nil>
 }
 
 // A handler sends an event about its child.

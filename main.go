@@ -6,15 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/cli"
@@ -88,36 +85,30 @@ func Flags(declare func(*flag.FlagSet)) OperatorOption {
 	}}
 }
 
-// Runnables adds runnables to the manager of Run, such as servers and background work. They start and stop with it. Of several replicas, only the
-// elected one runs them. To run one on every replica, implement manager.LeaderElectionRunnable with a NeedLeaderElection that returns false.
-// With a manager of your own, add them there instead.
-func Runnables(runnables ...manager.Runnable) OperatorOption {
-	return option{name: "Runnables", operator: func(op *Operator) error {
-		for i, one := range runnables {
-			if one == nil {
-				return fmt.Errorf("option Runnables: runnable %d is nil", i+1)
-			}
+// ManagerOptions changes the options of the manager that Run creates. Run calls the function when the flags have their values, and after it has
+// set the addresses and leader election in the options. Use it, for example, to authenticate the clients of the metrics server, to serve
+// further paths there, or to set the port and the certificates of the webhook server. NewManager says which options are refused.
+func ManagerOptions(change func(*manager.Options)) OperatorOption {
+	return option{name: "ManagerOptions", operator: func(op *Operator) error {
+		if change == nil {
+			return errors.New("option ManagerOptions: the function is nil")
 		}
-		op.runnables = append(op.runnables, runnables...)
+		op.managerChanges = append(op.managerChanges, change)
 		return nil
 	}}
 }
 
-// HTTPHandler serves a path beside /metrics, on RunOptions.MetricsAddress: on every replica, whether or not it is elected. With
-// a manager of your own, use its AddMetricsServerExtraHandler instead.
-func HTTPHandler(path string, handler http.Handler) OperatorOption {
-	return option{name: "HTTPHandler", operator: func(op *Operator) error {
-		switch {
-		case handler == nil:
-			return fmt.Errorf("option HTTPHandler: %q: the handler is nil", path)
-		case !strings.HasPrefix(path, "/") || path == "/metrics":
-			return fmt.Errorf("option HTTPHandler: path must begin with / and must not be /metrics, got %q", path)
-		case op.httpHandlers[path] != nil:
-			return fmt.Errorf("option HTTPHandler: path %s is declared twice", path)
-		case op.httpHandlers == nil:
-			op.httpHandlers = map[string]http.Handler{}
+// SetupManager adds reconcilers, webhooks and runnables to the manager that Run creates: it calls the function with the manager before the manager
+// starts. The method SetupWithManager of a reconciler is such a function. They start and stop with the operator. Of several replicas, the
+// elected one runs reconcilers and runnables, and all serve webhooks. Until it is elected, a replica cannot write through the manager's client.
+//
+// Declare with Permissions what a reconciler needs. Package einmaltest does not call the function.
+func SetupManager(setup func(manager.Manager) error) OperatorOption {
+	return option{name: "SetupManager", operator: func(op *Operator) error {
+		if setup == nil {
+			return errors.New("option SetupManager: the function is nil")
 		}
-		op.httpHandlers[path] = handler
+		op.managerSetups = append(op.managerSetups, setup)
 		return nil
 	}}
 }
@@ -135,19 +126,4 @@ func LeaseDuration(d time.Duration) OperatorOption {
 		op.pace = kube.PaceOf(d)
 		return nil
 	}}
-}
-
-// extend adds runnables and HTTP handlers of the author to the manager of Run.
-func (op *Operator) extend(mgr ctrl.Manager) error {
-	for _, one := range op.runnables {
-		if err := mgr.Add(one); err != nil {
-			return fmt.Errorf("option Runnables: add %T to the manager: %w", one, err)
-		}
-	}
-	for path, handler := range op.httpHandlers {
-		if err := mgr.AddMetricsServerExtraHandler(path, handler); err != nil {
-			return fmt.Errorf("option HTTPHandler: serve %s: %w", path, err)
-		}
-	}
-	return nil
 }

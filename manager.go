@@ -214,7 +214,7 @@ func (op *Operator) elect(config *rest.Config, options *manager.Options) error {
 // SetupWithManager adds the operator to a manager that its NewManager has created, beside other controllers. The operator starts and stops
 // with the manager. Its readiness and its probes are added to the manager's checks. All registration mistakes come back as one joined error.
 //
-// All that Run protects is protected here too. What remains to you is what the options Flags, Runnables and HTTPHandler and the commands of Main do.
+// All that Run protects is protected here too. The options Flags, ManagerOptions and SetupManager have no effect: they are for Main and Run.
 func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	driver, err := op.setUp(mgr)
 	if err != nil {

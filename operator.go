@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"reflect"
 	"strings"
@@ -73,13 +72,13 @@ type Operator struct {
 	records *kube.RecordOwners
 	// pace is how the Lease is held.
 	pace kube.Pace
-	// ownLogger: the author has given a logger. ownFlags, runnables and httpHandlers are what the author adds to Main and Run.
+	// ownLogger: the author has given a logger. ownFlags, managerChanges and managerSetups are what the author adds to Main and Run.
 	ownLogger bool
 	// withoutEvents: no Kubernetes events are sent.
-	withoutEvents bool
-	ownFlags      *flag.FlagSet
-	runnables     []manager.Runnable
-	httpHandlers  map[string]http.Handler
+	withoutEvents  bool
+	ownFlags       *flag.FlagSet
+	managerChanges []func(*manager.Options)
+	managerSetups  []func(manager.Manager) error
 }
 
 // New makes an operator. Its identity is a domain name of your own, such as volumeclaims.example.com, and stays the

@@ -43,10 +43,14 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
 		return err
 	}
-	mgr, err := op.NewManager(config, manager.Options{
+	managed := manager.Options{
 		Metrics:        server.Options{BindAddress: orNowhere(options.MetricsAddress)},
 		LeaderElection: !options.SingleReplica, HealthProbeBindAddress: nowhere, // We serve it ourselves.
-	})
+	}
+	for _, change := range op.managerChanges {
+		change(&managed)
+	}
+	mgr, err := op.NewManager(config, managed)
 	if err != nil {
 		return err
 	}
@@ -55,8 +59,10 @@ func (op *Operator) Run(ctx context.Context, config *rest.Config, options RunOpt
 		return err
 	}
 	driver.Election.Alone = options.SingleReplica
-	if err := op.extend(mgr); err != nil {
-		return err
+	for _, setup := range op.managerSetups {
+		if err := setup(mgr); err != nil {
+			return fmt.Errorf("option SetupManager: %w", err)
+		}
 	}
 	if err := op.serveHealth(ctx, mgr, driver, options.HealthAddress); err != nil {
 		return err

@@ -4,12 +4,12 @@ package options
 import (
 	"flag"
 	"log/slog"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal"
 )
@@ -40,7 +40,6 @@ func All() []any {
 		einmal.Flags(func(*flag.FlagSet) {}),
 		einmal.FormerlyKnownAs("old"),
 		einmal.GVK("example.com", "v1", "Website"),
-		einmal.HTTPHandler("/status", http.NotFoundHandler()),
 		einmal.HandlerDefaults(),
 		einmal.IdleFor(time.Minute),
 		einmal.InitialDelay(time.Minute),
@@ -48,6 +47,7 @@ func All() []any {
 		einmal.Labels("team", einmal.Present()),
 		einmal.LeaseDuration(time.Minute),
 		einmal.Logger(slog.Default()),
+		einmal.ManagerOptions(func(*manager.Options) {}),
 		einmal.MaxAttempts(3),
 		einmal.Namespaces("app-*"),
 		einmal.None(einmal.Labels("team", einmal.Present())),
@@ -61,8 +61,8 @@ func All() []any {
 		einmal.ReleaseOnFailure(),
 		einmal.RequestTimeout(time.Minute),
 		einmal.RetryFor(time.Hour),
-		einmal.Runnables(),
 		einmal.Scheme(func(*runtime.Scheme) error { return nil }),
+		einmal.SetupManager(func(manager.Manager) error { return nil }),
 		einmal.ShutdownTimeout(time.Minute),
 		einmal.StateNamespace("default"),
 		einmal.StopGrace(time.Minute),
