@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,11 +18,29 @@ type failing struct {
 	credential.Store
 
 	err   error
-	reads *[]time.Time
+	reads *readings
+}
+
+// readings are the times at which a store was read.
+type readings struct {
+	mu    sync.Mutex
+	times []time.Time
+}
+
+func (r *readings) add() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.times = append(r.times, time.Now())
+}
+
+func (r *readings) all() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.times)
 }
 
 func (f failing) Read(ctx context.Context, name string, owner credential.Owner, from int) (credential.Found, error) {
-	*f.reads = append(*f.reads, time.Now())
+	f.reads.add()
 	if f.err != nil {
 		return credential.Found{}, f.err
 	}
@@ -37,8 +57,8 @@ func TestATenantIsLookedAtWithinItsInterval(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			einmaltest.Run(t, func(w *einmaltest.World) {
-				var reads []time.Time
-				l := begin(w, func(store credential.Store) credential.Store { return failing{store, err, &reads} })
+				noted := &readings{}
+				l := begin(w, func(store credential.Store) credential.Store { return failing{store, err, noted} })
 				w.AllowUnfinished()
 				l.Apply(`{apiVersion: tenant.einmal.dev/v1, kind: Tenant, metadata: {name: acme},
 					spec: {backendRef: {name: local}, apps: [{name: web}], credentials: {probeInterval: 10s}}}`)
@@ -47,6 +67,7 @@ func TestATenantIsLookedAtWithinItsInterval(t *testing.T) {
 					l.Patch(tenantOf("acme"), fmt.Sprintf(`{"metadata":{"annotations":null,"finalizers":null,"labels":{"wiped":"%d"}}}`, i))
 				}
 				l.Advance(10 * time.Minute)
+				reads := noted.all()
 				for i := range reads[1:] {
 					if gap := reads[i+1].Sub(reads[i]); gap > 12*time.Second {
 						w.Errorf("there is no look for %s, after %d reads", gap, i+1)

@@ -106,11 +106,12 @@ func (w *write) delete(key store.Key, options *metav1.DeleteOptions) (left *unst
 		if w.dryRun {
 			return view(w.kind, object), true, nil
 		}
-		last := w.tx.Delete(key)
+		last := stored.DeepCopy()
 		if key.Resource == pods {
 			last.SetDeletionTimestamp(object.GetDeletionTimestamp())
 			last.SetDeletionGracePeriodSeconds(&seconds)
 		}
+		w.tx.DeleteAs(key, last)
 		return view(w.kind, last), true, w.server.deleted(w.tx, key, last)
 	}
 	if w.dryRun || reflect.DeepEqual(object.Object, stored.Object) {

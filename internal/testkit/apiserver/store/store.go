@@ -167,19 +167,24 @@ func (t *Tx) Put(key Key, object *unstructured.Unstructured) {
 	objects[key] = object
 }
 
-// Delete removes the object and returns its last state, with the revision of the deletion.
+// Delete removes the object and returns its last state, with the revision of the deletion. Watchers read it: do not change it.
 func (t *Tx) Delete(key Key) *unstructured.Unstructured {
 	before := t.Get(key)
 	if before == nil {
 		return nil
 	}
 	last := before.DeepCopy()
-	t.store.record(Change{Type: watch.Deleted, Key: key, Object: last, Before: before})
+	t.DeleteAs(key, last)
+	return last
+}
+
+// DeleteAs removes an object that exists. Watchers get the given last state, which belongs to the store from then on.
+func (t *Tx) DeleteAs(key Key, last *unstructured.Unstructured) {
+	t.store.record(Change{Type: watch.Deleted, Key: key, Object: last, Before: t.Get(key)})
 	delete(t.store.objects[key.Resource], key)
 	if len(t.store.objects[key.Resource]) == 0 {
 		delete(t.store.objects, key.Resource)
 	}
-	return last
 }
 
 func (s *Store) record(change Change) {
