@@ -85,9 +85,9 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	if err != nil {
 		return &invoke.ProgrammingError{Err: fmt.Errorf("apply %T: %w", child, err)}
 	}
-	gvk, err := apiutil.GVKForObject(child, a.client.Scheme())
+	gvk, err := a.kindOf("apply", child)
 	if err != nil {
-		return fmt.Errorf("apply %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", child, err)
+		return err
 	}
 	child.GetObjectKind().SetGroupVersionKind(gvk)
 	desired, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
@@ -116,6 +116,15 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	}
 	settle()
 	return nil
+}
+
+// kindOf returns the kind of a child.
+func (a applier) kindOf(call string, child client.Object) (schema.GroupVersionKind, error) {
+	gvk, err := apiutil.GVKForObject(child, a.client.Scheme())
+	if err != nil {
+		return gvk, &invoke.ProgrammingError{Err: fmt.Errorf("%s %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", call, child, err)}
+	}
+	return gvk, nil
 }
 
 // settled reports whether the child is as an earlier Apply has left it, and has then read it. Otherwise settle remembers the result of this Apply.
@@ -261,9 +270,9 @@ func (c *Change[T]) Prune(ctx context.Context, kind client.Object, wanted ...str
 
 // prune deletes the children of a kind without those that are wanted.
 func (a applier) prune(ctx context.Context, kind client.Object, wanted []string) error {
-	gvk, err := apiutil.GVKForObject(kind, a.client.Scheme())
+	gvk, err := a.kindOf("prune", kind)
 	if err != nil {
-		return fmt.Errorf("prune %T: %w; add its package with einmal.Scheme, or set its apiVersion and kind", kind, err)
+		return err
 	}
 	all, err := a.childrenOf(ctx, gvk)
 	if err != nil {

@@ -126,7 +126,10 @@ func recoverBy[R any](class record.Class, do func(context.Context, string) (R, e
 func Effect[T, R any](ctx context.Context, c *Change[T], id string, recovery Recovery[R]) (R, error) {
 	var result R
 	of := part{name: id, room: record.ResultLimit + record.IntentSize(recovery.name), effect: true}
-	if err := checkEffect(c, id, recovery); err != nil {
+	if err := of.checkID(); err != nil {
+		return result, err
+	}
+	if err := checkEffect(c, recovery); err != nil {
 		return result, fmt.Errorf("%s: %w", of, err)
 	}
 	text, err := c.step(ctx, of, func(ctx context.Context) (stdjson.RawMessage, error) {
@@ -143,8 +146,8 @@ func Effect[T, R any](ctx context.Context, c *Change[T], id string, recovery Rec
 		return result, err
 	}
 	if err := stdjson.Unmarshal(text, &result); err != nil {
-		return result, Permanent(fmt.Errorf("%s: cannot read the recorded result as %T; an earlier release may have written it, so change the type until it can be read; "+
-			"with another id the effect would happen twice: %w", of, result, err))
+		return result, &invoke.ProgrammingError{Err: fmt.Errorf("%s: cannot read the recorded result as %T; an earlier release may have written it, so change the type "+
+			"until it can be read; with another id the effect would happen twice: %w", of, result, err)}
 	}
 	return result, nil
 }
@@ -165,10 +168,7 @@ type notMadeError struct{ error }
 // Unwrap returns the wrapped error.
 func (e *notMadeError) Unwrap() error { return e.error }
 
-func checkEffect[T, R any](c *Change[T], id string, recovery Recovery[R]) error {
-	if err := register.CheckID(id); err != nil {
-		return err
-	}
+func checkEffect[T, R any](c *Change[T], recovery Recovery[R]) error {
 	if recovery.do == nil {
 		return &invoke.ProgrammingError{Err: errors.New(
 			"recovery is missing or has a nil function: use RecoverByKey, RecoverByName, RecoverByLookup or RecoverByHand")}

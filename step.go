@@ -47,10 +47,11 @@ const defaultConcurrency = 8
 // Steps need a record, so Step fails in handlers of Reconcile, Timer, Daemon and OnEvent. Steps run one after another;
 // to run them concurrently, see Each.
 func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) error) error {
-	if err := register.CheckID(id); err != nil {
-		return fmt.Errorf("step %q: %w", id, err)
+	of := part{name: id}
+	if err := of.checkID(); err != nil {
+		return err
 	}
-	_, err := c.step(ctx, part{name: id}, func(ctx context.Context) (stdjson.RawMessage, error) { return nil, fn(ctx) })
+	_, err := c.step(ctx, of, func(ctx context.Context) (stdjson.RawMessage, error) { return nil, fn(ctx) })
 	return err
 }
 
@@ -72,15 +73,16 @@ func Step[T any](ctx context.Context, c *Change[T], id string, fn func(ctx conte
 // Effect.
 func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(ctx context.Context) (R, error)) (R, error) {
 	var result R
-	if err := register.CheckID(id); err != nil {
-		return result, fmt.Errorf("step %q: %w", id, err)
+	of := part{name: id, room: record.ResultLimit}
+	if err := of.checkID(); err != nil {
+		return result, err
 	}
 	if c.steps != nil || !c.driven {
 		if err := register.CheckResult(reflect.TypeFor[R](), c.hides()); err != nil {
-			return result, &invoke.ProgrammingError{Err: fmt.Errorf("step %q: %w", id, err)}
+			return result, &invoke.ProgrammingError{Err: fmt.Errorf("%s: %w", of, err)}
 		}
 	}
-	text, err := c.step(ctx, part{name: id, room: record.ResultLimit}, func(ctx context.Context) (stdjson.RawMessage, error) {
+	text, err := c.step(ctx, of, func(ctx context.Context) (stdjson.RawMessage, error) {
 		given, err := fn(ctx)
 		if err != nil {
 			return nil, err
@@ -91,8 +93,8 @@ func StepResult[T, R any](ctx context.Context, c *Change[T], id string, fn func(
 		return result, err
 	}
 	if err := stdjson.Unmarshal(text, &result); err != nil {
-		return result, fmt.Errorf("step %q: cannot read the recorded result as %T; an earlier release may have written it, so give the step another id, "+
-			"and it runs again: %w", id, result, err)
+		return result, &invoke.ProgrammingError{Err: fmt.Errorf("%s: cannot read the recorded result as %T; an earlier release may have written it, so give the step "+
+			"another id, and it runs again: %w", of, result, err)}
 	}
 	return result, nil
 }
@@ -111,6 +113,14 @@ func (p part) String() string {
 		return fmt.Sprintf("effect %q", p.name)
 	}
 	return fmt.Sprintf("step %q", p.name)
+}
+
+// checkID returns an error if the name of the part cannot be recorded.
+func (p part) checkID() error {
+	if err := register.CheckID(p.name); err != nil {
+		return &invoke.ProgrammingError{Err: fmt.Errorf("%s: %w", p, err)}
+	}
+	return nil
 }
 
 // remedy says what to do in a handler that has no record.

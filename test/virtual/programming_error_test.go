@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,6 +87,16 @@ func TestAProgrammingErrorIsNotRetriedInTheSameProcess(t *testing.T) {
 		}, func(widgets *einmal.Kind[fixture.Widget], call einmal.HandlerFunc[fixture.Widget]) {
 			widgets.OnCreate("wrong", call)
 		}, "recovery is missing", 1},
+		"a step with a wrong id": {func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+			return einmal.Step(ctx, c, "My step", func(context.Context) error { return nil })
+		}, func(widgets *einmal.Kind[fixture.Widget], call einmal.HandlerFunc[fixture.Widget]) {
+			widgets.OnCreate("wrong", call)
+		}, `step "My step": id`, 1},
+		"a child of an unknown Go type": {func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+			return c.Apply(ctx, &apiextensionsv1.CustomResourceDefinition{})
+		}, func(widgets *einmal.Kind[fixture.Widget], call einmal.HandlerFunc[fixture.Widget]) {
+			widgets.Reconcile("wrong", call)
+		}, "add its package with einmal.Scheme", 1},
 		"in a resume handler": {addsFinalizer, func(widgets *einmal.Kind[fixture.Widget], call einmal.HandlerFunc[fixture.Widget]) {
 			widgets.OnResume("wrong", call)
 		}, "handler changed metadata.finalizers", 1},
@@ -196,4 +207,71 @@ func TestADeletionWithAProgrammingErrorCanBeReleased(t *testing.T) {
 			t.Errorf("the object is not gone: %v", err)
 		}
 	})
+}
+
+// renamed is an account whose number has got another type.
+type renamed struct {
+	Number string `json:"number"`
+}
+
+// recordedAs returns a handler that keeps an account in its record, as type R, and then waits.
+func recordedAs[R any](account R, made *int, by func(context.Context, *einmal.Change[fixture.Widget], func() R) error) einmal.HandlerFunc[fixture.Widget] {
+	return func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+		err := by(ctx, c, func() R {
+			*made++
+			return account
+		})
+		if err != nil {
+			return err
+		}
+		return einmal.RequeueAfter(10 * time.Minute)
+	}
+}
+
+// inStep makes an account in a step.
+func inStep[R any](ctx context.Context, c *einmal.Change[fixture.Widget], do func() R) error {
+	_, err := einmal.StepResult(ctx, c, "account", func(context.Context) (R, error) { return do(), nil })
+	return err
+}
+
+// inEffect makes an account in an effect.
+func inEffect[R any](ctx context.Context, c *einmal.Change[fixture.Widget], do func() R) error {
+	_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(context.Context, string) (R, error) { return do(), nil }))
+	return err
+}
+
+// A release that cannot read what an earlier one has recorded has a programming error: it changes nothing, and a repaired release goes on with the
+// recorded result.
+func TestARecordedResultOfAnotherTypeIsAProgrammingError(t *testing.T) {
+	made := 0
+	account := fixture.Account{Number: 1}
+	for what, handlers := range map[string][2]einmal.HandlerFunc[fixture.Widget]{
+		"step":   {recordedAs(account, &made, inStep[fixture.Account]), recordedAs(renamed{Number: "one"}, &made, inStep[renamed])},
+		"effect": {recordedAs(account, &made, inEffect[fixture.Account]), recordedAs(renamed{Number: "one"}, &made, inEffect[renamed])},
+	} {
+		t.Run(what, func(t *testing.T) {
+			made = 0
+			log, release := fixture.NewLog(t), 0
+			virtually(t, log, func(op *einmal.Operator) {
+				einmal.For[fixture.Widget](op).OnCreate("open", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+					return handlers[release](ctx, c)
+				})
+			}, func(t *testing.T, w *virtualWorld) {
+				fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidget("one")))
+				w.Pass(time.Hour)
+				for range 2 {
+					w.restart(func() { release = 1 })
+					w.Pass(time.Hour)
+				}
+				if n := log.Count(fixture.ProgrammingError, "error~cannot read the recorded result as"); n != 2 {
+					t.Errorf("logged %d programming errors, want one in each of two processes", n)
+				}
+				w.restart(func() { release = 0 })
+				w.Pass(time.Hour)
+			})
+			if waits := log.Count("msg=handler waits"); made != 1 || waits < 10 {
+				t.Errorf("made %d accounts, want 1; the repaired release waited %d times with the earlier ones", made, waits)
+			}
+		})
+	}
 }
