@@ -34,6 +34,30 @@ func ExampleUsers() {
 	// false true [give a password to one locks out one]
 }
 
+// What happens around the operator: an administrator creates a user of that name by hand, and the system restarts without its users.
+func ExampleUsers_Plant() {
+	users := &credentialtest.Users{}
+	system, owner := credentialtest.Session{Users: users}, credential.Owner{Operator: "apps.example.com", Namespace: "default", Name: "one"}
+	state := func(password string) credential.State {
+		found, err := system.Observe(context.Background(), owner, "one", credential.NewPassword(password))
+		if err != nil {
+			fmt.Println(err)
+		}
+		return found
+	}
+	users.Plant("one", credential.Owner{}, credential.NewPassword("by hand"))
+	fmt.Println(state(""), state("by hand"))
+	users.Plant("one", owner, credential.NewPassword("ours"))
+	fmt.Println(state("ours"), state("another"), users.Tried())
+	users.Lose("one")
+	fmt.Println(state(""))
+
+	// Output:
+	// unmarked unmarked
+	// accepted refused 2
+	// absent
+}
+
 type appSpec struct {
 	Rotation string `json:"rotation,omitempty"`
 }

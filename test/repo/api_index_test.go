@@ -58,17 +58,30 @@ func TestTheIndexOfTheAPIIsComplete(t *testing.T) {
 	}
 }
 
-// Each exported name is used in a program or an example that is compiled.
+// Each exported name is used in a program or an example that is compiled. So is each method, unless it is there for an interface.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	examples := exampleSources(t)
+	const remedy = "use it in examples/, in operators/ or in an Example, or do not export it"
 	for _, folder := range authorPackages() {
 		found := packageIn(t, folder)
 		for _, name := range exportedNames(found) {
 			if !regexp.MustCompile(`\b` + found.Name + `\.` + name + `\b`).MatchString(examples) {
-				t.Errorf("%s.%s is in no example: use it in examples/, in operators/ or in an Example, or do not export it", found.Name, name)
+				t.Errorf("%s.%s is in no example: %s", found.Name, name, remedy)
+			}
+		}
+		for _, one := range found.Types {
+			for _, method := range one.Methods {
+				if !regexp.MustCompile(`\.`+method.Name+`\b`).MatchString(examples) && !slices.Contains(methodsOfInterfaces(), method.Name) {
+					t.Errorf("the method %s of %s.%s is in no example: %s", method.Name, found.Name, one.Name, remedy)
+				}
 			}
 		}
 	}
+}
+
+// methodsOfInterfaces are methods that other code calls: of runtime.Object, testing.TB, fmt, log/slog, encoding and credential.Store.
+func methodsOfInterfaces() []string {
+	return []string{"DeepCopyObject", "FailNow", "GoString", "LogValue", "MarshalText", "UnmarshalText", "CheckPublish"}
 }
 
 // packageIn reads a package with its comments.
