@@ -78,7 +78,9 @@ func (l widgetLimits) ValidateUpdate(ctx context.Context, _, w *Widget) (admissi
 	return l.ValidateCreate(ctx, w)
 }
 
-func (widgetLimits) ValidateDelete(context.Context, *Widget) (admission.Warnings, error) { return nil, nil }
+func (widgetLimits) ValidateDelete(context.Context, *Widget) (admission.Warnings, error) {
+	return nil, nil
+}
 
 // An operator with a webhook and a reconciler of controller-runtime. A flag names the folder of the webhook server's certificate.
 func ExampleSetupManager() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -104,13 +105,11 @@ func (op *Operator) complete(options *manager.Options) {
 		stop := op.stopTime()
 		options.GracefulShutdownTimeout = &stop
 	}
-	chosen := options.Cache.DefaultNamespaces != nil
-	options.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-		return op.newCache(config, options, chosen)
-	}
+	options.NewCache = op.newCache
 	options.Cache.NewInformer = op.tolerance.NewInformer
 	options.Cache.DefaultWatchErrorHandler = op.watchFailedToo(options.Cache.DefaultWatchErrorHandler)
 	options.Cache.DefaultTransform = op.stripToo(options.Cache.DefaultTransform)
+	options.Cache.ByObject = maps.Clone(options.Cache.ByObject)
 	for object, by := range options.Cache.ByObject {
 		if by.Transform != nil {
 			by.Transform = op.stripToo(by.Transform)
@@ -119,9 +118,9 @@ func (op *Operator) complete(options *manager.Options) {
 	}
 }
 
-// stripToo returns the transformation of a cache that drops managed fields, which no handler reads, after a transformation of the author.
-func (op *Operator) stripToo(first toolscache.TransformFunc) toolscache.TransformFunc {
-	if first == nil {
+// stripToo returns the transformation of a cache that drops managed fields, which no handler reads, before a transformation of the author.
+func (op *Operator) stripToo(then toolscache.TransformFunc) toolscache.TransformFunc {
+	if then == nil {
 		return op.records.Strip
 	}
 	return func(object any) (any, error) {
@@ -129,7 +128,7 @@ func (op *Operator) stripToo(first toolscache.TransformFunc) toolscache.Transfor
 		if err != nil {
 			return nil, err
 		}
-		return first(stripped)
+		return then(stripped)
 	}
 }
 
@@ -145,10 +144,10 @@ func (op *Operator) watchFailedToo(then toolscache.WatchErrorHandlerWithContext)
 
 // newCache creates the cache of a manager. If the author has not chosen its namespaces, it serves those of the operator, and one that may
 // not be watched does not block the others.
-func (op *Operator) newCache(config *rest.Config, options cache.Options, chosen bool) (cache.Cache, error) {
+func (op *Operator) newCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	options.HTTPClient = op.deadlines.Client(options.HTTPClient)
 	options.HTTPClient.Transport = op.tolerance.Wrap(options.HTTPClient.Transport)
-	if chosen || op.settings.Namespaces.All() {
+	if options.DefaultNamespaces != nil || op.settings.Namespaces.All() {
 		made, err := cache.New(config, options)
 		if err != nil {
 			return nil, fmt.Errorf("create the cache: %w", err)

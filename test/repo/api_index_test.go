@@ -61,22 +61,31 @@ func TestTheIndexOfTheAPIIsComplete(t *testing.T) {
 // Each exported name is used in a program or an example that is compiled. So is each method, unless it is there for an interface.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	examples := exampleSources(t)
-	const remedy = "use it in examples/, in operators/ or in an Example, or do not export it"
+	used := func(name, pattern string) {
+		if !regexp.MustCompile(pattern).MatchString(examples) {
+			t.Errorf("%s is in no example: use it in examples/, in operators/ or in an Example, or do not export it", name)
+		}
+	}
 	for _, folder := range authorPackages() {
 		found := packageIn(t, folder)
 		for _, name := range exportedNames(found) {
-			if !regexp.MustCompile(`\b` + found.Name + `\.` + name + `\b`).MatchString(examples) {
-				t.Errorf("%s.%s is in no example: %s", found.Name, name, remedy)
-			}
+			used(found.Name+"."+name, `\b`+found.Name+`\.`+name+`\b`)
 		}
-		for _, one := range found.Types {
-			for _, method := range one.Methods {
-				if !regexp.MustCompile(`\.`+method.Name+`\b`).MatchString(examples) && !slices.Contains(methodsOfInterfaces(), method.Name) {
-					t.Errorf("the method %s of %s.%s is in no example: %s", method.Name, found.Name, one.Name, remedy)
-				}
-			}
+		for _, name := range methodNames(found) {
+			used("the method "+name+" of package "+found.Name, `\.`+name+`\b`)
 		}
 	}
+}
+
+// methodNames are the exported methods of a package, without those that other code calls.
+func methodNames(of *doc.Package) []string {
+	var names []string
+	for _, one := range of.Types {
+		for _, method := range one.Methods {
+			names = append(names, method.Name)
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(methodsOfInterfaces(), name) })
 }
 
 // methodsOfInterfaces are methods that other code calls: of runtime.Object, testing.TB, fmt, log/slog, encoding and credential.Store.

@@ -47,20 +47,9 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 			sent++
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))
-		send := func(method, path string) error {
-			request, err := http.NewRequestWithContext(t.Context(), method, "http://server"+path, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := through.RoundTrip(request)
-			if err != nil {
-				return err
-			}
-			return response.Body.Close()
-		}
 		expect := func(when string, held bool) {
 			t.Helper()
-			if err := send(http.MethodPatch, "/api/v1/namespaces/default/secrets/one"); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
+			if _, err := send(t.Context(), t, through, http.MethodPatch, "/api/v1/namespaces/default/secrets/one"); lease.Held() != held || errors.Is(err, kube.ErrNotLeading) == held {
 				t.Errorf("%s: held: %v, a patch returns %v", when, lease.Held(), err)
 			}
 			for path, method := range map[string]string{
@@ -68,7 +57,7 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 				"/apis/authentication.k8s.io/v1/tokenreviews":        http.MethodPost,
 				"/apis/authorization.k8s.io/v1/subjectaccessreviews": http.MethodPost,
 			} {
-				if err := send(method, path); err != nil {
+				if _, err := send(t.Context(), t, through, method, path); err != nil {
 					t.Errorf("%s: %s %s is refused: %v", when, method, path, err)
 				}
 			}

@@ -161,8 +161,8 @@ func (p *Process) options(declared engine.Declared) ctrl.Options {
 		Logger:         logr.Discard(),
 		LeaderElection: p.world.setup.Schedule.elects(), LeaderElectionNamespace: cmp.Or(declared.Rights.Home, electionHome),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller:              config.Controller{SkipNameValidation: &anyName},
-		MapperProvider:          func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.world.mapper, nil },
+		Controller:     config.Controller{SkipNameValidation: &anyName},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.world.mapper, nil },
 	}
 }
 

@@ -27,9 +27,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// grace is how long an operator that is stopped may take.
-const grace = time.Minute
-
 // user is who World.User writes as.
 const user = "user"
 
