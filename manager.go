@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -191,8 +192,8 @@ func (op *Operator) follow(config *rest.Config) error {
 func (op *Operator) elect(config *rest.Config, options *manager.Options) error {
 	place := types.NamespacedName{Namespace: cmp.Or(options.LeaderElectionNamespace, op.settings.Home), Name: op.settings.Identity}
 	if place.Namespace == "" {
-		return errors.New("leader election: no namespace for the Lease; outside of a pod, set one with the option StateNamespace or " +
-			"--state-namespace, or run a single replica, with RunOptions.SingleReplica or --leader-elect=false")
+		return errors.New("leader election: no namespace for the Lease; outside of a pod, set one with the option StateNamespace, " +
+			"--state-namespace or the manager's LeaderElectionNamespace, or run a single replica, with RunOptions.SingleReplica or --leader-elect=false")
 	}
 	lease, err := kube.NewLeadership(config, place, op.pace)
 	if err != nil {
@@ -237,6 +238,12 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	if kube.ToleranceOf(mgr.GetCache()) != op.tolerance {
 		return nil, fmt.Errorf("operator %s: the manager must be one that NewManager of this operator has created: call it instead of ctrl.NewManager", op.settings.Identity)
+	}
+	for _, declared := range op.kinds {
+		if _, untyped := declared.kind.New().(runtime.Unstructured); !untyped && !mgr.GetScheme().Recognizes(declared.kind.GVK) {
+			return nil, fmt.Errorf("operator %s: the manager's scheme lacks the kind %s: leave Scheme out of its options, or add the kind to it",
+				op.settings.Identity, declared.kind.GVK.Kind)
+		}
 	}
 	through := op.deadlines.Client(mgr.GetHTTPClient())
 	through.Transport = op.tolerance.Wrap(through.Transport)

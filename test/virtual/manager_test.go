@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -63,6 +64,18 @@ func TestSetupWithManagerRefusesAForeignManager(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "call it instead of ctrl.NewManager") {
 			t.Errorf("the manager of %s: %v", whose, err)
 		}
+	}
+}
+
+// A scheme of the author's without a handled kind is an error before anything is asked.
+func TestSetupWithManagerNamesAKindThatTheSchemeLacks(t *testing.T) {
+	op := handlesWidgets()
+	mgr, err := op.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+		Scheme: clientscheme.Scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+	})
+	fixture.Must(t, err)
+	if err := op.SetupWithManager(mgr); err == nil || !strings.Contains(err.Error(), "the manager's scheme lacks the kind Widget: leave Scheme out") {
+		t.Errorf("it returns %v", err)
 	}
 }
 
