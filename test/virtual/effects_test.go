@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -28,35 +31,41 @@ func opened(t *fixture.Trail, number int) func(context.Context, string) (fixture
 func TestAnIntentIsStoredBeforeTheCall(t *testing.T) {
 	for _, use := range fixture.Carriers() {
 		t.Run("record in the "+use.Name, func(t *testing.T) {
-			einmaltest.Run(t, func(w *einmaltest.World) {
-				w.AllowUnfinished("make")
-				var during, token string
-				one := &unstructured.Unstructured{}
-				w.Start(func(*einmaltest.Process) *einmal.Operator {
-					op := fixture.NewOperator()
-					kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(fixture.Group, "v1", use.Kind))
-					kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
-						_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(_ context.Context, known string) (fixture.Account, error) {
-							now := fixture.Read(w, one)
-							token, during = known, use.Record(now)
-							return fixture.Account{Number: 7}, nil
-						}))
-						return errors.Join(err, errors.New("not yet"))
-					})
-					return op
+			var during, token string
+			read := func() string { return "" }
+			declare := func(op *einmal.Operator) {
+				kind := einmal.For[unstructured.Unstructured](op, einmal.GVK(fixture.Group, "v1", use.Kind))
+				kind.OnCreate("make", func(ctx context.Context, c *einmal.Change[unstructured.Unstructured]) error {
+					_, err := einmal.Effect(ctx, c, "account", einmal.RecoverByKey(func(_ context.Context, known string) (fixture.Account, error) {
+						token, during = known, read()
+						return fixture.Account{Number: 7}, nil
+					}))
+					return errors.Join(err, errors.New("not yet"))
 				})
-				one.SetAPIVersion(fixture.Group + "/v1")
-				one.SetKind(use.Kind)
+			}
+			virtually(t, fixture.NewLog(t), declare, func(t *testing.T, w *virtualWorld) {
+				w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+					if r.Method == http.MethodPatch {
+						<-time.After(10 * time.Millisecond) // So that a call before the write is one, however fast the write is.
+					}
+					next.ServeHTTP(answer, r)
+				})
+				one := &unstructured.Unstructured{}
+				fixture.Must(t, yaml.Unmarshal([]byte(use.Manifest("one", 1)), &one.Object))
 				one.SetNamespace("default")
-				one.SetName("one")
-				w.Apply(use.Manifest("one", 1))
-				w.Advance(100 * time.Millisecond)
+				read = func() string {
+					found := one.DeepCopy()
+					fixture.Must(t, w.User.Get(t.Context(), client.ObjectKeyFromObject(one), found))
+					return use.Record(found)
+				}
+				fixture.Must(t, w.User.Create(t.Context(), one.DeepCopy()))
+				w.Pass(200 * time.Millisecond)
 				const result = `"result":{"number":7}`
 				if !strings.Contains(during, `"outcome":"pending"`) || !strings.Contains(during, `"token":"`+token+`"`) || strings.Contains(during, result) {
-					w.Errorf("while it is called with %s the record is %s", token, during)
+					t.Errorf("while it is called with %s the record is %s", token, during)
 				}
-				if after := use.Record(fixture.Read(w, one)); !strings.Contains(after, result) {
-					w.Errorf("after the call the record is %s", after)
+				if after := read(); !strings.Contains(after, result) {
+					t.Errorf("after the call the record is %s", after)
 				}
 			})
 		})

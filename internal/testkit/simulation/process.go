@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -158,7 +159,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (p *Process) options(declared engine.Declared) ctrl.Options {
 	anyName := true
 	return ctrl.Options{
-		Logger:         logr.Discard(),
+		Logger:         logr.FromSlogHandler(slog.DiscardHandler), // The zero Logger would be the operator's.
 		LeaderElection: p.world.setup.Schedule.elects(), LeaderElectionNamespace: cmp.Or(declared.Rights.Home, electionHome),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller:     config.Controller{SkipNameValidation: &anyName},
