@@ -203,7 +203,7 @@ func (s *started) backsUpAfterAKill(t *testing.T) {
 	before := len(strings.Fields(s.inBackups(t, "echo *Z")))
 	locked := make(chan error, 1)
 	go func() {
-		_, err := s.psql(t.Context(), 0, "begin; lock table item; select pg_sleep(30); commit")
+		_, err := s.psql(t.Context(), 0, "begin; lock table item; select pg_sleep(600)") // Until it is terminated.
 		locked <- err
 	}()
 	s.inServer(t, 0, "select count(*) from pg_locks where relation = 'item'::regclass and mode = 'AccessExclusiveLock' and granted", "1")
@@ -221,10 +221,11 @@ func (s *started) backsUpAfterAKill(t *testing.T) {
 	if whole := len(strings.Fields(s.inBackups(t, "echo *Z"))); whole != before {
 		t.Errorf("there are %d backups, before there were %d", whole, before)
 	}
-	s.await(t, "database", "orders-db", ".status.backup.lastSuccess.job", "orders-db-backup-killed")
-	if err := <-locked; err != nil {
-		t.Error(err)
+	s.inServer(t, 0, "select count(pg_terminate_backend(pid)) from pg_stat_activity where query like 'begin; lock table item%'", "1")
+	if err := <-locked; err == nil {
+		t.Error("the table was unlocked before the backup was killed")
 	}
+	s.await(t, "database", "orders-db", ".status.backup.lastSuccess.job", "orders-db-backup-killed")
 	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != before+2 || strings.Contains(fmt.Sprint(names), ".part") {
 		t.Errorf("the volume has %v, want %d backups and the lock", names, before+1)
 	}
