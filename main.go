@@ -100,7 +100,8 @@ func ManagerOptions(change func(*manager.Options)) OperatorOption {
 
 // SetupManager adds reconcilers, webhooks and runnables to the manager that Run creates: it calls the function with the manager before the manager
 // starts. The method SetupWithManager of a reconciler is such a function. They start and stop with the operator. Of several replicas, the
-// elected one runs reconcilers and runnables, and all serve webhooks. Until it is elected, a replica cannot write through the manager's client.
+// elected one runs reconcilers and runnables. All replicas serve webhooks, and run the runnables whose NeedLeaderElection returns false. Until
+// it is elected, a replica cannot write through the manager's client.
 //
 // Declare with Permissions what a reconciler needs. Package einmaltest does not call the function.
 func SetupManager(setup func(manager.Manager) error) OperatorOption {

@@ -231,19 +231,27 @@ func (op *Operator) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
+// checkMade returns an error if a manager is not one that NewManager has created for the operator, or cannot read a handled kind.
+func (op *Operator) checkMade(mgr manager.Manager) error {
+	if kube.ToleranceOf(mgr.GetCache()) != op.tolerance {
+		return fmt.Errorf("operator %s: the manager must be one that NewManager of this operator has created: call it instead of ctrl.NewManager", op.settings.Identity)
+	}
+	for _, declared := range op.kinds {
+		if _, untyped := declared.kind.New().(runtime.Unstructured); !untyped && !mgr.GetScheme().Recognizes(declared.kind.GVK) {
+			return fmt.Errorf("operator %s: the manager's scheme lacks the kind %s: leave Scheme out of its options, or add the kind to it",
+				op.settings.Identity, declared.kind.GVK.Kind)
+		}
+	}
+	return nil
+}
+
 // setUp adds the operator to a manager, without its checks.
 func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	if err := errors.Join(op.check(), op.checkPlace()); err != nil {
 		return nil, err
 	}
-	if kube.ToleranceOf(mgr.GetCache()) != op.tolerance {
-		return nil, fmt.Errorf("operator %s: the manager must be one that NewManager of this operator has created: call it instead of ctrl.NewManager", op.settings.Identity)
-	}
-	for _, declared := range op.kinds {
-		if _, untyped := declared.kind.New().(runtime.Unstructured); !untyped && !mgr.GetScheme().Recognizes(declared.kind.GVK) {
-			return nil, fmt.Errorf("operator %s: the manager's scheme lacks the kind %s: leave Scheme out of its options, or add the kind to it",
-				op.settings.Identity, declared.kind.GVK.Kind)
-		}
+	if err := op.checkMade(mgr); err != nil {
+		return nil, err
 	}
 	through := op.deadlines.Client(mgr.GetHTTPClient())
 	through.Transport = op.tolerance.Wrap(through.Transport)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -79,36 +81,43 @@ func TestSetupWithManagerNamesAKindThatTheSchemeLacks(t *testing.T) {
 	}
 }
 
-// The author's transformation and watch error handler of the cache work beside those of the operator.
+// The author's transformations and watch error handler of the cache work beside those of the operator.
 func TestNewManagerKeepsWhatTheAuthorSetsInTheCache(t *testing.T) {
 	log := fixture.NewLog(t)
 	declare := func(op *einmal.Operator) { einmal.For[fixture.Widget](op).OnCreate("make", fixture.Nothing) }
 	virtually(t, log, declare, func(t *testing.T, w *virtualWorld) {
 		w.Stop() // The operator runs in another manager from here on.
-		marked := func(object any) (any, error) {
-			accessor, err := meta.Accessor(object)
-			if err == nil {
-				accessor.SetLabels(map[string]string{"seen": "true"})
+		labelled := func(label string) toolscache.TransformFunc {
+			return func(object any) (any, error) {
+				accessor, err := meta.Accessor(object)
+				if err == nil {
+					accessor.SetLabels(map[string]string{"seen": label})
+				}
+				return object, err
 			}
-			return object, err
 		}
 		var failed atomic.Int32
 		mgr, err := handlesWidgets(einmal.StateNamespace("default")).NewManager(w.Server.Config(), manager.Options{
 			Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 			Cache: cache.Options{
-				DefaultTransform:         marked,
+				DefaultTransform:         labelled("as any object"),
+				ByObject:                 map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Transform: labelled("as a ConfigMap")}},
 				DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) { failed.Add(1) },
 			},
 		})
 		fixture.Must(t, err)
 		stop := fixture.StartManager(t, mgr)
 		defer stop()
-		fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidget("one")))
-		var cached fixture.Widget
+		widget, named := fixture.NewWidget("one"), metav1.ObjectMeta{Namespace: "default", Name: "one"}
+		configMap := &corev1.ConfigMap{ObjectMeta: named, Data: map[string]string{"managed": "by the user"}}
+		fixture.Must(t, w.User.Create(t.Context(), widget))
+		fixture.Must(t, w.User.Create(t.Context(), configMap))
 		w.Pass(time.Minute)
-		fixture.Must(t, mgr.GetClient().Get(t.Context(), client.ObjectKeyFromObject(fixture.NewWidget("one")), &cached))
-		if cached.Labels["seen"] != "true" || cached.ManagedFields != nil {
-			t.Errorf("the cache has labels %v and managed fields %v", cached.Labels, cached.ManagedFields)
+		for want, one := range map[string]client.Object{"as any object": widget, "as a ConfigMap": configMap} {
+			fixture.Must(t, mgr.GetClient().Get(t.Context(), client.ObjectKeyFromObject(one), one))
+			if one.GetLabels()["seen"] != want || one.GetManagedFields() != nil {
+				t.Errorf("the cache has %T with labels %v and managed fields %v", one, one.GetLabels(), one.GetManagedFields())
+			}
 		}
 		w.Server.Intercept(func(answer http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			answer.WriteHeader(http.StatusServiceUnavailable)

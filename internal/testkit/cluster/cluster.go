@@ -192,22 +192,38 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	return string(output)
 }
 
-// Eventually repeats an attempt until it succeeds; if it does not within Patience, the test fails with the last error.
+// Eventually repeats an attempt until it succeeds; if it does not within Patience, the test fails with the last error. The error of an attempt
+// that the end of Patience interrupts counts only if there is no other.
 func Eventually(t *testing.T, what string, attempt func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
+	if err := succeed(ctx, attempt); err != nil {
+		t.Fatalf("%s: not within %s: %v", what, Patience, err)
+	}
+}
+
+// succeed repeats an attempt until it succeeds. When the context has ended, it returns the error of the last attempt that was not interrupted.
+func succeed(ctx context.Context, attempt func(context.Context) error) error {
 	pause := time.NewTicker(pollInterval)
 	defer pause.Stop()
+	var last error
 	for {
 		err := attempt(ctx)
-		if err == nil {
-			return
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() == nil:
+			last = err
+		case last == nil:
+			return err
+		default:
+			return last
 		}
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, Patience, err)
+			return last
 		}
 	}
 }
