@@ -73,9 +73,9 @@ func (r Related) String() string {
 	return strings.TrimSpace(r.Kind+" "+strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")) + " " + string(r.Event)
 }
 
-func relatedObjects(wakers []engine.Waker) []Related {
+func relatedObjects(triggers []engine.Trigger) []Related {
 	var all []Related
-	for _, by := range wakers {
+	for _, by := range triggers {
 		all = append(all, Related{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name, Event: Reason(by.Event)})
 	}
 	return all

@@ -114,7 +114,7 @@ func (op *Operator) stretchElection(times int) { op.pace = kube.NewPace(times) }
 
 // observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.
 func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared {
-	op.settings.Witness = onAttempt
+	op.settings.OnAttempt = onAttempt
 	if log != nil {
 		op.logTo(log.Handler())
 	}

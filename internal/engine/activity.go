@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
 
@@ -42,7 +42,7 @@ func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error
 			return false, nil //nolint:nilerr // The operator stops: the handler has not failed.
 		}
 		verdict := invoke.Classify(err)
-		err = &scrubbedError{err: err, text: scrub.New().Text(err.Error())}
+		err = &redactedError{err: err, text: redact.New().Text(err.Error())}
 		if !verdict.Asked {
 			return false, fmt.Errorf("startup handler %s: %w", activity.ID, err)
 		}
@@ -65,20 +65,20 @@ func (o *Operator) cleanUp(ctx context.Context, until time.Time) {
 		log := o.Settings.Log.With("handler", activity.ID)
 		log.Info("cleanup handler invoked")
 		if err := invoke.Run(ctx, o.Settings.AttemptTimeout, activity.Do); err != nil {
-			log.Error("cleanup handler failed", "error", scrub.New().Text(err.Error()))
+			log.Error("cleanup handler failed", "error", redact.New().Text(err.Error()))
 		}
 	}
 }
 
-// cleanupTime is a function that tells until when cleanup handlers may run: what is left of the grace period that begins
-// when the context ends.
+// cleanupTime returns a function that returns until when cleanup handlers may run: the end of the grace period, which starts when the
+// context ends, but at least LeastCleanup from now.
 func (o *Operator) cleanupTime(ctx context.Context) func() time.Time {
-	told := make(chan time.Time, 1)
-	context.AfterFunc(ctx, func() { told <- time.Now() })
+	asked := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { asked <- time.Now() })
 	return func() time.Time {
 		stopped := time.Now()
 		select {
-		case stopped = <-told:
+		case stopped = <-asked:
 		default: // It ends by itself, or only just now.
 		}
 		until, least := stopped.Add(o.Settings.Grace), time.Now().Add(LeastCleanup)

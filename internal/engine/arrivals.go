@@ -37,8 +37,8 @@ func (k *keeper) noteArrival(added any) {
 
 // recordable returns the object if it is one that gets a record: of a kind whose every object gets one, not the operator's own, and
 // not being deleted.
-func (k *keeper) recordable(told any) (client.Object, bool) {
-	one, ok := objectOf(told)
+func (k *keeper) recordable(delivered any) (client.Object, bool) {
+	one, ok := objectOf(delivered)
 	if !ok || one.GetDeletionTimestamp() != nil || k.own(client.ObjectKeyFromObject(one)) || !k.shapes.now().pure.EveryObject() {
 		return nil, false
 	}

@@ -75,7 +75,7 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
-		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.scrubbed(err, p.body))
+		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.redacted(err, p.body))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }

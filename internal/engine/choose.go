@@ -30,7 +30,7 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 	for ctx.Err() == nil {
 		found, err := o.discover(ctx, one.Kind)
 		if err == nil {
-			err = o.handle(ctx, one.Kind, found, one.past)
+			err = o.handle(ctx, one.Kind, found, one.kindState)
 		}
 		if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 			return

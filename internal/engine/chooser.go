@@ -75,8 +75,8 @@ type chooser struct {
 	catalogue kube.Catalogue
 	running   map[schema.GroupKind]*chosen
 	// resting is what is known of kinds that are served and not chosen any more.
-	resting   map[schema.GroupKind]*past
-	told      map[string]string
+	resting   map[schema.GroupKind]*kindState
+	reported  map[string]string
 	unsettled bool
 	ended     chan struct{}
 	serving   sync.WaitGroup
@@ -92,17 +92,17 @@ type chooser struct {
 type chosen struct {
 	Kind
 
-	assigned selection.Assigned
-	past     *past
-	stop     context.CancelFunc
-	stopped  bool
-	done     chan struct{}
+	assigned  selection.Assigned
+	kindState *kindState
+	stop      context.CancelFunc
+	stopped   bool
+	done      chan struct{}
 }
 
 func newChooser(o *Operator) *chooser {
 	return &chooser{
 		operator: o, catalogue: kube.Catalogue{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
-		unknown: errUnknownKinds, resting: map[schema.GroupKind]*past{}, told: map[string]string{}, ended: make(chan struct{}, 1),
+		unknown: errUnknownKinds, resting: map[schema.GroupKind]*kindState{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 	for name, one := range c.running {
 		now, is := wanted[name]
 		same := is && one.GVK.Version == now.Version && slices.Equal(one.assigned.By, now.By)
-		if one.stopped || same && !one.past.lately.ended() {
+		if one.stopped || same && !one.kindState.lastDelivered.ended() {
 			continue
 		}
 		one.stopped = true
@@ -185,13 +185,13 @@ func (c *chooser) reap(ctx context.Context) {
 		}
 		c.release(ctx, one)
 		delete(c.running, name)
-		c.resting[name] = one.past
+		c.resting[name] = one.kindState
 	}
 }
 
 // forget forgets what was known of kinds that are not served any more: their objects are gone.
 func (c *chooser) forget(served []selection.Resource) {
-	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *past) bool {
+	maps.DeleteFunc(c.resting, func(name schema.GroupKind, _ *kindState) bool {
 		return !slices.ContainsFunc(served, func(r selection.Resource) bool { return r.Group == name.Group && r.Kind == name.Kind })
 	})
 }
@@ -205,18 +205,18 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 		}
 		before := c.resting[name]
 		if delete(c.resting, name); before == nil {
-			before = &past{}
+			before = &kindState{}
 		}
 		c.begin(ctx, one, before)
 	}
 }
 
-func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *past) {
+func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
 	ctx, cancel := context.WithCancel(ctx)
 	kind := kindOf(c.operator.Selections, assigned)
-	before.lately.kept = len(kind.Observers) > 0
+	before.lastDelivered.kept = len(kind.Observers) > 0
 	one := &chosen{
-		Kind: kind, assigned: assigned, past: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),
+		Kind: kind, assigned: assigned, kindState: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),
 	}
 	c.running[kind.GVK.GroupKind()] = one
 	c.serving.Go(func() {

@@ -11,18 +11,18 @@ import (
 
 // news reports whether a text is to be logged: it is not "" and differs from the last one about the same subject.
 func (c *chooser) news(about, text string) bool {
-	before := c.told[about]
+	before := c.reported[about]
 	if text == "" {
-		delete(c.told, about)
+		delete(c.reported, about)
 		return false
 	}
-	c.told[about] = text
+	c.reported[about] = text
 	return text != before
 }
 
 // tellFailure tells that discovery fails, when it begins to and when it has ended.
 func (c *chooser) tellFailure(err error) {
-	log, failed := c.operator.Settings.Log, c.told["discovery"] != ""
+	log, failed := c.operator.Settings.Log, c.reported["discovery"] != ""
 	switch {
 	case err != nil && c.news("discovery", err.Error()):
 		log.Warn("discovery failed, using the last known kinds", "error", err)
@@ -54,7 +54,7 @@ func (c *chooser) tellLeft(left []selection.Left) {
 			log.Warn("kind is served in another version for an earlier ForEvery, this ForEvery skips it", "served", one.Other)
 		}
 	}
-	maps.DeleteFunc(c.told, func(about, _ string) bool { return strings.HasPrefix(about, "left ") && !now[about] })
+	maps.DeleteFunc(c.reported, func(about, _ string) bool { return strings.HasPrefix(about, "left ") && !now[about] })
 }
 
 // tellChoices tells what selections choose that is no plain kind, and returns what keeps the operator from being ready.

@@ -108,7 +108,7 @@ func (p *pass) markConditions(w *work, document *patch.Document) {
 
 // reportCondition logs once for the kind that a condition is not set.
 func (p *pass) reportCondition(name, reason string) {
-	if _, told := p.told.LoadOrStore("condition "+name, true); !told {
+	if _, reported := p.reported.LoadOrStore("condition "+name, true); !reported {
 		p.log.Warn("cannot set a condition, the log and events report the same", "condition", name, "reason", reason,
 			"remedy", "accept all conditions of the form metav1.Condition in the schema of the kind")
 	}
@@ -134,7 +134,7 @@ func (p *pass) noteConditions(w *work) {
 	}
 }
 
-// put returns the list with the condition, and whether that is any news. One that never held is not told to have ended.
+// put returns the list with the condition, and reports whether that is a change. A condition that never held is not added as ended.
 func (c condition) put(list []any, generation any) ([]any, bool) {
 	status, message := string(metav1.ConditionFalse), c.ended
 	if c.holds {

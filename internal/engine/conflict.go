@@ -141,7 +141,7 @@ func (p *pass) followsOwnWrite() bool {
 	if p.memory.ours == "" || p.memory.ours != version(p.base) {
 		return false
 	}
-	woken := p.wakes.of(p.key)
+	woken := p.pendingTriggers.of(p.key)
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool {
 		return run.Attempt == 1 && !run.Waited && (run.Reason == cause.Update || run.Reason == cause.Reconcile && !woken[run.ID])
 	})

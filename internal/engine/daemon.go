@@ -81,17 +81,17 @@ func (d *daemon) attempt() (time.Duration, bool) {
 	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) { return d.sync(ctx, p, call, left) }
 	p.equip(call, p.log)
 	p.tellInvoked(d.run, nil)
-	p.witness(d.run, "")
+	p.reportAttempt(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })
 	left, err := p.accepted(call, err)
-	err = p.scrubbed(err, call.Given, call.Left)
+	err = p.redacted(err, call.Given, call.Left)
 	d.leave(p, p.edits(call.Given, left))
 	took, run := time.Since(begun), d.run.Lasted(begun, time.Now())
 	result := d.result(p, run, err)
 	d.tellEnd(p, result, err, took)
 	p.count(run, result.Outcome, took)
-	p.witness(run, result.Outcome)
+	p.reportAttempt(run, result.Outcome)
 	next, again := run.After(result)
 	d.run = next
 	return result.Delay, again
@@ -111,18 +111,18 @@ func (d *daemon) leave(p *pass, edits []patch.Edit) {
 
 // result is what the end of an attempt means. A daemon that was asked to stop has succeeded, whatever error it returns because of that.
 func (d *daemon) result(p *pass, run handler.Run, err error) handler.Result {
-	if d.told() && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, d.why())) {
+	if d.stopRequested() && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, d.why())) {
 		return handler.Result{Outcome: record.Done}
 	}
 	result := p.result(run, err)
-	if d.told() && result.Outcome.Open() {
+	if d.stopRequested() && result.Outcome.Open() {
 		result.Outcome = record.Failed
 	}
 	return result
 }
 
-// told reports whether the daemon was asked to stop.
-func (d *daemon) told() bool {
+// stopRequested reports whether the daemon was asked to stop.
+func (d *daemon) stopRequested() bool {
 	select {
 	case <-d.stopping:
 		return true
@@ -222,9 +222,9 @@ func (d *daemon) log() *slog.Logger {
 func (d *daemon) tellEnd(p *pass, result handler.Result, err error, took time.Duration) {
 	log := p.log.With("handler", d.run.ID, "reason", d.run.Reason, "attempt", d.run.Attempt, "took", took.Round(time.Millisecond).String())
 	switch {
-	case d.told() && result.Outcome == record.Done:
+	case d.stopRequested() && result.Outcome == record.Done:
 		log.Info("daemon stopped")
-	case d.told():
+	case d.stopRequested():
 		log.Error("daemon stopped with an error", "error", err)
 	case result.Broken:
 		p.tellBroken(d.run, log, err)

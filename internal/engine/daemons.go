@@ -106,7 +106,7 @@ func (p *pass) stopDaemons() {
 	})
 }
 
-// endDaemons waits until all daemons have ended, or are abandoned, after the operator was told to stop and its passes are
+// endDaemons waits until all daemons have ended, or are abandoned, after the operator was asked to stop and its passes are
 // over. What they have left is written then, unless another replica may act.
 func (k *keeper) endDaemons(ctx context.Context) {
 	k.daemons.close(k.whyOver())
@@ -124,7 +124,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 				last.patience, last.conflicts = time.Time{}, conflicts{}
 			}
 			if _, err := k.pass(ctx, key); err != nil {
-				k.log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.scrubbed(err))
+				k.log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.redacted(err))
 				break
 			}
 		}
@@ -235,7 +235,7 @@ func (a *daemons) close(reason error) {
 	}
 }
 
-// end notes that a daemon has returned. If it was told to stop it makes room, else it stays, so that it is not started again.
+// end notes that a daemon has returned. If it was asked to stop it makes room, else it stays, so that it is not started again.
 func (a *daemons) end(d *daemon) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,7 +246,7 @@ func (a *daemons) end(d *daemon) {
 		a.remove(d)
 	}
 	if d.abandoned {
-		d.keeper.strays.Add(-1)
+		d.keeper.abandonedDaemons.Add(-1)
 		d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, -1)
 		return
 	}
@@ -262,7 +262,7 @@ func (a *daemons) abandon(d *daemon) bool {
 		return false
 	}
 	d.abandoned = true
-	d.keeper.strays.Add(1)
+	d.keeper.abandonedDaemons.Add(1)
 	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, -1)
 	d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, 1)
 	close(d.left)

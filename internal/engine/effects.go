@@ -226,9 +226,8 @@ func (p *pass) declared(id string, effect waiting) error {
 	return err
 }
 
-// forgo leaves it to what another process has recorded how the handler stands. What this one has noted of the attempt is
-// not known there.
-func (p *pass) forgo(w *work, run handler.Run) {
+// discardAttempt drops what this process has noted of an attempt, because another process has written the record since.
+func (p *pass) discardAttempt(w *work, run handler.Run) {
 	p.log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
 	w.overtaken = errOvertaken
 	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 // failedReason is the reason of events about handlers that have failed for good.
@@ -64,7 +64,7 @@ func (k *keeper) eventFunc(given object.Body) func(about *corev1.ObjectReference
 		if eventType != corev1.EventTypeNormal {
 			eventType = corev1.EventTypeWarning // The API server accepts no others.
 		}
-		k.events.handlers.Event(about, eventType, k.scrub(reason, given), scrub.Shorten(k.scrub(message, given), longestMessage))
+		k.events.handlers.Event(about, eventType, k.redact(reason, given), redact.Shorten(k.redact(message, given), longestMessage))
 	}
 }
 
@@ -76,6 +76,6 @@ func (p *pass) warnFailed(id, reason string) {
 // warn sends an event of the framework itself, which says why an object is as it is.
 func (p *pass) warn(reason, format string, args ...any) {
 	if !p.kind.excludesEvents() {
-		p.events.own.Event(p.reference(p.body), corev1.EventTypeWarning, reason, scrub.Shorten(p.scrub(fmt.Sprintf(format, args...), p.body), longestMessage))
+		p.events.own.Event(p.reference(p.body), corev1.EventTypeWarning, reason, redact.Shorten(p.redact(fmt.Sprintf(format, args...), p.body), longestMessage))
 	}
 }

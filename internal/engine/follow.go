@@ -61,15 +61,15 @@ type follower struct {
 	known        func()
 	shared       cache.Informer
 	registration toolscache.ResourceEventHandlerRegistration
-	// complete: every object of the first list has been told.
+	// complete: every object of the first list has been delivered.
 	complete atomic.Bool
 }
 
 func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
 	f := &follower{Watched: watched, operator: o, vanished: func() {}, begun: make(chan struct{})}
 	f.readable.failed = o.undecodables.failed
-	f.changed = func(told change) {
-		for _, one := range f.readable.of(told) {
+	f.changed = func(delivered change) {
+		for _, one := range f.readable.of(delivered) {
 			changed(one)
 		}
 	}
@@ -202,7 +202,7 @@ func (f *follower) register(ctx context.Context) error {
 	return nil
 }
 
-// listed waits until every object that there was when it began has been told; of a kind that was not served there is none.
+// listed waits until every object of the first list has been delivered. A kind that was not served has no list.
 func (f *follower) listed(ctx context.Context) error {
 	select {
 	case <-f.begun:

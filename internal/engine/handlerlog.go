@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 // longestValue is how long the text of an attribute can be, in bytes, that is logged in its own form.
@@ -27,7 +27,7 @@ func (k *keeper) equip(call *Call, log *slog.Logger) {
 	call.Say = k.eventFunc(given)
 	spoken := &handlerLog{
 		next:  log.With("handler", call.ID, "reason", call.Reason, "attempt", call.Attempt).Handler(),
-		clean: cleaner{scrubber: k.scrubber, text: func(text string) string { return k.scrub(text, given) }},
+		clean: cleaner{redactor: k.redactor, text: func(text string) string { return k.redact(text, given) }},
 	}
 	if k.settings.LogEvents != nil && !k.kind.excludesEvents() {
 		say := call.Say
@@ -117,7 +117,7 @@ func shownIn(group string, attribute slog.Attr) string {
 
 // cleaner takes secrets out of attributes.
 type cleaner struct {
-	scrubber *scrub.Scrubber
+	redactor *redact.Redactor
 	text     func(string) string
 }
 
@@ -143,8 +143,8 @@ func (c cleaner) attribute(given slog.Attr) slog.Attr {
 
 // named is a text under a name, which may say that it is secret.
 func (c cleaner) named(name, text string) string {
-	if text != "" && c.scrubber.Secret(name) {
-		return scrub.Mask
+	if text != "" && c.redactor.Secret(name) {
+		return redact.Mask
 	}
 	return c.text(text)
 }
@@ -165,22 +165,22 @@ func (c cleaner) any(name string, value any) slog.Value {
 			return slog.StringValue("Secret " + known.GetNamespace() + "/" + known.GetName())
 		}
 	case map[string][]byte:
-		return slog.StringValue(scrub.Mask) // It is what a Secret holds.
+		return slog.StringValue(redact.Mask) // It is what a Secret holds.
 	case []byte:
 		return slog.StringValue(c.named(name, string(known)))
 	}
-	if value != nil && c.scrubber.Secret(name) {
-		return slog.StringValue(scrub.Mask)
+	if value != nil && c.redactor.Secret(name) {
+		return slog.StringValue(redact.Mask)
 	}
 	plain := fmt.Sprintf("%+v", value)
 	if len(plain) > longestValue { // The log shortens texts, but no other values.
-		return slog.StringValue(scrub.Shorten(c.text(plain), longestValue))
+		return slog.StringValue(redact.Shorten(c.text(plain), longestValue))
 	}
 	clean := c.text(plain)
 	if encoded, err := json.Marshal(value); err == nil {
 		inJSON := string(encoded)
-		if scrubbed := c.text(inJSON); clean != plain || scrubbed != inJSON {
-			return slog.StringValue(scrubbed)
+		if redacted := c.text(inJSON); clean != plain || redacted != inJSON {
+			return slog.StringValue(redacted)
 		}
 	} else if clean != plain {
 		return slog.StringValue(clean)

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 const hidden = "hunter22"
@@ -53,8 +53,8 @@ func TestSecretsDoNotGetThroughTheLogOfAHandler(t *testing.T) {
 	} {
 		var text, json strings.Builder
 		for _, handler := range []slog.Handler{slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&json, nil)} {
-			scrubber := scrub.New()
-			log := slog.New(&handlerLog{next: handler, clean: cleaner{scrubber: scrubber, text: func(text string) string { return scrubber.Text(text) }}})
+			redactor := redact.New()
+			log := slog.New(&handlerLog{next: handler, clean: cleaner{redactor: redactor, text: func(text string) string { return redactor.Text(text) }}})
 			log.Info("said", "value", test.value)
 			log.With("value", test.value).Info("said")
 			log.WithGroup("").WithGroup("g").Info("said", "api-key", test.value)

@@ -17,7 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
@@ -74,20 +74,20 @@ func newIndexer(o *Operator, index Index) *indexer {
 }
 
 // changed brings the index up to date with an event.
-func (x *indexer) changed(ctx context.Context, told change) {
+func (x *indexer) changed(ctx context.Context, delivered change) {
 	x.turn <- struct{}{}
 	defer func() { <-x.turn }()
-	if told.before != nil && (told.after == nil || told.after.GetUID() != told.before.GetUID()) {
-		x.leave(client.ObjectKeyFromObject(told.before))
+	if delivered.before != nil && (delivered.after == nil || delivered.after.GetUID() != delivered.before.GetUID()) {
+		x.leave(client.ObjectKeyFromObject(delivered.before))
 	}
-	if told.after != nil {
-		key := client.ObjectKeyFromObject(told.after)
+	if delivered.after != nil {
+		key := client.ObjectKeyFromObject(delivered.after)
 		if x.settings.serves(key.Namespace) {
 			x.forgetAttempt(key)
-			x.enter(ctx, attempt{of: told.after, n: 1, first: time.Now()})
+			x.enter(ctx, attempt{of: delivered.after, n: 1, first: time.Now()})
 		}
 		x.mu.Lock()
-		x.versions[key] = told.after.GetResourceVersion()
+		x.versions[key] = delivered.after.GetResourceVersion()
 		x.mu.Unlock()
 	}
 	x.meter.Holds(x.index.Size())
@@ -201,7 +201,7 @@ func (x *indexer) tell(key types.NamespacedName, a attempt, result handler.Resul
 	if panicked, is := errors.AsType[*filter.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))
 	}
-	text := scrub.New().Text(err.Error())
+	text := redact.New().Text(err.Error())
 	switch {
 	case result.Ignored:
 		log.Warn("index function failed, error ignored, previous entries of the object kept", "error", text)

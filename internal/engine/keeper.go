@@ -16,7 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
@@ -29,21 +29,21 @@ type keeper struct {
 	shapes   shapes
 	objects  kube.Objects
 	cache    cache.Cache
-	*past
-	// hub has the indexes of the kind; nil where there are none and no handler watches the kind.
-	hub          *hub
-	wakes        wakes
-	daemons      daemons
-	startup      startup
-	watermarks   watermarks
-	events       *eventRecorders
-	undecodables *undecodables
-	recordOwners *kube.RecordOwners
-	meter        *metrics.Kind
-	scrubber     *scrub.Scrubber
-	log          *slog.Logger
-	// told holds what is reported once for the kind, such as fields that the API server drops or changes.
-	told sync.Map
+	*kindState
+	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
+	relatedWatch    *relatedWatch
+	pendingTriggers pendingTriggers
+	daemons         daemons
+	startup         startup
+	watermarks      watermarks
+	events          *eventRecorders
+	undecodables    *undecodables
+	recordOwners    *kube.RecordOwners
+	meter           *metrics.Kind
+	redactor        *redact.Redactor
+	log             *slog.Logger
+	// reported holds what is reported once for the kind, such as fields that the API server drops or changes.
+	reported sync.Map
 	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
 	// attempts ends.
 	stop, end <-chan struct{}
@@ -53,23 +53,23 @@ type keeper struct {
 	begun    time.Time
 	// queue is where objects wait for their pass.
 	queue queue
-	// strays counts the daemons of the operator that are abandoned and have not returned.
-	strays *atomic.Int64
+	// abandonedDaemons counts the daemons of the operator that are abandoned and have not returned.
+	abandonedDaemons *atomic.Int64
 }
 
-func newKeeper(o *Operator, kind Kind, found kube.Description, before *past) *keeper {
+func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState) *keeper {
 	k := &keeper{
-		past:     before,
-		settings: o.Settings, kind: kind,
+		kindState: before,
+		settings:  o.Settings, kind: kind,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
-		cache:   o.Cache, scrubber: scrub.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
+		cache:   o.Cache, redactor: redact.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
 	}
 	k.shapes.set(k.shapeOf(found))
 	k.fields = k.shapes.now().pure.StatusFields()
-	k.election, k.begun, k.strays = o.Election, time.Now(), &o.strays
+	k.election, k.begun, k.abandonedDaemons = o.Election, time.Now(), &o.abandonedDaemons
 	k.startup.log = k.log
 	k.events, k.undecodables, k.recordOwners = o.events, o.undecodables, o.RecordOwners
-	k.hub = o.hubs[kind.GVK]
+	k.relatedWatch = o.relatedWatches[kind.GVK]
 	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
 		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
@@ -105,7 +105,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	// Only the first pass of an object of the first list waits behind live changes.
 	normal := 0 // mutant: low-priority-stays
 	k.startup.begin(request.NamespacedName)
-	waiting := k.inbox.take(request.NamespacedName)
+	waiting := k.eventBuffer.take(request.NamespacedName)
 	if k.own(request.NamespacedName) {
 		k.startup.passed(request.NamespacedName)
 		return reconcile.Result{}, nil
@@ -114,7 +114,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
 		k.meter.Pending(request.String())
-		err = k.scrubbed(err, k.shown(ctx, request.NamespacedName))
+		err = k.redacted(err, k.shown(ctx, request.NamespacedName))
 		log := k.log.With("object", request.String(), "error", err)
 		if panicked, is := errors.AsType[*filter.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))

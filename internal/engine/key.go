@@ -25,7 +25,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	stored := kube.DigestKey{Client: o.Live, Place: o.Settings.keyPlace(), Owner: o.Settings.Identity}
 	retry := time.NewTicker(lookEvery)
 	defer retry.Stop()
-	told := ""
+	reported := ""
 	for {
 		key, err := stored.Load(ctx)
 		if err == nil {
@@ -36,9 +36,9 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 			return context.Cause(ctx)
 		}
 		o.report(k.kind.GVK.String(), err.Error())
-		if told != err.Error() {
+		if reported != err.Error() {
 			k.log.Error("cannot load the key for Secret digests, Secrets are not handled until it loads", "error", err)
-			told = err.Error()
+			reported = err.Error()
 		}
 		select {
 		case <-ctx.Done():
@@ -64,7 +64,7 @@ func (p *pass) tellUnreadable() {
 	if !p.plan.Unreadable {
 		return
 	}
-	if _, told := p.told.LoadOrStore("digest-key", true); !told {
+	if _, reported := p.reported.LoadOrStore("digest-key", true); !reported {
 		p.log.Warn("Secret digests were made with a different key; changes since then cannot be detected, current content becomes the baseline",
 			"key", p.settings.keyPlace().String())
 	}

@@ -59,7 +59,7 @@ type Call struct {
 	Given object.Body
 	Left  object.Body
 	// TriggeredBy are the related objects whose changes have woken a level-triggered handler.
-	TriggeredBy []Waker
+	TriggeredBy []Trigger
 	// Say sends an event about an object; nil is the handled object.
 	Say func(about *corev1.ObjectReference, kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.
@@ -127,9 +127,9 @@ type Settings struct {
 	Log        *slog.Logger
 	// LogEvents is the level from which on what handlers log is an event too; nil for never.
 	LogEvents *slog.Level
-	// Witness is called when an attempt begins, with an empty Outcome, and when it ends, unless the object is gone. It may be nil. Only tests
+	// OnAttempt is called when an attempt begins, with an empty Outcome, and when it ends, unless the object is gone. It may be nil. Only tests
 	// set it.
-	Witness func(Attempt)
+	OnAttempt func(Attempt)
 }
 
 // Declared is what an operator tells a test about itself.

@@ -29,14 +29,14 @@ func (p *pass) tellLost() {
 	p.warn(LostCondition, lostSentence, annotation)
 }
 
-// lookCloser reads the object live in the cases in which the cache is not enough:
+// refreshBeforeRun reads the object live in the cases in which the cache is not enough:
 //
 //   - The record seems to be lost. The cache may not show it yet.
 //   - A condition is to be written or ended. The type of the handlers need not have conditions, and those of others must stay.
 //   - A related object is gone. The object may be gone too, and the cache shows that later.
 //   - Another replica may have run the handlers, and the cache does not show that yet.
 //   - The type of the handlers drops a record that an earlier release has kept in the status.
-func (p *pass) lookCloser(ctx context.Context) error {
+func (p *pass) refreshBeforeRun(ctx context.Context) error {
 	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
 	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
@@ -44,7 +44,7 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	lost := p.plan.Cause == cause.Lost // mutant: lost-by-old-list
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
 	hidden := p.hidesRecords && (p.record == nil || p.removes(time.Now())) // mutant: hidden-record
-	if p.exact || !lost && !conditions && !doubted && !hidden && !p.bereft() && !p.unknown() {
+	if p.exact || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)
@@ -58,12 +58,12 @@ func (p *pass) lookCloser(ctx context.Context) error {
 	return p.decide()
 }
 
-// bereft reports whether a handler is to run because a related object is gone.
-func (p *pass) bereft() bool {
-	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.wakes.byEnd(p.key, run.ID) })
+// relatedDeleted reports whether a handler will run because a related object was deleted.
+func (p *pass) relatedDeleted() bool {
+	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.pendingTriggers.byDeletion(p.key, run.ID) })
 }
 
-// unknown reports whether a handler is to run that has begun an effect outside, of which there is no result.
-func (p *pass) unknown() bool {
+// hasUncertainEffect reports whether a handler will run that has started an effect whose result is unknown.
+func (p *pass) hasUncertainEffect() bool {
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return record.Unknown(run.Steps) })
 }

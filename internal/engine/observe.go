@@ -39,15 +39,15 @@ type event struct {
 	object client.Object
 }
 
-// inbox holds the events of each object that its next pass begins with.
-type inbox struct {
+// eventBuffer holds the events of each object until its next pass delivers them.
+type eventBuffer struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName][]event
 }
 
 // put adds an event. Of several changes in a row only the newest is kept, so that an object which changes faster than it
 // is handled takes no more room.
-func (b *inbox) put(key types.NamespacedName, next event) {
+func (b *eventBuffer) put(key types.NamespacedName, next event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byKey == nil {
@@ -61,14 +61,14 @@ func (b *inbox) put(key types.NamespacedName, next event) {
 	b.byKey[key] = append(waiting, next)
 }
 
-// putBack returns events that were not told.
-func (b *inbox) putBack(key types.NamespacedName, untold []event) {
+// putBack returns events that were not delivered.
+func (b *eventBuffer) putBack(key types.NamespacedName, undelivered []event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.byKey[key] = append(slices.Clone(untold), b.byKey[key]...)
+	b.byKey[key] = append(slices.Clone(undelivered), b.byKey[key]...)
 }
 
-func (b *inbox) take(key types.NamespacedName) []event {
+func (b *eventBuffer) take(key types.NamespacedName) []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	waiting := b.byKey[key]
@@ -81,8 +81,8 @@ func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == Deleted) {
 		next := event{kind: kind, object: known}
-		k.lately.note(next)
-		k.inbox.put(client.ObjectKeyFromObject(known), next)
+		k.lastDelivered.note(next)
+		k.eventBuffer.put(client.ObjectKeyFromObject(known), next)
 	}
 }
 
@@ -102,7 +102,7 @@ func (k *keeper) noteUpdate(before, after any) {
 func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events []event) {
 	for i, next := range events {
 		if k.stopping() {
-			k.inbox.putBack(key, events[i:])
+			k.eventBuffer.putBack(key, events[i:])
 			return
 		}
 		for _, observer := range k.kind.Observers {
@@ -129,7 +129,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	})
 	if !concerned {
 		if err != nil {
-			tellObserver(log, k.scrubbed(err, body))
+			tellObserver(log, k.redacted(err, body))
 		}
 		return
 	}
@@ -147,11 +147,11 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	outcome := record.Done
 	if err = refuseEdits(call, err); err != nil {
 		outcome = record.Failed
-		tellObserver(log, k.scrubbed(err, call.Given, call.Left))
+		tellObserver(log, k.redacted(err, call.Given, call.Left))
 	}
 	k.count(call.Run, outcome, time.Since(begun))
-	if k.settings.Witness != nil {
-		k.settings.Witness(Attempt{
+	if k.settings.OnAttempt != nil {
+		k.settings.OnAttempt(Attempt{
 			Kind: k.kind.GVK, Object: key, Handler: observer.ID, Reason: next.kind, Number: 1, Outcome: outcome,
 		})
 	}

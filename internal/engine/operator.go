@@ -48,13 +48,13 @@ type Operator struct {
 	// RecordOwners knows which records another client has written last.
 	RecordOwners *kube.RecordOwners
 
-	events       *eventRecorders
-	undecodables *undecodables
-	begun        atomic.Bool
-	working      atomic.Bool
-	strays       atomic.Int64
-	hubs         map[schema.GroupVersionKind]*hub
-	schemas      schemas
+	events           *eventRecorders
+	undecodables     *undecodables
+	begun            atomic.Bool
+	working          atomic.Bool
+	abandonedDaemons atomic.Int64
+	relatedWatches   map[schema.GroupVersionKind]*relatedWatch
+	schemas          schemas
 	// end ends when the operator is asked to stop.
 	end     <-chan struct{}
 	mu      sync.Mutex
@@ -123,7 +123,7 @@ func (o *Operator) act(ctx context.Context) error {
 }
 
 // Idle reports whether no handler runs, not even a daemon that is abandoned, and none will.
-func (o *Operator) Idle() bool { return !o.working.Load() && o.strays.Load() == 0 }
+func (o *Operator) Idle() bool { return !o.working.Load() && o.abandonedDaemons.Load() == 0 }
 
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -132,7 +132,7 @@ func (o *Operator) serveKinds(ctx context.Context) error {
 	defer stopEvents()
 	o.events, o.end = recorders, ctx.Done()
 	o.undecodables = newUndecodables(o)
-	o.startHubs(ctx)
+	o.startRelatedWatches(ctx)
 	go o.followSchemas(ctx)
 	failures := make(chan error, len(o.Kinds))
 	var running sync.WaitGroup

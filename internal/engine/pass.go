@@ -109,7 +109,7 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 	if handed, is := p.daemons.take(p.key, p.memory.uid, p.held.IsZero()); is {
 		return time.Now(), p.deliver(ctx, handed)
 	}
-	if p.passesBy() {
+	if p.skipUnmatched() {
 		p.meter.Settled(p.key.String())
 		return time.Time{}, nil
 	}
@@ -121,7 +121,7 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 
 // act does what is planned. It returns when to look again.
 func (p *pass) act(ctx context.Context) (time.Time, error) {
-	if err := p.lookCloser(ctx); errors.Is(err, kube.ErrGone) {
+	if err := p.refreshBeforeRun(ctx); errors.Is(err, kube.ErrGone) {
 		p.goneButShown()
 		return time.Time{}, nil
 	} else if err != nil {
@@ -185,7 +185,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 			return last.recheck, errOver // What calls for a pass now takes the place of the later one in the queue.
 		}
 	}
-	if p.hub.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
+	if p.relatedWatch.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
 		return time.Now().Add(indexLag), nil
 	}
 	body, err := p.kind.Body(cached)
@@ -294,7 +294,7 @@ func (p *pass) state() handler.State {
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
 		Broken:     p.memory.broken,
-		Woken:      p.wakes.of(p.key),
+		Woken:      p.pendingTriggers.of(p.key),
 		Held:       p.daemons.hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(), // mutant: lost-by-finalizer
@@ -377,7 +377,7 @@ func (p *pass) goneButShown() {
 
 // endHandling stops all that goes on for an object that does not exist any more.
 func (p *pass) endHandling() {
-	p.wakes.forget(p.key)
+	p.pendingTriggers.forget(p.key)
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
 	p.daemons.drop(p.key)
 	p.meter.Settled(p.key.String())

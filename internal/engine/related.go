@@ -14,18 +14,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
 
-// Relation says that objects of a kind wake a level-triggered handler when they change.
+// Relation declares that changes of objects of one kind trigger a level-triggered handler of another.
 type Relation struct {
 	Watched
 
 	// Of is the kind of the handler.
 	Of      schema.GroupVersionKind
 	Handler string
-	// Names lists whom an object concerns; nil for its controller.
+	// Names returns the handled objects that an object triggers the handler for; nil for its controller.
 	Names func(client.Object) []types.NamespacedName
 }
 
-// watched are the kinds that are watched for the sake of others, each once.
+// watched returns the kinds that an index or a handler of another kind needs, each once.
 func (o *Operator) watched() []Watched {
 	var all []Watched
 	add := func(one Watched) {
@@ -47,37 +47,37 @@ func (o *Operator) watched() []Watched {
 	return all
 }
 
-// relative wakes the handler of a relation. It is a source of the keeper's controller.
-type relative struct {
-	keeper   *keeper
-	hub      *hub
-	relation Relation
-	queue    queue
+// relatedSource triggers the handler of a relation. It is a source of the keeper's controller.
+type relatedSource struct {
+	keeper       *keeper
+	relatedWatch *relatedWatch
+	relation     Relation
+	queue        queue
 }
 
-// relativesOf are the relations of a keeper's handlers.
-func (o *Operator) relativesOf(k *keeper) []*relative {
-	var all []*relative
+// relatedSourcesOf returns a source for each relation of a keeper's handlers.
+func (o *Operator) relatedSourcesOf(k *keeper) []*relatedSource {
+	var all []*relatedSource
 	for _, relation := range slices.Concat(o.Relations, k.kind.Relations) {
 		if relation.Of != k.kind.GVK {
 			continue
 		}
-		all = append(all, &relative{keeper: k, hub: o.hubs[relation.GVK], relation: relation})
+		all = append(all, &relatedSource{keeper: k, relatedWatch: o.relatedWatches[relation.GVK], relation: relation})
 	}
 	return all
 }
 
-// Start begins to be told of the related kind. What was there before, the first run of everybody sees.
-func (r *relative) Start(ctx context.Context, to queue) error {
+// Start subscribes to changes of the related kind. The first run of a handler sees the objects that existed before.
+func (r *relatedSource) Start(ctx context.Context, to queue) error {
 	r.queue = to
-	r.hub.join(ctx, r)
+	r.relatedWatch.join(ctx, r)
 	return nil
 }
 
-// wake wakes the handler for everybody whom a change concerns. Those who are concerned by what was there at the start are
-// looked at anyway.
-func (r *relative) wake(by change) {
-	if by.kind == Listed && !r.hub.late.Load() {
+// wake triggers the handler for each handled object that a change concerns. The objects of the first list trigger none: each handled object is
+// reconciled at the start anyway.
+func (r *relatedSource) wake(by change) {
+	if by.kind == Listed && !r.relatedWatch.late.Load() {
 		return
 	}
 	var woken []types.NamespacedName
@@ -85,12 +85,12 @@ func (r *relative) wake(by change) {
 		if !r.keeper.settings.serves(related.GetNamespace()) {
 			continue
 		}
-		waker := Waker{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
+		trigger := Trigger{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
 		for _, name := range r.concerned(related) {
 			key, served := r.keyOf(name, related)
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
-				r.keeper.wakes.put(key, r.relation.Handler, waker)
+				r.keeper.pendingTriggers.put(key, r.relation.Handler, trigger)
 				r.keeper.meter.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}
@@ -98,8 +98,8 @@ func (r *relative) wake(by change) {
 	}
 }
 
-// concerned lists whom an object concerns.
-func (r *relative) concerned(related client.Object) []types.NamespacedName {
+// concerned returns the names of the handled objects that an object triggers the handler for.
+func (r *relatedSource) concerned(related client.Object) []types.NamespacedName {
 	if r.relation.Names == nil {
 		owner := metav1.GetControllerOf(related)
 		if owner == nil || owner.Kind != r.keeper.kind.GVK.Kind || groupOf(owner.APIVersion) != r.keeper.kind.GVK.Group {
@@ -117,7 +117,7 @@ func (r *relative) concerned(related client.Object) []types.NamespacedName {
 		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.scrubber.Text(err.Error()))
+		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.redactor.Text(err.Error()))
 	}
 	return names
 }
@@ -130,9 +130,9 @@ func groupOf(apiVersion string) string {
 	return parsed.Group
 }
 
-// keyOf is the object of the keeper's kind that a name stands for: in the namespace of the related one if it says none. It
-// is false where such objects are not served.
-func (r *relative) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
+// keyOf returns the key of the handled object with a name. Without a namespace, it is in that of the related object. It returns false if
+// the namespace is not served.
+func (r *relatedSource) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
 	switch {
 	case !r.keeper.shapes.now().description.Namespaced:
 		name.Namespace = ""
@@ -142,7 +142,7 @@ func (r *relative) keyOf(name types.NamespacedName, related client.Object) (type
 	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
 }
 
-// serves reports whether objects of a namespace are looked at; those without one are.
+// serves reports whether objects of a namespace are handled. Cluster-scoped objects always are.
 func (s Settings) serves(namespace string) bool {
 	return namespace == "" || s.Namespaces.Match(namespace)
 }

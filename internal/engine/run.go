@@ -66,7 +66,7 @@ type outcome struct {
 func (p *pass) beginWork(working object.Body) *work {
 	w := &work{
 		finalizer: p.plan.Finalizer, record: p.plan.Record,
-		keepRecord: p.plan.Cause == cause.Free || p.plan.Cause == cause.Alien,
+		keepRecord: p.plan.Cause == cause.Free || p.plan.Cause == cause.Unmatched,
 	}
 	if !p.plan.Learns() {
 		// What is stored stays, unless it is missing, unusable, in the other carrier, or holds entries that are void.
@@ -116,31 +116,31 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
 	p.equip(call, p.log)
 	if run.Reason == cause.Reconcile {
-		call.TriggeredBy = p.wakes.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
+		call.TriggeredBy = p.pendingTriggers.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
 	p.tellInvoked(run, call.TriggeredBy)
-	p.witness(run, "")
+	p.reportAttempt(run, "")
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
 	if p.memory == nil {
 		return given
 	}
 	if call.Steps.isOvertaken() {
-		p.forgo(w, run)
+		p.discardAttempt(w, run)
 		return given
 	}
 	reached, err := p.accepted(call, err)
-	err = p.scrubbed(err, call.Given, call.Left)
+	err = p.redacted(err, call.Given, call.Left)
 	left := patch.Apply(given, p.edits(call.Given, reached))
 	result := p.resultOf(run, err)
 	result.Steps = call.Steps.finished()
 	took := time.Since(begun)
 	p.tellOutcome(run, result, err, took)
 	p.count(run, result.Outcome, took)
-	p.witness(run, result.Outcome)
+	p.reportAttempt(run, result.Outcome)
 	w.current, w.attempted = p.essence(left), true
 	p.remember(run, result, w.current)
 	p.note(w, outcome{run: run, result: result, seen: w.current, at: time.Now(), steps: call.Steps}, p.unsent(call, reached))
@@ -259,9 +259,9 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		return false
 	}
 	w.rest, w.status = nil, nil
-	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.scrub(kube.Refusal(refusal), p.body))
+	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.redact(kube.Refusal(refusal), p.body))
 	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
-	reason := p.scrub(kube.Refusal(refusal), p.body)
+	reason := p.redact(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
 		if o.seen = w.current; o.edited {
 			o = o.refused(p, refusal, reason)

@@ -57,7 +57,7 @@ func (k *keeper) shapeOf(found kube.Description) shape {
 	hides := pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom()
 	if hides {
 		found.Carrier = record.Annotation
-		if _, told := k.told.LoadOrStore("records", true); !told {
+		if _, reported := k.reported.LoadOrStore("records", true); !reported {
 			k.log.Warn("Go type has no field for records in its status, storing records in an annotation",
 				"remedy", "embed einmal.Records in the status type")
 		}

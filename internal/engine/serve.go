@@ -57,7 +57,7 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 		gone <- o.awaitVanishing(ctx, kind)
 		cancel()
 	}()
-	if err := o.handle(ctx, kind, found, &past{}); err != nil && !errors.Is(err, context.Canceled) {
+	if err := o.handle(ctx, kind, found, &kindState{}); err != nil && !errors.Is(err, context.Canceled) {
 		return false, err
 	}
 	cancel()
@@ -65,7 +65,7 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 }
 
 // handle handles the objects of a kind until the context ends.
-func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *past) error {
+func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *kindState) error {
 	k := newKeeper(o, kind, found, before)
 	defer k.meter.Close()
 	k.stop, k.end = ctx.Done(), o.end
@@ -87,8 +87,8 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 		return fmt.Errorf("create controller: %w", err)
 	}
 	o.report(kind.GVK.String(), "its objects are not listed yet")
-	relatives := o.relativesOf(k)
-	if err := o.awaitRelated(ctx, relatives); err != nil {
+	relatedSources := o.relatedSourcesOf(k)
+	if err := o.awaitRelated(ctx, relatedSources); err != nil {
 		return err
 	}
 	if err := o.prepare(ctx, k); err != nil {
@@ -97,7 +97,7 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	if err := c.Watch(&informer{keeper: k, listed: func() { o.report(kind.GVK.String(), "") }}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	for _, related := range relatives {
+	for _, related := range relatedSources {
 		if err := c.Watch(related); err != nil {
 			return fmt.Errorf("watch %s: %w", related.relation.GVK, err)
 		}

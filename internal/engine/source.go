@@ -37,7 +37,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
-	e.keeper.lately.begin(shared)
+	e.keeper.lastDelivered.begin(shared)
 	e.keeper.undecodables.begin(e.keeper.kind.GVK)
 	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))

@@ -44,14 +44,14 @@ func (p *pass) edits(before, after object.Body) []patch.Edit {
 // refused says what a handler has changed that is not its own.
 func (p *pass) refused(by string, before, after object.Body) error {
 	edits := p.edits(before, after)
-	if err := errors.Join(patch.Allowed(edits), p.trespass(by, edits)); err != nil {
+	if err := errors.Join(patch.Allowed(edits), p.ownershipViolation(by, edits)); err != nil {
 		return &invoke.ProgrammingError{Err: err}
 	}
 	return nil
 }
 
-// trespass refuses changes of fields that other handlers own.
-func (p *pass) trespass(by string, edits []patch.Edit) error {
+// ownershipViolation refuses changes of fields that other handlers own.
+func (p *pass) ownershipViolation(by string, edits []patch.Edit) error {
 	var found []string
 	for _, touch := range patch.Touches(edits) {
 		if owner, owned := p.pure.Owner(by, touch.Enters); owned {
@@ -77,7 +77,7 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 			}
 			p.meter.Contradiction(run.ID, earlier.by)
 			field := touch.Path.String()
-			if _, told := p.told.LoadOrStore(contradiction{earlier.by, run.ID, field}, true); !told {
+			if _, reported := p.reported.LoadOrStore(contradiction{earlier.by, run.ID, field}, true); !reported {
 				p.log.Warn("conflicting status writes by two handlers, the later value is kept",
 					"field", field, "earlier", earlier.by, "later", run.ID)
 				news = append(news, fmt.Sprintf("%s (earlier value from %s)", field, earlier.by))
@@ -122,7 +122,7 @@ func (p *pass) tellOwnEdit(by string, found []patch.Touch) {
 	if len(fields) == 0 {
 		return
 	}
-	if _, told := p.told.LoadOrStore(ownEdit{by}, true); !told {
+	if _, reported := p.reported.LoadOrStore(ownEdit{by}, true); !reported {
 		p.log.Warn("handler changes its own object outside of the status, which can fight GitOps tools", "handler", by, "fields", fields)
 	}
 }

@@ -46,7 +46,7 @@ func (k *keeper) tellServing() {
 	k.log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)
 }
 
-func (p *pass) tellInvoked(run handler.Run, triggeredBy []Waker) {
+func (p *pass) tellInvoked(run handler.Run, triggeredBy []Trigger) {
 	p.startup.invoked(p.key)
 	log := p.log
 	if len(triggeredBy) > 0 {
@@ -150,9 +150,9 @@ func (p *pass) warnFailing(run handler.Run, err error) {
 	p.warn(failingReason, "handler %s has failed %d times and will be retried: %v%s", run.ID, run.Attempt, err, remedy)
 }
 
-func (p *pass) witness(run handler.Run, outcome record.Outcome) {
-	if p.settings.Witness != nil {
-		p.settings.Witness(Attempt{
+func (p *pass) reportAttempt(run handler.Run, outcome record.Outcome) {
+	if p.settings.OnAttempt != nil {
+		p.settings.OnAttempt(Attempt{
 			Kind: p.kind.GVK, Object: p.key, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome,
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
@@ -92,7 +92,7 @@ func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
 		"error", failure, "remedy", remedy)
 	if !isEvent(kind) {
 		u.events.own.Event(referenceTo(kind, one), corev1.EventTypeWarning, undecodableReason,
-			scrub.Shorten("no handler runs for the object: "+failure.Error()+"; "+remedy, longestMessage))
+			redact.Shorten("no handler runs for the object: "+failure.Error()+"; "+remedy, longestMessage))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 )
 
@@ -43,7 +43,7 @@ func (p Probe) run(ctx context.Context) (json.RawMessage, error) {
 		return err
 	})
 	if err != nil {
-		return nil, errors.New(scrub.New().Text(err.Error()))
+		return nil, errors.New(redact.New().Text(err.Error()))
 	}
 	return answer, nil
 }

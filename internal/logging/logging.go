@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 // longestText is the length in bytes that a message and each text and error in the log is shortened to.
@@ -21,7 +21,7 @@ type bounded struct{ slog.Handler }
 
 // Handle logs a record.
 func (b bounded) Handle(ctx context.Context, given slog.Record) error {
-	record := slog.NewRecord(given.Time, given.Level, scrub.Shorten(given.Message, longestText), given.PC)
+	record := slog.NewRecord(given.Time, given.Level, redact.Shorten(given.Message, longestText), given.PC)
 	given.Attrs(func(attribute slog.Attr) bool {
 		record.AddAttrs(shortened(attribute))
 		return true
@@ -46,7 +46,7 @@ func shortened(attribute slog.Attr) slog.Attr {
 	attribute.Value = attribute.Value.Resolve()
 	switch attribute.Value.Kind() { //nolint:exhaustive // The others are short.
 	case slog.KindString:
-		attribute.Value = slog.StringValue(scrub.Shorten(attribute.Value.String(), longestText))
+		attribute.Value = slog.StringValue(redact.Shorten(attribute.Value.String(), longestText))
 	case slog.KindGroup:
 		var within []slog.Attr
 		for _, one := range attribute.Value.Group() {
@@ -55,7 +55,7 @@ func shortened(attribute slog.Attr) slog.Attr {
 		attribute.Value = slog.GroupValue(within...)
 	case slog.KindAny:
 		if err, is := attribute.Value.Any().(error); is && len(err.Error()) > longestText {
-			attribute.Value = slog.StringValue(scrub.Shorten(err.Error(), longestText))
+			attribute.Value = slog.StringValue(redact.Shorten(err.Error(), longestText))
 		}
 	}
 	return attribute

@@ -72,7 +72,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{
-			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.wakes.take(p.key, run.ID) }`,
+			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.pendingTriggers.take(p.key, run.ID) }`,
 			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
 		},
 		{

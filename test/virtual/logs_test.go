@@ -99,7 +99,7 @@ func TestWhatHandlersLogHasNoSecrets(t *testing.T) {
 	virtually(t, log, func(op *einmal.Operator) {
 		einmal.For[corev1.Secret](op).OnCreate("tell", func(_ context.Context, c *einmal.Change[corev1.Secret]) error {
 			value := string(c.Object.Data["entry"])
-			c.Log.Info("it is "+value, //nolint:sloglint // What a message says is scrubbed too.
+			c.Log.Info("it is "+value, //nolint:sloglint // What a message says is redacted too.
 				"in base64", base64.StdEncoding.EncodeToString([]byte(value)), "object of the handler", c.Object)
 			c.Log.With("error", fmt.Errorf("refused %q", value)).Error("failed", "count", 3)
 			c.Event(einmal.EventNormal, value, "it is "+value)

@@ -6,15 +6,15 @@ type Cause string
 
 // The causes, in the order in which Of checks them.
 const (
-	Gone   Cause = "gone"   // the object no longer exists
-	Alien  Cause = "alien"  // no handler matches the object, and none ever did
-	Free   Cause = "free"   // the object is being deleted and the operator does not hold it
-	Delete Cause = "delete" // the object is being deleted and delete handlers have to run
-	Lost   Cause = "lost"   // the object was handled, but its record was removed while no process of the operator ran
-	Create Cause = "create" // the object was never handled, or its creation has not finished
-	Resume Cause = "resume" // the object was handled before, has not changed, and is new to this process
-	Update Cause = "update" // something that a handler looks at has changed
-	Noop   Cause = "noop"   // nothing relevant to a handler has changed
+	Gone      Cause = "gone"      // the object no longer exists
+	Unmatched Cause = "unmatched" // no handler matches the object, and none ever did
+	Free      Cause = "free"      // the object is being deleted and the operator does not hold it
+	Delete    Cause = "delete"    // the object is being deleted and delete handlers have to run
+	Lost      Cause = "lost"      // the object was handled, but its record was removed while no process of the operator ran
+	Create    Cause = "create"    // the object was never handled, or its creation has not finished
+	Resume    Cause = "resume"    // the object was handled before, has not changed, and is new to this process
+	Update    Cause = "update"    // something that a handler looks at has changed
+	Noop      Cause = "noop"      // nothing relevant to a handler has changed
 
 	// Reconcile means that a level-triggered handler has not seen the current state: at first sight, or after a change.
 	Reconcile Cause = "reconcile"
@@ -30,7 +30,7 @@ const (
 // Facts holds everything that Of needs to determine the cause.
 type Facts struct {
 	Exists         bool
-	Alien          bool // no handler matches the object, and it has no record
+	Unmatched      bool // no handler matches the object, and it has no record
 	Deleting       bool // it has a deletionTimestamp
 	Marked         bool // it has the operator's finalizer
 	Recorded       bool // it has a record with its uid
@@ -47,8 +47,8 @@ func Of(f Facts) Cause {
 	switch {
 	case !f.Exists:
 		return Gone
-	case f.Alien:
-		return Alien
+	case f.Unmatched:
+		return Unmatched
 	case f.Deleting && (f.DeletionDone || !f.Recorded && !f.Marked):
 		return Free
 	case f.Deleting:

@@ -133,7 +133,7 @@ func (k Kind) Decide(s State) Plan {
 		d.planLevels()
 		d.planTimers()
 		d.dropUnneeded()
-	case cause.Alien:
+	case cause.Unmatched:
 		d.dropUnneeded()
 	case cause.Update, cause.Resume, cause.Reconcile, cause.Noop, cause.Lost:
 		d.planInOrder()
@@ -213,7 +213,7 @@ type decision struct {
 
 func (d *decision) facts() cause.Facts {
 	facts := cause.Facts{
-		Exists: true, Alien: d.kind.unmatched(d.state, d.scope), Deleting: d.state.Deleting, Marked: d.state.Marked,
+		Exists: true, Unmatched: d.kind.unmatched(d.state, d.scope), Deleting: d.state.Deleting, Marked: d.state.Marked,
 		Recorded: d.state.Record != nil || d.plan.Unrecorded && !d.state.Deleting, Settled: d.state.Settled, DeletionDone: d.plan.Record.Deleted,
 	}
 	for _, declared := range d.kind.Handlers {

@@ -156,7 +156,7 @@ func (l *life) nothingToResume(outside map[string]bool) {
 }
 
 func (l *life) save(plan handler.Plan, r record.Record, seen object.Body) {
-	if plan.Cause != cause.Alien && (plan.Learns() || plan.Tidied || l.stored == "" && !plan.Unrecorded) {
+	if plan.Cause != cause.Unmatched && (plan.Learns() || plan.Tidied || l.stored == "" && !plan.Unrecorded) {
 		text, err := l.kind.Settle(r, seen).Encode()
 		if err != nil {
 			l.t.Fatal(err)

@@ -132,7 +132,7 @@ func leaves(declared Declaration, entry record.Entry, has bool) bool {
 		return true
 	case cause.Resume:
 		return has
-	case cause.Reconcile, cause.Timer, cause.Daemon, cause.Gone, cause.Alien, cause.Free, cause.Lost, cause.Noop:
+	case cause.Reconcile, cause.Timer, cause.Daemon, cause.Gone, cause.Unmatched, cause.Free, cause.Lost, cause.Noop:
 	}
 	return false
 }

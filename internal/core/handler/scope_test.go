@@ -21,13 +21,13 @@ func TestWhatNoHandlerIsForIsLeftAlone(t *testing.T) {
 	l := newLife(t, declared("make", cause.Create, onlyRed), declared("resize", cause.Update, onlyRed),
 		declared("unmake", cause.Delete, onlyRed), declared("greet", cause.Resume, onlyRed))
 	l.essence = colored("blue", 1)
-	l.expect(cause.Alien)
+	l.expect(cause.Unmatched)
 	l.essence = colored("blue", 2)
-	l.expect(cause.Alien)
+	l.expect(cause.Unmatched)
 	l.restart()
-	l.expect(cause.Alien)
+	l.expect(cause.Unmatched)
 	l.deleting = true
-	l.expect(cause.Alien)
+	l.expect(cause.Unmatched)
 	if l.writes != 0 {
 		t.Errorf("%d writes", l.writes)
 	}

@@ -102,7 +102,7 @@ func (p *Process) breakWatches() {
 func (p *Process) run(ctx context.Context, operator Operator) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	declared := hook.Of().Observe(operator, p.witness, p.world.setup.Log)
+	declared := hook.Of().Observe(operator, p.onAttempt, p.world.setup.Log)
 	options := p.options(declared)
 	if options.LeaderElection {
 		hook.Of().StretchElection(operator, electionSlower)
@@ -130,7 +130,7 @@ func (p *Process) run(ctx context.Context, operator Operator) error {
 	return nil
 }
 
-func (p *Process) witness(attempt engine.Attempt) {
+func (p *Process) onAttempt(attempt engine.Attempt) {
 	if p.dead() || p.apart {
 		return
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// passesBy reports whether no handler is for the object. Such an object gets no log lines, no writes and no memory.
-func (p *pass) passesBy() bool {
-	if p.plan.Cause != cause.Alien || p.plan.Finalizer != handler.Keep {
+// skipUnmatched reports whether no handler matches the object. Such an object gets no log lines and no writes, and is forgotten.
+func (p *pass) skipUnmatched() bool {
+	if p.plan.Cause != cause.Unmatched || p.plan.Finalizer != handler.Keep {
 		return false
 	}
 	p.memories.forget(p.key)
-	p.wakes.forget(p.key)
+	p.pendingTriggers.forget(p.key)
 	return true
 }
 
-// inheritedUnseen reports whether an object that this process remembers nothing of may have been there when it began: those
-// that no handler was for are not remembered. Another process may have handled it.
+// inheritedUnseen reports whether another process may have handled an object that this process does not remember. A process remembers no
+// object that no handler matches, so the object may have existed when this process started.
 func (p *pass) inheritedUnseen(body object.Body) bool {
 	if p.pure.EveryObject() {
 		return false

@@ -8,29 +8,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// past is what a process knows of the objects of one kind beside what is stored. It outlives a keeper whose kind is
-// watched in another version from then on: the objects are the same.
-type past struct {
-	memories memories
-	memos    memos
-	inbox    inbox
-	lately   lately
+// kindState is what a process remembers of the objects of one kind. It outlives a keeper when the kind is watched in another version: the
+// objects are the same.
+type kindState struct {
+	memories      memories
+	memos         memos
+	eventBuffer   eventBuffer
+	lastDelivered lastDelivered
 }
 
-// takeUp prepares the past for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
+// takeUp prepares the state for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
 // look again.
-func (b *past) takeUp(woken []Relation) *past {
-	b.memories.mu.Lock()
-	defer b.memories.mu.Unlock()
-	for _, known := range b.memories.byKey {
+func (s *kindState) takeUp(woken []Relation) *kindState {
+	s.memories.mu.Lock()
+	defer s.memories.mu.Unlock()
+	for _, known := range s.memories.byKey {
 		for _, relation := range woken {
 			delete(known.levels, relation.Handler)
 		}
 	}
-	return b
+	return s
 }
 
-// known are the objects of which something is remembered.
+// known returns the keys of all objects that are remembered.
 func (m *memories) known() []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,8 +41,8 @@ func (m *memories) known() []types.NamespacedName {
 	return all
 }
 
-// lately is what observers were told of last, for a keeper that takes over from another one in the same process.
-type lately struct {
+// lastDelivered holds the last event that observers got of each object, for a keeper that takes over from another one in the same process.
+type lastDelivered struct {
 	mu     sync.Mutex
 	kept   bool
 	byKey  map[types.NamespacedName]client.Object
@@ -50,22 +50,22 @@ type lately struct {
 	shared cache.Informer
 }
 
-// begin notes what is watched from now on. What was told until now is what the first list is compared with.
-func (s *lately) begin(shared cache.Informer) {
+// begin starts with a new watch. Its first list is compared with what was delivered before.
+func (s *lastDelivered) begin(shared cache.Informer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared, s.before, s.byKey = shared, s.byKey, map[types.NamespacedName]client.Object{}
 }
 
 // ended reports whether other code has ended the watch.
-func (s *lately) ended() bool {
+func (s *lastDelivered) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shared != nil && s.shared.IsStopped()
 }
 
-// note notes that an event was delivered.
-func (s *lately) note(event event) {
+// note remembers that an event was delivered.
+func (s *lastDelivered) note(event event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(event.object)
@@ -78,8 +78,8 @@ func (s *lately) note(event event) {
 	}
 }
 
-// was is the object of that name that was told of before the first list; nil for none. It is asked for once.
-func (s *lately) was(key types.NamespacedName) client.Object {
+// was returns the object of that name that was delivered before the first list, nil for none. It does so once.
+func (s *lastDelivered) was(key types.NamespacedName) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.before[key]
@@ -90,8 +90,8 @@ func (s *lately) was(key types.NamespacedName) client.Object {
 	return before
 }
 
-// rest are the objects that were told of before the first list, and are not in it.
-func (s *lately) rest() []client.Object {
+// rest returns the objects that were delivered before the first list, and are not in it.
+func (s *lastDelivered) rest() []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []client.Object
@@ -102,13 +102,13 @@ func (s *lately) rest() []client.Object {
 	return all
 }
 
-// noteListed keeps what the first list shows, as far as it is news.
+// noteListed delivers what the first list shows, unless it was delivered before.
 func (k *keeper) noteListed(listed any) {
 	now, is := objectOf(listed)
 	if !is {
 		return
 	}
-	before := k.lately.was(client.ObjectKeyFromObject(now))
+	before := k.lastDelivered.was(client.ObjectKeyFromObject(now))
 	switch {
 	case before == nil:
 		k.noteEvent(Listed, listed)
@@ -117,9 +117,9 @@ func (k *keeper) noteListed(listed any) {
 	}
 }
 
-// catchUp looks for what became of objects that are known and may not be there any more, after the first list.
+// catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
 func (k *keeper) catchUp() {
-	for _, gone := range k.lately.rest() {
+	for _, gone := range k.lastDelivered.rest() {
 		k.noteEvent(Deleted, gone)
 		enqueue(k.queue, gone)
 	}

@@ -1,11 +1,11 @@
-package scrub_test
+package redact_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 // Scenario 106 (docs/concepts/scenarios.md): a message of 5000 characters is cut to 1024, with an ellipsis in the middle.
@@ -18,7 +18,7 @@ func TestTheMiddleOfALongTextIsCutOut(t *testing.T) {
 		"not UTF-8":      {"a\xffb", "a?b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scrub.Shorten(test.message, 1024)
+			got := redact.Shorten(test.message, 1024)
 			if got != test.want || len(got) > 1024 || !utf8.ValidString(got) {
 				t.Errorf("got %d bytes: %q", len(got), got)
 			}

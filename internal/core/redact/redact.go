@@ -1,6 +1,6 @@
-// Package scrub redacts secrets in texts that are stored or shown, above all in error messages. It can redact only what it
+// Package redact redacts secrets in texts that are stored or shown, above all in error messages. It can redact only what it
 // recognizes, and in doubt it redacts too much.
-package scrub
+package redact
 
 import (
 	"regexp"
@@ -21,8 +21,8 @@ const (
 	anyValue    = `\*\*\*|` + quotedValue + `|\[[^\]]*\]?|\S+`
 )
 
-// Scrubber holds the patterns that recognize secrets.
-type Scrubber struct {
+// Redactor holds the patterns that recognize secrets.
+type Redactor struct {
 	rules []rule
 	// pair matches a name and its value; line matches a pair on a line of its own.
 	pair, line *regexp.Regexp
@@ -40,9 +40,9 @@ type rule struct {
 	keep    string
 }
 
-// New returns a scrubber.
-func New() *Scrubber {
-	return &Scrubber{
+// New returns a redactor.
+func New() *Redactor {
+	return &Redactor{
 		rules: []rule{
 			{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`), Mask},
 			// The same in base64, as in a kubeconfig.
@@ -67,7 +67,7 @@ func New() *Scrubber {
 }
 
 // Text returns the text with everything that is recognized as a secret, and the known values in any form, replaced by Mask.
-func (s *Scrubber) Text(text string, known ...string) string {
+func (s *Redactor) Text(text string, known ...string) string {
 	if text = withoutKnown(text, known); harmless(text) {
 		return text
 	}
@@ -88,7 +88,7 @@ func (s *Scrubber) Text(text string, known ...string) string {
 }
 
 // Secret reports whether the value under such a name is secret: password, DB_TOKEN, clientSecret.
-func (s *Scrubber) Secret(name string) bool { return s.name.MatchString(name) }
+func (s *Redactor) Secret(name string) bool { return s.name.MatchString(name) }
 
 // harmless reports whether no pattern can match a text. That is true of most texts, and cheaper than trying all patterns.
 func harmless(text string) bool {
@@ -103,7 +103,7 @@ func harmless(text string) bool {
 
 // maskPair masks the value of a pair. It keeps prose after a colon, as in token: expired, and what follows a quoted address, as
 // in Get "https://example.com/token": EOF: in JSON, text values are quoted.
-func (s *Scrubber) maskPair(found string) string {
+func (s *Redactor) maskPair(found string) string {
 	part := s.pair.FindStringSubmatch(found)
 	key, closing, sign, space, value := part[1], part[2], part[3], part[4], part[5]
 	prose := s.word.MatchString(value) || strings.ContainsAny(closing, `"'`) && s.letter.MatchString(value)

@@ -1,4 +1,4 @@
-package scrub_test
+package redact_test
 
 import (
 	"encoding/base64"
@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/scrub"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 )
 
 // Messages are redacted.
 func TestSecretsAreRecognised(t *testing.T) {
-	scrubber := scrub.New()
+	redactor := redact.New()
 	const pem = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\n-----END EC PRIVATE KEY-----"
 	for text, want := range map[string]string{
 		"dial postgres://app:hunter2@db:5432/app: refused":                   "dial postgres://app:***@db:5432/app: refused",
@@ -53,17 +53,17 @@ func TestSecretsAreRecognised(t *testing.T) {
 		`spec.adminPassword: Invalid value: "hunter 2": must be longer`:      `spec.adminPassword: Invalid value: ***: must be longer`,
 		`data[.password]: Invalid value: "hunter2": must not be so`:          `data[.password]: Invalid value: ***: must not be so`,
 	} {
-		if diff := cmp.Diff(want, scrubber.Text(text)); diff != "" {
+		if diff := cmp.Diff(want, redactor.Text(text)); diff != "" {
 			t.Error(diff)
 		}
-		if again := scrubber.Text(scrubber.Text(text)); again != scrubber.Text(text) {
+		if again := redactor.Text(redactor.Text(text)); again != redactor.Text(text) {
 			t.Errorf("the second time it became %q", again)
 		}
 	}
 }
 
 func TestProseStays(t *testing.T) {
-	scrubber := scrub.New()
+	redactor := redact.New()
 	for _, text := range []string{
 		"", "no luck", `secrets "db" not found`, "read Secret default/db: connection refused",
 		"get the token: connection refused", "wrong password: try again", "token: expired", "password: 401 Unauthorized",
@@ -73,14 +73,14 @@ func TestProseStays(t *testing.T) {
 		"get a token: https://idp.example.com/token: 503", "-----BEGIN CERTIFICATE-----", "PASSWORD_FILE=/run/x",
 		`Post "https://idp.example.com/token": x509: certificate signed by unknown authority`,
 	} {
-		if got := scrubber.Text(text); got != text {
+		if got := redactor.Text(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
 
 func TestKnownValuesAreFoundInAnyForm(t *testing.T) {
-	scrubber := scrub.New()
+	redactor := redact.New()
 	const value = "s3 <cr>\"et\"\n"
 	quoted, err := json.Marshal(value)
 	if err != nil {
@@ -90,28 +90,28 @@ func TestKnownValuesAreFoundInAnyForm(t *testing.T) {
 		value, strings.TrimSpace(value), fmt.Sprintf("%q", value), string(quoted), fmt.Sprintf("%d", []byte(value)), hex.EncodeToString([]byte(value)),
 		base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)), url.PathEscape(value),
 	} {
-		got := scrubber.Text("the value "+form+" is wrong", "other", value)
-		if strings.Contains(got, "s3") || strings.Contains(got, strings.Trim(form, `"[]=`)) || !strings.Contains(got, scrub.Mask) {
+		got := redactor.Text("the value "+form+" is wrong", "other", value)
+		if strings.Contains(got, "s3") || strings.Contains(got, strings.Trim(form, `"[]=`)) || !strings.Contains(got, redact.Mask) {
 			t.Errorf("%q: %q", form, got)
 		}
 	}
 	file := "user = app\nlong-line-of-a-file\nx\n"
-	if got := scrubber.Text("line 2 (long-line-of-a-file) and x", file); got != "line 2 (***) and x" {
+	if got := redactor.Text("line 2 (long-line-of-a-file) and x", file); got != "line 2 (***) and x" {
 		t.Error(got)
 	}
-	if got := scrubber.Text("hunter and hunter22", "hunter", "hunter22", "a", ""); got != "*** and ***" {
+	if got := redactor.Text("hunter and hunter22", "hunter", "hunter22", "a", ""); got != "*** and ***" {
 		t.Error(got)
 	}
 }
 
 func TestValuesOfASecretAreDecoded(t *testing.T) {
-	got := scrub.Values(object.Body{
+	got := redact.Values(object.Body{
 		"data": object.Body{"password": base64.StdEncoding.EncodeToString([]byte("hunter2")), "odd": 1.0}, "stringData": object.Body{"b": "plain"},
 	})
 	if text := fmt.Sprint(got); !strings.Contains(text, "hunter2") || !strings.Contains(text, "plain") {
 		t.Error(text)
 	}
-	if got := scrub.Values(object.Body{"data": object.Body{"bad": "%"}}); len(got) != 1 || got[0] != "%" {
+	if got := redact.Values(object.Body{"data": object.Body{"bad": "%"}}); len(got) != 1 || got[0] != "%" {
 		t.Error(got)
 	}
 }
@@ -121,19 +121,19 @@ func FuzzText(f *testing.F) {
 	f.Add("dial", "hunter2", " failed")
 	f.Add("\"", "p@ss:w/ord", "\"")
 	f.Add("-----BEGIN PRIVATE KEY-----", "\\\"", "`[")
-	scrubber := scrub.New()
+	redactor := redact.New()
 	f.Fuzz(func(t *testing.T, before, password, after string) {
-		_ = scrubber.Text(before+password+after, password)
-		_ = scrubber.Text(before)
+		_ = redactor.Text(before+password+after, password)
+		_ = redactor.Text(before)
 		secret := "Zq" + hex.EncodeToString([]byte(password)) + "Zq"
 		for _, text := range []string{
 			"postgres://app:" + secret + "@db", "password=" + secret, `"token":"` + secret + `"`, "Bearer " + secret, "app:" + secret + "@tcp(db)",
 		} {
-			if got := scrubber.Text(before + " " + text + " " + after); strings.Contains(got, secret) {
+			if got := redactor.Text(before + " " + text + " " + after); strings.Contains(got, secret) {
 				t.Errorf("%q became %q", before+" "+text+" "+after, got)
 			}
 		}
-		if got := scrubber.Text(before+secret+after, secret); strings.Contains(got, secret) {
+		if got := redactor.Text(before+secret+after, secret); strings.Contains(got, secret) {
 			t.Errorf("a known value survived: %q", got)
 		}
 	})
