@@ -41,7 +41,7 @@ func (op *Operator) Main() {
 func (op *Operator) commands() *cli.Operator {
 	made := &cli.Operator{
 		Settings: &op.settings, Scheme: op.scheme, Flags: op.ownFlags, OwnLogger: op.ownLogger, OwnsProcess: op.ownsProcess,
-		Pace: op.pace, Deadlines: op.deadlines, Problems: &op.problems,
+		LeaseTiming: op.leaseTiming, Deadlines: op.deadlines, Problems: &op.problems,
 		Check: op.check, Definitions: op.definitions, Rights: op.rights,
 		Selections: func() ([]engine.Selection, error) {
 			watched, err := op.watched()
@@ -124,7 +124,7 @@ func LeaseDuration(d time.Duration) OperatorOption {
 		if d < shortestLease {
 			return fmt.Errorf("option LeaseDuration: must be at least %s, got %s", shortestLease, d)
 		}
-		op.pace = kube.PaceOf(d)
+		op.leaseTiming = kube.LeaseTimingOf(d)
 		return nil
 	}}
 }

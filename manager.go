@@ -136,7 +136,7 @@ func (op *Operator) stripToo(then toolscache.TransformFunc) toolscache.Transform
 // watchFailedToo reports a list or watch that failed, which the cache tries again. It calls the author's function too.
 func (op *Operator) watchFailedToo(then toolscache.WatchErrorHandlerWithContext) toolscache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, reflector *toolscache.Reflector, err error) {
-		op.alarm.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
+		op.watchErrors.WatchFailed(ctx, reflector, err, op.problems.Report(op.settings.Log, err))
 		if then != nil {
 			then(ctx, reflector, err)
 		}
@@ -155,17 +155,17 @@ func (op *Operator) newCache(config *rest.Config, options cache.Options) (cache.
 		}
 		return op.tolerance.Cache(made), nil
 	}
-	spaces, err := kube.NewSpaces(config, options, op.settings.Namespaces, op.settings.Log)
+	namespaced, err := kube.NewNamespacedCache(config, options, op.settings.Namespaces, op.settings.Log)
 	if err != nil {
 		return nil, err
 	}
-	spaces.Closed = op.closed
-	return op.tolerance.Cache(spaces), nil
+	namespaced.Closed = op.closed
+	return op.tolerance.Cache(namespaced), nil
 }
 
 // closed removes the watch health and metrics of a namespace that is gone.
 func (op *Operator) closed(namespace string) {
-	for _, resource := range op.streams.ForgetNamespace(namespace) {
+	for _, resource := range op.watchHealth.ForgetNamespace(namespace) {
 		op.counted.UnwatchedIn(op.settings.Identity, resource, namespace)
 	}
 }
@@ -177,13 +177,13 @@ func (op *Operator) follow(config *rest.Config) error {
 		return err
 	}
 	op.counted = counted
-	op.streams = kube.NewStreams(func(resource, namespace, complaint string) {
+	op.watchHealth = kube.NewWatchHealth(func(resource, namespace, complaint string) {
 		counted.Watch(op.settings.Identity, resource, namespace, complaint)
 	})
 	if len(op.settings.Namespaces.Names()) > 0 {
-		op.streams.Spare = "namespaces" // Those which are named outright are served without looking which there are.
+		op.watchHealth.Spare = "namespaces" // Those which are named outright are served without looking which there are.
 	}
-	config.Wrap(op.streams.Follow)
+	config.Wrap(op.watchHealth.Follow)
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (op *Operator) elect(config *rest.Config, options *manager.Options) error {
 		return errors.New("leader election: no namespace for the Lease; outside of a pod, set one with the option StateNamespace, " +
 			"--state-namespace or the manager's LeaderElectionNamespace, or run a single replica, with RunOptions.SingleReplica or --leader-elect=false")
 	}
-	lease, err := kube.NewLeadership(config, place, op.pace)
+	lease, err := kube.NewLeadership(config, place, op.leaseTiming)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (op *Operator) elect(config *rest.Config, options *manager.Options) error {
 	}
 	config.Wrap(lease.Fence)
 	options.LeaderElectionReleaseOnCancel, options.LeaderElectionResourceLockInterface = true, lease
-	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &op.pace.Lasts, &op.pace.Deadline, &op.pace.Retry
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &op.leaseTiming.Lasts, &op.leaseTiming.Deadline, &op.leaseTiming.Retry
 	op.lease = lease
 	return nil
 }
@@ -269,7 +269,7 @@ func (op *Operator) setUp(mgr manager.Manager) (*engine.Operator, error) {
 	}
 	driver := &engine.Operator{
 		Settings: op.settings, Live: live, Cache: mgr.GetCache(), Discovery: api,
-		Metrics: op.counted, Alarm: &op.alarm, Problems: &op.problems, Streams: op.streams, Spaces: kube.SpacesOf(mgr.GetCache()), Tolerance: op.tolerance,
+		Metrics: op.counted, WatchErrors: &op.watchErrors, Problems: &op.problems, WatchHealth: op.watchHealth, NamespacedCache: kube.NamespacedCacheOf(mgr.GetCache()), Tolerance: op.tolerance,
 		RecordOwners: op.records,
 		Startup:      op.activities.startup, Cleanup: op.activities.cleanup,
 	}

@@ -60,18 +60,18 @@ type Operator struct {
 	client client.Client
 	// lease is what replicas are elected by; nil where they are not, or by another program's manager.
 	lease *kube.Leadership
-	// alarm receives the failures of watches from the cache. streams has the health of each watch.
-	alarm   engine.Alarm
-	streams *kube.Streams
-	counted *metrics.Metrics
+	// watchErrors receives the failures of watches from the cache. watchHealth has the health of each watch.
+	watchErrors engine.WatchErrors
+	watchHealth *kube.WatchHealth
+	counted     *metrics.Metrics
 	// problems logs why the API server cannot be used.
 	problems kube.ProblemLog
 	// tolerance keeps the cache working while some objects cannot be decoded.
 	tolerance *kube.Tolerance
 	// records knows which records another client has written last.
 	records *kube.RecordOwners
-	// pace is how the Lease is held.
-	pace kube.Pace
+	// leaseTiming is how the Lease is held.
+	leaseTiming kube.LeaseTiming
 	// ownLogger: the author has given a logger. ownFlags, managerChanges and managerSetups are what the author adds to Main and Run.
 	ownLogger bool
 	// withoutEvents: no Kubernetes events are sent.
@@ -86,11 +86,11 @@ type Operator struct {
 // Mistakes are reported by Run, SetupWithManager and Main, all at once.
 func New(identity string, options ...OperatorOption) *Operator {
 	op := &Operator{
-		scheme:    runtime.NewScheme(),
-		pace:      kube.NewPace(1),
-		tolerance: kube.NewTolerance(),
-		records:   kube.NewRecordOwners(identity),
-		deadlines: kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
+		scheme:      runtime.NewScheme(),
+		leaseTiming: kube.NewLeaseTiming(1),
+		tolerance:   kube.NewTolerance(),
+		records:     kube.NewRecordOwners(identity),
+		deadlines:   kube.Deadlines{Request: kube.DefaultRequestTimeout, Silence: kube.DefaultWatchSilence},
 		settings: engine.Settings{
 			Identity: identity, Workers: defaultWorkers, Grace: defaultShutdownTimeout, AttemptTimeout: defaultAttemptTimeout,
 			Margin: defaultMargin, Window: flushWindow, Home: podNamespace(),

@@ -110,7 +110,7 @@ var _ = hook.Set(hook.Hooks{
 })
 
 // stretchElection multiplies the times of the election.
-func (op *Operator) stretchElection(times int) { op.pace = kube.NewPace(times) }
+func (op *Operator) stretchElection(times int) { op.leaseTiming = kube.NewLeaseTiming(times) }
 
 // observe calls onAttempt for each attempt of a handler, and sends the operator's log to the logger, if there is one.
 func (op *Operator) observe(onAttempt func(engine.Attempt), log *slog.Logger) engine.Declared {
@@ -152,7 +152,7 @@ func (op *Operator) chosenNow(ctx context.Context, api discovery.DiscoveryInterf
 	for i, one := range op.kinds {
 		declared[i] = one.kind
 	}
-	kinds, _, err := engine.Chosen(ctx, &kube.Catalogue{Discovery: api}, watched.selections, op.settings, declared)
+	kinds, _, err := engine.Chosen(ctx, &kube.DiscoveryCache{Discovery: api}, watched.selections, op.settings, declared)
 	names := make([]schema.GroupVersionKind, len(kinds))
 	for i, one := range kinds {
 		names[i] = one.GVK

@@ -36,10 +36,10 @@ type Operator struct {
 	Flags *flag.FlagSet
 	// OwnLogger is true if the author has given a logger. OwnsProcess is true if the libraries log through the operator.
 	OwnLogger, OwnsProcess bool
-	// Pace is how the Lease is held. Deadlines bound requests. Problems logs why the API server cannot be used.
-	Pace      kube.Pace
-	Deadlines kube.Deadlines
-	Problems  *kube.ProblemLog
+	// LeaseTiming is how the Lease is held. Deadlines bound requests. Problems logs why the API server cannot be used.
+	LeaseTiming kube.LeaseTiming
+	Deadlines   kube.Deadlines
+	Problems    *kube.ProblemLog
 	// Kinds are the handled kinds, Selections the selectors of kinds.
 	Kinds      []engine.Kind
 	Selections func() ([]engine.Selection, error)

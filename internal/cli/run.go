@@ -125,7 +125,7 @@ func (op *Operator) runShown(ctx context.Context, config *rest.Config, options R
 	if !options.SingleReplica {
 		return op.Run(ctx, config, options)
 	}
-	lease, err := kube.NewLeadership(config, op.leasePlace(), op.Pace)
+	lease, err := kube.NewLeadership(config, op.leasePlace(), op.LeaseTiming)
 	if err != nil {
 		return err
 	}

@@ -74,5 +74,5 @@ func (k *keeper) noteReplaced(before, after any) {
 // object is at least as new as its namespace.
 func (k *keeper) listedLater(listed any) bool {
 	one, is := objectOf(listed)
-	return is && k.startup.over() && k.watermarks.spaces.Appeared(one.GetNamespace())
+	return is && k.startup.over() && k.watermarks.namespaces.Appeared(one.GetNamespace())
 }

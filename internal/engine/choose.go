@@ -26,7 +26,7 @@ func (o *Operator) serveChosen(ctx context.Context) {
 
 // serveOne handles the objects of a chosen kind until the context ends. What fails is tried again: the other kinds go on.
 func (o *Operator) serveOne(ctx context.Context, one *chosen) {
-	o.forms.Add(one.GVK, one.New())
+	o.cachedTypes.Add(one.GVK, one.New())
 	for ctx.Err() == nil {
 		found, err := o.discover(ctx, one.Kind)
 		if err == nil {
@@ -49,16 +49,16 @@ func (o *Operator) serveOne(ctx context.Context, one *chosen) {
 // letGo lets go of what a kind has held that was chosen. What others watch too is theirs, and so is the end of its watch.
 func (o *Operator) letGo(ctx context.Context, one *chosen) {
 	shared := o.watches(one.GVK, func(watched Watched) bool { return kube.Alike(watched.New(), one.New()) })
-	o.forms.Remove(one.GVK)
+	o.cachedTypes.Remove(one.GVK)
 	if !shared {
-		o.forms.RemoveCached(one.GVK, one.New())
+		o.cachedTypes.RemoveCached(one.GVK, one.New())
 		if err := o.Cache.RemoveInformer(ctx, one.New()); err != nil {
 			o.Settings.Log.Debug("cannot remove informer", "kind", one.GVK.Kind, "error", err)
 		}
 	}
 	if !o.watches(one.GVK, func(Watched) bool { return true }) {
 		resource := schema.GroupResource{Group: one.GVK.Group, Resource: one.assigned.Plural}.String()
-		o.Streams.Forget(resource)
+		o.WatchHealth.Forget(resource)
 		o.Metrics.Unwatched(o.Settings.Identity, resource)
 	}
 	o.mu.Lock()
@@ -89,8 +89,8 @@ func (o *Operator) chosenReadyLocked() error {
 }
 
 // Chosen are the kinds that selections choose now, and for those that choose none why.
-func Chosen(ctx context.Context, catalogue *kube.Catalogue, selections []Selection, settings Settings, handled []Kind) (kinds []Kind, trouble []string, err error) {
-	served, _, err := catalogue.Read(ctx)
+func Chosen(ctx context.Context, discovery *kube.DiscoveryCache, selections []Selection, settings Settings, handled []Kind) (kinds []Kind, trouble []string, err error) {
+	served, _, err := discovery.Read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,7 @@ type chooser struct {
 	serve   func(context.Context, *chosen)
 	release func(context.Context, *chosen)
 
-	catalogue kube.Catalogue
+	discovery kube.DiscoveryCache
 	running   map[schema.GroupKind]*chosen
 	// resting is what is known of kinds that are served and not chosen any more.
 	resting   map[schema.GroupKind]*kindState
@@ -101,14 +101,14 @@ type chosen struct {
 
 func newChooser(o *Operator) *chooser {
 	return &chooser{
-		operator: o, catalogue: kube.Catalogue{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
+		operator: o, discovery: kube.DiscoveryCache{Discovery: o.Discovery}, running: map[schema.GroupKind]*chosen{},
 		unknown: errUnknownKinds, resting: map[schema.GroupKind]*kindState{}, reported: map[string]string{}, ended: make(chan struct{}, 1),
 	}
 }
 
 // run looks again and again, until the context ends and nothing is served any more.
 func (c *chooser) run(ctx context.Context) {
-	heard, end := c.operator.Alarm.listen()
+	heard, end := c.operator.WatchErrors.listen()
 	defer end()
 	defer c.serving.Wait()
 	ticker := time.NewTicker(lookAgain)
@@ -130,7 +130,7 @@ func (c *chooser) run(ctx context.Context) {
 
 // look asks what is served, and serves what is chosen. What was chosen stays where that cannot be known.
 func (c *chooser) look(ctx context.Context) {
-	served, unknown, err := c.catalogue.Read(ctx)
+	served, unknown, err := c.discovery.Read(ctx)
 	if ctx.Err() != nil {
 		return
 	}

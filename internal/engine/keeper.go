@@ -74,7 +74,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	k.watermarks = watermarks{
 		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
-		ledger: kube.Ledger{
+		store: kube.WatermarkStore{
 			Client: o.Live, Owner: o.Settings.Identity,
 			Place: types.NamespacedName{Namespace: o.Settings.Home, Name: o.Settings.Identity},
 		},
@@ -82,7 +82,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	if found.Namespaced {
 		k.watermarks.served = o.Settings.Namespaces
 	}
-	k.watermarks.streams, k.watermarks.spaces = o.Streams, o.Spaces
+	k.watermarks.health, k.watermarks.namespaces = o.WatchHealth, o.NamespacedCache
 	return k
 }
 

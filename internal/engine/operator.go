@@ -36,13 +36,13 @@ type Operator struct {
 	EventSink *kube.EventSink
 	Metrics   *metrics.Metrics
 	Election  Election
-	// Alarm tells of watches in trouble.
-	Alarm *Alarm
+	// WatchErrors signals that watches have failed.
+	WatchErrors *WatchErrors
 	// Problems logs why the API server cannot be used; nil for no log.
 	Problems *kube.ProblemLog
-	// Streams knows how watches fare, and Spaces which namespaces there are; nil where that is unknown.
-	Streams *kube.Streams
-	Spaces  *kube.Spaces
+	// WatchHealth has the health of each watch, NamespacedCache the namespaces that exist; nil if unknown.
+	WatchHealth     *kube.WatchHealth
+	NamespacedCache *kube.NamespacedCache
 	// Tolerance knows which objects of the cache could not be decoded.
 	Tolerance *kube.Tolerance
 	// RecordOwners knows which records another client has written last.
@@ -61,20 +61,20 @@ type Operator struct {
 	waiting map[string]string
 	// chooser serves what selections choose; nil before.
 	chooser *chooser
-	// forms are the kinds that are cached.
-	forms kube.Forms
+	// cachedTypes are the cached kinds.
+	cachedTypes kube.CachedTypes
 }
 
 // Client is what handlers read and write with.
 func (o *Operator) Client() client.Client {
-	reading := kube.Reading{Client: o.Live, Cache: o.Cache, Cached: &o.forms, Tolerance: o.Tolerance}
+	split := kube.SplitClient{Client: o.Live, Cache: o.Cache, Cached: &o.cachedTypes, Tolerance: o.Tolerance}
 	for _, kind := range o.Kinds {
-		reading.Cached.Add(kind.GVK, kind.New())
+		split.Cached.Add(kind.GVK, kind.New())
 	}
 	for _, watched := range o.watched() {
-		reading.Cached.AddRelated(watched.GVK, watched.New())
+		split.Cached.AddRelated(watched.GVK, watched.New())
 	}
-	return reading
+	return split
 }
 
 // NeedLeaderElection keeps a standby from handling objects.
@@ -182,7 +182,7 @@ func (o *Operator) Ready() error {
 	if err := o.chosenReadyLocked(); err != nil {
 		return err
 	}
-	if err := o.Streams.Trouble(watchPatience); err != nil {
+	if err := o.WatchHealth.Failure(watchPatience); err != nil {
 		return err
 	}
 	for _, watched := range o.watched() {

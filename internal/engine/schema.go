@@ -108,7 +108,7 @@ func (o *Operator) followSchemas(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.Streams.Begun():
+		case <-o.WatchHealth.Begun():
 			if soon <= 0 { // Else it goes on as it does: where there are many watches, some begin all the time.
 				ticker.Reset(schemaSoon)
 			}

@@ -37,8 +37,8 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 		})
 		k := &keeper{kind: Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
 		k.shapes.set(shape{description: kube.Description{Schema: "of before"}})
-		streams := kube.NewStreams(nil)
-		o := &Operator{Streams: streams, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}
+		health := kube.NewWatchHealth(nil)
+		o := &Operator{WatchHealth: health, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}
 		defer o.schemas.keep(k)()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -48,7 +48,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 		}()
 		begins := func(times int) {
 			for range times {
-				watch(t, streams, "default", http.StatusOK)
+				watch(t, health, "default", http.StatusOK)
 				<-time.After(time.Second)
 			}
 		}

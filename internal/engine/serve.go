@@ -43,7 +43,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 		}
 		o.undecodables.clear(kind.GVK)
 		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
-		o.Streams.Forget(resource)
+		o.WatchHealth.Forget(resource)
 		o.Metrics.Unwatched(o.Settings.Identity, resource)
 	}
 }

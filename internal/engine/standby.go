@@ -87,7 +87,7 @@ func (s *Standby) warm(ctx context.Context, kind Watched) {
 			s.Operator.Settings.Log.Debug("cannot remove informer", "kind", kind.GVK.Kind, "error", err)
 		}
 		resource := schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String()
-		s.Operator.Streams.Forget(resource)
+		s.Operator.WatchHealth.Forget(resource)
 		s.Operator.Metrics.Unwatched(s.Operator.Settings.Identity, resource)
 	}
 }

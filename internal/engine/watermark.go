@@ -26,20 +26,20 @@ const heldLong = 10 * time.Minute
 
 // watermarks keeps the watermarks of one kind, one for each namespace if not all are served.
 type watermarks struct {
-	ledger kube.Ledger
-	// resource names the kind in the ledger; served are the namespaces that are.
-	resource string
-	served   filter.Namespaces
-	margin   time.Duration
-	streams  *kube.Streams
-	spaces   *kube.Spaces
+	store kube.WatermarkStore
+	// resource names the kind in the store; served are the namespaces that are.
+	resource   string
+	served     filter.Namespaces
+	margin     time.Duration
+	health     *kube.WatchHealth
+	namespaces *kube.NamespacedCache
 	// lowered receives a value when a stored watermark must be lowered at once.
 	lowered chan struct{}
 
 	mu sync.Mutex
 	// narrow: the cache is limited to some namespaces, although all are served.
 	narrow bool
-	// stored is what the ledger holds, by namespace; "" is all of them.
+	// stored is what the store holds, by namespace; "" is all of them.
 	stored map[string]time.Time
 	// scopes is nil where no watermarks are kept.
 	scopes map[string]*record.Watermark
@@ -55,10 +55,10 @@ type heldBack struct {
 
 // load reads the watermarks before the first object is looked at.
 func (w *watermarks) load(ctx context.Context) error {
-	if !w.ledger.Kept() {
+	if !w.store.Kept() {
 		return nil
 	}
-	stored, err := w.ledger.Read(ctx, w.resource)
+	stored, err := w.store.Read(ctx, w.resource)
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (w *watermarks) forget(ctx context.Context, namespace string) error {
 	if !stored {
 		return nil
 	}
-	return w.ledger.Remove(ctx, w.resource, namespace)
+	return w.store.Remove(ctx, w.resource, namespace)
 }
 
 // moveWatermarks stores the watermarks that have moved, until the context ends.
 func (k *keeper) moveWatermarks(ctx context.Context) {
-	if !k.watermarks.ledger.Kept() || !k.shapes.now().pure.EveryObject() {
+	if !k.watermarks.store.Kept() || !k.shapes.now().pure.EveryObject() {
 		return
 	}
 	ticker := time.NewTicker(moveEvery)
@@ -149,7 +149,7 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 			move = k.raiseWatermark
 		}
 		for _, namespace := range k.watermarks.known() {
-			if namespace == "" || !k.watermarks.spaces.Gone(namespace) {
+			if namespace == "" || !k.watermarks.namespaces.Gone(namespace) {
 				move(ctx, namespace)
 			} else if err := k.watermarks.forget(ctx, namespace); err != nil {
 				k.log.Debug("cannot remove the watermark of a deleted namespace", "namespace", namespace, "error", err)
@@ -161,7 +161,7 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 // raiseWatermark stores the watermark of a namespace if it has moved. Before the first list is handled, or while the watch is not steady,
 // it may only be lowered.
 func (k *keeper) raiseWatermark(ctx context.Context, namespace string) {
-	if !k.startup.over() || !k.watermarks.streams.Steady(k.watermarks.resource, namespace, steadyFor) {
+	if !k.startup.over() || !k.watermarks.health.Steady(k.watermarks.resource, namespace, steadyFor) {
 		k.lowerWatermark(ctx, namespace)
 		return
 	}
@@ -188,7 +188,7 @@ func (k *keeper) moveWatermark(ctx context.Context, namespace string, may func(*
 	if !moved {
 		return
 	}
-	if err := w.ledger.Write(ctx, w.resource, namespace, next); err != nil {
+	if err := w.store.Write(ctx, w.resource, namespace, next); err != nil {
 		k.log.Warn("cannot store the watermark, records lost while the operator is down will not be detected",
 			"error", err)
 		return
@@ -224,12 +224,12 @@ func (k *keeper) reportHeld(namespace string) {
 	}
 }
 
-// loadWatermarks reads what the ledger holds, however long that takes; without the right to read it there are none.
+// loadWatermarks reads what the store holds, however long that takes; without the right to read it there are none.
 func (k *keeper) loadWatermarks(ctx context.Context) error {
 	if !k.shapes.now().pure.EveryObject() {
 		return nil
 	}
-	if !k.watermarks.ledger.Kept() {
+	if !k.watermarks.store.Kept() {
 		k.log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
 	}
 	retry := time.NewTicker(lookEvery)
@@ -242,7 +242,7 @@ func (k *keeper) loadWatermarks(ctx context.Context) error {
 		k.log.Warn("cannot read the watermarks, records lost while the operator is down will not be detected",
 			"error", err)
 		if apierrors.IsForbidden(err) {
-			k.watermarks.ledger.Place.Namespace = ""
+			k.watermarks.store.Place.Namespace = ""
 			continue
 		}
 		select {

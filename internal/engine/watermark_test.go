@@ -38,10 +38,10 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	if err := api.Create(t.Context(), books); err != nil {
 		t.Fatal(err)
 	}
-	streams := &kube.Streams{}
+	health := &kube.WatchHealth{}
 	k := &keeper{log: slog.New(slog.DiscardHandler), startup: startup{complete: true}, watermarks: watermarks{
-		resource: "pods", served: served, streams: streams,
-		ledger: kube.Ledger{Client: api, Owner: place.Name, Place: place},
+		resource: "pods", served: served, health: health,
+		store: kube.WatermarkStore{Client: api, Owner: place.Name, Place: place},
 	}}
 	if err := k.watermarks.load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 			scope.Recorded("x", time.Date(2000, 1, 4, 0, 0, 0, 0, time.UTC))
 		})
 	}
-	watch(t, streams, "a-1", http.StatusOK)
-	watch(t, streams, "a-2", http.StatusForbidden)
+	watch(t, health, "a-1", http.StatusOK)
+	watch(t, health, "a-2", http.StatusForbidden)
 	for _, namespace := range k.watermarks.known() {
 		k.raiseWatermark(t.Context(), namespace)
 	}
@@ -68,18 +68,18 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	}
 	want := map[string]string{"pods": older, "pods_a-1": "2000-01-04T00:00:00Z", "nodes_a-3": newer}
 	if diff := cmp.Diff(want, books.Data); diff != "" {
-		t.Errorf("the ledger (-want +got):\n%s", diff)
+		t.Errorf("the store (-want +got):\n%s", diff)
 	}
 }
 
 // watch answers a watch of pods in a namespace.
-func watch(t *testing.T, streams *kube.Streams, namespace string, with int) {
+func watch(t *testing.T, health *kube.WatchHealth, namespace string, with int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://server/api/v1/namespaces/"+namespace+"/pods?watch=true", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := streams.Follow(answered(with)).RoundTrip(request)
+	answer, err := health.Follow(answered(with)).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestNothingIsKeptWithoutAPlaceForWatermarks(t *testing.T) {
 					_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 				})
 			}
-			k := &keeper{log: slog.New(slog.DiscardHandler), watermarks: watermarks{resource: "pods", ledger: kube.Ledger{
+			k := &keeper{log: slog.New(slog.DiscardHandler), watermarks: watermarks{resource: "pods", store: kube.WatermarkStore{
 				Client: api, Owner: place.Name, Place: types.NamespacedName{Namespace: test.namespace, Name: place.Name},
 			}}}
 			k.shapes.set(shape{pure: handler.Kind{Handlers: []handler.Declaration{{ID: "make", Verb: cause.Create}}}})

@@ -87,7 +87,7 @@ func (u *Uninstaller) choose(ctx context.Context) error {
 	if len(u.Selections) == 0 {
 		return nil
 	}
-	chosen, trouble, err := engine.Chosen(ctx, &kube.Catalogue{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
+	chosen, trouble, err := engine.Chosen(ctx, &kube.DiscoveryCache{Discovery: u.Discovery}, u.Selections, u.Settings, u.Kinds)
 	for _, text := range trouble {
 		u.Report(text)
 	}

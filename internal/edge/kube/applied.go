@@ -14,8 +14,8 @@ import (
 
 // FromCache reads an object from the cache of a client. It reports whether the client caches the kind in the form of the object and has the object.
 func FromCache(ctx context.Context, from client.Client, kind schema.GroupVersionKind, key client.ObjectKey, into client.Object) bool {
-	reading, is := from.(Reading)
-	return is && reading.Cached.has(kind, into) && reading.Cache.Get(ctx, key, into) == nil
+	split, is := from.(SplitClient)
+	return is && split.Cached.has(kind, into) && split.Cache.Get(ctx, key, into) == nil
 }
 
 // Applied remembers the children of one object as Apply has left them. The zero value is empty.

@@ -24,13 +24,13 @@ import (
 const carryTries = 5
 
 // Update replaces the object. An object of a handled kind keeps its current records, whatever records the copy has.
-func (r Reading) Update(ctx context.Context, from client.Object, options ...client.UpdateOption) error {
+func (r SplitClient) Update(ctx context.Context, from client.Object, options ...client.UpdateOption) error {
 	return r.preserveRecords(ctx, from, func(sent client.Object) error { return notServed(r.Client.Update(ctx, sent, options...), from) })
 }
 
 // Patch changes the object. A merge patch does not change the records of a handled kind: a patch computed from copies of which only one
 // has the records would remove or revert them. A JSON Patch is sent unchanged.
-func (r Reading) Patch(ctx context.Context, target client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (r SplitClient) Patch(ctx context.Context, target client.Object, patch client.Patch, options ...client.PatchOption) error {
 	spared, err := r.withoutRecordChanges(ctx, target, patch)
 	if err != nil {
 		return err
@@ -39,17 +39,17 @@ func (r Reading) Patch(ctx context.Context, target client.Object, patch client.P
 }
 
 // Status returns a writer for the status.
-func (r Reading) Status() client.SubResourceWriter { return r.SubResource("status") }
+func (r SplitClient) Status() client.SubResourceWriter { return r.SubResource("status") }
 
 // SubResource returns a client for a subresource.
-func (r Reading) SubResource(name string) client.SubResourceClient {
+func (r SplitClient) SubResource(name string) client.SubResourceClient {
 	return subresource{SubResourceClient: r.Client.SubResource(name), parent: r}
 }
 
 // subresource is a client whose updates and patches keep records too.
 type subresource struct {
 	client.SubResourceClient
-	parent Reading
+	parent SplitClient
 }
 
 // Update replaces the subresource.
@@ -79,7 +79,7 @@ func (s subresource) Patch(ctx context.Context, target client.Object, patch clie
 }
 
 // preserveRecords sends the object with the records that the API server has now, and fills it from the response.
-func (r Reading) preserveRecords(ctx context.Context, from client.Object, send func(client.Object) error) error {
+func (r SplitClient) preserveRecords(ctx context.Context, from client.Object, send func(client.Object) error) error {
 	kind, handled := r.handled(from)
 	if !handled {
 		return send(from)
@@ -101,14 +101,14 @@ func (r Reading) preserveRecords(ctx context.Context, from client.Object, send f
 }
 
 // handled returns the kind of an object and whether objects of the kind have records.
-func (r Reading) handled(candidate client.Object) (schema.GroupVersionKind, bool) {
+func (r SplitClient) handled(candidate client.Object) (schema.GroupVersionKind, bool) {
 	kind, err := apiutil.GVKForObject(candidate, r.Scheme())
 	return kind, err == nil && r.Cached.handles(kind)
 }
 
 // withRecords returns the object to send. A copy with a resource version replaces only that version, so the records cannot be newer than
 // those just read. A copy without one gets the resource version just read, for kinds for which the API server would accept it without.
-func (r Reading) withRecords(ctx context.Context, kind schema.GroupVersionKind, from client.Object) (sent *unstructured.Unstructured, pinned bool, err error) {
+func (r SplitClient) withRecords(ctx context.Context, kind schema.GroupVersionKind, from client.Object) (sent *unstructured.Unstructured, pinned bool, err error) {
 	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from.DeepCopyObject())
 	if err != nil {
 		return nil, false, fmt.Errorf("encode %s %s: %w", kind.Kind, from.GetName(), err)
@@ -126,7 +126,7 @@ func (r Reading) withRecords(ctx context.Context, kind schema.GroupVersionKind, 
 }
 
 // now reads the live object. The result is empty if there is none.
-func (r Reading) now(ctx context.Context, kind schema.GroupVersionKind, of client.Object) (*unstructured.Unstructured, error) {
+func (r SplitClient) now(ctx context.Context, kind schema.GroupVersionKind, of client.Object) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(kind)
 	key := client.ObjectKeyFromObject(of)
@@ -151,7 +151,7 @@ func fill(target client.Object, answer *unstructured.Unstructured) error {
 }
 
 // withoutRecordChanges returns the patch without its changes of records.
-func (r Reading) withoutRecordChanges(ctx context.Context, target client.Object, patch client.Patch) (client.Patch, error) {
+func (r SplitClient) withoutRecordChanges(ctx context.Context, target client.Object, patch client.Patch) (client.Patch, error) {
 	kind, handled := r.handled(target)
 	merges := patch.Type() == types.MergePatchType || patch.Type() == types.StrategicMergePatchType
 	if !handled || !merges {

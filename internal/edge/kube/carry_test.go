@@ -53,12 +53,12 @@ func newShelf(t *testing.T) shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forms := &kube.Forms{}
+	cachedTypes := &kube.CachedTypes{}
 	for _, kind := range []string{"Widget", "Gadget"} {
-		forms.Add(testKind(kind), &unstructured.Unstructured{})
+		cachedTypes.Add(testKind(kind), &unstructured.Unstructured{})
 	}
-	forms.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{})
-	return shelf{server: server, user: user, handlers: kube.Reading{Client: user, Cached: forms}}
+	cachedTypes.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{})
+	return shelf{server: server, user: user, handlers: kube.SplitClient{Client: user, Cached: cachedTypes}}
 }
 
 func testKind(kind string) schema.GroupVersionKind {

@@ -36,8 +36,8 @@ func decodingOf(example client.Object) decoding {
 	}
 }
 
-// Forms holds the cached kinds and how they are decoded: typed, unstructured or metadata only. Kinds can be added and removed at any time.
-type Forms struct {
+// CachedTypes holds the cached kinds and how they are decoded: typed, unstructured or metadata only. Kinds can be added and removed at any time.
+type CachedTypes struct {
 	mu      sync.RWMutex
 	cached  map[form]bool
 	handled map[schema.GroupVersionKind]bool
@@ -49,7 +49,7 @@ type form struct {
 }
 
 // Add registers the kind as handled, and as cached in the form of the example.
-func (f *Forms) Add(kind schema.GroupVersionKind, example client.Object) {
+func (f *CachedTypes) Add(kind schema.GroupVersionKind, example client.Object) {
 	f.AddRelated(kind, example)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *Forms) Add(kind schema.GroupVersionKind, example client.Object) {
 }
 
 // AddRelated registers the kind as cached in the form of the example. It does not register it as handled.
-func (f *Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) {
+func (f *CachedTypes) AddRelated(kind schema.GroupVersionKind, example client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.cached == nil {
@@ -70,14 +70,14 @@ func (f *Forms) AddRelated(kind schema.GroupVersionKind, example client.Object) 
 }
 
 // Remove removes the kind from the handled ones.
-func (f *Forms) Remove(kind schema.GroupVersionKind) {
+func (f *CachedTypes) Remove(kind schema.GroupVersionKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.handled, kind)
 }
 
 // RemoveCached removes the kind in the form of the example from the cached ones.
-func (f *Forms) RemoveCached(kind schema.GroupVersionKind, example client.Object) {
+func (f *CachedTypes) RemoveCached(kind schema.GroupVersionKind, example client.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.cached, form{kind, decodingOf(example)})
@@ -86,14 +86,14 @@ func (f *Forms) RemoveCached(kind schema.GroupVersionKind, example client.Object
 // Alike reports whether two examples are cached in the same form.
 func Alike(one, other client.Object) bool { return decodingOf(one) == decodingOf(other) }
 
-func (f *Forms) has(kind schema.GroupVersionKind, wanted client.Object) bool {
+func (f *CachedTypes) has(kind schema.GroupVersionKind, wanted client.Object) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.cached[form{kind, decodingOf(wanted)}]
 }
 
 // handles reports whether the kind is handled in any form and version, so that its objects have records.
-func (f *Forms) handles(kind schema.GroupVersionKind) bool {
+func (f *CachedTypes) handles(kind schema.GroupVersionKind) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	for known := range f.handled {
@@ -104,23 +104,23 @@ func (f *Forms) handles(kind schema.GroupVersionKind) bool {
 	return false
 }
 
-// Reading is a client that serves Get of cached kinds from the cache, if the caller wants the cached form, and sends everything else to
+// SplitClient is a client that serves Get of cached kinds from the cache, if the caller wants the cached form, and sends everything else to
 // the API server: a single cached read of a Secret would otherwise start an informer for all Secrets of the cluster. Its writes to
 // handled kinds keep their records.
-type Reading struct {
+type SplitClient struct {
 	client.Client
 	Cache  client.Reader
-	Cached *Forms
+	Cached *CachedTypes
 	// Tolerance leaves objects that cannot be decoded out of lists.
 	Tolerance *Tolerance
 }
 
-var _ client.WithWatch = Reading{}
+var _ client.WithWatch = SplitClient{}
 
 // Live returns the client without its cache.
 func Live(c client.Client) client.Client {
-	if reading, is := c.(Reading); is {
-		return reading.Client
+	if split, is := c.(SplitClient); is {
+		return split.Client
 	}
 	return c
 }
@@ -128,8 +128,8 @@ func Live(c client.Client) client.Client {
 // ownWatch is the context key of watches that handlers start.
 type ownWatch struct{}
 
-// Watch watches objects on the API server, never through the cache. Streams ignores the watch, since the operator does not depend on it.
-func (r Reading) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+// Watch watches objects on the API server, never through the cache. WatchHealth ignores the watch, since the operator does not depend on it.
+func (r SplitClient) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	live, ok := r.Client.(client.WithWatch)
 	if !ok {
 		return nil, errors.New("watch: the operator's client does not support watches")
@@ -138,7 +138,7 @@ func (r Reading) Watch(ctx context.Context, list client.ObjectList, options ...c
 }
 
 // Get reads one object, from the cache if its kind is cached, otherwise from the API server.
-func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (r SplitClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	kind, err := apiutil.GVKForObject(into, r.Scheme())
 	if err == nil && r.Cached.has(kind, into) {
 		if err := r.Cache.Get(ctx, key, into, options...); !errors.Is(err, ErrNotCached) {
@@ -149,12 +149,12 @@ func (r Reading) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 }
 
 // List lists objects on the API server. It leaves out objects that cannot be decoded.
-func (r Reading) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (r SplitClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	return r.Tolerance.List(ctx, into, func(ctx context.Context) error { return r.Client.List(ctx, into, options...) })
 }
 
 // Delete deletes one object.
-func (r Reading) Delete(ctx context.Context, one client.Object, options ...client.DeleteOption) error {
+func (r SplitClient) Delete(ctx context.Context, one client.Object, options ...client.DeleteOption) error {
 	return notServed(r.Client.Delete(ctx, one, options...), one)
 }
 

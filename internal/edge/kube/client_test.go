@@ -15,23 +15,23 @@ import (
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
-// watcherOf returns a client as handlers get it, whose requests a Streams follows.
-func watcherOf(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (kube.Reading, *kube.Streams) {
+// watcherOf returns a client as handlers get it, whose requests a WatchHealth follows.
+func watcherOf(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (kube.SplitClient, *kube.WatchHealth) {
 	t.Helper()
 	server, err := apiserver.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	streams := kube.NewStreams(nil)
+	health := kube.NewWatchHealth(nil)
 	config := rest.CopyConfig(server.Config())
 	config.Wrap(wrap)
-	config.Wrap(streams.Follow)
+	config.Wrap(health.Follow)
 	live, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kube.Reading{Client: live, Cached: &kube.Forms{}}, streams
+	return kube.SplitClient{Client: live, Cached: &kube.CachedTypes{}}, health
 }
 
 // refusing is a transport that refuses watches.
@@ -81,12 +81,12 @@ func TestHandlersCanWatchByThemselves(t *testing.T) {
 // A refused watch of a handler does not make the operator unready.
 func TestRefusedWatchesOfHandlersDoNotCount(t *testing.T) {
 	t.Parallel()
-	handlers, streams := watcherOf(t, func(next http.RoundTripper) http.RoundTripper { return refusing{next} })
+	handlers, health := watcherOf(t, func(next http.RoundTripper) http.RoundTripper { return refusing{next} })
 	if begun, err := handlers.Watch(t.Context(), secretMetadata(), client.InNamespace("default")); err == nil {
 		begun.Stop()
 		t.Fatal("the watch is not refused")
 	}
-	if err := streams.Trouble(0); err != nil {
+	if err := health.Failure(0); err != nil {
 		t.Error(err)
 	}
 }

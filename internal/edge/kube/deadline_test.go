@@ -267,7 +267,7 @@ func answeringAfter(wait time.Duration, body io.ReadCloser) roundTripper {
 
 func TestATransportGetsDeadlinesOnce(t *testing.T) {
 	first := kube.Deadlines{Request: time.Minute, Silence: time.Minute}.Wrap(http.DefaultTransport)
-	followed := (&kube.Streams{}).Follow(first)
+	followed := (&kube.WatchHealth{}).Follow(first)
 	if second := (kube.Deadlines{Request: time.Hour, Silence: time.Hour}).Wrap(followed); second != followed {
 		t.Errorf("it was wrapped in %T", second)
 	}

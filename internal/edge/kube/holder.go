@@ -86,5 +86,5 @@ func lasts(lease *coordinationv1.Lease) time.Duration {
 	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
-	return NewPace(1).Lasts
+	return NewLeaseTiming(1).Lasts
 }

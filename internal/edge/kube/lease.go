@@ -18,23 +18,23 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Pace holds how long a Lease is held without a renewal, when its holder stops trying to renew it, and how often it is renewed.
-type Pace struct{ Lasts, Deadline, Retry time.Duration }
+// LeaseTiming holds how long a Lease is held without a renewal, when its holder stops trying to renew it, and how often it is renewed.
+type LeaseTiming struct{ Lasts, Deadline, Retry time.Duration }
 
-// PaceOf returns the durations for a Lease that is held for lasts without a renewal, in the proportions of controller-runtime.
-func PaceOf(lasts time.Duration) Pace {
-	return Pace{Lasts: lasts, Deadline: lasts * 10 / 15, Retry: lasts * 2 / 15}
+// LeaseTimingOf returns the durations for a Lease that is held for lasts without a renewal, in the proportions of controller-runtime.
+func LeaseTimingOf(lasts time.Duration) LeaseTiming {
+	return LeaseTiming{Lasts: lasts, Deadline: lasts * 10 / 15, Retry: lasts * 2 / 15}
 }
 
-// NewPace returns the durations that controller-runtime uses by default, multiplied by slower.
-func NewPace(slower int) Pace {
+// NewLeaseTiming returns the durations that controller-runtime uses by default, multiplied by slower.
+func NewLeaseTiming(slower int) LeaseTiming {
 	unit := time.Duration(slower) * time.Second
-	return Pace{Lasts: 15 * unit, Deadline: 10 * unit, Retry: 2 * unit}
+	return LeaseTiming{Lasts: 15 * unit, Deadline: 10 * unit, Retry: 2 * unit}
 }
 
 // Fenced returns how long after a renewal the holder may write. The rest of the Lease is time for requests in transit to arrive before
 // another process can take the Lease.
-func (p Pace) Fenced() time.Duration { return p.Deadline + p.Retry }
+func (p LeaseTiming) Fenced() time.Duration { return p.Deadline + p.Retry }
 
 // ErrNotLeading is the error of a write by a process that does not hold the Lease or cannot be sure that it does.
 var ErrNotLeading = errors.New("this replica does not hold the Lease and must not write")
@@ -47,7 +47,7 @@ var errAtWork = errors.New("handlers are still running; the Lease is not release
 type Leadership struct {
 	resourcelock.Interface
 
-	Pace Pace
+	Timing LeaseTiming
 	// Wall returns the wall clock time; nil means that of the machine.
 	Wall func() time.Time
 	// Failed is called if the Lease cannot be read or written. It may be nil.
@@ -61,9 +61,9 @@ type Leadership struct {
 }
 
 // NewLeadership creates the lock for the Lease at the given place. The identity of the process is its hostname and a random part.
-func NewLeadership(config *rest.Config, place types.NamespacedName, pace Pace) (*Leadership, error) {
+func NewLeadership(config *rest.Config, place types.NamespacedName, timing LeaseTiming) (*Leadership, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = pace.Deadline / 2 // A single hanging request must not cost the leadership.
+	config.Timeout = timing.Deadline / 2 // A single hanging request must not cost the leadership.
 	pods, err := core.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("create client for leader election: %w", err)
@@ -81,7 +81,7 @@ func NewLeadership(config *rest.Config, place types.NamespacedName, pace Pace) (
 	if err != nil {
 		return nil, fmt.Errorf("create lock for leader election: %w", err)
 	}
-	return &Leadership{Interface: lock, Pace: pace}, nil
+	return &Leadership{Interface: lock, Timing: timing}, nil
 }
 
 // Idle sets the function that reports whether all work has ended, so that the Lease can be released.
@@ -179,7 +179,7 @@ func (l *Leadership) left() time.Duration {
 	}
 	passed := time.Since(l.renewed)
 	passed = max(passed, l.wall().Sub(l.renewedAt)) // mutant: suspended-machine-leads
-	return l.Pace.Fenced() - passed
+	return l.Timing.Fenced() - passed
 }
 
 // AwaitLoss returns true when the Lease is no longer held, and false if the context ends before that. The election itself notices the
@@ -190,7 +190,7 @@ func (l *Leadership) AwaitLoss(ctx context.Context) bool {
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		timer := time.NewTimer(min(left, l.Pace.Retry)) // The wall clock may jump.
+		timer := time.NewTimer(min(left, l.Timing.Retry)) // The wall clock may jump.
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -41,7 +41,7 @@ func renew(t *testing.T, lease *kube.Leadership) {
 // Nothing is written after leadership is lost, not even by a process that was frozen and does not know that yet.
 func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
+		lease := &kube.Leadership{Interface: &lock{}, Timing: kube.NewLeaseTiming(1)}
 		sent := 0
 		through := lease.Fence(roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++
@@ -65,12 +65,12 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 		expect("before the election", false)
 		renew(t, lease)
 		expect("after the election", true)
-		<-time.After(kube.NewPace(1).Deadline)
+		<-time.After(kube.NewLeaseTiming(1).Deadline)
 		expect("while it tries to renew the lease", true)
 		renew(t, lease)
-		<-time.After(kube.NewPace(1).Deadline)
+		<-time.After(kube.NewLeaseTiming(1).Deadline)
 		expect("for the same time after a renewal", true)
-		<-time.After(kube.NewPace(1).Lasts - kube.NewPace(1).Deadline)
+		<-time.After(kube.NewLeaseTiming(1).Lasts - kube.NewLeaseTiming(1).Deadline)
 		expect("when others may take the lease", false)
 		if sent != 18 {
 			t.Errorf("%d requests were sent, want 18", sent)
@@ -81,7 +81,7 @@ func TestAReplicaWritesOnlyWhileItHoldsTheLease(t *testing.T) {
 // A loss during a pause of the whole process is detected when the pause ends.
 func TestTheLossOfALeaseIsReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1)}
+		lease := &kube.Leadership{Interface: &lock{}, Timing: kube.NewLeaseTiming(1)}
 		renew(t, lease)
 		begun, lost := time.Now(), make(chan time.Duration, 1)
 		go func() {
@@ -90,12 +90,12 @@ func TestTheLossOfALeaseIsReportedInTime(t *testing.T) {
 			}
 		}()
 		for range 10 {
-			<-time.After(kube.NewPace(1).Retry)
+			<-time.After(kube.NewLeaseTiming(1).Retry)
 			renew(t, lease)
 		}
-		after := <-lost - 10*kube.NewPace(1).Retry
-		if after <= kube.NewPace(1).Deadline || after >= kube.NewPace(1).Lasts {
-			t.Errorf("the loss was reported %s after the last renewal, want between %s and %s", after, kube.NewPace(1).Deadline, kube.NewPace(1).Lasts)
+		after := <-lost - 10*kube.NewLeaseTiming(1).Retry
+		if after <= kube.NewLeaseTiming(1).Deadline || after >= kube.NewLeaseTiming(1).Lasts {
+			t.Errorf("the loss was reported %s after the last renewal, want between %s and %s", after, kube.NewLeaseTiming(1).Deadline, kube.NewLeaseTiming(1).Lasts)
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		renew(t, lease)
@@ -110,7 +110,7 @@ func TestTheLossOfALeaseIsReportedInTime(t *testing.T) {
 func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var suspended time.Duration
-		lease := &kube.Leadership{Interface: &lock{}, Pace: kube.NewPace(1), Wall: func() time.Time {
+		lease := &kube.Leadership{Interface: &lock{}, Timing: kube.NewLeaseTiming(1), Wall: func() time.Time {
 			return time.Now().Round(0).Add(suspended)
 		}}
 		renew(t, lease)
@@ -129,7 +129,7 @@ func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 		if lease.Held() {
 			t.Error("it is held after the suspension")
 		}
-		if after := (<-lost).Sub(resumed); after > kube.NewPace(1).Retry {
+		if after := (<-lost).Sub(resumed); after > kube.NewLeaseTiming(1).Retry {
 			t.Errorf("the loss is reported %s after the end of the suspension", after)
 		}
 		suspended = -time.Hour
@@ -138,7 +138,7 @@ func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 		if !lease.Held() {
 			t.Error("the lease is lost when the clock is set back")
 		}
-		<-time.After(kube.NewPace(1).Fenced())
+		<-time.After(kube.NewLeaseTiming(1).Fenced())
 		if lease.Held() {
 			t.Error("the lease lasts longer when the clock is set back")
 		}
@@ -149,7 +149,7 @@ func TestASuspendedMachineDoesNotHoldTheLease(t *testing.T) {
 func TestALeaseThatAnotherProcessHoldsIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &lock{holder: "us"}
-		lease := &kube.Leadership{Interface: below, Pace: kube.NewPace(1)}
+		lease := &kube.Leadership{Interface: below, Timing: kube.NewLeaseTiming(1)}
 		renew(t, lease)
 		for holder, held := range map[string]bool{"us": true, "them": false} {
 			below.holder = holder
@@ -164,7 +164,7 @@ func TestALeaseThatAnotherProcessHoldsIsNotHeld(t *testing.T) {
 // The lease is released only when every handler has returned.
 func TestALeaseIsReleasedWhenAllWorkIsDone(t *testing.T) {
 	below := &lock{}
-	lease := &kube.Leadership{Interface: below, Pace: kube.NewPace(1)}
+	lease := &kube.Leadership{Interface: below, Timing: kube.NewLeaseTiming(1)}
 	working := true
 	lease.Idle(func() bool { return !working })
 	renew(t, lease)

@@ -19,9 +19,9 @@ type informerKey struct {
 	decoding decoding
 }
 
-// multiInformer is the informer of a kind in all watched namespaces. The lock of Spaces protects its fields.
+// multiInformer is the informer of a kind in all watched namespaces. The lock of NamespacedCache protects its fields.
 type multiInformer struct {
-	spaces        *Spaces
+	namespaced    *NamespacedCache
 	example       client.Object
 	resource      schema.GroupResource
 	stopped       bool
@@ -69,11 +69,11 @@ func (m *multiInformer) leaveLocked(where *namespaceCache) []*deliveryTracker {
 // completeLocked reports whether something holds in every namespace in which the kind may be watched. It does not hold if the kind may
 // not be watched in any namespace.
 func (m *multiInformer) completeLocked(holds func(*namespaceCache) bool) bool {
-	if !m.spaces.namespacesKnown {
+	if !m.namespaced.namespacesKnown {
 		return false
 	}
 	some, refused := false, false
-	for _, where := range m.spaces.caches {
+	for _, where := range m.namespaced.caches {
 		switch {
 		case where.gone:
 		case holds(where):
@@ -100,8 +100,8 @@ func (m *multiInformer) AddEventHandlerWithResyncPeriod(handler toolscache.Resou
 // AddEventHandlerWithOptions adds an event handler with options.
 func (m *multiInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	added := &multiRegistration{of: m, handler: handler, options: options, parts: map[*namespaceCache]part{}}
-	m.spaces.mu.Lock()
-	defer m.spaces.mu.Unlock()
+	m.namespaced.mu.Lock()
+	defer m.namespaced.mu.Unlock()
 	m.registrations[added] = struct{}{}
 	for where := range m.informers {
 		if err := added.enterLocked(where); err != nil {
@@ -117,8 +117,8 @@ func (m *multiInformer) RemoveEventHandler(registration toolscache.ResourceEvent
 	if !is {
 		return errors.New("the registration belongs to another informer")
 	}
-	m.spaces.mu.Lock()
-	defer m.spaces.mu.Unlock()
+	m.namespaced.mu.Lock()
+	defer m.namespaced.mu.Unlock()
 	delete(m.registrations, known)
 	var failed error
 	for where, each := range known.parts {
@@ -130,8 +130,8 @@ func (m *multiInformer) RemoveEventHandler(registration toolscache.ResourceEvent
 
 // AddIndexers adds indexers, also in namespaces that appear later.
 func (m *multiInformer) AddIndexers(indexers toolscache.Indexers) error {
-	m.spaces.mu.Lock()
-	defer m.spaces.mu.Unlock()
+	m.namespaced.mu.Lock()
+	defer m.namespaced.mu.Unlock()
 	m.indexers = append(m.indexers, indexers)
 	for where, informer := range m.informers {
 		if err := informer.AddIndexers(indexers); err != nil {
@@ -143,8 +143,8 @@ func (m *multiInformer) AddIndexers(indexers toolscache.Indexers) error {
 
 // HasSynced reports whether the lists of all namespaces that may be watched have arrived.
 func (m *multiInformer) HasSynced() bool {
-	m.spaces.mu.Lock()
-	defer m.spaces.mu.Unlock()
+	m.namespaced.mu.Lock()
+	defer m.namespaced.mu.Unlock()
 	return m.completeLocked(func(where *namespaceCache) bool {
 		informer, entered := m.informers[where]
 		return entered && informer.HasSynced()
@@ -153,15 +153,15 @@ func (m *multiInformer) HasSynced() bool {
 
 // HasSyncedChecker is done when HasSynced is true or the cache has ended.
 func (m *multiInformer) HasSyncedChecker() toolscache.DoneChecker {
-	return m.spaces.checker(m.resource.String(), m.HasSynced)
+	return m.namespaced.checker(m.resource.String(), m.HasSynced)
 }
 
 // IsStopped reports whether the kind is not watched any more.
 func (m *multiInformer) IsStopped() bool {
-	m.spaces.mu.Lock()
-	defer m.spaces.mu.Unlock()
+	m.namespaced.mu.Lock()
+	defer m.namespaced.mu.Unlock()
 	select {
-	case <-m.spaces.over:
+	case <-m.namespaced.over:
 		return true
 	default:
 		return m.stopped
@@ -169,7 +169,7 @@ func (m *multiInformer) IsStopped() bool {
 }
 
 // checker is done when something holds or the cache has ended.
-func (s *Spaces) checker(name string, holds func() bool) toolscache.DoneChecker {
+func (s *NamespacedCache) checker(name string, holds func() bool) toolscache.DoneChecker {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -179,7 +179,7 @@ func (s *Spaces) checker(name string, holds func() bool) toolscache.DoneChecker 
 	return finished{name, done}
 }
 
-// multiRegistration is an event handler in all namespaces. The lock of Spaces protects its parts.
+// multiRegistration is an event handler in all namespaces. The lock of NamespacedCache protects its parts.
 type multiRegistration struct {
 	of      *multiInformer
 	handler toolscache.ResourceEventHandler
@@ -195,8 +195,8 @@ type part struct {
 
 func (r *multiRegistration) enterLocked(where *namespaceCache) error {
 	begins := sync.OnceFunc(func() {
-		r.of.spaces.mu.Lock()
-		defer r.of.spaces.mu.Unlock()
+		r.of.namespaced.mu.Lock()
+		defer r.of.namespaced.mu.Unlock()
 		where.listing[r.of.resource] = true
 	})
 	counted := &deliveryTracker{to: r.handler, begins: begins, live: map[string]any{}}
@@ -210,8 +210,8 @@ func (r *multiRegistration) enterLocked(where *namespaceCache) error {
 
 // HasSynced reports whether the event handler has received the lists of all namespaces that may be watched.
 func (r *multiRegistration) HasSynced() bool {
-	r.of.spaces.mu.Lock()
-	defer r.of.spaces.mu.Unlock()
+	r.of.namespaced.mu.Lock()
+	defer r.of.namespaced.mu.Unlock()
 	return r.of.completeLocked(func(where *namespaceCache) bool {
 		known, entered := r.parts[where]
 		return entered && known.registration.HasSynced()
@@ -220,5 +220,5 @@ func (r *multiRegistration) HasSynced() bool {
 
 // HasSyncedChecker is done when HasSynced is true or the cache has ended.
 func (r *multiRegistration) HasSyncedChecker() toolscache.DoneChecker {
-	return r.of.spaces.checker(r.of.resource.String(), r.HasSynced)
+	return r.of.namespaced.checker(r.of.resource.String(), r.HasSynced)
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// namespaceCache is the cache of one namespace. The lock of Spaces protects its fields.
+// namespaceCache is the cache of one namespace. The lock of NamespacedCache protects its fields.
 type namespaceCache struct {
 	namespace string
 	cache     cache.Cache
@@ -28,7 +28,7 @@ type namespaceCache struct {
 	listing map[schema.GroupResource]bool
 }
 
-func (s *Spaces) newNamespaceCache(name string) (*namespaceCache, error) {
+func (s *NamespacedCache) newNamespaceCache(name string) (*namespaceCache, error) {
 	opened := &namespaceCache{namespace: name, refused: map[schema.GroupResource]bool{}, listing: map[schema.GroupResource]bool{}}
 	options := s.options
 	options.DefaultNamespaces = map[string]cache.Config{name: {}}
@@ -45,7 +45,7 @@ func (s *Spaces) newNamespaceCache(name string) (*namespaceCache, error) {
 }
 
 // reportForbiddenKind logs once that a kind is not watched in a namespace.
-func (s *Spaces) reportForbiddenKind(where *namespaceCache, err error) {
+func (s *NamespacedCache) reportForbiddenKind(where *namespaceCache, err error) {
 	resource, refused := refusal(err)
 	if !refused {
 		return

@@ -15,7 +15,7 @@ import (
 // still run.
 func (l *Leadership) Show(ctx context.Context) (release func(), err error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: l, LeaseDuration: l.Pace.Lasts, RenewDeadline: l.Pace.Deadline, RetryPeriod: l.Pace.Retry, ReleaseOnCancel: true,
+		Lock: l, LeaseDuration: l.Timing.Lasts, RenewDeadline: l.Timing.Deadline, RetryPeriod: l.Timing.Retry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
@@ -26,7 +26,7 @@ func (l *Leadership) Show(ctx context.Context) (release func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		wait.UntilWithContext(ctx, elector.Run, l.Pace.Retry)
+		wait.UntilWithContext(ctx, elector.Run, l.Timing.Retry)
 	}()
 	return func() {
 		cancel()

@@ -66,9 +66,9 @@ func (*memoryLock) Describe() string { return "ns/op" }
 func (*memoryLock) RecordEvent(string) {}
 
 // show holds the Lease for a process without leader election, until stop is called.
-func show(t *testing.T, lease *sharedLease, name string, pace Pace) (stop func()) {
+func show(t *testing.T, lease *sharedLease, name string, timing LeaseTiming) (stop func()) {
 	t.Helper()
-	presence := &Leadership{Interface: &memoryLock{lease: lease, name: name}, Pace: pace, Failed: func(err error) { t.Error(err) }}
+	presence := &Leadership{Interface: &memoryLock{lease: lease, name: name}, Timing: timing, Failed: func(err error) { t.Error(err) }}
 	stop, err := presence.Show(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +86,9 @@ func expectHolder(t *testing.T, when string, lease *sharedLease, want string) {
 func TestAReplicaWithoutElectionNeverTakesTheLeaseOfALiveHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{}
-		stopFirst := show(t, lease, "first", NewPace(1))
+		stopFirst := show(t, lease, "first", NewLeaseTiming(1))
 		<-time.After(time.Second)
-		stopSecond := show(t, lease, "second", NewPace(1))
+		stopSecond := show(t, lease, "second", NewLeaseTiming(1))
 		<-time.After(time.Minute)
 		expectHolder(t, "while both run", lease, "first")
 		stopFirst()
@@ -104,7 +104,7 @@ func TestAReplicaWithoutElectionNeverTakesTheLeaseOfALiveHolder(t *testing.T) {
 func TestAReplicaWithoutElectionHoldsTheLeaseForItsDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{}
-		stop := show(t, lease, "us", PaceOf(30*time.Second))
+		stop := show(t, lease, "us", LeaseTimingOf(30*time.Second))
 		begun := time.Now()
 		<-time.After(3 * time.Second)
 		if held := lease.read(); held.LeaseDurationSeconds != 30 || held.RenewTime.After(begun) {
@@ -121,7 +121,7 @@ func TestAReplicaWithoutElectionHoldsTheLeaseForItsDuration(t *testing.T) {
 func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &sharedLease{record: resourcelock.LeaderElectionRecord{HolderIdentity: "dead", LeaseDurationSeconds: 15, RenewTime: metav1.Now()}}
-		stop := show(t, lease, "us", NewPace(1))
+		stop := show(t, lease, "us", NewLeaseTiming(1))
 		<-time.After(14 * time.Second)
 		expectHolder(t, "after 14 seconds", lease, "dead")
 		<-time.After(6 * time.Second)
@@ -134,7 +134,7 @@ func TestAReplicaWithoutElectionTakesTheLeaseOfADeadHolder(t *testing.T) {
 func TestAReplicaWithoutElectionReportsThatItCannotHoldTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease, failures := &lockedLease{memoryLock{lease: &sharedLease{}, name: "us"}}, 0
-		presence := &Leadership{Interface: lease, Pace: NewPace(1), Failed: func(err error) {
+		presence := &Leadership{Interface: lease, Timing: NewLeaseTiming(1), Failed: func(err error) {
 			if failures++; !apierrors.IsForbidden(err) {
 				t.Error(err)
 			}

@@ -29,13 +29,13 @@ func ToleranceOf(of cache.Cache) *Tolerance {
 	return tolerant.tolerance
 }
 
-// SpacesOf returns the Spaces that a cache consists of, or nil.
-func SpacesOf(of cache.Cache) *Spaces {
+// NamespacedCacheOf returns the NamespacedCache that a cache consists of, or nil.
+func NamespacedCacheOf(of cache.Cache) *NamespacedCache {
 	if tolerant, is := of.(tolerantCache); is {
 		of = tolerant.Cache
 	}
-	spaces, _ := of.(*Spaces)
-	return spaces
+	namespaced, _ := of.(*NamespacedCache)
+	return namespaced
 }
 
 // Get reads an object.

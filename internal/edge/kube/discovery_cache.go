@@ -22,8 +22,8 @@ const aggregatedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIG
 // errNotAggregated means that the API server does not support aggregated discovery.
 var errNotAggregated = errors.New("the API server does not support aggregated discovery v2, which Kubernetes has since 1.30")
 
-// Catalogue reads what an API server serves. Repeated reads cost almost nothing while nothing changes. It is not safe for concurrent use.
-type Catalogue struct {
+// DiscoveryCache reads what an API server serves. Repeated reads cost almost nothing while nothing changes. It is not safe for concurrent use.
+type DiscoveryCache struct {
 	Discovery discovery.DiscoveryInterface
 
 	core, groups document
@@ -38,7 +38,7 @@ type document struct {
 
 // Read returns the served resources. The versions of a group are in the API server's order of preference. If the server that provides a
 // group version cannot be reached, Read returns the resources that it last had and names the group version in unknown.
-func (c *Catalogue) Read(ctx context.Context) (served []selection.Resource, unknown []string, err error) {
+func (c *DiscoveryCache) Read(ctx context.Context) (served []selection.Resource, unknown []string, err error) {
 	for _, part := range []struct {
 		path string
 		last *document
@@ -51,7 +51,7 @@ func (c *Catalogue) Read(ctx context.Context) (served []selection.Resource, unkn
 	return served, unknown, nil
 }
 
-func (c *Catalogue) read(ctx context.Context, path string, last *document) error {
+func (c *DiscoveryCache) read(ctx context.Context, path string, last *document) error {
 	asked, err := c.ask(ctx, path, last.tag)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *Catalogue) read(ctx context.Context, path string, last *document) error
 }
 
 // ask sends the request. The discovery client does not return the ETag of the response.
-func (c *Catalogue) ask(ctx context.Context, path, tag string) (*http.Response, error) {
+func (c *DiscoveryCache) ask(ctx context.Context, path, tag string) (*http.Response, error) {
 	through, is := c.Discovery.RESTClient().(*rest.RESTClient)
 	if !is {
 		return nil, fmt.Errorf("unsupported discovery client %T", c.Discovery.RESTClient())

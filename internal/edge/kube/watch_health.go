@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Streams tracks the health of the watches of a process, by what they watch. It observes the requests; the informers retry failed ones.
-type Streams struct {
+// WatchHealth tracks the health of the watches of a process, by what they watch. It observes the requests; the informers retry failed ones.
+type WatchHealth struct {
 	// Noted is called for each response, with what is wrong with it, or "". The namespace is "" for all namespaces. Noted may be nil.
 	Noted func(resource, namespace, failure string)
 	// Spare is a resource whose watch may be forbidden, or "".
@@ -26,13 +26,13 @@ type Streams struct {
 	known map[string]watchFailure // by resource, and by namespace if the watch is limited to one
 }
 
-// NewStreams returns a Streams that calls noted for each response.
-func NewStreams(noted func(resource, namespace, failure string)) *Streams {
-	return &Streams{Noted: noted, begun: make(chan struct{}, 1)}
+// NewWatchHealth returns a WatchHealth that calls noted for each response.
+func NewWatchHealth(noted func(resource, namespace, failure string)) *WatchHealth {
+	return &WatchHealth{Noted: noted, begun: make(chan struct{}, 1)}
 }
 
 // Begun returns a channel that receives a value after watches have started or restarted. It is nil if s is nil. There may be one listener.
-func (s *Streams) Begun() <-chan struct{} {
+func (s *WatchHealth) Begun() <-chan struct{} {
 	if s == nil {
 		return nil
 	}
@@ -51,13 +51,13 @@ type watchFailure struct {
 func (f watchFailure) lasts() bool { return !f.since.IsZero() }
 
 // Follow returns a transport that observes watches, and lists of the same collections.
-func (s *Streams) Follow(next http.RoundTripper) http.RoundTripper {
-	return watchObserver{streams: s, next: next}
+func (s *WatchHealth) Follow(next http.RoundTripper) http.RoundTripper {
+	return watchObserver{health: s, next: next}
 }
 
 type watchObserver struct {
-	streams *Streams
-	next    http.RoundTripper
+	health *WatchHealth
+	next   http.RoundTripper
 }
 
 // RoundTrip sends a request.
@@ -67,10 +67,10 @@ func (f watchObserver) RoundTrip(request *http.Request) (*http.Response, error) 
 		return answer, err
 	}
 	collection, watch := collectionOf(request.URL.Path), request.URL.Query().Get("watch")
-	if watches := watch == "true" || watch == "1"; request.Method == http.MethodGet && collection != "" && (watches || f.streams.knows(collection)) {
-		f.streams.note(collection, failureOf(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
+	if watches := watch == "true" || watch == "1"; request.Method == http.MethodGet && collection != "" && (watches || f.health.knows(collection)) {
+		f.health.note(collection, failureOf(answer, err), err == nil && answer.StatusCode == http.StatusForbidden)
 		if watches && err == nil && answer.StatusCode == http.StatusOK {
-			f.streams.signalBegun()
+			f.health.signalBegun()
 		}
 	}
 	return answer, err
@@ -80,21 +80,21 @@ func (f watchObserver) RoundTrip(request *http.Request) (*http.Response, error) 
 func (f watchObserver) WrappedRoundTripper() http.RoundTripper { return f.next }
 
 // knows reports whether the collection is watched.
-func (s *Streams) knows(collection string) bool {
+func (s *WatchHealth) knows(collection string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.known[collection]
 	return known
 }
 
-func (s *Streams) signalBegun() {
+func (s *WatchHealth) signalBegun() {
 	select {
 	case s.begun <- struct{}{}:
 	default: // The previous value has not been received yet.
 	}
 }
 
-func (s *Streams) note(collection, what string, refused bool) {
+func (s *WatchHealth) note(collection, what string, refused bool) {
 	s.record(collection, what, refused)
 	if s.Noted != nil {
 		resource, namespace := placeOf(collection)
@@ -131,7 +131,7 @@ func failureOf(answer *http.Response, err error) string {
 	}
 }
 
-func (s *Streams) record(collection, what string, refused bool) {
+func (s *WatchHealth) record(collection, what string, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
@@ -152,9 +152,9 @@ func (s *Streams) record(collection, what string, refused bool) {
 	}
 }
 
-// Trouble returns an error that names a watch that has been failing for longer than the given time, or nil. A watch that is forbidden in
+// Failure returns an error that names a watch that has been failing for longer than the given time, or nil. A watch that is forbidden in
 // a namespace does not count while the same resource is watched in another.
-func (s *Streams) Trouble(longer time.Duration) error {
+func (s *WatchHealth) Failure(longer time.Duration) error {
 	if s == nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (s *Streams) Trouble(longer time.Duration) error {
 }
 
 // sparedLocked reports whether a watch is forbidden that the operator does not depend on.
-func (s *Streams) sparedLocked(collection string) bool {
+func (s *WatchHealth) sparedLocked(collection string) bool {
 	resource, namespace := placeOf(collection)
 	if !s.known[collection].refused {
 		return false
@@ -188,7 +188,7 @@ func (s *Streams) sparedLocked(collection string) bool {
 
 // Steady reports whether a watch has been working for longer than the given time. The namespace is "" for all namespaces. It returns true
 // if s is nil.
-func (s *Streams) Steady(resource, namespace string, longer time.Duration) bool {
+func (s *WatchHealth) Steady(resource, namespace string, longer time.Duration) bool {
 	if s == nil {
 		return true
 	}
@@ -199,16 +199,16 @@ func (s *Streams) Steady(resource, namespace string, longer time.Duration) bool 
 }
 
 // Forget forgets the watches of a resource that is not watched any more, such as widgets.example.com.
-func (s *Streams) Forget(resource string) {
+func (s *WatchHealth) Forget(resource string) {
 	s.forget(func(name, _ string) bool { return name == resource })
 }
 
 // ForgetNamespace forgets the watches in a deleted namespace, and returns their resources.
-func (s *Streams) ForgetNamespace(namespace string) []string {
+func (s *WatchHealth) ForgetNamespace(namespace string) []string {
 	return s.forget(func(_, where string) bool { return where == namespace })
 }
 
-func (s *Streams) forget(whether func(resource, namespace string) bool) (forgotten []string) {
+func (s *WatchHealth) forget(whether func(resource, namespace string) bool) (forgotten []string) {
 	if s == nil {
 		return nil
 	}

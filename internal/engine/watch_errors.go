@@ -10,15 +10,15 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// Alarm tells those who follow kinds that some watch is in trouble. It need not be theirs.
-type Alarm struct {
+// WatchErrors signals to all listeners that a watch has failed, whichever it is.
+type WatchErrors struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{}
 }
 
 // WatchFailed wakes the listeners. A cache calls it when it cannot list or watch a kind, which it then tries again. It logs
 // the error, unless it was reported already.
-func (a *Alarm) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error, reported bool) { //nolint:revive // What was reported is not logged again.
+func (a *WatchErrors) WatchFailed(ctx context.Context, reflector *toolscache.Reflector, err error, reported bool) { //nolint:revive // What was reported is not logged again.
 	if !reported {
 		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}
@@ -33,7 +33,7 @@ func (a *Alarm) WatchFailed(ctx context.Context, reflector *toolscache.Reflector
 }
 
 // listen returns a channel that yields after a watch was in trouble, until the end is called.
-func (a *Alarm) listen() (heard <-chan struct{}, end func()) {
+func (a *WatchErrors) listen() (heard <-chan struct{}, end func()) {
 	listener := make(chan struct{}, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *Alarm) listen() (heard <-chan struct{}, end func()) {
 // awaitVanishing returns true when the API server does not serve the kind any more, and false when the context ends before.
 // It asks only when some watch is in trouble.
 func (o *Operator) awaitVanishing(ctx context.Context, kind Kind) bool {
-	heard, end := o.Alarm.listen()
+	heard, end := o.WatchErrors.listen()
 	defer end()
 	for {
 		select {

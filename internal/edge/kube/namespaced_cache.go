@@ -19,9 +19,9 @@ import (
 // ErrNotCached means that the namespace of an object is not watched: it is not served, does not exist, or watching it is forbidden.
 var ErrNotCached = errors.New("namespace is not watched")
 
-// Spaces is a cache of some namespaces. Each namespace has its own watches, so that namespaces can come and go, and a forbidden one does
+// NamespacedCache is a cache of some namespaces. Each namespace has its own watches, so that namespaces can come and go, and a forbidden one does
 // not affect the others.
-type Spaces struct {
+type NamespacedCache struct {
 	served  filter.Namespaces
 	log     *slog.Logger
 	options cache.Options
@@ -46,14 +46,14 @@ type Spaces struct {
 	indexed                           []indexed
 }
 
-// NewSpaces returns a cache of the served namespaces. The options apply to the watches in each namespace; their settings for namespaces
+// NewNamespacedCache returns a cache of the served namespaces. The options apply to the watches in each namespace; their settings for namespaces
 // are ignored.
-func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespaces, log *slog.Logger) (*Spaces, error) {
+func NewNamespacedCache(config *rest.Config, options cache.Options, served filter.Namespaces, log *slog.Logger) (*NamespacedCache, error) {
 	options.DefaultNamespaces = nil
 	if options.DefaultWatchErrorHandler == nil {
 		options.DefaultWatchErrorHandler = toolscache.DefaultWatchErrorHandler
 	}
-	s := &Spaces{
+	s := &NamespacedCache{
 		served: served, log: log, options: options, config: config, started: make(chan struct{}),
 		present: map[string]bool{}, caches: map[string]*namespaceCache{}, informers: map[informerKey]*multiInformer{},
 	}
@@ -70,7 +70,7 @@ func NewSpaces(config *rest.Config, options cache.Options, served filter.Namespa
 }
 
 // Start watches until the context ends, and returns when all watches have ended.
-func (s *Spaces) Start(ctx context.Context) error {
+func (s *NamespacedCache) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.over = ctx.Done()
 	s.namespacesKnown = s.served.Fixed()
@@ -93,7 +93,7 @@ func (s *Spaces) Start(ctx context.Context) error {
 }
 
 // WaitForCacheSync waits until the cache has started. It does not wait for lists, since that of a forbidden namespace would never arrive.
-func (s *Spaces) WaitForCacheSync(ctx context.Context) bool {
+func (s *NamespacedCache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-s.started:
 		return true
@@ -103,7 +103,7 @@ func (s *Spaces) WaitForCacheSync(ctx context.Context) bool {
 }
 
 // watchNamespaces watches namespaces.
-func (s *Spaces) watchNamespaces(ctx context.Context) error {
+func (s *NamespacedCache) watchNamespaces(ctx context.Context) error {
 	informer, err := s.wide.GetInformer(ctx, namespaceMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch namespaces: %w", err)
@@ -124,14 +124,14 @@ func (s *Spaces) watchNamespaces(ctx context.Context) error {
 }
 
 // settle records that all namespaces are known.
-func (s *Spaces) settle() {
+func (s *NamespacedCache) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.namespacesKnown, s.listed = true, true
 }
 
 // reportForbiddenNamespaces logs once that only namespaces that are given by name can be served.
-func (s *Spaces) reportForbiddenNamespaces(err error) {
+func (s *NamespacedCache) reportForbiddenNamespaces(err error) {
 	resource, refused := refusal(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func refusal(err error) (schema.GroupResource, bool) {
 }
 
 // appear starts to watch a namespace.
-func (s *Spaces) appear(ctx context.Context, name string) {
+func (s *NamespacedCache) appear(ctx context.Context, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.present[name] = true
@@ -171,7 +171,7 @@ func (s *Spaces) appear(ctx context.Context, name string) {
 }
 
 // disappear stops the watches of a deleted namespace.
-func (s *Spaces) disappear(name string) {
+func (s *NamespacedCache) disappear(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.present, name)
@@ -182,7 +182,7 @@ func (s *Spaces) disappear(name string) {
 }
 
 // Gone reports whether a namespace is known not to exist.
-func (s *Spaces) Gone(namespace string) bool {
+func (s *NamespacedCache) Gone(namespace string) bool {
 	if s == nil {
 		return false
 	}
@@ -192,7 +192,7 @@ func (s *Spaces) Gone(namespace string) bool {
 }
 
 // Appeared reports whether a namespace was created after this process started to watch namespaces.
-func (s *Spaces) Appeared(namespace string) bool {
+func (s *NamespacedCache) Appeared(namespace string) bool {
 	if s == nil {
 		return false
 	}
@@ -204,7 +204,7 @@ func (s *Spaces) Appeared(namespace string) bool {
 
 // openLocked starts to watch a namespace, unless it is watched already. If a deleted namespace of that name is still being closed, close
 // opens the new one.
-func (s *Spaces) openLocked(ctx context.Context, name string) {
+func (s *NamespacedCache) openLocked(ctx context.Context, name string) {
 	if s.caches[name] != nil || ctx.Err() != nil {
 		return
 	}
@@ -237,7 +237,7 @@ func (s *Spaces) openLocked(ctx context.Context, name string) {
 }
 
 // close tells the event handlers of a deleted namespace that all of its objects are deleted.
-func (s *Spaces) close(ctx context.Context, gone *namespaceCache) {
+func (s *NamespacedCache) close(ctx context.Context, gone *namespaceCache) {
 	s.mu.Lock()
 	var left []*deliveryTracker
 	for _, informer := range s.informers {

@@ -24,26 +24,26 @@ func TestANamespaceIsGoneOnlyIfThatIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	spaces, err := NewSpaces(&rest.Config{Host: "http://127.0.0.1:1"}, cache.Options{}, served, slog.New(slog.NewTextHandler(&log, nil)))
+	namespaced, err := NewNamespacedCache(&rest.Config{Host: "http://127.0.0.1:1"}, cache.Options{}, served, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone := func(when string, want bool) {
 		t.Helper()
-		if spaces.Gone("app-1") != want {
+		if namespaced.Gone("app-1") != want {
 			t.Errorf("%s: gone is %t", when, !want)
 		}
 	}
 	gone("at first", false)
 	for range 3 {
-		spaces.reportForbiddenNamespaces(apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no right")))
+		namespaced.reportForbiddenNamespaces(apierrors.NewForbidden(corev1.Resource("namespaces"), "", errors.New("no right")))
 	}
 	gone("while listing is forbidden", false)
 	if told := strings.Count(log.String(), "cannot list or watch namespaces"); told != 1 {
 		t.Errorf("%d messages about forbidden namespaces, want one", told)
 	}
-	spaces.appear(t.Context(), "other")
+	namespaced.appear(t.Context(), "other")
 	gone("while the list is arriving", false)
-	spaces.settle()
+	namespaced.settle()
 	gone("after the list has arrived", true)
 }

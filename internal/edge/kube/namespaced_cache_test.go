@@ -78,9 +78,9 @@ func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
 	create(namespace("a-1"), namespace("b"), config("a-1", "one"), config("b", "one"))
-	spaces := startSpaces(t, server, "a-*")
+	namespaced := startNamespacedCache(t, server, "a-*")
 	told := &eventNotes{hang: make(chan struct{})}
-	informer, err := spaces.GetInformer(t.Context(), &corev1.ConfigMap{})
+	informer, err := namespaced.GetInformer(t.Context(), &corev1.ConfigMap{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 	if err := api.Delete(t.Context(), namespace("a-1")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is gone", func() bool { return spaces.Gone("a-1") })
+	eventually(t, "the namespace is gone", func() bool { return namespaced.Gone("a-1") })
 	create(namespace("a-1"), config("a-1", "new"))
 	create(config("a-2", "two"))
 	eventually(t, "other namespaces are handled", func() bool { return told.has("+a-1/last", "+a-1/one", "+a-2/one", "+a-2/two") })
@@ -114,13 +114,13 @@ func TestObjectsOfANamespaceThatIsGoneAreGone(t *testing.T) {
 		t.Errorf("the last event is %s: an event of the new namespace came before those of the old one", last)
 	}
 	all := &corev1.ConfigMapList{}
-	if err := spaces.List(t.Context(), all); err != nil || len(all.Items) != 3 {
+	if err := namespaced.List(t.Context(), all); err != nil || len(all.Items) != 3 {
 		t.Errorf("the cache holds %v, %v", all.Items, err)
 	}
 }
 
-// startSpaces runs a cache of the namespaces that match.
-func startSpaces(t *testing.T, server *apiserver.Server, patterns ...string) *kube.Spaces {
+// startNamespacedCache runs a cache of the namespaces that match.
+func startNamespacedCache(t *testing.T, server *apiserver.Server, patterns ...string) *kube.NamespacedCache {
 	t.Helper()
 	served, err := filter.ParseNamespaces(patterns...)
 	if err != nil {
@@ -130,17 +130,17 @@ func startSpaces(t *testing.T, server *apiserver.Server, patterns ...string) *ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	spaces, err := kube.NewSpaces(server.Config(), cache.Options{Scheme: clientscheme.Scheme, Mapper: through.RESTMapper()},
+	namespaced, err := kube.NewNamespacedCache(server.Config(), cache.Options{Scheme: clientscheme.Scheme, Mapper: through.RESTMapper()},
 		served, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- spaces.Start(t.Context()) }()
+	go func() { ended <- namespaced.Start(t.Context()) }()
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return spaces
+	return namespaced
 }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ledger is the ConfigMap in which an operator stores its watermarks, by kind and scope.
-type Ledger struct {
+// WatermarkStore is the ConfigMap in which an operator stores its watermarks, by kind and scope.
+type WatermarkStore struct {
 	Client client.Client
 	// Place is the name of the ConfigMap. Without a namespace nothing is stored.
 	Place types.NamespacedName
@@ -23,10 +23,10 @@ type Ledger struct {
 }
 
 // Kept reports whether watermarks are stored.
-func (l Ledger) Kept() bool { return l.Place.Namespace != "" }
+func (l WatermarkStore) Kept() bool { return l.Place.Namespace != "" }
 
 // Read returns the watermarks of a resource by namespace. The watermark under "" applies to all namespaces.
-func (l Ledger) Read(ctx context.Context, resource string) (map[string]time.Time, error) {
+func (l WatermarkStore) Read(ctx context.Context, resource string) (map[string]time.Time, error) {
 	found := &corev1.ConfigMap{}
 	if err := l.Client.Get(ctx, l.Place, found); apierrors.IsNotFound(err) {
 		return nil, nil
@@ -59,17 +59,17 @@ func scopeKey(resource, namespace string) string {
 }
 
 // Write stores the watermark of a resource in a namespace, or in all namespaces if it is "".
-func (l Ledger) Write(ctx context.Context, resource, namespace string, at time.Time) error {
+func (l WatermarkStore) Write(ctx context.Context, resource, namespace string, at time.Time) error {
 	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): at.UTC().Format(time.RFC3339)})
 }
 
 // Remove removes the watermark of a resource in a deleted namespace.
-func (l Ledger) Remove(ctx context.Context, resource, namespace string) error {
+func (l WatermarkStore) Remove(ctx context.Context, resource, namespace string) error {
 	return l.merge(ctx, map[string]any{scopeKey(resource, namespace): nil})
 }
 
 // merge changes keys of the ConfigMap, and creates it if necessary. A nil value removes a key.
-func (l Ledger) merge(ctx context.Context, data map[string]any) error {
+func (l WatermarkStore) merge(ctx context.Context, data map[string]any) error {
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.Place.Namespace, Name: l.Place.Name}}
 	merge, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {

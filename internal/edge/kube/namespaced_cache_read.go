@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-var _ cache.Cache = (*Spaces)(nil)
+var _ cache.Cache = (*NamespacedCache)(nil)
 
 // indexed is an index in every namespace.
 type indexed struct {
@@ -29,7 +29,7 @@ type indexed struct {
 
 // GetInformer returns the informer of a kind in all namespaces. Unless an option says otherwise, it waits for the lists of all namespaces
 // that may be watched.
-func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *NamespacedCache) GetInformer(ctx context.Context, of client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
 	namespaced, err := s.namespaced(of)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Spaces) GetInformer(ctx context.Context, of client.Object, options ...c
 }
 
 // informerOf returns the informer of a kind, and creates it if necessary.
-func (s *Spaces) informerOf(ctx context.Context, of client.Object) (*multiInformer, error) {
+func (s *NamespacedCache) informerOf(ctx context.Context, of client.Object) (*multiInformer, error) {
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("watch %T: %w", of, err)
@@ -71,7 +71,7 @@ func (s *Spaces) informerOf(ctx context.Context, of client.Object) (*multiInform
 		return known, nil
 	}
 	made := &multiInformer{
-		spaces: s, example: of, resource: mapping.Resource.GroupResource(),
+		namespaced: s, example: of, resource: mapping.Resource.GroupResource(),
 		informers: map[*namespaceCache]cache.Informer{}, registrations: map[*multiRegistration]struct{}{},
 	}
 	s.informers[key] = made
@@ -87,7 +87,7 @@ func (s *Spaces) informerOf(ctx context.Context, of client.Object) (*multiInform
 }
 
 // GetInformerForKind is GetInformer for a kind of the scheme.
-func (s *Spaces) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (s *NamespacedCache) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
 	made, err := s.options.Scheme.New(kind)
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", kind, err)
@@ -100,7 +100,7 @@ func (s *Spaces) GetInformerForKind(ctx context.Context, kind schema.GroupVersio
 }
 
 // RemoveInformer stops the watches of a kind.
-func (s *Spaces) RemoveInformer(ctx context.Context, of client.Object) error {
+func (s *NamespacedCache) RemoveInformer(ctx context.Context, of client.Object) error {
 	if err := s.wide.RemoveInformer(ctx, of); err != nil { // Has no effect if the kind is not watched.
 		return fmt.Errorf("stop watching %T: %w", of, err)
 	}
@@ -124,7 +124,7 @@ func (s *Spaces) RemoveInformer(ctx context.Context, of client.Object) error {
 }
 
 // IndexField indexes a kind by a field, also in namespaces that appear later.
-func (s *Spaces) IndexField(ctx context.Context, of client.Object, field string, extract client.IndexerFunc) error {
+func (s *NamespacedCache) IndexField(ctx context.Context, of client.Object, field string, extract client.IndexerFunc) error {
 	namespaced, err := s.namespaced(of)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *Spaces) IndexField(ctx context.Context, of client.Object, field string,
 }
 
 // Get reads an object. ErrNotCached, which is also a NotFound error, means that the namespace of the object is not watched.
-func (s *Spaces) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (s *NamespacedCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	namespaced, err := s.namespaced(into)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Spaces) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 }
 
 // watched returns the cache of the namespace that an object is in.
-func (s *Spaces) watched(key client.ObjectKey, of client.Object) (*namespaceCache, error) {
+func (s *NamespacedCache) watched(key client.ObjectKey, of client.Object) (*namespaceCache, error) {
 	kind, err := apiutil.GVKForObject(of, s.options.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("read %T: %w", of, err)
@@ -183,7 +183,7 @@ func (m *multiInformer) refusedLocked(where *namespaceCache) bool {
 }
 
 // List lists the objects of one namespace, or of all watched namespaces.
-func (s *Spaces) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (s *NamespacedCache) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	namespaced, err := s.namespaced(into)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *Spaces) List(ctx context.Context, into client.ObjectList, options ...cl
 }
 
 // within returns the cache of one namespace, or of all namespaces, sorted by name.
-func (s *Spaces) within(namespace string) []*namespaceCache {
+func (s *NamespacedCache) within(namespace string) []*namespaceCache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []*namespaceCache
@@ -230,7 +230,7 @@ func (s *Spaces) within(namespace string) []*namespaceCache {
 	return found
 }
 
-func (s *Spaces) namespaced(of runtime.Object) (bool, error) {
+func (s *NamespacedCache) namespaced(of runtime.Object) (bool, error) {
 	namespaced, err := apiutil.IsObjectNamespaced(of, s.options.Scheme, s.options.Mapper)
 	if err != nil {
 		return false, fmt.Errorf("determine scope of %T: %w", of, err)
@@ -239,7 +239,7 @@ func (s *Spaces) namespaced(of runtime.Object) (bool, error) {
 }
 
 // ended returns a channel that is closed when the cache ends. The cache must have started.
-func (s *Spaces) ended() <-chan struct{} {
+func (s *NamespacedCache) ended() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over

@@ -18,11 +18,11 @@ import (
 func TestAWatchThatFailsIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var noted []string
-		streams := &kube.Streams{Noted: func(resource, namespace, failure string) {
+		health := &kube.WatchHealth{Noted: func(resource, namespace, failure string) {
 			noted = append(noted, strings.TrimSpace(resource+" "+namespace)+": "+failure)
 		}}
 		answer, failure := http.StatusOK, error(nil)
-		through := streams.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
+		through := health.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: answer, Status: http.StatusText(answer), Body: http.NoBody}, failure
 		}))
 		ask := func(path string) {
@@ -36,7 +36,7 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 		}
 		expect := func(when, trouble string) {
 			t.Helper()
-			err := streams.Trouble(5 * time.Second)
+			err := health.Failure(5 * time.Second)
 			if trouble == "" && err != nil || trouble != "" && (err == nil || !strings.Contains(err.Error(), trouble)) {
 				t.Errorf("%s: the error is %v, want %q", when, err, trouble)
 			}
@@ -58,7 +58,7 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 		ask(widgets + "?watch=true")
 		<-time.After(6 * time.Second)
 		expect("without an answer", "widgets.example.com has been failing for 6s: no connection")
-		streams.Forget("widgets.example.com")
+		health.Forget("widgets.example.com")
 		expect("when the watch is canceled", "")
 		want := []string{"pods a: ", "pods a: Forbidden", "pods a: Forbidden", "pods a: ", "widgets.example.com: no connection"}
 		if diff := cmp.Diff(want, noted); diff != "" {
@@ -70,12 +70,12 @@ func TestAWatchThatFailsIsToldOf(t *testing.T) {
 // Scenario 85 (docs/concepts/scenarios.md): a watch that is forbidden in a namespace does no harm while it is allowed in another.
 func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		streams := &kube.Streams{Spare: "namespaces"}
-		answer := func(path string, with int) { answerWatch(t, streams, path, with) }
+		health := &kube.WatchHealth{Spare: "namespaces"}
+		answer := func(path string, with int) { answerWatch(t, health, path, with) }
 		trouble := func(when string, want bool) {
 			t.Helper()
 			<-time.After(10 * time.Second)
-			if err := streams.Trouble(5 * time.Second); (err != nil) != want {
+			if err := health.Failure(5 * time.Second); (err != nil) != want {
 				t.Errorf("%s: %v", when, err)
 			}
 		}
@@ -92,27 +92,27 @@ func TestAWatchThatIsRefusedInANamespaceIsSpared(t *testing.T) {
 		answer("/api/v1/nodes", http.StatusForbidden)
 		trouble("without a watch that is needed", true)
 
-		if streams.Steady("pods", "a", time.Minute) || streams.Steady("pods", "b", time.Minute) || streams.Steady("pods", "c", time.Minute) {
+		if health.Steady("pods", "a", time.Minute) || health.Steady("pods", "b", time.Minute) || health.Steady("pods", "c", time.Minute) {
 			t.Error("a watch that fails, has just failed or is not known counts as steady")
 		}
 		<-time.After(2 * time.Minute)
-		if !streams.Steady("pods", "b", time.Minute) {
+		if !health.Steady("pods", "b", time.Minute) {
 			t.Error("a watch that has not failed for two minutes is not steady")
 		}
-		if diff := cmp.Diff([]string{"pods"}, streams.ForgetNamespace("b")); diff != "" || streams.Steady("pods", "b", time.Minute) {
+		if diff := cmp.Diff([]string{"pods"}, health.ForgetNamespace("b")); diff != "" || health.Steady("pods", "b", time.Minute) {
 			t.Errorf("the forgotten watches differ: %s", diff)
 		}
 	})
 }
 
 // answerWatch answers a watch request with a status code.
-func answerWatch(t *testing.T, streams *kube.Streams, path string, with int) {
+func answerWatch(t *testing.T, health *kube.WatchHealth, path string, with int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+path+"?watch=true", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := streams.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
+	response, err := health.Follow(roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: with, Status: http.StatusText(with), Body: http.NoBody}, nil
 	})).RoundTrip(request)
 	if err != nil {
