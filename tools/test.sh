@@ -134,7 +134,7 @@ race() {
 	step "race: PostgreSQL and Redis" tools/servers.sh
 	local long
 	long=$(tests_of explore-quick node-quick explore mutate soak field node terraform)
-	run_tests "race: the workspace" . -race -shuffle=on -timeout 25m -skip "$long" $(in_workspace)
+	run_tests "race: the workspace" . -race -shuffle=on -timeout 45m -skip "$long" $(in_workspace)
 	run_tests "race: devcluster" devcluster -race -shuffle=on -timeout 10m -skip "$long" ./...
 }
 
