@@ -142,7 +142,7 @@ explore() {
 	local seed=${EINMALTEST_SEED:-$RANDOM} tests packages
 	tests=$(tests_of explore-quick explore) packages=$(packages_of explore-quick explore)
 	step "explore: PostgreSQL and Redis" tools/servers.sh
-	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 75m -run "$tests" $packages
+	EINMALTEST_SEED=$seed run_tests "explore: with seed $seed" . -timeout 180m -run "$tests" $packages
 }
 
 mutate() {

@@ -54,9 +54,7 @@ func TestATenantThatLocksItselfOutCanBeRevoked(t *testing.T) {
 				t.Errorf("after %s: %v", took, err)
 			}
 			app.expect(t, "after the revocation", map[credential.Record]credential.State{leaked: credential.Refused, next: credential.Accepted})
-			if left := ask[int](t, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", leaked.Username); left > 0 {
-				t.Errorf("%d sessions are left", left)
-			}
+			noSessionIsLeft(t, "usename", leaked.Username)
 			app.logins.DropOwned, app.tenant.DropDatabase = true, true
 			if err := errors.Join(app.logins.Delete(t.Context(), app.mark, leaked.Username), app.tenant.Delete(t.Context(), app.mark)); err != nil {
 				t.Error(err)
