@@ -162,7 +162,7 @@ func (r *replicas) frozen(t *testing.T) {
 	}
 	t.Logf("the frozen replica ended %s after it was woken, and its handler worked for %d beats of 50ms meanwhile",
 		time.Since(woken).Round(10*time.Millisecond), len(leader.calls.Of("long"))-before)
-	if took := time.Since(woken); took > kube.NewPace(1).Deadline/2 {
+	if took := time.Since(woken); took > kube.NewLeaseTiming(1).Deadline/2 {
 		t.Errorf("the frozen replica went on for %s, as long as an election goes on asking", took)
 	}
 	if n := restsFor(t, leader, standby); n > 50 {
