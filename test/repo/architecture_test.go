@@ -47,7 +47,7 @@ func rooms() map[string][]string {
 
 		"internal/core/object":    {},
 		"internal/core/record":    {"internal/core/object"},
-		"internal/core/redact":     {"internal/core/object"},
+		"internal/core/redact":    {"internal/core/object"},
 		"internal/core/selection": {},
 		"internal/core/cause":     {"internal/core/record", "internal/core/object"},
 		"internal/core/filter":    {"internal/core/object"},
