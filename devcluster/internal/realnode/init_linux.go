@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/einmal-operators/einmal/devcluster/internal/supervise"
 )
 
 // managerArg is the argument of the process that runs the node, and not that of the first process in the namespaces.
@@ -48,21 +50,15 @@ func run(args []string) (int, error) {
 
 // startAndReap starts the manager, passes SIGTERM on to it, waits for all children, and returns the exit code of the manager.
 func startAndReap(args []string) (int, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
-	// The manager inherits the pipe by which it notices the end of devcluster, and the lock.
-	files := []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(3, "parent pipe"), os.NewFile(4, "lock")} //nolint:mnd // As in package supervise.
-	manager, err := os.StartProcess(program, append([]string{program, "component", Component}, args...), &os.ProcAttr{Files: files})
+	manager, err := supervise.StartCopy(append([]string{"component", Component}, args...)...)
 	if err != nil {
 		return 0, err
 	}
 	go func() {
 		for range signals {
-			_ = manager.Signal(syscall.SIGTERM) // It can have ended.
+			_ = unix.Kill(manager, unix.SIGTERM) // It can have ended.
 		}
 	}()
 	for {
@@ -72,9 +68,9 @@ func startAndReap(args []string) (int, error) {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return 0, fmt.Errorf("wait for children: %w", err)
-		case pid == manager.Pid && status.Exited():
+		case pid == manager && status.Exited():
 			return status.ExitStatus(), nil
-		case pid == manager.Pid:
+		case pid == manager:
 			return 0, fmt.Errorf("the manager was ended by the signal %s", status.Signal())
 		}
 	}

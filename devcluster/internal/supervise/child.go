@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -21,8 +22,27 @@ func ExitWithParent() error {
 	syscall.CloseOnExec(holdFD)
 	go func() {
 		// The parent never writes, so Copy returns when the parent exits.
-		_, _ = io.Copy(io.Discard, parentPipe)
+		if _, err := io.Copy(io.Discard, parentPipe); err != nil {
+			fmt.Fprintf(os.Stderr, "wait for the end of the parent process: %v\n", err)
+		}
 		os.Exit(1) //nolint:forbidigo // there is no caller to return an error to
 	}()
 	return nil
+}
+
+// StartCopy starts the program of this process again, with other arguments, and
+// returns its process ID. The new process inherits all that this one has got from a
+// Group: it exits with the same parent and holds the same lock. The caller waits for
+// its end.
+//
+// It names descriptors and no os.File, because the garbage collector closes the
+// descriptor of an os.File that is not used any more.
+func StartCopy(args ...string) (pid int, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec(program, append([]string{program}, args...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2, parentPipeFD, holdFD},
+	})
 }

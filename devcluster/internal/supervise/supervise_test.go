@@ -1,11 +1,13 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,9 +46,66 @@ func runChild(role string, out io.Writer) int {
 		return 4
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
+	case "copies":
+		pid, err := startCopy()
+		if err != nil {
+			fmt.Fprintln(out, err)
+			return 5
+		}
+		fmt.Fprintln(out, pid)
 	}
 	fmt.Fprintln(out, "up")
 	select {}
+}
+
+// startCopy starts this program again as an obedient child. It returns its process ID, or an error if
+// the garbage collector closes what both have inherited.
+func startCopy() (int, error) {
+	before, err := inherited()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Setenv(roleVariable, "obedient"); err != nil {
+		return 0, err
+	}
+	pid, err := StartCopy(os.Args[1:]...)
+	if err != nil {
+		return 0, err
+	}
+	for range 2 { // One round can end while it still closes other files.
+		if err := collect(); err != nil {
+			return 0, err
+		}
+	}
+	if after, err := inherited(); err != nil || after != before {
+		return 0, fmt.Errorf("what the process has inherited is %v, want %v: %w", after, before, err)
+	}
+	return pid, nil
+}
+
+// inherited returns the inodes of what a child inherits.
+func inherited() ([2]uint64, error) {
+	var pipe, hold syscall.Stat_t
+	err := errors.Join(syscall.Fstat(parentPipeFD, &pipe), syscall.Fstat(holdFD, &hold))
+	return [2]uint64{pipe.Ino, hold.Ino}, err
+}
+
+// collect runs the garbage collector until it has closed a file that nothing uses:
+// the write end of a pipe.
+func collect() error {
+	r, _, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	for {
+		runtime.GC()
+		if err := r.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			return err
+		}
+		if _, err := r.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			return r.Close()
+		}
+	}
 }
 
 // runParent starts a child and waits until it is killed.
@@ -96,12 +155,25 @@ func start(t *testing.T, group *Group, role string) *Process {
 		t.Fatal(err)
 	}
 	if role != "fails" {
-		eventually(t, func() bool {
-			tail, err := Tail(p.LogFile, 1)
-			return err == nil && string(tail) == "up"
-		})
+		eventually(t, func() bool { return strings.Contains(output(t, p), "up\n") })
 	}
 	return p
+}
+
+// output returns what a process has written. It fails the test if the process has
+// ended.
+func output(t *testing.T, p *Process) string {
+	t.Helper()
+	content, err := os.ReadFile(p.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.exited:
+		t.Fatalf("%s ended (%s): %s", p.Name, p.Reason(), content)
+	default:
+	}
+	return string(content)
 }
 
 func eventually(t *testing.T, check func() bool) {
@@ -205,6 +277,24 @@ func TestChildExitsWithKilledParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return gone(child) })
+}
+
+func TestACopyExitsWithTheParentOfBoth(t *testing.T) {
+	group := newGroup(t)
+	p := start(t, group, "copies")
+	var copied int
+	eventually(t, func() bool {
+		for line := range strings.Lines(output(t, p)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+				copied = pid
+			}
+		}
+		return copied != 0
+	})
+	if err := group.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() bool { return gone(copied) })
 }
 
 func TestLogOfPreviousRunIsKept(t *testing.T) {
