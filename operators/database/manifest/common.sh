@@ -88,7 +88,6 @@ report_restored() {
 
 # begin waits until the server may start. A Pod that has restored a backup waits for its end.
 begin() {
-	trap 'exit 143' TERM INT
 	[ -z "${RESTORE:-}" ] || say 'the backup is restored; the operator replaces this Pod with one that does not use the volume of the backup'
 	while [ -n "${RESTORE:-}" ]; do sleep 0.2; done
 	lock

@@ -20,13 +20,16 @@ const (
 
 // podSpec returns the Pod of the server. The init container creates the database or checks the one that the volume holds.
 func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
-	no, stop := false, int64(stopSeconds)
+	no, yes, stop := false, true, int64(stopSeconds)
 	return corev1.PodSpec{
 		AutomountServiceAccountToken:  &no,
 		EnableServiceLinks:            &no,
 		TerminationGracePeriodSeconds: &stop,
-		ImagePullSecrets:              db.Spec.ImagePullSecrets,
-		SecurityContext:               podSecurity(),
+		// The first process of a namespace ignores signals that it does not handle yet. The kubelet sends SIGTERM only once, which can be a moment after the
+		// start of a container, and the Pod would stay until stopSeconds are over.
+		ShareProcessNamespace: &yes,
+		ImagePullSecrets:      db.Spec.ImagePullSecrets,
+		SecurityContext:       podSecurity(),
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: Selector(db)},
 		}},

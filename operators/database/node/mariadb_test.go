@@ -52,6 +52,7 @@ func TestNodeRunsMariaDB(t *testing.T) {
 		s.await(t, "pod", "shop-db-0", ".status.containerStatuses[0].restartCount", "1")
 		s.awaitShop(t)
 	})
+	t.Run("a Pod that waits for the operator can be deleted", s.deletesAWaitingPod)
 	t.Run("a parameter restarts the server", s.restartsShop)
 	t.Run("a password that is lost or refused is said and healed", s.healsThePasswordOfTheShop)
 	t.Run("a full volume is said and can grow", s.growsAShop)
@@ -97,6 +98,28 @@ func (s *started) awaitMessage(t *testing.T, name, want string) {
 		}
 		return nil
 	})
+}
+
+// deletesAWaitingPod deletes a Pod that waits for its grant. It does not wait until the kubelet kills it, which is after three minutes.
+func (s *started) deletesAWaitingPod(t *testing.T) {
+	s.MustKubectl(t, "scale", "--namespace", "database-system", "deployment/database", "--replicas=0")
+	s.MustKubectl(t, "wait", "--for=delete", "pod", "--namespace", "database-system", "--selector", "app.kubernetes.io/name=database", "--timeout=100s")
+	s.remove(t, "pod", "shop-db-0")
+	einmaltest.Eventually(t, "the Pod waits for the operator", func(ctx context.Context) error {
+		said, err := s.Kubectl(ctx, "logs", "--namespace", "production", "shop-db-0", "--container", "data")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(said, "waiting until the operator says") {
+			return fmt.Errorf("it says %q", said)
+		}
+		return nil
+	})
+	waiting := s.uid(t, "pod", "shop-db-0")
+	s.MustKubectl(t, "delete", "pod", "--namespace", "production", "shop-db-0", "--wait=false")
+	s.awaitNew(t, "pod", "shop-db-0", waiting)
+	s.MustKubectl(t, "scale", "--namespace", "database-system", "deployment/database", "--replicas=1")
+	s.awaitShop(t)
 }
 
 // restartsShop changes a parameter. A server says what it has started with.
