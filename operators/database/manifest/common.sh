@@ -102,12 +102,6 @@ measure() {
 	mv "$volume.new" "$volume"
 }
 
-# forward SIGNAL sends a signal to the server, whose process is pid, when the Pod is deleted.
-forward() {
-	# shellcheck disable=SC2064 # The process does not change.
-	trap "kill -$1 $pid" TERM INT
-}
-
 # await_end waits for the end of the server, and sets its code.
 await_end() {
 	code=0

@@ -1,13 +1,17 @@
 package manifest
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal-operators/einmal/einmaltest"
 )
 
 // The programs that server.sh calls, with answers of the test. TestNodeRunsStandbys and TestNodeSwitchesOver run the real ones.
@@ -71,21 +75,75 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 				answer("READ_REPLICATION_SLOT einmal_1", test.slot) + "*REPLICATION_SLOT*) ;;\n*) return 1 ;;\nesac; }\n" +
 				"control_file() { cat <<END\nDatabase system identifier:           7\nDatabase cluster state:               " + test.state +
 				"\nLatest checkpoint location:           " + test.checkpoint + "\nLatest checkpoint's TimeLineID:       " + test.timeline + "\nEND\n}\n"
-			own := strings.NewReplacer("/data/lock", dir+"/data/lock", "-w /data ", "-w "+dir+"/data ", "/pod/", dir+"/pod/", "/secret/", dir+"/secret/",
-				"/dev/termination-log", dir+"/said", "/config/", dir+"/", "umask 077\n", "umask 077\n"+programs+answers)
-			place(t, dir, "server.sh", own.Replace(postgresqlServer))
-			place(t, dir, "common.sh", own.Replace(commonScript))
-			cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "server.sh"), "data")
-			cmd.Env = []string{
-				"PATH=" + os.Getenv("PATH"), "TEST=" + dir, "PGDATA=" + dir + "/data/pgdata", "PGHOST=" + dir + "/run/postgresql", "POD_UID=u",
-				"POD_NAME=db-1", "MAJOR=16", "PRIMARY=db-rw",
-			}
+			cmd := script(t, dir, "data", strings.Replace(postgresqlServer, "umask 077\n", "umask 077\n"+programs+answers, 1))
 			out, err := cmd.CombinedOutput()
 			if diff := cmp.Diff(test.want, outcome(dir)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s\n%v: %s", diff, err, out)
 			}
 		})
 	}
+}
+
+// A server of MariaDB that gets SIGTERM while it starts never ends. A Pod that is deleted then would stay until the kubelet kills it.
+func TestAServerOfMariaDBThatStartsIsStoppedWhenItAnswers(t *testing.T) {
+	dir := t.TempDir()
+	place(t, dir, "pod/annotations", `database.einmal.dev/grant="u 1"`+"\n")
+	place(t, dir, "configuration", "")
+	place(t, dir, "data/none", "")
+	place(t, dir, "bin/flock", "")
+	place(t, dir, "bin/mariadb-admin", "#!/bin/sh\ntouch $TEST/asked\n[ -e $TEST/ready ]\n")
+	place(t, dir, "bin/mariadbd", "#!/bin/sh\ntrap 'ls $TEST/ready; exit 0' TERM\ntouch $TEST/starts\nwhile /bin/sleep 0.05; do :; done\n")
+	place(t, dir, "bin/sleep", "#!/bin/sh\n[ $1 != 5 ] || touch $TEST/watched\nexec /bin/sleep $1\n")
+	cmd := script(t, dir, "server", mariadbServer)
+	out, err := os.Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }() // The test reads the file itself.
+	// The loop that measures the volume ends with the container, which is a process group here.
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = out, out, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // It can have ended.
+	await := func(name string) {
+		einmaltest.Eventually(t, name+" exists", func(context.Context) error {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err
+		})
+	}
+	await("starts")
+	await("watched") // Before, the shell does not handle the signal yet.
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await("asked")
+	place(t, dir, "ready", "")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "the operator says: 1\n" + dir + "/ready\nthe server ended with 0\n"; string(said) != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+// script returns a command of a script server.sh, with files below dir.
+func script(t *testing.T, dir, mode, text string) *exec.Cmd {
+	t.Helper()
+	own := strings.NewReplacer(" /data", " "+dir+"/data", ">>/data/", ">>"+dir+"/data/", "/pod/", dir+"/pod/", "/secret/", dir+"/secret/", "/run/mysqld", dir+"/run/mysqld",
+		"/dev/termination-log", dir+"/said", "/config/", dir+"/")
+	place(t, dir, "server.sh", own.Replace(text))
+	place(t, dir, "common.sh", own.Replace(commonScript))
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "server.sh"), mode)
+	cmd.Env = []string{
+		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "TEST=" + dir, "PGDATA=" + dir + "/data/pgdata", "PGHOST=" + dir + "/run/postgresql",
+		"POD_UID=u", "POD_NAME=db-1", "MAJOR=16", "PRIMARY=db-rw",
+	}
+	return cmd
 }
 
 // answer is a case of what the primary answers.
@@ -112,14 +170,14 @@ func outcome(dir string) string {
 	return "kept as a standby"
 }
 
-// place writes a file.
+// place writes a file that can be run.
 func place(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -96,6 +96,12 @@ data() {
 	report_restored
 }
 
+# stop ends the server when the Pod is deleted. A server that gets SIGTERM while it starts never ends, so it gets it when it answers.
+stop() {
+	until mariadb-admin --no-defaults ping >/dev/null 2>&1 || ! kill -0 "$pid" 2>/dev/null; do sleep 0.2; done
+	kill "$pid" 2>/dev/null || :
+}
+
 server() {
 	begin
 	# A server that was killed leaves these files. The lock says that no other server uses the volume.
@@ -107,7 +113,7 @@ server() {
 	chmod a+r /run/mysqld/public/configuration
 	mariadbd --defaults-file=/config/mariadb.cnf &
 	pid=$!
-	forward TERM
+	trap stop TERM INT
 	while sleep 5; do measure || :; done &
 	await_end
 	check_room

@@ -244,7 +244,7 @@ server() {
 	# shellcheck disable=SC2086 # No option contains a space.
 	postgres -D "$PGDATA" -c config_file=/config/postgresql.conf -c hba_file=/config/pg_hba.conf -c primary_conninfo="$connection" $options &
 	pid=$!
-	forward INT
+	trap 'kill -INT "$pid"' TERM INT
 	watch &
 	await_end
 	# The operator promotes a standby only after this report.
