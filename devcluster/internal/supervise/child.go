@@ -42,7 +42,7 @@ func StartCopy(args ...string) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return syscall.ForkExec(program, append([]string{program}, args...), &syscall.ProcAttr{
+	return syscall.ForkExec(program, append([]string{program}, args...), &syscall.ProcAttr{ //nolint:gosec // runs the same binary
 		Env: os.Environ(), Files: []uintptr{0, 1, 2, parentPipeFD, holdFD},
 	})
 }
