@@ -32,10 +32,11 @@ func (s *story) goesAfterItsLastPod(t *testing.T) {
 	s.awaitGone(t, &v1.EphemeralVolumeClaim{}, "unused")
 	s.awaitGone(t, &corev1.PersistentVolumeClaim{}, "unused")
 	einmaltest.Eventually(t, "the pod runs", func(ctx context.Context) error {
-		if err := s.Get(ctx, key(pod.Name), &pod); err != nil || pod.Status.Phase != corev1.PodRunning {
-			return fmt.Errorf("it is %s: %w", pod.Status.Phase, err)
+		err := s.Get(ctx, key(pod.Name), &pod)
+		if err == nil && pod.Status.Phase != corev1.PodRunning {
+			err = fmt.Errorf("it is %s", pod.Status.Phase)
 		}
-		return nil
+		return err
 	})
 	if err := s.Delete(t.Context(), &pod); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func (s *started) isRestored(t *testing.T, version, table string) {
 // inOriginal returns the result of a statement in the database that the backup is of.
 func (s *started) inOriginal(t *testing.T, statement string) string {
 	t.Helper()
-	out, err := s.psql(t.Context(), 0, statement)
+	out, err := s.psql(0, statement)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,23 +133,13 @@ func (s *started) inBackups(t *testing.T, command string) string {
 
 // cannotBeRestored creates a Database with a backup that does not exist, and then with one that is damaged. When it names one that is whole, it begins.
 func (s *started) cannotBeRestored(t *testing.T) {
-	message := func(want string) {
-		t.Helper()
-		einmaltest.Eventually(t, "the message of Ready has "+want, func(ctx context.Context) error {
-			got, err := s.field(ctx, "database", "bad", `.status.conditions[?(@.type=="Ready")].message`)
-			if err != nil || !strings.Contains(got, want) {
-				return fmt.Errorf("it is %q: %w", got, err)
-			}
-			return nil
-		})
-	}
 	all := s.inBackups(t, "echo 2*Z")
 	whole := all[strings.LastIndex(all, " ")+1:]
 	s.inBackups(t, "cp -r "+whole+" 20990101T000000Z && printf x | dd of=20990101T000000Z/dump bs=1 seek=5000 conv=notrunc")
 	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "bad", "16", `{"database":"orders-db","name":"20200101T000000Z"}`)))
-	message("there is no backup 20200101T000000Z in orders-db-backup; there are: " + all + " 20990101T000000Z")
+	s.awaitMessage(t, "bad", "there is no backup 20200101T000000Z in orders-db-backup; there are: "+all+" 20990101T000000Z")
 	s.change(t, "bad", `{"bootstrap":{"fromBackup":{"name":null}}}`)
-	message("the backup 20990101T000000Z is damaged")
+	s.awaitMessage(t, "bad", "the backup 20990101T000000Z is damaged")
 	s.awaitReason(t, "bad", "RestoreFailed")
 	s.change(t, "bad", `{"bootstrap":{"fromBackup":{"name":"`+whole+`"}}}`)
 	s.awaitReason(t, "bad", "DatabaseReady")
@@ -178,13 +168,7 @@ func (s *started) keepsSomeBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.change(t, "orders-db", `{"backup":{"schedule":"* * * * *","retention":{"count":2}}}`)
-	einmaltest.Eventually(t, "a backup of the schedule", func(ctx context.Context) error {
-		job, err := s.field(ctx, "database", "orders-db", ".status.backup.lastSuccess.job")
-		if err != nil || job == before {
-			return fmt.Errorf("the last one is %s: %w", job, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "a backup of the schedule", s.fieldOf("database", "orders-db", ".status.backup.lastSuccess.job"), func(job string) bool { return job != before })
 	s.change(t, "orders-db", `{"backup":{"schedule":"0 3 * * *"}}`)
 	s.requestBackup(t, "orders-db", "third")
 	if names := strings.Fields(s.inBackups(t, "echo *")); len(names) != 3 || names[2] != "lock" {
@@ -203,7 +187,7 @@ func (s *started) backsUpAfterAKill(t *testing.T) {
 	before := len(strings.Fields(s.inBackups(t, "echo *Z")))
 	locked := make(chan error, 1)
 	go func() {
-		_, err := s.psql(t.Context(), 0, "begin; lock table item; select pg_sleep(600)") // Until it is terminated.
+		_, err := s.psql(0, "begin; lock table item; select pg_sleep(600)")(t.Context()) // Until it is terminated.
 		locked <- err
 	}()
 	s.inServer(t, 0, "select count(*) from pg_locks where relation = 'item'::regclass and mode = 'AccessExclusiveLock' and granted", "1")
@@ -245,13 +229,8 @@ func (s *started) backsUpWhenThereIsRoom(t *testing.T) {
 	s.await(t, "pod", "filler", ".status.phase", "Running")
 	s.MustKubectl(t, "exec", "--namespace", "production", "filler", "--", "sh", "-c", "dd if=/dev/zero of=filler bs=1M; dd if=/dev/zero of=more bs=512; true")
 	s.MustKubectl(t, "annotate", "--namespace", "production", "database", "tight", "database.einmal.dev/backup=full")
-	einmaltest.Eventually(t, "the status says that the volume is full", func(ctx context.Context) error {
-		got, err := s.field(ctx, "database", "tight", `.status.conditions[?(@.type=="BackupHealthy")].message`)
-		if err != nil || !strings.Contains(got, "No space left on device") {
-			return fmt.Errorf("it is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "the status says that the volume is full",
+		s.fieldOf("database", "tight", `.status.conditions[?(@.type=="BackupHealthy")].message`), has("No space left on device"))
 	s.change(t, "tight", `{"backup":{"claim":{"storage":"600Mi"}}}`)
 	s.await(t, "pvc", "tight-backup", ".status.capacity.storage", "600Mi")
 	s.requestBackup(t, "tight", "grown")

@@ -1,12 +1,10 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
@@ -87,12 +85,6 @@ func (s *started) setAccessKey(t *testing.T, key string) {
 func (s *started) failsToBackUp(t *testing.T, request, want string) {
 	t.Helper()
 	s.MustKubectl(t, "annotate", "--namespace", "production", "--overwrite", "database", "orders-db", "database.einmal.dev/backup="+request)
-	einmaltest.Eventually(t, "the last failure has "+want, func(ctx context.Context) error {
-		got, err := s.field(ctx, "database", "orders-db", ".status.backup.lastFailure")
-		if err != nil || !strings.Contains(got, want) || !strings.Contains(got, request) {
-			return fmt.Errorf("it is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "the last failure has "+want, s.fieldOf("database", "orders-db", ".status.backup.lastFailure"), has(want, request))
 	s.awaitBackups(t, "BackupFailed")
 }

@@ -53,11 +53,11 @@ func (w realWorld) Login(ordinal int) engine.Login {
 
 // Write returns where the record of the new row begins.
 func (w realWorld) Write() string {
-	location, err := w.psql(w.t.Context(), 0, "select pg_current_wal_insert_lsn()")
+	location, err := w.psql(0, "select pg_current_wal_insert_lsn()")(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.psql(w.t.Context(), 0, "create table written (n int)"); err != nil {
+	if _, err := w.psql(0, "create table written (n int)")(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	return strings.TrimSpace(location)

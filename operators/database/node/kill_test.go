@@ -59,13 +59,8 @@ func (s *started) killOperator(t *testing.T, within time.Duration) {
 // inPod waits until a statement has a result in the Pod of a database.
 func (s *started) inPod(t *testing.T, database, statement, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, fmt.Sprintf("%s returns %s in %s", statement, want, database), func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", database+"-0", "--", "psql", "-qAtc", statement, "app")
-		if err != nil || strings.TrimSpace(got) != want {
-			return fmt.Errorf("the result is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, fmt.Sprintf("%s returns %s in %s", statement, want, database),
+		s.kubectl("exec", database+"-0", "--", "psql", "-qAtc", statement, "app"), is(want))
 }
 
 // awaitNone waits until nothing is left of the disturbed database.

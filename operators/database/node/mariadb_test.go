@@ -78,26 +78,14 @@ func (s *started) inShop(t *testing.T, database, statements string) string {
 func (s *started) awaitShop(t *testing.T) {
 	t.Helper()
 	const want = "50002"
-	einmaltest.Eventually(t, "an app reads "+want+" customers", func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", "shop-client", "--", "sh", "-c",
-			`mariadb --user "$APP_USERNAME" --connect-timeout 3 --batch --skip-column-names --execute "select count(*) from customers" app`)
-		if err != nil || strings.TrimSpace(got) != want {
-			return fmt.Errorf("the result is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "an app reads "+want+" customers", s.kubectl("exec", "shop-client", "--", "sh", "-c",
+		`mariadb --user "$APP_USERNAME" --connect-timeout 3 --batch --skip-column-names --execute "select count(*) from customers" app`), is(want))
 }
 
 // awaitMessage waits until the message of Ready contains a text.
 func (s *started) awaitMessage(t *testing.T, name, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, "the message of Ready has "+want, func(ctx context.Context) error {
-		got, err := s.field(ctx, "database", name, `.status.conditions[?(@.type=="Ready")].message`)
-		if err != nil || !strings.Contains(got, want) {
-			return fmt.Errorf("it is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "the message of Ready has "+want, s.fieldOf("database", name, `.status.conditions[?(@.type=="Ready")].message`), has(want))
 }
 
 // deletesAWaitingPod deletes a Pod that waits for its grant. It does not wait until the kubelet kills it, which is after three minutes.
@@ -105,16 +93,7 @@ func (s *started) deletesAWaitingPod(t *testing.T) {
 	s.MustKubectl(t, "scale", "--namespace", "database-system", "deployment/database", "--replicas=0")
 	s.MustKubectl(t, "wait", "--for=delete", "pod", "--namespace", "database-system", "--selector", "app.kubernetes.io/name=database", "--timeout=100s")
 	s.remove(t, "pod", "shop-db-0")
-	einmaltest.Eventually(t, "the Pod waits for the operator", func(ctx context.Context) error {
-		said, err := s.Kubectl(ctx, "logs", "--namespace", "production", "shop-db-0", "--container", "data")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(said, "waiting until the operator says") {
-			return fmt.Errorf("it says %q", said)
-		}
-		return nil
-	})
+	awaitOutput(t, "the Pod waits for the operator", s.kubectl("logs", "shop-db-0", "--container", "data"), has("waiting until the operator says"))
 	waiting := s.uid(t, "pod", "shop-db-0")
 	s.MustKubectl(t, "delete", "pod", "--namespace", "production", "shop-db-0", "--wait=false")
 	s.awaitNew(t, "pod", "shop-db-0", waiting)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
@@ -32,30 +31,23 @@ func (s *started) sql(ctx context.Context, statement string) (string, error) {
 // awaitSQL waits until a statement has a result.
 func (s *started) awaitSQL(t *testing.T, statement, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, statement+" returns "+want, func(ctx context.Context) error {
-		got, err := s.sql(ctx, statement)
-		if err != nil || got != want {
-			return fmt.Errorf("the result is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, statement+" returns "+want, func(ctx context.Context) (string, error) { return s.sql(ctx, statement) }, is(want))
 }
 
 // field returns a field of an object.
 func (s *started) field(ctx context.Context, kind, name, path string) (string, error) {
-	return s.Kubectl(ctx, "get", kind, "--namespace", "production", name, "--output", "jsonpath={"+path+"}")
+	return s.fieldOf(kind, name, path)(ctx)
+}
+
+// fieldOf returns a command that prints a field of an object.
+func (s *started) fieldOf(kind, name, path string) command {
+	return s.kubectl("get", kind, name, "--output", "jsonpath={"+path+"}")
 }
 
 // await waits until a field of an object is as wanted.
 func (s *started) await(t *testing.T, kind, name, path, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, fmt.Sprintf("%s %s has %s %s", kind, name, path, want), func(ctx context.Context) error {
-		got, err := s.field(ctx, kind, name, path)
-		if err != nil || got != want {
-			return fmt.Errorf("it is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, fmt.Sprintf("%s %s has %s %s", kind, name, path, want), s.fieldOf(kind, name, path), is(want))
 }
 
 // awaitReason waits until the condition Ready of a Database has a reason.
@@ -67,13 +59,7 @@ func (s *started) awaitReason(t *testing.T, name, want string) {
 // awaitNew waits until an object exists with another uid than before.
 func (s *started) awaitNew(t *testing.T, kind, name, before string) {
 	t.Helper()
-	einmaltest.Eventually(t, kind+" "+name+" is created again", func(ctx context.Context) error {
-		uid, err := s.field(ctx, kind, name, ".metadata.uid")
-		if err != nil || uid == before {
-			return fmt.Errorf("its uid is %q: %w", uid, err)
-		}
-		return nil
-	})
+	awaitOutput(t, kind+" "+name+" is created again", s.fieldOf(kind, name, ".metadata.uid"), func(uid string) bool { return uid != before })
 }
 
 func (s *started) uid(t *testing.T, kind, name string) string {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
@@ -25,7 +23,7 @@ func TestNodeRunsStandbys(t *testing.T) {
 
 	t.Run("a row is read on the standby, which accepts no writes", func(t *testing.T) {
 		s.inServer(t, 1, "select n, by from kept", "42|app")
-		if out, err := s.psql(t.Context(), 1, "create table other (n int)"); err == nil {
+		if out, err := s.psql(1, "create table other (n int)")(t.Context()); err == nil {
 			t.Errorf("the standby has accepted a write: %s", out)
 		}
 		s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
@@ -84,42 +82,26 @@ func (s *started) awaitServers(t *testing.T, want string) {
 			names += fmt.Sprintf(" orders-db-%d", ordinal)
 		}
 	}
-	einmaltest.Eventually(t, "the Service for reads leads to"+names, func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "get", "endpoints", "--namespace", "production", "orders-db-ro", "--output", "jsonpath={.subsets[*].addresses[*].targetRef.name}")
-		if found := strings.Fields(got); err != nil || len(found) != len(strings.Fields(names)) {
-			return fmt.Errorf("it leads to %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, "the Service for reads leads to"+names, s.fieldOf("endpoints", "orders-db-ro", ".subsets[*].addresses[*].targetRef.name"),
+		func(found string) bool { return len(strings.Fields(found)) == len(strings.Fields(names)) })
 }
 
-// psql executes a statement in a server, as its superuser.
-func (s *started) psql(ctx context.Context, ordinal int, statement string) (string, error) {
-	return s.Kubectl(ctx, "exec", "--namespace", "production", fmt.Sprintf("orders-db-%d", ordinal), "--", "psql", "-qAtc", statement, "app")
+// psql returns a command that executes a statement in a server, as its superuser.
+func (s *started) psql(ordinal int, statement string) command {
+	return s.kubectl("exec", fmt.Sprintf("orders-db-%d", ordinal), "--", "psql", "-qAtc", statement, "app")
 }
 
 // inServer waits until a statement has a result in a server.
 func (s *started) inServer(t *testing.T, ordinal int, statement, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, fmt.Sprintf("%s returns %s in server %d", statement, want, ordinal), func(ctx context.Context) error {
-		got, err := s.psql(ctx, ordinal, statement)
-		if err != nil || strings.TrimSpace(got) != strings.TrimSpace(want) {
-			return fmt.Errorf("the result is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, fmt.Sprintf("%s returns %s in server %d", statement, want, ordinal), s.psql(ordinal, statement), is(want))
 }
 
 // awaitReading is awaitSQL through the Service for reads.
 func (s *started) awaitReading(t *testing.T, statement, want string) {
 	t.Helper()
-	einmaltest.Eventually(t, statement+" returns "+want+" from a standby", func(ctx context.Context) error {
-		got, err := s.Kubectl(ctx, "exec", "--namespace", "production", "client", "--", "env", "PGHOST=orders-db-ro", "psql", "-qAtc", statement)
-		if err != nil || strings.TrimSpace(got) != want {
-			return fmt.Errorf("the result is %q: %w", got, err)
-		}
-		return nil
-	})
+	awaitOutput(t, statement+" returns "+want+" from a standby",
+		s.kubectl("exec", "client", "--", "env", "PGHOST=orders-db-ro", "psql", "-qAtc", statement), is(want))
 }
 
 // follows expects that what is written on the primary is soon on the standby.

@@ -60,8 +60,11 @@ func (s *started) awaitVisits(t *testing.T, before int) int {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Sscanf(line, "visit %d as t_acme_web_a", &visits); err != nil || visits <= before {
-			return fmt.Errorf("the app logs %q after %d visits: %w", line, before, err)
+		if _, err = fmt.Sscanf(line, "visit %d as t_acme_web_a", &visits); err == nil && visits <= before {
+			err = fmt.Errorf("there are not more than %d visits", before)
+		}
+		if err != nil {
+			return fmt.Errorf("the app logs %q: %w", line, err)
 		}
 		return nil
 	})
@@ -75,8 +78,11 @@ func (s *started) awaitLeader(t *testing.T, before string) string {
 	einmaltest.Eventually(t, "another operator acts", func(ctx context.Context) error {
 		var err error
 		holder, err = s.Kubectl(ctx, "get", "lease", "tenants.einmal.dev", "--namespace", "tenant-system", "--output", "jsonpath={.spec.holderIdentity}")
-		if err != nil || holder == "" || holder == before {
-			return fmt.Errorf("the Lease has the holder %q: %w", holder, err)
+		if err == nil && (holder == "" || holder == before) {
+			err = fmt.Errorf("the Lease has the holder %q", holder)
+		}
+		if err != nil {
+			return err
 		}
 		pod, _, _ := strings.Cut(holder, "_")
 		log, err := s.Kubectl(ctx, "logs", "--namespace", "tenant-system", pod)
