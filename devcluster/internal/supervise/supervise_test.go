@@ -58,8 +58,8 @@ func runChild(role string, out io.Writer) int {
 	select {}
 }
 
-// startCopy starts this program again as an obedient child. It returns its process ID, or an error if
-// the garbage collector closes what both have inherited.
+// startCopy starts this program again as an obedient child. It returns its process ID, or an error if the garbage collector closes what both have
+// inherited.
 func startCopy() (int, error) {
 	before, err := inherited()
 	if err != nil {

@@ -26,7 +26,7 @@ func podSpec(db *v1.Database, settings Settings) corev1.PodSpec {
 		EnableServiceLinks:            &no,
 		TerminationGracePeriodSeconds: &stop,
 		// The first process of a namespace ignores signals that it does not handle yet. The kubelet sends SIGTERM only once, which can be a moment after the
-		// start of a container, and the Pod would stay until stopSeconds are over.
+		// start of a container, and the Pod would stay until stopSeconds are over. See decision 35.
 		ShareProcessNamespace: &yes,
 		ImagePullSecrets:      db.Spec.ImagePullSecrets,
 		SecurityContext:       podSecurity(),
