@@ -31,7 +31,8 @@ const (
 	// OtherWriters write into the metadata and the status of a handled object just before the operator writes.
 	OtherWriters Dimension = "other writers"
 	// Children are edited (an annotation and a label) by another writer just before a handler writes them, and replaced or deleted just before a
-	// handler reads or writes them. Secrets, and what the scenario has written into, are not deleted: they may hold what cannot be made again.
+	// handler reads or writes them. Secrets, and what the scenario has written into, are not deleted: they may hold what cannot be made again. Children
+	// that control objects themselves, such as a StatefulSet with Pods, are neither replaced nor deleted.
 	Children Dimension = "children"
 	// Drift changes children while nothing else happens: in the middle of each World.Advance of at least two minutes, and after the scenario. Another
 	// writer edits a field that the operator has written, deletes the child, or deletes it and creates it again with the same content. It changes only

@@ -34,7 +34,9 @@ type result struct {
 	objects           map[string]string
 	// objectsAfterLoss are the objects without what a lost record cannot tell.
 	objectsAfterLoss map[string]string
-	outcomes         map[string]string
+	// takenAway are the children that faults have deleted or replaced, by the names of objects.
+	takenAway map[string]bool
+	outcomes  map[string]string
 	// successes and retries count the attempts of handlers that were done and that failed, by handler and object; those
 	// that a new process may repeat are left out.
 	successes, retries map[string]int
@@ -139,7 +141,7 @@ func (w *World) end() result {
 	for effect, attempts := range w.sim.Callers() {
 		found.callers[effect] = callsOf(attempts)
 	}
-	found.userEdits, found.withoutTarget = w.sim.Edits(), w.sim.WithoutTarget()
+	found.userEdits, found.withoutTarget, found.takenAway = w.sim.Edits(), w.sim.WithoutTarget(), w.sim.TakenAway()
 	found.upgrades, found.handlers = w.previous != nil, w.sim.Handlers()
 	found.processes, found.rights, found.notCompared = w.sim.Processes(), w.sim.Rights(), w.sim.NotCompared()
 	w.count(&found)

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,8 +27,10 @@ func (w *World) disturbChild(fault Fault) {
 			w.noteWithoutTarget(fault)
 		}
 	case fault.Kind == ChildDeleted, fault.Kind == IdleChildDeleted:
+		w.noteTakenAway(child)
 		err = w.User.Delete(context.Background(), child)
 	default:
+		w.noteTakenAway(child)
 		err = w.replace(child)
 	}
 	if apierrors.IsNotFound(err) {
@@ -38,7 +41,7 @@ func (w *World) disturbChild(fault Fault) {
 	}
 }
 
-// sparesChild reports whether a child stays as it is, since the operator could not restore it or would lose it only later.
+// sparesChild reports whether a child stays as it is, because the operator could not restore it, or would lose it only later.
 func (w *World) sparesChild(fault Fault, child *unstructured.Unstructured) bool {
 	var besides []string
 	if fault.Kind.WhileIdle() { // A user who writes the status plays a controller, which writes it again.
@@ -47,15 +50,38 @@ func (w *World) sparesChild(fault Fault, child *unstructured.Unstructured) bool 
 	notItsOwn := writtenByUser(child, besides...) || w.handlesKind(child)
 	switch fault.Kind {
 	case ChildDeleted:
-		return notItsOwn
+		return notItsOwn || w.controlsOthers(child)
 	case IdleChildEdited, IdleChildDeleted: // What a Secret holds may be what cannot be made again.
 		return notItsOwn || isSecret(*child)
 	case ChildReplaced, IdleChildReplaced:
 		held := len(child.GetFinalizers()) > 0 || child.GetKind() == "Namespace" // It is only gone later.
-		return held || readsOnly(fault.At.What) && notItsOwn
+		return held || w.controlsOthers(child) || readsOnly(fault.At.What) && notItsOwn
 	default: // The others change nothing that the operator could not restore.
 		return false
 	}
+}
+
+// noteTakenAway notes that a child is deleted or replaced. TakenAway returns those children.
+func (w *World) noteTakenAway(child *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.takenAway == nil {
+		w.takenAway = map[string]bool{}
+	}
+	w.takenAway[nameOf(*child)] = true
+}
+
+// TakenAway are the children that faults have deleted or replaced, by the names that Objects has. Their generations begin again.
+func (w *World) TakenAway() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.takenAway)
+}
+
+// controlsOthers reports whether a child is the controller of other objects, such as a StatefulSet with Pods. They would be deleted with it, and those
+// that its controller makes instead can differ from them.
+func (w *World) controlsOthers(child *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(w.everything(), func(one unstructured.Unstructured) bool { return metav1.IsControlledBy(&one, child) })
 }
 
 // statusOf is the subresource of the status.

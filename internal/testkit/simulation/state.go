@@ -101,6 +101,7 @@ func (w *World) NotCompared() []string {
 		"Events",
 		fmt.Sprintf("the ConfigMap, Secret and Lease of the operator, each named %s", w.declared.Identity),
 		"uid, resourceVersion, creationTimestamp, managedFields and selfLink of objects; what is random in generated names",
+		"generation and observedGeneration of children that a fault has deleted or replaced",
 		"times, but those that the option CompareTime names",
 		"values in Secrets that differ between two runs without faults: of these, lengths and equal values are compared",
 	}

@@ -86,6 +86,7 @@ type World struct {
 	idle          []Point
 	edits         map[string][]string
 	edited        map[types.UID]bool // children whose data was edited, and whether that has counted in their generation
+	takenAway     map[string]bool    // children that were deleted or replaced, by the names that Objects has
 	withoutTarget []string
 	events        map[string]int
 	cutUntil      time.Time
