@@ -134,6 +134,7 @@ func (n *modelNode) setPod(set *appsv1.StatefulSet, ordinal int32) {
 		if there && existing.DeletionTimestamp == nil && (owner == nil || owner.UID == set.UID) {
 			n.delete(existing)
 		}
+	case there && existing.DeletionTimestamp != nil: // Kubernetes adopts no Pod that is being deleted.
 	case there && metav1.GetControllerOf(existing) == nil:
 		owners, err := json.Marshal(append(existing.OwnerReferences, pod.OwnerReferences...))
 		if err != nil {

@@ -160,13 +160,17 @@ func foreignClaim(db *v1.Database, claim *corev1.PersistentVolumeClaim) error {
 		claim.Name, db.Namespace, claim.Name, manifest.NameLabel, db.Name)
 }
 
-// owns reports whether a Pod is one of the Database, and not something else with its name. While the StatefulSet is created again, the Pods have no
-// controller.
+// owns reports whether a Pod is one of the Database, and not something else with its name. If the StatefulSet was deleted, its Pods have no controller, or
+// still the deleted one while they end. Then only what the operator has written says whose they are.
 func (o observed) owns(db *v1.Database, pod *corev1.Pod) bool {
-	if metav1.GetControllerOf(pod) == nil {
-		return db.Status.Primary != nil && db.Status.Primary.UID == pod.UID || pod.Annotations[manifest.GrantAnnotation] == primary.StandbyGrant(pod.UID)
+	if o.set != nil && metav1.IsControlledBy(pod, o.set) {
+		return true
 	}
-	return o.set != nil && metav1.IsControlledBy(pod, o.set)
+	if of := metav1.GetControllerOf(pod); of != nil && (of.Kind != "StatefulSet" || of.Name != db.Name) {
+		return false
+	}
+	return db.Status.Primary != nil && db.Status.Primary.UID == pod.UID || pod.Annotations[manifest.GrantAnnotation] == primary.StandbyGrant(pod.UID) ||
+		slices.Contains(pod.Finalizers, manifest.KeepFinalizer)
 }
 
 // get returns an object of the Database's namespace, or nil if it does not exist.

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
@@ -88,6 +91,42 @@ func TestADatabaseIsScaled(t *testing.T) {
 		checkReady(w, n)
 		expectQuiet(w)
 	})
+}
+
+// A StatefulSet can be deleted at any moment of a switchover, with its Pods or without them. The servers come back with their volumes. A Pod that a switchover
+// has stopped has no StatefulSet then that controls it.
+func TestServersComeBackWhenTheirStatefulSetIsDeleted(t *testing.T) {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
+		for _, after := range []time.Duration{0, step / 4, step, 3 * step} {
+			t.Run(fmt.Sprintf("%s after %s", policy, after), func(t *testing.T) {
+				t.Parallel()
+				einmaltest.Run(t, func(w *einmaltest.World) {
+					n := replicated(w, 2)
+					w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+					w.Advance(after)
+					if err := w.Client().Delete(w.Context(), &appsv1.StatefulSet{ObjectMeta: in("orders-db")}, client.PropagationPolicy(policy)); err != nil {
+						w.Error(err)
+					}
+					w.Advance(20 * time.Minute)
+					checkReady(w, n)
+					checkSwitchover(w)
+				})
+			})
+		}
+	}
+}
+
+// checkSwitchover expects that the server 1 of two is the primary, or that the switchover has failed and said so.
+func checkSwitchover(w *einmaltest.World) {
+	w.Helper()
+	db := ordersDB()
+	w.Get(db)
+	if db.Status.Switchover == nil {
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		return
+	}
+	expect(w, "PrimaryAsRequested=False SwitchoverFailed")
+	expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
 }
 
 // A standby that is cut off or far behind leaves the read-only Service, and returns when it has what the primary has. If the primary is away, it stays.

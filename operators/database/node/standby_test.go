@@ -45,6 +45,7 @@ func TestNodeRunsStandbys(t *testing.T) {
 		}
 		s.follows(t)
 	})
+	t.Run("the StatefulSet is deleted in a switchover", s.losesItsStatefulSet)
 	t.Run("the volume of the standby is lost", func(t *testing.T) {
 		s.MustKubectl(t, "delete", "persistentvolumeclaim", "--namespace", "production", "data-orders-db-1", "--wait=false")
 		s.remove(t, "pod", "orders-db-1")
@@ -70,6 +71,20 @@ func TestNodeRunsStandbys(t *testing.T) {
 	})
 	s.await(t, "database", "orders-db", `.status.conditions[?(@.type=="Progressing")].reason`, "Complete")
 	t.Run("passwords are in Secrets only", s.keepsPasswords)
+}
+
+// losesItsStatefulSet deletes the StatefulSet when a switchover has begun, without its Pods and with them. The switchover succeeds or fails.
+func (s *started) losesItsStatefulSet(t *testing.T) {
+	for _, cascade := range []string{"orphan", "background"} {
+		s.change(t, "orders-db", `{"primary":1}`)
+		awaitOutput(t, "a switchover begins", s.fieldOf("database", "orders-db", ".status['switchover','primary']"), has("orders-db-1"))
+		s.MustKubectl(t, "delete", "statefulset", "--namespace", "production", "orders-db", "--cascade="+cascade, "--wait=false")
+		awaitOutput(t, "the switchover ends", s.fieldOf("database", "orders-db", `.status.conditions[?(@.type=="PrimaryAsRequested")].reason`),
+			func(reason string) bool { return reason == "AsRequested" || reason == "SwitchoverFailed" })
+		s.change(t, "orders-db", `{"primary":0}`)
+		s.awaitServers(t, "Ready Streaming")
+		s.follows(t)
+	}
 }
 
 // awaitServers waits until the servers have these states, and until the Service for reads leads to those that stream.
