@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/report"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -229,7 +229,7 @@ func reportOfLoss(schedule simulation.Schedule) []string {
 	if wipes(schedule) == 0 {
 		return nil
 	}
-	return []string{engine.LostCondition}
+	return []string{report.LostCondition}
 }
 
 // losesHandling reports whether an operator need not do all that it does without faults, because a record was lost while no process ran. Then create and update handlers are not called, because a second creation does harm.

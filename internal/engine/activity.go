@@ -7,6 +7,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // LeastCleanup is what cleanup handlers get when others have used up the grace period.
@@ -42,7 +43,7 @@ func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error
 			return false, nil //nolint:nilerr // The operator stops: the handler has not failed.
 		}
 		verdict := invoke.Classify(err)
-		err = &redactedError{err: err, text: redact.New().Text(err.Error())}
+		err = report.WithText(err, redact.New().Text(err.Error()))
 		if !verdict.Asked {
 			return false, fmt.Errorf("startup handler %s: %w", activity.ID, err)
 		}

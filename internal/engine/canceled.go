@@ -23,7 +23,7 @@ func (p *pass) canceled(w *work, run handler.Run) bool {
 	if !deleting && (matches || err != nil) {
 		return false
 	}
-	p.log.Info("handler not invoked, the object has changed", "handler", run.ID, "reason", run.Reason, "deleting", deleting)
+	p.report.Log.Info("handler not invoked, the object has changed", "handler", run.ID, "reason", run.Reason, "deleting", deleting)
 	w.canceled = true
 	return true // mutant: runs-after-deletion
 }

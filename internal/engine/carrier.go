@@ -75,7 +75,7 @@ func (p *pass) removeFormer(ctx context.Context, w *work) {
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
-		p.log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.redacted(err, p.body))
+		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.reports.RedactError(err, p.body))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }
@@ -124,7 +124,7 @@ func (p *pass) reduce(w *work) bool {
 		w.reduction++ // mutant: record-not-reduced
 		text, err := p.pure.Reduce(w.record, w.reduction).Encode()
 		if err == nil && (len(text) < len(w.sent) || w.reduction == handler.NotStored) {
-			p.log.Warn("record does not fit into the object, storing less of it", "bytes", len(w.sent), "now", len(text),
+			p.report.Log.Warn("record does not fit into the object, storing less of it", "bytes", len(w.sent), "now", len(text),
 				"stored", w.reduction < handler.NotStored)
 			return true
 		}

@@ -131,7 +131,7 @@ func (p *pass) countConflict(w *work, edits []patch.Edit) {
 	if field == nil || p.memory.conflicts.heldUntil(now).IsZero() || !p.memory.conflicts.slowDown(now) {
 		return
 	}
-	p.log.Warn("conflicting writes of a field, slowing down", "field", field.String(), "pause", conflictInterval.String(),
+	p.report.Log.Warn("conflicting writes of a field, slowing down", "field", field.String(), "pause", conflictInterval.String(),
 		"remedy", "let only one writer set the field")
 }
 

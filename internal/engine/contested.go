@@ -64,14 +64,8 @@ func (o outcome) contested(p *pass, contested *contestedError) outcome {
 	o, over := o.takenBack(p, handler.Result{
 		Outcome: record.Retry, Asked: true, Delay: contestedDelay, Message: contested.Error(),
 	})
-	if !over {
-		return o
-	}
-	p.log.Warn("another client changed the same items of a list, changes of handler not written", "handler", o.run.ID,
-		"field", contested.field.String(), "outcome", o.result.Outcome)
-	if o.result.Outcome == record.Failed {
-		p.warnFailed(o.run.ID, o.result.Message)
-		p.tellBlocked(o.run.Declaration)
+	if over {
+		p.report.ListContested(o.run, o.result, contested.field.String())
 	}
 	return o
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -16,13 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-)
-
-// What people see of a daemon that does not end.
-const (
-	failedDaemonSentence = "daemon %s failed permanently and is not restarted until the operator restarts: %v"
-	abandonedReason      = "DaemonAbandoned"
-	abandonedSentence    = "daemon %s has not returned %s after its context was cancelled. Einmal no longer waits for it, but it may still be running"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // daemon is one daemon of one object.
@@ -73,48 +66,52 @@ func (d *daemon) rest(wait time.Duration) bool {
 	}
 }
 
-// attempt calls the handler once. It tells how long to wait for the next attempt, if there is one.
+// attempt calls the handler once. It returns how long to wait for the next attempt, and whether there is one.
 func (d *daemon) attempt() (time.Duration, bool) {
 	d.look()
-	p := d.pass()
+	shape, about := d.keeper.shapes.now(), d.keeper.reports.About(d.key, d.newest)
 	call := &Call{Run: d.run, Given: record.Cut(d.newest), Memo: func() *sync.Map { return d.memo }, Stopping: d.stopping}
-	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) { return d.sync(ctx, p, call, left) }
-	p.equip(call, p.log)
-	p.tellInvoked(d.run, nil)
-	p.reportAttempt(d.run, "")
+	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) {
+		return d.sync(ctx, shape, call, left)
+	}
+	equip(call, about)
+	d.keeper.startup.invoked(d.key)
+	about.AttemptBegan(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })
-	left, err := p.accepted(call, err)
-	err = p.redacted(err, call.Given, call.Left)
-	d.leave(p, p.edits(call.Given, left))
-	took, run := time.Since(begun), d.run.Lasted(begun, time.Now())
-	result := d.result(p, run, err)
-	d.tellEnd(p, result, err, took)
-	p.count(run, result.Outcome, took)
-	p.reportAttempt(run, result.Outcome)
-	next, again := run.After(result)
+	left, err := shape.accepted(call, err)
+	err = d.keeper.reports.RedactError(err, call.Given, call.Left)
+	d.leave(about, shape.edits(call.Given, left))
+	run := d.run.Lasted(begun, time.Now())
+	ended := report.Ended{Run: run, Result: d.result(run, err), Err: err, Took: time.Since(begun)}
+	if d.stopRequested() {
+		about.DaemonStopped(ended)
+	} else {
+		about.DaemonEnded(ended)
+	}
+	next, again := run.After(ended.Result)
 	d.run = next
-	return result.Delay, again
+	return ended.Result.Delay, again
 }
 
 // leave hands in what an attempt has changed.
-func (d *daemon) leave(p *pass, edits []patch.Edit) {
+func (d *daemon) leave(about report.Object, edits []patch.Edit) {
 	if len(edits) == 0 {
 		return
 	}
 	if !d.keeper.daemons.hand(d, handedIn{run: d.run, edits: edits}) {
-		p.log.Warn("changes of an abandoned daemon discarded", "handler", d.run.ID)
+		about.Log.Warn("changes of an abandoned daemon discarded", "handler", d.run.ID)
 		return
 	}
 	d.keeper.wake(d.key)
 }
 
 // result is what the end of an attempt means. A daemon that was asked to stop has succeeded, whatever error it returns because of that.
-func (d *daemon) result(p *pass, run handler.Run, err error) handler.Result {
+func (d *daemon) result(run handler.Run, err error) handler.Result {
 	if d.stopRequested() && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, d.why())) {
 		return handler.Result{Outcome: record.Done}
 	}
-	result := p.result(run, err)
+	result := judge(run, d.uid, err)
 	if d.stopRequested() && result.Outcome.Open() {
 		result.Outcome = record.Failed
 	}
@@ -134,14 +131,6 @@ func (d *daemon) stopRequested() bool {
 // why tells why its context has ended.
 func (d *daemon) why() error { return context.Cause(d.ctx) }
 
-// pass is what the daemon speaks with. It shares nothing with the passes of its object.
-func (d *daemon) pass() *pass {
-	return &pass{
-		keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.newest, memory: &memory{uid: d.uid},
-		log: d.keeper.log.With(append([]any{"object", d.key.String()}, generation(d.newest)...)...),
-	}
-}
-
 // look reads the newest object from the cache. What is older than what the daemon knows already is not looked at.
 func (d *daemon) look() {
 	cached := d.keeper.kind.New()
@@ -155,14 +144,14 @@ func (d *daemon) look() {
 }
 
 // sync writes what the daemon has changed, and gives it the newest object.
-func (d *daemon) sync(ctx context.Context, p *pass, call *Call, left object.Body) (object.Body, error) {
-	if err := p.refused(call.ID, call.Given, left); err != nil {
+func (d *daemon) sync(ctx context.Context, shape *shape, call *Call, left object.Body) (object.Body, error) {
+	if err := shape.refused(call.ID, call.Given, left); err != nil {
 		return nil, err
 	}
 	if err := d.ctx.Err(); err != nil {
 		return nil, d.why()
 	}
-	edits := p.edits(call.Given, left)
+	edits := shape.edits(call.Given, left)
 	if len(edits) == 0 {
 		d.look()
 		return record.Cut(d.newest), nil
@@ -207,36 +196,6 @@ func (d *daemon) abandon() {
 	if !d.keeper.daemons.abandon(d) {
 		return
 	}
-	after := d.handler.Abandon.String()
-	p := &pass{keeper: d.keeper, shape: d.keeper.shapes.now(), key: d.key, body: d.began, memory: &memory{uid: d.uid}}
-	d.log().Warn("daemon abandoned, it has not returned after its context was cancelled", "after", after)
-	p.warn(abandonedReason, abandonedSentence, d.handler.ID, after)
+	d.keeper.reports.About(d.key, d.began).DaemonAbandoned(d.handler.ID, d.handler.Abandon)
 	d.keeper.wake(d.key)
-}
-
-func (d *daemon) log() *slog.Logger {
-	return d.keeper.log.With("object", d.key.String(), "handler", d.handler.ID)
-}
-
-// tellEnd tells how an attempt has ended.
-func (d *daemon) tellEnd(p *pass, result handler.Result, err error, took time.Duration) {
-	log := p.log.With("handler", d.run.ID, "reason", d.run.Reason, "attempt", d.run.Attempt, "took", took.Round(time.Millisecond).String())
-	switch {
-	case d.stopRequested() && result.Outcome == record.Done:
-		log.Info("daemon stopped")
-	case d.stopRequested():
-		log.Error("daemon stopped with an error", "error", err)
-	case result.Broken:
-		p.tellBroken(d.run, log, err)
-	case result.Outcome == record.Done && !result.Ignored:
-		log.Info("daemon returned, will start again when the operator restarts")
-	case result.Outcome == record.Failed:
-		if result.GaveUp != "" {
-			log = log.With("gaveUp", result.GaveUp)
-		}
-		log.Error("daemon failed permanently, will start again when the operator restarts", "error", err)
-		p.warn(failedReason, failedDaemonSentence, d.run.ID, err)
-	default:
-		p.tellOutcome(d.run, result, err, took)
-	}
 }

@@ -124,7 +124,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 				last.patience, last.conflicts = time.Time{}, conflicts{}
 			}
 			if _, err := k.pass(ctx, key); err != nil {
-				k.log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.redacted(err))
+				k.reports.Log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.reports.RedactError(err))
 				break
 			}
 		}
@@ -140,7 +140,7 @@ func (p *pass) deliver(ctx context.Context, handed handedIn) error {
 	w.rest, w.status = patch.Split(handed.edits)
 	err := p.save(ctx, w)
 	if w.refusal != nil && handed.answer == nil {
-		p.log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", w.refusal)
+		p.report.Log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", w.refusal)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (a *daemons) add(d *daemon) bool {
 		a.byKey = map[types.NamespacedName][]*daemon{}
 	}
 	a.byKey[d.key] = append(a.byKey[d.key], d)
-	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, 1)
+	d.keeper.reports.Metrics.Daemon(d.handler.ID, metrics.Running, 1)
 	d.ctx, d.cancel = context.WithCancelCause(context.Background())
 	return true
 }
@@ -210,7 +210,7 @@ func (a *daemons) stopOne(d *daemon, reason error) {
 	if d.handler.Abandon > 0 {
 		d.stages = append(d.stages, time.AfterFunc(grace+d.handler.Abandon, d.abandon))
 	}
-	d.log().Info("stopping daemon", "reason", reason.Error())
+	d.keeper.reports.About(d.key, nil).DaemonStopping(d.handler.ID, reason)
 }
 
 // whyOver tells why nothing is handled any more: because the operator stops, or because there is nothing to handle.
@@ -247,10 +247,10 @@ func (a *daemons) end(d *daemon) {
 	}
 	if d.abandoned {
 		d.keeper.abandonedDaemons.Add(-1)
-		d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, -1)
+		d.keeper.reports.Metrics.Daemon(d.handler.ID, metrics.Abandoned, -1)
 		return
 	}
-	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, -1)
+	d.keeper.reports.Metrics.Daemon(d.handler.ID, metrics.Running, -1)
 	close(d.left)
 }
 
@@ -263,8 +263,8 @@ func (a *daemons) abandon(d *daemon) bool {
 	}
 	d.abandoned = true
 	d.keeper.abandonedDaemons.Add(1)
-	d.keeper.meter.Daemon(d.handler.ID, metrics.Running, -1)
-	d.keeper.meter.Daemon(d.handler.ID, metrics.Abandoned, 1)
+	d.keeper.reports.Metrics.Daemon(d.handler.ID, metrics.Running, -1)
+	d.keeper.reports.Metrics.Daemon(d.handler.ID, metrics.Abandoned, 1)
 	close(d.left)
 	return true
 }

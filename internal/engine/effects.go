@@ -228,7 +228,7 @@ func (p *pass) declared(id string, effect waiting) error {
 
 // discardAttempt drops what this process has noted of an attempt, because another process has written the record since.
 func (p *pass) discardAttempt(w *work, run handler.Run) {
-	p.log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
+	p.report.Log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
 	w.overtaken = errOvertaken
 	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })
 	if len(w.outcomes) == 0 && p.memory.unsaved == w {

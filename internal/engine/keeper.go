@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // keeper handles all objects of one kind. Its queue gives it one object at a time per key.
@@ -36,14 +35,9 @@ type keeper struct {
 	daemons         daemons
 	startup         startup
 	watermarks      watermarks
-	events          *eventRecorders
 	undecodables    *undecodables
 	recordOwners    *kube.RecordOwners
-	meter           *metrics.Kind
-	redactor        *redact.Redactor
-	log             *slog.Logger
-	// reported holds what is reported once for the kind, such as fields that the API server drops or changes.
-	reported sync.Map
+	reports         *report.Kind
 	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
 	// attempts ends.
 	stop, end <-chan struct{}
@@ -62,15 +56,19 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 		kindState: before,
 		settings:  o.Settings, kind: kind,
 		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
-		cache:   o.Cache, redactor: redact.New(), log: o.Settings.Log.With("kind", kind.GVK.Kind),
+		cache:   o.Cache,
+	}
+	k.reports = &report.Kind{
+		Identity: o.Settings.Identity, GVK: kind.GVK, Log: o.Settings.Log.With("kind", kind.GVK.Kind), Events: o.events,
+		Metrics: o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String()), Redactor: redact.New(),
+		LogEvents: o.Settings.LogEvents, OnAttempt: k.onAttempt,
 	}
 	k.shapes.set(k.shapeOf(found))
 	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.abandonedDaemons = o.Election, time.Now(), &o.abandonedDaemons
-	k.startup.log = k.log
-	k.events, k.undecodables, k.recordOwners = o.events, o.undecodables, o.RecordOwners
+	k.startup.log = k.reports.Log
+	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
 	k.relatedWatch = o.relatedWatches[kind.GVK]
-	k.meter = o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String())
 	k.watermarks = watermarks{
 		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
@@ -113,9 +111,9 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	k.observe(ctx, request.NamespacedName, waiting)
 	wake, err := k.pass(ctx, request.NamespacedName)
 	if err != nil {
-		k.meter.Pending(request.String())
-		err = k.redacted(err, k.shown(ctx, request.NamespacedName))
-		log := k.log.With("object", request.String(), "error", err)
+		k.reports.Metrics.Pending(request.String())
+		err = k.reports.RedactError(err, k.shown(ctx, request.NamespacedName))
+		log := k.reports.Log.With("object", request.String(), "error", err)
 		if panicked, is := errors.AsType[*filter.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
@@ -126,6 +124,26 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond), Priority: &normal}, nil
+}
+
+// onAttempt tells a test of an attempt.
+func (k *keeper) onAttempt(of types.NamespacedName, run handler.Run, outcome record.Outcome) {
+	if k.settings.OnAttempt != nil {
+		k.settings.OnAttempt(Attempt{Kind: k.kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
+	}
+}
+
+// shown returns the object that the cache has, nil for none.
+func (k *keeper) shown(ctx context.Context, key types.NamespacedName) object.Body {
+	cached := k.kind.New()
+	if err := k.cache.Get(ctx, key, cached); err != nil {
+		return nil
+	}
+	body, err := k.kind.Body(cached)
+	if err != nil {
+		return nil
+	}
+	return body
 }
 
 // stopping reports whether no handler may begin any more.

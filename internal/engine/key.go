@@ -37,7 +37,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 		}
 		o.report(k.kind.GVK.String(), err.Error())
 		if reported != err.Error() {
-			k.log.Error("cannot load the key for Secret digests, Secrets are not handled until it loads", "error", err)
+			k.reports.Log.Error("cannot load the key for Secret digests, Secrets are not handled until it loads", "error", err)
 			reported = err.Error()
 		}
 		select {
@@ -57,15 +57,4 @@ func (k *keeper) own(key types.NamespacedName) bool {
 		return key == k.settings.keyPlace() || k.election.Lease != nil && key.String() == k.election.Lease.Describe()
 	}
 	return false
-}
-
-// tellUnreadable says once that the key has changed.
-func (p *pass) tellUnreadable() {
-	if !p.plan.Unreadable {
-		return
-	}
-	if _, reported := p.reported.LoadOrStore("digest-key", true); !reported {
-		p.log.Warn("Secret digests were made with a different key; changes since then cannot be detected, current content becomes the baseline",
-			"key", p.settings.keyPlace().String())
-	}
 }

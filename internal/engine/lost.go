@@ -7,27 +7,8 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
-
-// What people see when a record was lost.
-const (
-	// LostCondition is the type of the condition of an object whose record was lost.
-	LostCondition = "StateLost"
-	lostReason    = "RecordMissing"
-	lostSentence  = "the record of this object is missing, although every object of its age had one. Create handlers do not run, " +
-		"because they may have run already. To run them once, set the annotation %s to a new value"
-)
-
-// tellLost warns once: in the log and as an event. The condition goes with the record.
-func (p *pass) tellLost() {
-	annotation := object.RecreateAnnotation(p.settings.Identity)
-	p.meter.Lost()
-	p.log.Warn("record lost while the operator was down, create handlers do not run",
-		"remedy", "set the annotation to a new value to run them once", "annotation", annotation)
-	p.warn(LostCondition, lostSentence, annotation)
-}
 
 // refreshBeforeRun reads the object live in the cases in which the cache is not enough:
 //

@@ -50,10 +50,10 @@ type memory struct {
 	// ours is the version that our last write has made. conflicts limits writes that go on and on.
 	ours      string
 	conflicts conflicts
-	// deletionTold: the log says which handlers the deletion has superseded. releaseTold is the newest value of the release annotation
-	// of which the log says that it names no delete handler.
-	deletionTold bool
-	releaseTold  string
+	// deletionReported: the log says which handlers the deletion has superseded. releaseReported is the newest value of the release
+	// annotation of which the log says that it names no delete handler.
+	deletionReported bool
+	releaseReported  string
 	// withoutConditions: the API server rejects the conditions of the framework in the object.
 	withoutConditions bool
 	// removal is when to try again to remove the record that an earlier release keeps in the other carrier; zero for never. removalWait is how

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
-	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -118,10 +116,9 @@ func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events [
 
 func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.NamespacedName, next event) {
 	body, err := k.kind.Body(next.object)
-	about := k.log.With(append([]any{"object", key.String()}, generation(body)...)...)
-	log := about.With("handler", observer.ID, "reason", next.kind, "attempt", 1)
+	about, run := k.reports.About(key, body), handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1}
 	if err != nil {
-		log.Error("cannot read the object of an event", "error", err)
+		about.Log.Error("cannot read the object of an event", "handler", run.ID, "reason", run.Reason, "attempt", run.Attempt, "error", err)
 		return
 	}
 	concerned, err := observer.Concerns(handler.State{
@@ -129,32 +126,20 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 	})
 	if !concerned {
 		if err != nil {
-			tellObserver(log, k.redacted(err, body))
+			about.EventHandlerFailed(run, k.reports.RedactError(err, body))
 		}
 		return
 	}
-	call := &Call{
-		Run:   handler.Run{Declaration: observer.Declaration, Reason: next.kind, Attempt: 1},
-		Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID())),
-	}
-	k.equip(call, about)
+	call := &Call{Run: run, Given: record.Cut(body), Memo: k.memos.of(string(next.object.GetUID()))}
+	equip(call, about)
 	begun := time.Now()
 	ctx, cancel := k.attempting(ctx)
 	defer cancel()
 	err = invoke.Run(invoke.Named(ctx, observer.ID), k.settings.AttemptTimeout, func(ctx context.Context) error {
 		return observer.Call(ctx, call)
 	})
-	outcome := record.Done
-	if err = refuseEdits(call, err); err != nil {
-		outcome = record.Failed
-		tellObserver(log, k.redacted(err, call.Given, call.Left))
-	}
-	k.count(call.Run, outcome, time.Since(begun))
-	if k.settings.OnAttempt != nil {
-		k.settings.OnAttempt(Attempt{
-			Kind: k.kind.GVK, Object: key, Handler: observer.ID, Reason: next.kind, Number: 1, Outcome: outcome,
-		})
-	}
+	err = refuseEdits(call, err)
+	about.EventHandlerEnded(run, time.Since(begun), k.reports.RedactError(err, call.Given, call.Left))
 }
 
 // refuseEdits adds to an error that the observer has changed its copy.
@@ -163,16 +148,6 @@ func refuseEdits(call *Call, err error) error {
 		return errors.Join(err, errObserverWrites)
 	}
 	return err
-}
-
-func tellObserver(log *slog.Logger, err error) {
-	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
-		log = log.With("stack", string(panicked.Stack))
-	}
-	if panicked, is := errors.AsType[*filter.PanicError](err); is {
-		log = log.With("stack", string(panicked.Stack))
-	}
-	log.Error("event handler failed, will not retry", "error", err)
 }
 
 // memos hold what handlers remember of objects in this process, by uid.

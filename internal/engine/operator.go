@@ -14,6 +14,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // Operator runs the keepers of all kinds. It is a Runnable of a manager.
@@ -48,7 +49,7 @@ type Operator struct {
 	// RecordOwners knows which records another client has written last.
 	RecordOwners *kube.RecordOwners
 
-	events           *eventRecorders
+	events           *report.Events
 	undecodables     *undecodables
 	begun            atomic.Bool
 	working          atomic.Bool
@@ -128,9 +129,9 @@ func (o *Operator) Idle() bool { return !o.working.Load() && o.abandonedDaemons.
 func (o *Operator) serveKinds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	recorders, stopEvents := o.recordEvents()
+	events, stopEvents := report.NewEvents(o.EventSink, o.Settings.Identity)
 	defer stopEvents()
-	o.events, o.end = recorders, ctx.Done()
+	o.events, o.end = events, ctx.Done()
 	o.undecodables = newUndecodables(o)
 	o.startRelatedWatches(ctx)
 	go o.followSchemas(ctx)

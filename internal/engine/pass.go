@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // patience is how long a pass waits for the cache to show our own last write before it reads live.
@@ -40,7 +40,7 @@ type pass struct {
 	*keeper
 	*shape
 	key    types.NamespacedName
-	log    *slog.Logger
+	report report.Object
 	memory *memory
 	// body is the object in the form of the handlers' type; base is what patches are computed from; exact tells that
 	// base is as the API server has it.
@@ -67,7 +67,7 @@ type pass struct {
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
 func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	p := &pass{keeper: k, shape: k.shapes.now(), key: key, log: k.log.With("object", key.String())}
+	p := &pass{keeper: k, shape: k.shapes.now(), key: key, report: k.reports.About(key, nil)}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
 		if errors.Is(err, errUnseen) {
@@ -110,7 +110,7 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 		return time.Now(), p.deliver(ctx, handed)
 	}
 	if p.skipUnmatched() {
-		p.meter.Settled(p.key.String())
+		p.reports.Metrics.Settled(p.key.String())
 		return time.Time{}, nil
 	}
 	if p.held.IsZero() || p.plan.Finalizer == handler.Add { // mutant: pause-delays-finalizer
@@ -127,7 +127,8 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 	} else if err != nil {
 		return time.Time{}, err
 	}
-	p.tellCause()
+	p.reportPlan()
+	p.noteResumed()
 	if p.plan.Finalizer == handler.Add { // mutant: finalizer-after-effect
 		if err := p.mark(ctx); err != nil || p.memory == nil {
 			return time.Time{}, err
@@ -226,7 +227,7 @@ func (p *pass) awaitCache(raw object.Body) {
 // open finds the record: the object's own, else the one that this process remembers for the same object.
 func (p *pass) open(body, base object.Body, exact bool) error {
 	p.body, p.base, p.exact = body, base, exact
-	p.log = p.keeper.log.With(append([]any{"object", p.key.String()}, generation(body)...)...)
+	p.report = p.reports.About(p.key, body)
 	p.recall(body)
 	if !p.pure.Recorded() {
 		return nil
@@ -237,7 +238,7 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 		return fmt.Errorf("skip %s: %w", p.key, err)
 	}
 	if err != nil {
-		p.log.Warn("cannot read the stored record", "error", err)
+		p.report.Log.Warn("cannot read the stored record", "error", err)
 	}
 	return p.chooseRecord(found)
 }
@@ -354,7 +355,7 @@ func (p *pass) next(done *work) time.Time {
 // gone forgets an object that neither the API server nor the cache has any more.
 func (p *pass) gone() {
 	if last := p.memories.at(p.key); last != nil { // Objects that match no handler get no log lines.
-		p.log.Info("the object is gone")
+		p.report.Log.Info("the object is gone")
 		p.memories.forget(p.key)
 		p.forgetMissing(p.key.Namespace, last.uid)
 		p.recordOwners.Forget(last.uid)
@@ -380,6 +381,6 @@ func (p *pass) endHandling() {
 	p.pendingTriggers.forget(p.key)
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
 	p.daemons.drop(p.key)
-	p.meter.Settled(p.key.String())
+	p.reports.Metrics.Settled(p.key.String())
 	p.memory = nil
 }

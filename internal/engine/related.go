@@ -91,7 +91,7 @@ func (r *relatedSource) wake(by change) {
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
 				r.keeper.pendingTriggers.put(key, r.relation.Handler, trigger)
-				r.keeper.meter.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
+				r.keeper.reports.Metrics.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}
 		}
@@ -113,11 +113,11 @@ func (r *relatedSource) concerned(related client.Object) []types.NamespacedName 
 		return nil
 	})
 	if err != nil {
-		log := r.keeper.log.With("handler", r.relation.Handler, "related", r.relation.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
+		log := r.keeper.reports.Log.With("handler", r.relation.Handler, "related", r.relation.GVK.Kind+" "+client.ObjectKeyFromObject(related).String())
 		if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 			log = log.With("stack", string(panicked.Stack))
 		}
-		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.redactor.Text(err.Error()))
+		log.Error("mapping function of Watches failed, change triggers no handler", "error", r.keeper.reports.Redact(err.Error()))
 	}
 	return names
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // work is what a pass has to write.
@@ -110,19 +111,24 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 	return nil
 }
 
+// equip gives an attempt its log and its events. Both redact with the object as it is given, which the call replaces while they may be in use.
+func equip(call *Call, about report.Object) {
+	call.Log, call.Say = about.HandlerLog(call.Run, call.Given), about.EventFunc(call.Given)
+}
+
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
 	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
-	p.equip(call, p.log)
+	equip(call, p.report)
 	if run.Reason == cause.Reconcile {
 		call.TriggeredBy = p.pendingTriggers.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
-	p.tellInvoked(run, call.TriggeredBy)
-	p.reportAttempt(run, "")
+	p.startup.invoked(p.key)
+	p.report.AttemptBegan(run, names(call.TriggeredBy))
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
 	if p.memory == nil {
@@ -133,14 +139,11 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 		return given
 	}
 	reached, err := p.accepted(call, err)
-	err = p.redacted(err, call.Given, call.Left)
+	err = p.reports.RedactError(err, call.Given, call.Left)
 	left := patch.Apply(given, p.edits(call.Given, reached))
 	result := p.resultOf(run, err)
 	result.Steps = call.Steps.finished()
-	took := time.Since(begun)
-	p.tellOutcome(run, result, err, took)
-	p.count(run, result.Outcome, took)
-	p.reportAttempt(run, result.Outcome)
+	p.report.AttemptEnded(report.Ended{Run: run, Result: result, Err: err, Took: time.Since(begun), Again: p.memory.broken[run.ID]})
 	w.current, w.attempted = p.essence(left), true
 	p.remember(run, result, w.current)
 	p.note(w, outcome{run: run, result: result, seen: w.current, at: time.Now(), steps: call.Steps}, p.unsent(call, reached))
@@ -196,24 +199,25 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 
 // accepted returns what the handler made of the object, as far as it is to be written; nil for nothing of it. A panic
 // leaves half-made changes behind, and a handler must not touch what is not its own: then it is what the last step left.
-func (p *pass) accepted(call *Call, err error) (object.Body, error) {
+func (s *shape) accepted(call *Call, err error) (object.Body, error) {
 	_, panicked := errors.AsType[*invoke.PanicError](err)
 	if call.Left == nil || panicked {
 		return call.Steps.reached(), err
 	}
-	if refused := p.refused(call.ID, call.Given, call.Left); refused != nil {
+	if refused := s.refused(call.ID, call.Given, call.Left); refused != nil {
 		return call.Steps.reached(), errors.Join(err, refused)
 	}
 	return call.Left, err
 }
 
-func (p *pass) result(run handler.Run, err error) handler.Result {
+// judge returns what counts of an attempt of a handler for the object with a uid, by the error that it has returned.
+func judge(run handler.Run, uid string, err error) handler.Result {
 	verdict := invoke.Classify(err)
 	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked, Broken: verdict.Broken}
 	if err != nil {
 		bare.Message = err.Error()
 	}
-	return run.Judge(p.memory.uid, bare, time.Now())
+	return run.Judge(uid, bare, time.Now())
 }
 
 // remember keeps what the record does not say: how long a wait goes on, which handlers have a programming error, which resume handlers this
@@ -259,9 +263,9 @@ func (w *work) refuse(p *pass, refusal error) bool {
 		return false
 	}
 	w.rest, w.status = nil, nil
-	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.redact(kube.Refusal(refusal), p.body))
+	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.reports.Redact(kube.Refusal(refusal), p.body))
 	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
-	reason := p.redact(kube.Refusal(refusal), p.body)
+	reason := p.reports.Redact(kube.Refusal(refusal), p.body)
 	for i, o := range w.outcomes {
 		if o.seen = w.current; o.edited {
 			o = o.refused(p, refusal, reason)
@@ -277,8 +281,7 @@ func (o outcome) refused(p *pass, refusal error, reason string) outcome {
 		Outcome: record.Retry, Message: "the API server rejected the changes of the handler: " + reason, Refused: !kube.Denied(refusal),
 	})
 	if over {
-		p.tellRefused(o, reason)
-		p.meter.Refused(o.run.ID)
+		p.report.ChangesRejected(o.run, o.result, reason)
 	}
 	return o
 }

@@ -85,7 +85,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 		return w.unfit(refusal)
 	}
 	if conflict {
-		p.meter.Conflict()
+		p.reports.Metrics.Conflict()
 	}
 	was := p.known()
 	if err := p.openRaw(newest); err != nil {
@@ -202,10 +202,10 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 	removing := p.removing(w)
 	switch {
 	case removing:
-		p.log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
+		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.RemoveFinalizer(p.settings.Finalizer())
 	case w.finalizer == handler.Add:
-		p.log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
+		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.AddFinalizer(p.settings.Finalizer())
 	}
 	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded

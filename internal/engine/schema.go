@@ -57,10 +57,7 @@ func (k *keeper) shapeOf(found kube.Description) shape {
 	hides := pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom()
 	if hides {
 		found.Carrier = record.Annotation
-		if _, reported := k.reported.LoadOrStore("records", true); !reported {
-			k.log.Warn("Go type has no field for records in its status, storing records in an annotation",
-				"remedy", "embed einmal.Records in the status type")
-		}
+		k.reports.NoFieldForRecords()
 	}
 	return shape{pure: pure, description: found, hidesRecords: hides}
 }
@@ -141,7 +138,7 @@ func (o *Operator) refresh(ctx context.Context) {
 		}
 		described, err := kube.Describe(ctx, o.Discovery, k.kind.GVK)
 		if err != nil {
-			k.log.Debug("cannot read the changed schema", "error", err)
+			k.reports.Log.Debug("cannot read the changed schema", "error", err)
 			continue
 		}
 		k.reshape(described)
@@ -156,12 +153,12 @@ func (k *keeper) reshape(described kube.Description) {
 	k.shapes.set(k.shapeOf(described))
 	after := k.shapes.now().description
 	if sameSchema(before, after) {
-		k.log.Debug("schema of another kind in this group changed")
+		k.reports.Log.Debug("schema of another kind in this group changed")
 	} else {
-		k.log.Info("schema of kind changed", "records", string(after.Carrier))
+		k.reports.Log.Info("schema of kind changed", "records", string(after.Carrier))
 	}
 	if before.Carrier != after.Carrier {
-		k.log.Info("storage of records changed, each record moves with the next write of its object",
+		k.reports.Log.Info("storage of records changed, each record moves with the next write of its object",
 			"before", string(before.Carrier), "now", string(after.Carrier))
 	}
 }

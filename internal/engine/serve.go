@@ -67,13 +67,13 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 // handle handles the objects of a kind until the context ends.
 func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *kindState) error {
 	k := newKeeper(o, kind, found, before)
-	defer k.meter.Close()
+	defer k.reports.Metrics.Close()
 	k.stop, k.end = ctx.Done(), o.end
 	attempts, over := k.outlasting(ctx, o.Settings.Grace)
 	defer over()
 	k.attempts = attempts
 	context.AfterFunc(ctx, func() { k.daemons.close(k.whyOver()) })
-	k.tellServing()
+	k.reportServing()
 	defer o.schemas.keep(k)()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
@@ -104,6 +104,15 @@ func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description
 	}
 	defer k.endDaemons(ctx)
 	return c.Start(ctx)
+}
+
+// reportServing logs that the objects of the kind are handled from now on, and where their records are stored.
+func (k *keeper) reportServing() {
+	records := string(k.shapes.now().description.Carrier)
+	if !k.kind.Recorded() {
+		records = "none"
+	}
+	k.reports.Log.Info("serving", "apiVersion", k.kind.GVK.GroupVersion().String(), "records", records)
 }
 
 // prepare reads what records need beside the objects that have them.

@@ -47,7 +47,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	go e.promote(ctx)
 	context.AfterFunc(ctx, func() {
 		if err := shared.RemoveEventHandler(e.registration); err != nil {
-			e.keeper.log.Debug("cannot remove the event handler of informer", "error", err)
+			e.keeper.reports.Log.Debug("cannot remove the event handler of informer", "error", err)
 		}
 	})
 	return nil

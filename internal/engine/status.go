@@ -11,14 +11,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-)
-
-// What people see when handlers get into each other's way. One event tells of all fields: those that differ in their text alone are taken for one.
-const (
-	conflictReason   = "StatusConflict"
-	conflictSentence = "conflicting status writes by handlers; kept the value from %s: %s. " +
-		"Let one handler write each field and declare it with OwnsStatus"
-	handling = "Handle"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // touched is a field that a handler has set in this pass.
@@ -28,33 +21,30 @@ type touched struct {
 	by string
 }
 
-// contradiction is what is reported once for a kind.
-type contradiction struct{ earlier, later, field string }
-
 // edits are what a handler has changed between two states of its copy; nothing if there is no second.
-func (p *pass) edits(before, after object.Body) []patch.Edit {
+func (s *shape) edits(before, after object.Body) []patch.Edit {
 	if after == nil {
 		return nil
 	}
 	// A copy that was read through the client has the record, which is not the handler's to write.
 	before = record.Strip(before)
-	return p.description.Lists.Edits(before, record.Strip(after))
+	return s.description.Lists.Edits(before, record.Strip(after))
 }
 
 // refused says what a handler has changed that is not its own.
-func (p *pass) refused(by string, before, after object.Body) error {
-	edits := p.edits(before, after)
-	if err := errors.Join(patch.Allowed(edits), p.ownershipViolation(by, edits)); err != nil {
+func (s *shape) refused(by string, before, after object.Body) error {
+	edits := s.edits(before, after)
+	if err := errors.Join(patch.Allowed(edits), s.ownershipViolation(by, edits)); err != nil {
 		return &invoke.ProgrammingError{Err: err}
 	}
 	return nil
 }
 
 // ownershipViolation refuses changes of fields that other handlers own.
-func (p *pass) ownershipViolation(by string, edits []patch.Edit) error {
+func (s *shape) ownershipViolation(by string, edits []patch.Edit) error {
 	var found []string
 	for _, touch := range patch.Touches(edits) {
-		if owner, owned := p.pure.Owner(by, touch.Enters); owned {
+		if owner, owned := s.pure.Owner(by, touch.Enters); owned {
 			found = append(found, touch.Path.String()+" (owner: "+owner+")")
 		}
 	}
@@ -65,31 +55,33 @@ func (p *pass) ownershipViolation(by string, edits []patch.Edit) error {
 		by, strings.Join(found, ", "))
 }
 
-// noteTouches remembers which handler has set what, and tells where one of the status undoes what another one did.
+// noteTouches remembers which handler has set what, and reports where one of the status undoes what another one did.
 func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
-	var news []string
 	found := patch.Touches(edits)
-	p.tellOwnEdit(run.ID, found)
+	p.report.OwnEdit(run.ID, outsideStatus(found))
+	var overwritten []report.Overwritten
 	for _, touch := range found {
 		for _, earlier := range w.touched {
-			if earlier.by == run.ID || !touch.Path.Under(statusResource) || !touch.Contradicts(earlier.Touch) {
-				continue
-			}
-			p.meter.Contradiction(run.ID, earlier.by)
-			field := touch.Path.String()
-			if _, reported := p.reported.LoadOrStore(contradiction{earlier.by, run.ID, field}, true); !reported {
-				p.log.Warn("conflicting status writes by two handlers, the later value is kept",
-					"field", field, "earlier", earlier.by, "later", run.ID)
-				news = append(news, fmt.Sprintf("%s (earlier value from %s)", field, earlier.by))
+			if earlier.by != run.ID && touch.Path.Under(statusResource) && touch.Contradicts(earlier.Touch) {
+				overwritten = append(overwritten, report.Overwritten{Field: touch.Path.String(), Earlier: earlier.by})
 			}
 		}
 	}
 	for _, touch := range found {
 		w.touched = append(w.touched, touched{touch, run.ID})
 	}
-	if len(news) > 0 {
-		p.warn(conflictReason, conflictSentence, run.ID, strings.Join(news, ", "))
+	p.report.StatusConflict(run.ID, overwritten)
+}
+
+// outsideStatus returns the fields outside of the status.
+func outsideStatus(found []patch.Touch) []string {
+	var fields []string
+	for _, touch := range found {
+		if !touch.Path.Under(statusResource) {
+			fields = append(fields, touch.Path.String())
+		}
 	}
+	return fields
 }
 
 // setter returns the handler that has set a field last, or "". The API server names items of lists by their index, as in
@@ -102,27 +94,4 @@ func (w *work) setter(field string) string {
 		}
 	}
 	return ""
-}
-
-// shownFields is how many of the fields that a handler has changed are logged.
-const shownFields = 3
-
-// ownEdit is the report that a handler changes its own object outside of the status. It is made once for a kind.
-type ownEdit struct{ by string }
-
-// tellOwnEdit reports that a handler changes its own object outside of the status. Tools that keep objects as they are in a repository can
-// change it back.
-func (p *pass) tellOwnEdit(by string, found []patch.Touch) {
-	var fields []string
-	for _, touch := range found {
-		if !touch.Path.Under(statusResource) && len(fields) < shownFields {
-			fields = append(fields, touch.Path.String())
-		}
-	}
-	if len(fields) == 0 {
-		return
-	}
-	if _, reported := p.reported.LoadOrStore(ownEdit{by}, true); !reported {
-		p.log.Warn("handler changes its own object outside of the status, which can fight GitOps tools", "handler", by, "fields", fields)
-	}
 }

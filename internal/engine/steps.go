@@ -59,7 +59,7 @@ func (p *pass) steps(run handler.Run) *Steps {
 	}
 	body := p.body // The pass may read a newer one while the handler runs.
 	return &Steps{
-		hides:       func(text string) bool { return p.redact(text, body) != text },
+		hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
 		Concurrency: p.kind.handler(run.ID).Concurrency,
 		refused:     func(before, after object.Body) error { return p.refused(run.ID, before, after) },
 		news:        make(chan struct{}, 1), done: run.Steps, called: map[string]bool{},
@@ -112,7 +112,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 	}
 	err := p.flush(ctx, w)
 	if err != nil {
-		p.log.Warn("cannot save progress, kept in memory", "error", p.redacted(err, p.body))
+		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.reports.RedactError(err, p.body))
 	}
 	return err
 }

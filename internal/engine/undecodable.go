@@ -14,9 +14,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
-	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // undecodableReason is the reason of events about objects that cannot be decoded.
@@ -27,7 +27,7 @@ type undecodables struct {
 	tolerance *kube.Tolerance
 	settings  Settings
 	metrics   *metrics.Metrics
-	events    *eventRecorders
+	events    *report.Events
 
 	mu       sync.Mutex
 	reported map[schema.GroupVersionKind]map[types.NamespacedName]string
@@ -40,22 +40,22 @@ func newUndecodables(o *Operator) *undecodables {
 	}
 }
 
-// set notes the report about an object, or that there is none if it is "". It returns whether that is new, and for how many objects of the
-// kind there is a report.
-func (u *undecodables) set(kind schema.GroupVersionKind, key types.NamespacedName, report string) (changed bool, count int) {
+// set notes why an object cannot be decoded, or that it can be if failure is "". It returns whether that is new, and how many objects of the
+// kind cannot be decoded.
+func (u *undecodables) set(kind schema.GroupVersionKind, key types.NamespacedName, failure string) (changed bool, count int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known := u.reported[kind]
-	changed = known[key] != report
+	changed = known[key] != failure
 	switch {
 	case !changed:
-	case report == "":
+	case failure == "":
 		delete(known, key)
 	case known == nil:
-		known = map[types.NamespacedName]string{key: report}
+		known = map[types.NamespacedName]string{key: failure}
 		u.reported[kind] = known
 	default:
-		known[key] = report
+		known[key] = failure
 	}
 	return changed, len(known)
 }
@@ -90,10 +90,7 @@ func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
 	u.metrics.Undecodable(u.settings.Identity, kind.GroupKind().String(), count)
 	u.settings.Log.Error("object cannot be decoded, no handler runs for it", "kind", kind.Kind, "object", key.String(),
 		"error", failure, "remedy", remedy)
-	if !isEvent(kind) {
-		u.events.own.Event(referenceTo(kind, one), corev1.EventTypeWarning, undecodableReason,
-			redact.Shorten("no handler runs for the object: "+failure.Error()+"; "+remedy, longestMessage))
-	}
+	u.events.Warn(referenceTo(kind, one), undecodableReason, "no handler runs for the object: "+failure.Error()+"; "+remedy)
 }
 
 // end notes that an object can be decoded or is gone. It reports whether it could not be decoded before.
@@ -178,8 +175,7 @@ func (p *pass) release(ctx context.Context) error {
 	if document.Empty() {
 		return nil
 	}
-	p.log.Warn("delete handlers released by annotation, object cannot be decoded, what they clean up may be left behind",
-		"annotation", object.ReleaseAnnotation(p.settings.Identity))
+	p.report.ReleasedUndecodable()
 	if _, err := p.objects.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
 		return err
 	}

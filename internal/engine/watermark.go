@@ -152,7 +152,7 @@ func (k *keeper) moveWatermarks(ctx context.Context) {
 			if namespace == "" || !k.watermarks.namespaces.Gone(namespace) {
 				move(ctx, namespace)
 			} else if err := k.watermarks.forget(ctx, namespace); err != nil {
-				k.log.Debug("cannot remove the watermark of a deleted namespace", "namespace", namespace, "error", err)
+				k.reports.Log.Debug("cannot remove the watermark of a deleted namespace", "namespace", namespace, "error", err)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (k *keeper) moveWatermark(ctx context.Context, namespace string, may func(*
 		return
 	}
 	if err := w.store.Write(ctx, w.resource, namespace, next); err != nil {
-		k.log.Warn("cannot store the watermark, records lost while the operator is down will not be detected",
+		k.reports.Log.Warn("cannot store the watermark, records lost while the operator is down will not be detected",
 			"error", err)
 		return
 	}
@@ -219,7 +219,7 @@ func (k *keeper) reportHeld(namespace string) {
 	case !last.reported && now.Sub(last.since) >= heldLong:
 		last.reported = true
 		w.held[namespace] = last
-		k.log.Warn("object without a record holds the watermark back, lost records of newer objects will not be detected",
+		k.reports.Log.Warn("object without a record holds the watermark back, lost records of newer objects will not be detected",
 			"object", by.Name, "created", by.Created)
 	}
 }
@@ -230,7 +230,7 @@ func (k *keeper) loadWatermarks(ctx context.Context) error {
 		return nil
 	}
 	if !k.watermarks.store.Kept() {
-		k.log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
+		k.reports.Log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
 	}
 	retry := time.NewTicker(lookEvery)
 	defer retry.Stop()
@@ -239,7 +239,7 @@ func (k *keeper) loadWatermarks(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		k.log.Warn("cannot read the watermarks, records lost while the operator is down will not be detected",
+		k.reports.Log.Warn("cannot read the watermarks, records lost while the operator is down will not be detected",
 			"error", err)
 		if apierrors.IsForbidden(err) {
 			k.watermarks.store.Place.Namespace = ""

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/report"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
@@ -39,7 +40,7 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	health := &kube.WatchHealth{}
-	k := &keeper{log: slog.New(slog.DiscardHandler), startup: startup{complete: true}, watermarks: watermarks{
+	k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, startup: startup{complete: true}, watermarks: watermarks{
 		resource: "pods", served: served, health: health,
 		store: kube.WatermarkStore{Client: api, Owner: place.Name, Place: place},
 	}}
@@ -116,7 +117,7 @@ func TestNothingIsKeptWithoutAPlaceForWatermarks(t *testing.T) {
 					_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 				})
 			}
-			k := &keeper{log: slog.New(slog.DiscardHandler), watermarks: watermarks{resource: "pods", store: kube.WatermarkStore{
+			k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{resource: "pods", store: kube.WatermarkStore{
 				Client: api, Owner: place.Name, Place: types.NamespacedName{Namespace: test.namespace, Name: place.Name},
 			}}}
 			k.shapes.set(shape{pure: handler.Kind{Handlers: []handler.Declaration{{ID: "make", Verb: cause.Create}}}})

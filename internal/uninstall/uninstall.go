@@ -18,6 +18,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 const (
@@ -107,7 +108,7 @@ func (u *Uninstaller) each(ctx context.Context, kind engine.Kind, use func(conte
 		namespaces, err = u.scopes(ctx, described.Namespaced)
 	}
 	one := marked{objects: kube.Objects{Client: u.Live, Kind: kind.GVK, Owner: u.Settings.Identity}, subresource: described.HasStatus, marks: patch.Marks{
-		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: engine.Conditions(),
+		Identity: u.Settings.Identity, Finalizer: u.Settings.Finalizer(), Conditions: report.ConditionTypes(),
 	}}
 	for i := 0; err == nil && i < len(namespaces); i++ {
 		err = one.objects.Pages(ctx, namespaces[i], func(page []object.Body) error {
