@@ -14,7 +14,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // errOvertaken tells that another process has written the record of the object since this one has read it: what is known of
@@ -202,9 +201,6 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 	w.intends = true
 	err := p.saveMeanwhile(ctx, w, call)
 	w.intends = false
-	if p.memory == nil {
-		err = kube.ErrGone
-	}
 	for _, effect := range asked {
 		if err == nil {
 			err = p.declared(call.ID, effect)
@@ -229,7 +225,7 @@ func (p *pass) declared(id string, effect waiting) error {
 // discardAttempt drops what this process has noted of an attempt, because another process has written the record since.
 func (p *pass) discardAttempt(w *work, run handler.Run) {
 	p.report.Log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
-	w.overtaken = errOvertaken
+	w.ended = errOvertaken
 	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })
 	if len(w.outcomes) == 0 && p.memory.unsaved == w {
 		p.memory.unsaved = nil

@@ -86,13 +86,17 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		return wait, err // mutant: waiting-is-a-pass
 	}
 	wake, err := p.look(ctx)
+	if errors.Is(err, kube.ErrGone) {
+		wake, err = time.Time{}, nil
+	}
 	if err == nil {
 		p.startup.passed(key)
 	}
 	return wake, err
 }
 
-// look decides what to do with the object that was read, and does it. It returns when to look again.
+// look decides what to do with the object that was read, and does it. It returns when to look again, and kube.ErrGone if the object turned out not
+// to exist any more.
 func (p *pass) look(ctx context.Context) (time.Time, error) {
 	if p.memory.over {
 		return time.Time{}, nil
@@ -121,16 +125,16 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 
 // act does what is planned. It returns when to look again.
 func (p *pass) act(ctx context.Context) (time.Time, error) {
-	if err := p.refreshBeforeRun(ctx); errors.Is(err, kube.ErrGone) {
-		p.goneButShown()
-		return time.Time{}, nil
-	} else if err != nil {
+	if err := p.refreshBeforeRun(ctx); err != nil {
+		if errors.Is(err, kube.ErrGone) {
+			p.goneButShown()
+		}
 		return time.Time{}, err
 	}
 	p.reportPlan()
 	p.noteResumed()
 	if p.plan.Finalizer == handler.Add { // mutant: finalizer-after-effect
-		if err := p.mark(ctx); err != nil || p.memory == nil {
+		if err := p.mark(ctx); err != nil {
 			return time.Time{}, err
 		}
 		if err := p.decide(); err != nil || !p.held.IsZero() {
@@ -139,10 +143,10 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 	}
 	p.chained = p.followsOwnWrite()
 	done, err := p.run(ctx)
-	if err == nil && p.memory != nil {
+	if err == nil {
 		err = p.save(ctx, done)
 	}
-	if err != nil || p.memory == nil {
+	if err != nil {
 		return time.Time{}, err
 	}
 	p.notePending(done)
@@ -318,11 +322,11 @@ func (p *pass) marked() bool {
 }
 
 // mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
-// goes on with the answer. Without an object left, the pass has no memory left either.
+// goes on with the answer.
 func (p *pass) mark(ctx context.Context) error {
 	lost := p.record != nil && !p.inPlace && p.recordResource() == ""
 	w := &work{finalizer: handler.Add, marks: true, keepRecord: !lost}
-	if err := p.save(ctx, w); err != nil || p.memory == nil {
+	if err := p.save(ctx, w); err != nil {
 		return err
 	}
 	return p.openRaw(p.base)
@@ -382,5 +386,4 @@ func (p *pass) endHandling() {
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
 	p.daemons.drop(p.key)
 	p.reports.Metrics.Settled(p.key.String())
-	p.memory = nil
 }

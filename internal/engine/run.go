@@ -48,8 +48,8 @@ type work struct {
 	// meanwhile; sent is the text of the record that was sent last.
 	intends bool
 	sent    string
-	// overtaken is that this has happened, so that nothing more is to be begun; nil if it has not.
-	overtaken error
+	// ended is why nothing more is to be begun: another process has done that, or the object is gone. It is nil otherwise.
+	ended error
 }
 
 // outcome is one attempt, and what it saw and changed.
@@ -81,8 +81,8 @@ func (p *pass) beginWork(working object.Body) *work {
 	return w
 }
 
-// run makes the planned attempts. Each one gets what the ones before it have left. It returns an error if another replica has stored a record meanwhile.
-// The pass has no memory left if the object is gone.
+// run makes the planned attempts. Each one gets what the ones before it have left. It returns an error if another replica has stored a record
+// meanwhile, or the object is gone.
 func (p *pass) run(ctx context.Context) (*work, error) {
 	working := record.Cut(p.body)
 	w := p.beginWork(working)
@@ -94,8 +94,8 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 			continue
 		}
 		working = p.attempt(ctx, w, run, working) // mutant: record-before-handler
-		if p.memory == nil || w.overtaken != nil {
-			return w, w.overtaken
+		if w.ended != nil {
+			return w, w.ended
 		}
 	}
 	return w, nil
@@ -103,7 +103,7 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 
 // flush saves the outcomes so far, in the middle of a pass.
 func (p *pass) flush(ctx context.Context, w *work) error {
-	if err := p.save(ctx, w); err != nil || p.memory == nil {
+	if err := p.save(ctx, w); err != nil {
 		return err
 	}
 	saved := w.record
@@ -131,7 +131,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	p.report.AttemptBegan(run, names(call.TriggeredBy))
 	begun := time.Now()
 	err := p.invoke(ctx, w, call)
-	if p.memory == nil {
+	if w.ended != nil {
 		return given
 	}
 	if call.Steps.isOvertaken() {
@@ -190,8 +190,8 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			open = false
 			_ = p.saveMeanwhile(ctx, w, call) // The failure is logged, and the write is retried.
 		}
-		if p.memory == nil {
-			call.Steps.close(kube.ErrGone)
+		if w.ended != nil {
+			call.Steps.close(w.ended)
 			return <-ended
 		}
 	}

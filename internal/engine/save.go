@@ -30,7 +30,8 @@ type request struct {
 }
 
 // save writes what a pass did. After a conflict it reads live and folds again; handlers are not run again. What cannot
-// be written now stays in memory, and the next pass of the object starts with it.
+// be written now stays in memory, and the next pass of the object starts with it. It returns kube.ErrGone if the object does not exist any
+// more: then all that goes on for it is ended.
 func (p *pass) save(ctx context.Context, w *work) error {
 	err := p.trySave(ctx, w)
 	switch {
@@ -38,9 +39,10 @@ func (p *pass) save(ctx context.Context, w *work) error {
 		if w.answered == nil { // Else the daemon gets the error.
 			p.memory.unsaved = w // Where the object turns out to be there nevertheless, nothing that was done is lost.
 		}
+		w.ended = kube.ErrGone
 		p.goneButShown()
 		w.answer(nil, err)
-		return nil
+		return kube.ErrGone
 	case err != nil:
 		p.memory.unsaved = w // mutant: unsaved-forgotten
 		return err

@@ -111,7 +111,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 		return nil
 	}
 	err := p.flush(ctx, w)
-	if err != nil {
+	if err != nil && w.ended == nil {
 		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.reports.RedactError(err, p.body))
 	}
 	return err

@@ -161,3 +161,35 @@ func TestAnObjectThatCountsAsGoneIsReadAgain(t *testing.T) {
 		t.Errorf("the handler ran %d times, want once", resized)
 	}
 }
+
+// An object that is deleted while its handler runs is no failure, and nothing is logged as one: its progress has no place any more.
+func TestAnObjectThatIsGoneWhileItsHandlerRunsIsNoFailure(t *testing.T) {
+	log, ended := &fixture.Log{}, false
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[fixture.Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+			for _, step := range []string{"first", "second"} {
+				<-time.After(time.Minute)
+				if err := einmal.Step(ctx, c, step, func(context.Context) error { return nil }); err != nil {
+					return err
+				}
+			}
+			<-time.After(time.Minute)
+			ended = true
+			return nil
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		one := fixture.NewRedWidget("one")
+		fixture.Must(t, w.User.Create(t.Context(), one))
+		w.Pass(90 * time.Second)
+		fixture.Must(t, w.User.Delete(t.Context(), one))
+		w.Pass(5 * time.Minute)
+	})
+	if !ended {
+		t.Error("the handler did not end")
+	}
+	for _, level := range []string{"level=WARN", "level=ERROR"} {
+		if n := log.Count(level, "object=default/one"); n > 0 {
+			t.Errorf("%d lines with %s, want none:\n%s", n, level, log)
+		}
+	}
+}

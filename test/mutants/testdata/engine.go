@@ -21,9 +21,7 @@ func (p *pass) asMarked() handler.State {
 
 // markLate adds the finalizer when the handlers have run.
 func (p *pass) markLate(ctx context.Context) {
-	if p.memory != nil {
-		_ = p.mark(ctx)
-	}
+	_ = p.mark(ctx)
 }
 
 // saveEarly saves that a handler is done which has not run yet.
