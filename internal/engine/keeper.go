@@ -37,7 +37,8 @@ type keeper struct {
 	watermarks      watermarks
 	undecodables    *undecodables
 	recordOwners    *kube.RecordOwners
-	reports         *report.Kind
+	// reports is for all objects of the kind. A pass has one for its object, too.
+	reports *report.Kind
 	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
 	// attempts ends.
 	stop, end <-chan struct{}

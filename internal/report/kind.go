@@ -1,5 +1,5 @@
-// Package report tells people what happens to objects: in the log, as events, in metrics and as conditions. It redacts secrets in all of
-// that. It decides nothing: what it is called for has happened already.
+// Package report tells people what happens to objects: in the log, as events, in metrics and as conditions. It redacts secrets in its events, in
+// what handlers log, and in the errors that it is asked to redact. It decides nothing and changes nothing.
 package report
 
 import (
@@ -21,6 +21,7 @@ type Kind struct {
 	// Identity is the name of the operator.
 	Identity string
 	GVK      schema.GroupVersionKind
+	// Log has the name of the kind among its attributes.
 	Log      *slog.Logger
 	Events   *Events
 	Metrics  *metrics.Kind

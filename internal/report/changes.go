@@ -54,6 +54,7 @@ func (o Object) OwnEdit(by string, fields []string) {
 }
 
 // ChangesRejected reports that the API server does not accept the changes of an attempt, and what that makes of the attempt.
+// The reason is already redacted.
 func (o Object) ChangesRejected(run handler.Run, result handler.Result, reason string) {
 	o.kind.Metrics.Refused(run.ID)
 	o.Log.Error("API server rejected changes of handler", "handler", run.ID, "reason", reason,
