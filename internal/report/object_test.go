@@ -134,6 +134,26 @@ func TestTheEndOfAnAttemptIsReported(t *testing.T) {
 	}
 }
 
+func TestAHandlerThatKeepsFailingHasAnEventAfterTheThirdAndAfterEveryTenthFailure(t *testing.T) {
+	r := newReported(t, "Widget")
+	var attempts []int
+	for attempt := 1; attempt <= 30; attempt++ {
+		r.about().AttemptEnded(Ended{
+			Run: handler.Run{Declaration: handler.Declaration{ID: "h"}, Attempt: attempt}, Result: handler.Result{Outcome: record.Retry}, Err: errors.New("no route"),
+		})
+		if _, events := r.take(); len(events) > 0 {
+			attempts = append(attempts, attempt)
+			want := []string{fmt.Sprintf("Warning HandlerFailing handler h has failed %d times and will be retried: no route", attempt)}
+			if diff := cmp.Diff(want, events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		}
+	}
+	if diff := cmp.Diff([]int{3, 10, 20, 30}, attempts); diff != "" {
+		t.Errorf("attempts with an event (-want +got):\n%s", diff)
+	}
+}
+
 func TestAFieldThatTwoHandlersWriteIsReportedOnceForItsKind(t *testing.T) {
 	r := newReported(t, "Widget")
 	fields := []Overwritten{{Field: "status.url", Earlier: "a"}, {Field: "status.port", Earlier: "a"}}

@@ -80,6 +80,30 @@ func TestADeleteHandlerThatFailedForGoodKeepsTheObject(t *testing.T) { // docs/c
 	}
 }
 
+// The deletion waits for the other delete handlers only. See scenario 18 in docs/concepts/scenarios.md.
+func TestAFailedDeleteHandlerWithoutAFinalizerDoesNotBlockTheDeletion(t *testing.T) {
+	l := twoDeletes(t)
+	l.kind.Handlers[2].Optional = true
+	l.expect(cause.Create, "make(create, 1)")
+	l.deleting = true
+	l.fail("one", time.Minute)
+	l.results["two"] = handler.Result{Outcome: record.Failed, Message: "never"}
+	l.expect(cause.Delete, "one(delete, 1)", "two(delete, 1)")
+	if blocked := l.kind.Blocked(l.record()); len(blocked) != 0 {
+		t.Errorf("the deletion is blocked by %q", blocked)
+	}
+	if !l.marked {
+		t.Fatal("released before the handler with a finalizer has finished")
+	}
+	l.now = l.now.Add(time.Minute)
+	l.succeed("one")
+	l.expect(cause.Delete, "one(delete, 2)")
+	if l.marked || !l.record().Deleted {
+		t.Errorf("not released: %s", l.stored)
+	}
+	l.expect(cause.Free)
+}
+
 func TestAFinalizerLeftByAnEarlierReleaseIsRemoved(t *testing.T) { // docs/concepts/scenarios.md, 15
 	l := newLife(t, declared("make", cause.Create))
 	l.marked = true

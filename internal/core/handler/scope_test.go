@@ -92,6 +92,37 @@ func TestACreationThatIsLeftGoesOnLater(t *testing.T) {
 	l.expect(cause.Noop)
 }
 
+// A creation continues with its next attempt when the object comes back, so that the limits of its handler still hold.
+func TestTheAttemptsOfACreationAreKeptOutsideItsFilter(t *testing.T) {
+	kind := handler.Kind{Handlers: []handler.Declaration{declared("red-make", cause.Create, onlyRed)}}
+	for name, test := range map[string]struct {
+		outcome        record.Outcome
+		attempts, next int
+	}{
+		"failed once":                              {record.Retry, 1, 2},
+		"failed several times":                     {record.Retry, 4, 5},
+		"failed, not counted":                      {record.Retry, 0, 2}, // The handler has run, so the next attempt is not the first one.
+		"came back, left again without an attempt": {record.Pending, 4, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := begin().Add(-time.Hour)
+			entry := record.Entry{Cause: string(cause.Create), Outcome: test.outcome, Attempts: test.attempts, Started: started, Next: begin().Add(time.Hour)}
+			inside := record.New("uid", "g/v1").With("red-make", entry)
+			state := handler.State{UID: "uid", APIVersion: "g/v1", Essence: colored("blue", 1), Record: &inside, Now: begin()}
+			plan := kind.Decide(state)
+			if len(plan.Runs) != 0 || plan.Record.Handlers["red-make"].Outcome != record.Outside {
+				t.Fatalf("outside of the filter: runs %v, record %v", plan.Runs, plan.Record.Handlers)
+			}
+			outside := kind.Settle(plan.Record, state.Essence)
+			state.Essence, state.Record = colored("red", 1), &outside
+			runs := kind.Decide(state).Runs
+			if len(runs) != 1 || runs[0].Attempt != test.next || !runs[0].Started.Equal(started) {
+				t.Errorf("runs %v, want attempt %d of a creation that started at %s", runs, test.next, started)
+			}
+		})
+	}
+}
+
 // After a lost record nothing is created, whatever the filters match later.
 func TestWhatIsLostIsNotCreatedByAFilter(t *testing.T) {
 	l := newLife(t, declared("red-make", cause.Create, onlyRed), declared("resize", cause.Update, "spec.size"))

@@ -83,6 +83,38 @@ func TestAnEditOfAnItemThatAnotherClientChangedIsContested(t *testing.T) {
 	}
 }
 
+// A Go type that decodes a list itself can have another number of items than the API server. The list is then replaced as a whole, but only if it
+// is still the list that the handler has changed. Otherwise the handler has to run again.
+func TestAListWithAnotherLengthInTheGoTypeIsReplacedOnlyIfItIsUnchanged(t *testing.T) {
+	const before, ours, stored = `[{"name":"a"},{"name":"b"},{"name":"c"}]`, `[{"name":"a"},{"name":"x"}]`, `["a,b","c"]`
+	keyed := patch.Lists{{Path: object.Path{"spec", "list"}, Keys: []string{"name"}}}
+	for name, test := range map[string]struct {
+		after, stored, seen string // Seen is the stored list as the Go type writes it.
+		want, contested     string
+	}{
+		"unchanged":                {ours, stored, before, ours, ""},
+		"unchanged, removed here":  {`null`, stored, before, `null`, ""},
+		"added by another client":  {ours, `["a,b","c,d"]`, `[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"}]`, `["a,b","c,d"]`, "spec.list"},
+		"edited by another client": {ours, `["a,b","d"]`, `[{"name":"a"},{"name":"b"},{"name":"d"}]`, `["a,b","d"]`, "spec.list"},
+		"edited, removed here":     {`null`, `["a,b","d"]`, `[{"name":"a"},{"name":"b"},{"name":"d"}]`, `["a,b","d"]`, "spec.list"},
+	} {
+		for form, lists := range map[string]patch.Lists{"without keys": nil, "with keys": keyed} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				base := withList(t, test.stored)
+				document := patch.Seen(base, withList(t, test.seen))
+				for _, edit := range lists.Edits(withList(t, before), withList(t, test.after)) {
+					document.Edit(edit)
+				}
+				got, err := apply(t, document, text(t, base))
+				diff := cmp.Diff(withList(t, test.want), body(t, got))
+				if err != nil || diff != "" || document.Contested().String() != test.contested {
+					t.Errorf("contested: %q, want %q; error: %v; object (-want +got):\n%s", document.Contested(), test.contested, err, diff)
+				}
+			})
+		}
+	}
+}
+
 // What the Go type of a handler does not know, or writes in another form, stays as it is.
 func TestAnItemKeepsWhatTheGoTypeDoesNotKnow(t *testing.T) {
 	const stored = `[{"name":"web","image":"web:1","cpu":"1000m","rules":[{"exit":[42]}]},{"name":"log","profile":{"kind":"strict"}}]`

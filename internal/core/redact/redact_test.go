@@ -81,7 +81,7 @@ func TestProseStays(t *testing.T) {
 
 func TestKnownValuesAreFoundInAnyForm(t *testing.T) {
 	redactor := redact.New()
-	const value = "s3 <cr>\"et\"\n"
+	const value = "s3 ~~~<cr>\"et\"\n" // Its two base64 forms differ.
 	quoted, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
