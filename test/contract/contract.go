@@ -71,7 +71,7 @@ func behaviours() []behaviour {
 		creating(), creatingMore(), naming(), updating(), replacingStatus(), replacingCore(), jsonPatching(), jsonPatchingTests(), jsonPatchingStatus(),
 		mergePatching(), mergePatchingStatus(), strategic(), applying(), applyingMore(), applyingElsewhere(), applyingConflicts(), managing(),
 		deleting(), finalizing(), finalizingMore(), collecting(), collectingMore(), listing(), paging(), pagingMore(), sizing(), selecting(), watching(), watchingSome(), watchingMore(), streaming(),
-		pruning(), defaulting(), validating(), expressing(), serving(), servingMore(), discovering(), discoveringNames(), refusing(),
+		pruning(), defaulting(), validating(), expressing(), expressingMore(), serving(), servingMore(), refusingDefinitions(), discovering(), discoveringNames(), refusing(),
 		coreKinds(), coreMore(), workloads(), recordingEvents(), leasing(), versions(), spaces(), spacesMore(), stopping(), claiming(), secretTypes(), servicePorts(), serviceAddresses(), serviceNodePorts(), refusingUnchecked(),
 		jobs(), scaling(), accessRules(), clusterObjects(), admittingPods(), ownedByUnknown(),
 		podTemplates(), workloadSpecs(), refusingBadFields(), acceptingOddFields(),

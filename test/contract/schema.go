@@ -177,3 +177,37 @@ func expressing() []behaviour {
 		}},
 	}
 }
+
+// expressingMore tests what rules can read, and which field and reason a refusal names.
+func expressingMore() []behaviour {
+	return []behaviour{
+		{"rules: one of the whole object is about its name", func(w *world) {
+			refused := w.widgets().post(w.widgets().new("reserved")).refused(http.StatusUnprocessableEntity, "Invalid",
+				`Widget.contract.einmal.dev "reserved" is invalid: <nil>: Invalid value: the name is reserved`)
+			w.want(refused, "details.causes.0.field", "<nil>")
+		}},
+		{"rules: one names another field and another reason", func(w *world) {
+			refused := w.widgets().post(w.widgets().new("a", object{"spec.pause": "1m"})).refused(http.StatusUnprocessableEntity, "Invalid",
+				`Widget.contract.einmal.dev "a" is invalid: spec.amount: Required value: a pause needs an amount`)
+			w.want(refused, "details.causes.0.field", "spec.amount")
+			w.want(refused, "details.causes.0.reason", "FieldValueRequired")
+		}},
+		{"rules: compare quantities, and name the old value", func(w *world) {
+			w.widgets().post(w.widgets().new("a", object{"spec.amount": "much"})).refused(http.StatusUnprocessableEntity, "Invalid",
+				`Widget.contract.einmal.dev "a" is invalid: spec.amount: Invalid value: "much": must be a quantity`)
+			w.widgets().create("a", object{"spec.amount": "1Gi"})
+			w.widgets().merge("a", object{"spec": object{"amount": "512Mi"}}).refused(http.StatusUnprocessableEntity, "Invalid",
+				`Widget.contract.einmal.dev "a" is invalid: spec.amount: Invalid value: "512Mi": must not shrink from 1Gi`)
+			w.widgets().merge("a", object{"spec": object{"amount": "1025Mi"}}).ok()
+		}},
+		{"rules: compare durations", func(w *world) {
+			w.widgets().post(w.widgets().new("a", object{"spec.amount": 1, "spec.pause": "61m"})).refused(http.StatusUnprocessableEntity, "Invalid",
+				`Widget.contract.einmal.dev "a" is invalid: spec.pause: Invalid value: "61m": must be at most 1h`)
+			w.widgets().create("a", object{"spec.amount": 1, "spec.pause": "60m"})
+		}},
+		{"rules: one that fails is 422 with what failed", func(w *world) {
+			w.widgets().post(w.widgets().new("a", object{"spec.amount": 1, "spec.pause": "soon"})).refused(http.StatusUnprocessableEntity, "Invalid",
+				`spec.pause: Invalid value: "string": type conversion error from 'string' to 'google.protobuf.Duration'`)
+		}},
+	}
+}

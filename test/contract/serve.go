@@ -138,32 +138,49 @@ func servingMore() []behaviour {
 			w.change(name, object{"spec": object{"versions": []object{version("v1", old)}}})
 			w.eventually("it is where it was", func() bool { return w.placeOf(things.version) == was })
 		}},
-		{"serve: a definition with a bad schema is 422", func(w *world) {
-			w.definitions().post(w.definitions().new("bads.bad.einmal.dev", object{
-				"spec.group": "bad.einmal.dev", "spec.scope": "Namespaced",
-				"spec.names":    object{"kind": "Bad", "plural": "bads"},
-				"spec.versions": []object{version("v1", object{"type": "object", "properties": object{"spec": object{}}})},
-			})).refused(http.StatusUnprocessableEntity, "Invalid",
-				"spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields")
-		}},
-		{"serve: a definition with a bad rule is 422", func(w *world) {
-			schema := properties(object{"size": object{"type": "integer", "x-kubernetes-validations": []object{{"rule": "self.nonsense"}}}})
-			w.definitions().post(w.definitions().new("bads.bad.einmal.dev", object{
-				"spec.group": "bad.einmal.dev", "spec.scope": "Namespaced",
-				"spec.names":    object{"kind": "Bad", "plural": "bads"},
-				"spec.versions": []object{version("v1", schema)},
-			})).refused(http.StatusUnprocessableEntity, "Invalid", "compilation failed")
-		}},
-		{"serve: a definition of the wrong name is 422", func(w *world) {
-			w.definitions().post(w.definitions().new("other.bad.einmal.dev", object{
-				"spec.group": "bad.einmal.dev", "spec.scope": "Namespaced",
-				"spec.names":    object{"kind": "Bad", "plural": "bads"},
-				"spec.versions": []object{version("v1", properties(object{}))},
-			})).refused(http.StatusUnprocessableEntity, "Invalid", "metadata.name: Invalid value")
-		}},
 		{"serve: the status of a definition names what is served", func(w *world) {
 			w.want(w.definitions().get("widgets."+group), "status.acceptedNames.plural", "widgets")
 			w.want(w.definitions().get("widgets."+group), "status.storedVersions", []string{"v1"})
+		}},
+	}
+}
+
+// refusingDefinitions tests which definitions are refused.
+func refusingDefinitions() []behaviour {
+	post := func(w *world, name string, spec object) answer {
+		w.Helper()
+		return w.definitions().post(w.definitions().new(name, object{
+			"spec.group": "bad.einmal.dev", "spec.scope": "Namespaced",
+			"spec.names":    object{"kind": "Bad", "plural": "bads"},
+			"spec.versions": []object{version("v1", spec)},
+		}))
+	}
+	const sound = "bads.bad.einmal.dev"
+	return []behaviour{
+		{"serve: a definition with a bad schema is 422", func(w *world) {
+			post(w, sound, object{"type": "object", "properties": object{"spec": object{}}}).refused(http.StatusUnprocessableEntity, "Invalid",
+				"spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields")
+		}},
+		{"serve: a definition with a bad rule is 422", func(w *world) {
+			size := object{"type": "integer", "x-kubernetes-validations": []object{{"rule": "self.nonsense"}}}
+			post(w, sound, properties(object{"size": size})).refused(http.StatusUnprocessableEntity, "Invalid", "compilation failed")
+		}},
+		{"serve: a definition with a rule that can cost too much is 422", func(w *world) {
+			names := object{
+				"type": "array", "items": object{"type": "string"},
+				"x-kubernetes-validations": []object{{"rule": "self.all(a, self.all(b, a == b))"}},
+			}
+			post(w, sound, properties(object{"names": names})).refused(http.StatusUnprocessableEntity, "Invalid",
+				"spec.validation.openAPIV3Schema.properties[spec].properties[names].x-kubernetes-validations[0].rule: Forbidden: "+
+					"estimated rule cost exceeds budget by factor of more than 100x")
+		}},
+		{"serve: a definition with a default that its schema refuses is 422", func(w *world) {
+			size := object{"type": "integer", "default": 1, "minimum": 2}
+			post(w, sound, properties(object{"size": size})).refused(http.StatusUnprocessableEntity, "Invalid",
+				"properties[spec].properties[size].default: Invalid value: 1:  in body should be greater than or equal to 2")
+		}},
+		{"serve: a definition of the wrong name is 422", func(w *world) {
+			post(w, "other.bad.einmal.dev", properties(object{})).refused(http.StatusUnprocessableEntity, "Invalid", "metadata.name: Invalid value")
 		}},
 	}
 }
