@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 )
@@ -85,35 +87,14 @@ func changes() []string {
 
 // Objects that make no sense are refused, each with a message that a person understands: testdata/refusals.txt has them.
 func TestWrongDatabasesAreRefused(t *testing.T) {
-	c := einmaltest.SharedCluster(t, v1.AddToScheme)
-	c.ApplyFolders(t, "config/crd")
-	namespace := c.Namespace(t, "database")
 	var got strings.Builder
-	for _, wrong := range creations() {
-		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "database.einmal.dev/v1", "kind": "Database",
-			"metadata": map[string]any{"name": "orders-db", "namespace": namespace},
-			"spec":     map[string]any{"engine": "postgresql", "version": "16", "storage": "1Gi"},
-		}}
-		var change map[string]any
-		if err := yaml.Unmarshal([]byte(wrong), &change); err != nil {
-			t.Fatal(err)
-		}
-		merge(object.Object, change)
-		refused(t, &got, "create "+wrong, c.Create(t.Context(), object))
-	}
-	valid := ordersDB()
-	valid.Namespace = namespace
-	existing(t, c, valid, "16")
-	for _, version := range []string{"17", "16"} { // The operator refuses 17 with these data, so the way back must be open.
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"version":"`+version+`"}}`))
-		if err := c.Patch(t.Context(), valid.DeepCopy(), patch); err != nil {
-			t.Errorf("version %s: %v", version, err)
-		}
-	}
-	for _, wrong := range changes() {
-		refused(t, &got, "patch "+wrong, c.Patch(t.Context(), valid.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(wrong))))
-	}
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Install(func(*einmaltest.Process) *einmal.Operator {
+			return declare(clients{}, defaultImages(), prometheus.NewRegistry())
+		})
+		refuseCreations(w, &got)
+		refuseChanges(w, &got)
+	})
 	const file = "testdata/refusals.txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(got.String()), 0o600); err != nil {
@@ -129,15 +110,47 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	}
 }
 
+// refuseCreations adds the answers to creations.
+func refuseCreations(w *einmaltest.World, to *strings.Builder) {
+	w.Helper()
+	for _, wrong := range creations() {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "database.einmal.dev/v1", "kind": "Database",
+			"metadata": map[string]any{"name": "orders-db", "namespace": "default"},
+			"spec":     map[string]any{"engine": "postgresql", "version": "16", "storage": "1Gi"},
+		}}
+		var change map[string]any
+		if err := yaml.Unmarshal([]byte(wrong), &change); err != nil {
+			w.Fatal(err)
+		}
+		merge(object.Object, change)
+		refused(w, to, "create "+wrong, w.Client().Create(w.Context(), object))
+	}
+}
+
+// refuseChanges adds the answers to changes of an existing Database.
+func refuseChanges(w *einmaltest.World, to *strings.Builder) {
+	w.Helper()
+	valid := ordersDB()
+	existing(w, w.Client(), valid, "16")
+	for _, version := range []string{"17", "16"} { // The operator refuses 17 with these data, so the way back must be open.
+		w.Patch(valid.DeepCopy(), `{"spec":{"version":"`+version+`"}}`)
+	}
+	for _, wrong := range changes() {
+		patch := client.RawPatch("application/merge-patch+json", []byte(wrong))
+		refused(w, to, "patch "+wrong, w.Client().Patch(w.Context(), valid.DeepCopy(), patch))
+	}
+}
+
 // existing creates a Database whose volume holds data of a version.
-func existing(t *testing.T, c *einmaltest.Cluster, db *v1.Database, version string) {
-	t.Helper()
-	if err := c.Create(t.Context(), db); err != nil {
-		t.Fatal(err)
+func existing(tb testing.TB, c client.Client, db *v1.Database, version string) {
+	tb.Helper()
+	if err := c.Create(tb.Context(), db); err != nil {
+		tb.Fatal(err)
 	}
 	db.Status.DataVersion = version
-	if err := c.Status().Update(t.Context(), db); err != nil {
-		t.Fatal(err)
+	if err := c.Status().Update(tb.Context(), db); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -194,10 +207,10 @@ func TestReplicasAreSetWithKubectlScale(t *testing.T) {
 }
 
 // refused adds the answer to a request that must be refused.
-func refused(t *testing.T, to *strings.Builder, request string, err error) {
-	t.Helper()
+func refused(tb testing.TB, to *strings.Builder, request string, err error) {
+	tb.Helper()
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("%s: the answer is %v, want a refusal", request, err)
+		tb.Errorf("%s: the answer is %v, want a refusal", request, err)
 		return
 	}
 	fmt.Fprintf(to, "%s\n    %v\n", request, err)
