@@ -8,11 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/tenant/api/v1"
@@ -140,78 +145,77 @@ func (m *meter) published(t *testing.T, tenant string) error {
 	return nil
 }
 
-// The watch knows the versions of Secrets, and says when it does not.
+// The watch knows the versions of Secrets, and reports when it does not.
 func TestTheWatchKnowsTheVersionsOfSecrets(t *testing.T) {
 	t.Parallel()
-	cluster := einmaltest.SharedCluster(t)
-	namespace := cluster.Namespace(t, "watch-")
-	api, err := client.NewWithWatch(cluster.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	watches := &secretWatches{}
-	t.Cleanup(watches.stop)
-	watched := watches.in(t.Context(), api, namespace)
-	if again := watches.in(t.Context(), api, namespace); again != watched {
-		t.Error("a namespace is watched twice")
-	}
-	if elsewhere := watches.in(t.Context(), cluster.Client, "kube-system"); elsewhere != nil {
-		t.Error("a client that cannot watch is used for a watch")
-	}
-	expect := func(what string, want ...string) {
-		t.Helper()
-		einmaltest.Eventually(t, what, func(context.Context) error {
-			versions, known := watched.versions([]string{"a.web.db"})
-			if got := slices.Sorted(maps.Keys(versions)); !known || !slices.Equal(got, want) {
-				return fmt.Errorf("known: %t, the Secrets %v, want %v: %w", known, got, want, watched.trouble())
-			}
-			return nil
-		})
-	}
-	expect("nothing is there")
-	for _, name := range []string{"a.web.db", "a.web.db.g1", "a.web.db.g12", "a.web.cache", "b.web.db"} {
-		if err := cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}); err != nil {
-			t.Fatal(err)
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Install(func(*einmaltest.Process) *einmal.Operator { return declare(&backends{}) })
+		watches := &secretWatches{}
+		defer watches.stop()
+		watched := watches.in(w.Context(), w.Client(), "default")
+		if again := watches.in(w.Context(), w.Client(), "default"); again != watched {
+			w.Error("a namespace is watched twice")
 		}
-	}
-	expect("all Secrets of the record are there", "a.web.db", "a.web.db.g1", "a.web.db.g12")
-	before, _ := watched.versions([]string{"a.web.db"})
-	changed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a.web.db"}, StringData: map[string]string{"x": "y"}}
-	if err := cluster.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-	einmaltest.Eventually(t, "the change is seen", func(context.Context) error {
-		if now, known := watched.versions([]string{"a.web.db"}); !known || maps.Equal(now, before) {
-			return errors.New("it is not")
+		if elsewhere := watches.in(w.Context(), withoutWatch{w.Client()}, "kube-system"); elsewhere != nil {
+			w.Error("a client that cannot watch is used for a watch")
 		}
-		return nil
+		knows(w, watched)
+		for _, name := range []string{"a.web.db", "a.web.db.g1", "a.web.db.g12", "a.web.cache", "b.web.db"} {
+			w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+		}
+		before := knows(w, watched, "a.web.db", "a.web.db.g1", "a.web.db.g12")
+		w.Patch(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a.web.db"}}, `{"stringData":{"x":"y"}}`)
+		after := knows(w, watched, "a.web.db", "a.web.db.g1", "a.web.db.g12")
+		if before["a.web.db"] == after["a.web.db"] || before["a.web.db.g1"] != after["a.web.db.g1"] {
+			w.Errorf("after a change of the first Secret the versions are %v, were %v", after, before)
+		}
+		watches.stop()
+		if _, known := watched.versions([]string{"a.web.db"}); known {
+			w.Error("a watch that has ended returns versions")
+		}
 	})
-	watches.stop()
-	if _, known := watched.versions([]string{"a.web.db"}); known {
-		t.Error("a watch that has ended says that it knows the versions")
+}
+
+// withoutWatch is a client that cannot watch.
+type withoutWatch struct{ client.Client }
+
+// knows expects, a second later, that the versions of the record a.web.db are those of the given Secrets, and returns them.
+func knows(w *einmaltest.World, watched *secretWatch, want ...string) map[string]string {
+	w.Helper()
+	w.Advance(time.Second)
+	versions, known := watched.versions([]string{"a.web.db"})
+	if got := slices.Sorted(maps.Keys(versions)); !known || !slices.Equal(got, want) {
+		w.Errorf("known: %t, the Secrets %v, want %v: %v", known, got, want, watched.trouble())
 	}
+	return versions
 }
 
 // Where Secrets may not be watched, no versions are known, so that each look is a full look.
 func TestARefusedWatchKnowsNothing(t *testing.T) {
 	t.Parallel()
-	cluster := einmaltest.SharedCluster(t)
-	config := cluster.Config()
-	config.Impersonate.UserName = "user-without-rights"
-	api, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	watches := &secretWatches{}
-	t.Cleanup(watches.stop)
-	watched := watches.in(t.Context(), api, "default")
-	einmaltest.Eventually(t, "the watch reports that it is forbidden", func(context.Context) error {
-		if trouble := watched.trouble(); trouble == nil || !strings.Contains(trouble.Error(), "forbidden") {
-			return fmt.Errorf("the trouble is: %w", trouble)
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Install(func(*einmaltest.Process) *einmal.Operator { return declare(&backends{}) })
+		able, ok := w.Client().(client.WithWatch)
+		if !ok {
+			w.Fatal("the client cannot watch")
 		}
-		return nil
+		forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("it has no rights"))
+		watches := &secretWatches{}
+		defer watches.stop()
+		watched := watches.in(w.Context(), interceptor.NewClient(able, interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return forbidden
+			},
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+				return nil, forbidden
+			},
+		}), "default")
+		w.Advance(time.Minute)
+		if trouble := watched.trouble(); !errors.Is(trouble, forbidden) {
+			w.Errorf("the trouble is %v, want the answer of the API server", trouble)
+		}
+		if _, known := watched.versions(nil); known {
+			w.Error("the versions are known")
+		}
 	})
-	if _, known := watched.versions(nil); known {
-		t.Error("the versions are known")
-	}
 }
