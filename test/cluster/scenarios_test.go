@@ -28,22 +28,32 @@ type livedOn struct {
 // lived is the name of the widget.
 const lived = "lived"
 
-// Scenarios as they are in scripts, on a real API server.
+// Scenarios as they are in scripts, on a real API server: those that depend most on what it does.
 func TestScenariosOnARealControlPlane(t *testing.T) {
 	t.Parallel() // TestSecretsOnARealControlPlane, which uses the same kinds, is not parallel, so it has ended.
 	w := sharedWorld(t)
 	for title, life := range map[string]livedOn{
 		"what no handler looks at (scenarios 6, 8 and 9)":                        quietLife(),
-		"labels and annotations (scenario 7)":                                    labelledLife(),
-		"a delete handler without a finalizer keeps no object (scenario 11)":     notHeld(),
-		"an old finalizer goes (scenario 15)":                                    oldFinalizer(),
-		"a renamed handler goes on where it was (scenarios 28, 37)":              renamed(),
-		"attempts are counted, and errors ignored (scenarios 24, 25)":            limited(),
-		"handlers run in their order (scenario 30)":                              oneByOne(),
-		"from one value to another (scenarios 40, 42 and 43)":                    fromTo(),
 		"events in their order (scenarios 51, 52)":                               eventful(),
-		"steps are not done again (scenarios 54, 55)":                            stepwise(),
 		"a timer, and a daemon that is waited for (scenarios 62, 63, 69 and 70)": guardedOn(),
+	} {
+		t.Run(title, func(t *testing.T) { w.lives(t, life) })
+	}
+}
+
+// Other scenarios as they are in scripts, on a real API server.
+func TestMoreScenariosOnARealControlPlane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for title, life := range map[string]livedOn{
+		"labels and annotations (scenario 7)":                                labelledLife(),
+		"a delete handler without a finalizer keeps no object (scenario 11)": notHeld(),
+		"an old finalizer goes (scenario 15)":                                oldFinalizer(),
+		"a renamed handler goes on where it was (scenarios 28, 37)":          renamed(),
+		"attempts are counted, and errors ignored (scenarios 24, 25)":        limited(),
+		"handlers run in their order (scenario 30)":                          oneByOne(),
+		"from one value to another (scenarios 40, 42 and 43)":                fromTo(),
+		"steps are not done again (scenarios 54, 55)":                        stepwise(),
 	} {
 		t.Run(title, func(t *testing.T) { w.lives(t, life) })
 	}
