@@ -14,14 +14,12 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-GOTESTSUM_VERSION := v1.13.0
-GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
-
-# The parts of the tests: see tools/test.sh --help.
-SHORT := fast race-quick real explore-quick node-quick
+# The parts of the tests: see go run ./tools/testparts -help.
+TESTPARTS := go run ./tools/testparts
+SHORT := fast real explore-quick node-quick
 LONG := race explore mutate soak field node terraform
 
-.PHONY: help build run test test-all check lint generate einmal $(SHORT) $(LONG)
+.PHONY: help build run test test-ci test-all check lint generate einmal race-quick $(SHORT) $(LONG)
 
 help: ## list the targets
 	@echo "Usage: make TARGET [OPERATOR=$(OPERATOR)] [NODE=$(NODE)]"
@@ -33,11 +31,14 @@ build: bin/devcluster einmal ## build bin/devcluster (a real control plane) and 
 run: build ## run OPERATOR in a local control plane, with its servers and its samples applied; with NODE=real, Pods are containers; Ctrl-C stops everything
 	@tools/run.sh $(OPERATOR) $(NODE)
 
-test: build ## run the tests that every change must pass: fast, race-quick, real, explore-quick and node-quick
-	@tools/test.sh $(SHORT)
+test: build ## run the tests that every change must pass: fast, real, explore-quick and node-quick
+	@$(TESTPARTS) $(SHORT)
 
-test-all: build $(GOTESTSUM) ## run all other tests: race, explore, mutate, soak, field, node and terraform; then lint
-	@GOTESTSUM=$(GOTESTSUM) tools/test.sh $(LONG)
+test-ci: build ## run "make test" and race-quick; fail if a part uses much more CPU time than its budget
+	@$(TESTPARTS) -enforce $(SHORT) race-quick
+
+test-all: build ## run all other tests: race, explore, mutate, soak, field, node and terraform; then lint
+	@$(TESTPARTS) -slowest 30 $(LONG)
 	@$(MAKE) lint
 
 fast: ## run the tests of all modules that need no control plane
@@ -52,10 +53,10 @@ soak: build ## run tests with large numbers, 200 kills, 50 switchovers, outages 
 node: build ## run the tests of real nodes: Linux, root, containerd
 field: build ## run situations from public bug reports on a real control plane
 terraform: build ## run the test with terraform
-$(SHORT):
-	@tools/test.sh $@
-$(LONG): $(GOTESTSUM)
-	@GOTESTSUM=$(GOTESTSUM) tools/test.sh $@
+$(SHORT) race-quick:
+	@$(TESTPARTS) $@
+$(LONG):
+	@$(TESTPARTS) -slowest 30 $@
 
 check: ## check format, module files, go vet, generated files and documentation
 	@tools/check.sh
@@ -81,7 +82,3 @@ $(GOLANGCI_LINT):
 	@echo "Building golangci-lint $(GOLANGCI_LINT_VERSION); takes about two minutes, only the first time"
 	@GOBIN=$(CURDIR)/bin GOWORK=off go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv bin/golangci-lint $@
-
-$(GOTESTSUM):
-	@GOBIN=$(CURDIR)/bin GOWORK=off go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
-	@mv bin/gotestsum $@

@@ -26,27 +26,30 @@ generated() {
 	return $result
 }
 
-# Without this check, a test that is renamed would run in another part.
-listed_tests_exist() {
-	local part pattern result=0
-	while read -r part pattern; do
-		git grep -qE "^func $pattern\(" -- '*_test.go' && continue
-		echo "tools/test-parts.txt: no test matches $pattern; remove the line or correct the name"
-		result=1
-	done < <(grep '^[^#]' tools/test-parts.txt)
-	return $result
+# versions_agree compares the versions of the modules that the library and its tests import, with and without the workspace. If they differ, the
+# build without the workspace compiles nearly everything again.
+versions_agree() {
+	local alone together
+	alone=$(versions off) && together=$(versions "$PWD/go.work") || return
+	diff <(echo "$alone") <(echo "$together") && return
+	echo "run go get in the folder of the library for the modules above, with the versions of the workspace (>)"
+	return 1
 }
+
+# versions WORKSPACE prints the modules that the library and its tests import.
+versions() { GOWORK=$1 go list -deps -test -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./... | sort -u; }
 
 step "format" formatted
 for module in $(modules); do
 	step "module file of $module is tidy" env GOWORK=off go -C "$module" mod tidy -diff
 done
 # Its users have no workspace.
+step "the library alone has the dependencies of the workspace" versions_agree
 step "build of the library without the workspace" env GOWORK=off go build ./...
-for module in $(modules); do
+for module in $(modules | grep -vxF devcluster); do # See docs/decisions/0036.
 	step "vet of $module" in_module "$module" go vet ./...
 done
 step "generated files are up to date" generated
 step "documentation: links, quotations and language" go run ./tools/docs .
-step "tests in tools/test-parts.txt exist" listed_tests_exist
+step "parts of the tests and their budgets" go run ./tools/testparts -check
 finish

@@ -1,4 +1,4 @@
-# Sourced by test.sh, check.sh and lint.sh. Runs steps one after the other under a heading with the elapsed time, continues after a
+# Sourced by check.sh and lint.sh. Runs steps one after the other under a heading with the elapsed time, continues after a
 # failure, and lists the failed steps at the end.
 
 # As in the Makefile, so that both share what Go has compiled.

@@ -1,0 +1,107 @@
+// Testparts builds and runs the tests of this repository in parts, and measures the CPU seconds of each part.
+//
+// The file tools/test-parts.txt assigns tests to parts and gives parts a budget. See the usage for the parts.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// listFile assigns tests to parts, budgetPage is the page with a table of the budgets. Both are relative to the repository.
+const (
+	listFile   = "tools/test-parts.txt"
+	budgetPage = "CONTRIBUTING.md"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := command(ctx, os.Args[1:])
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "testparts:", err)
+		os.Exit(2)
+	}
+	fmt.Fprintln(os.Stderr, "testparts:", err)
+	os.Exit(1) //nolint:gocritic // stop only resets signals.
+}
+
+// errUsage marks an error of the command line.
+var errUsage = errors.New("see testparts -help") //nolint:gochecknoglobals // An error value.
+
+// command runs the program with its arguments. It must run in the root folder of the repository.
+func command(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("testparts", flag.ContinueOnError)
+	flags.SetOutput(os.Stdout)
+	flags.Usage = func() { usage(flags) }
+	check := flags.Bool("check", false, "do not run tests: check "+listFile+", and that "+budgetPage+" shows its budgets")
+	enforce := flags.Bool("enforce", false, "fail if a part uses more than 150 % of its budget")
+	slowest := flags.Int("slowest", 0, "print this number of tests that took longest")
+	if err := flags.Parse(arguments); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	list, err := readList(os.DirFS("."))
+	if err != nil {
+		return err
+	}
+	if *check {
+		return checkList(os.DirFS("."), list)
+	}
+	chosen, err := chooseParts(flags.Args())
+	if err != nil {
+		return err
+	}
+	return runParts(ctx, list, chosen, reporting{enforce: *enforce, slowest: *slowest})
+}
+
+// chooseParts returns the parts with the given names.
+func chooseParts(names []string) ([]part, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: name at least one part", errUsage)
+	}
+	var chosen []part
+	for _, name := range names {
+		at := slices.IndexFunc(parts(), func(one part) bool { return one.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("%w: unknown part %q", errUsage, name)
+		}
+		chosen = append(chosen, parts()[at])
+	}
+	return chosen, nil
+}
+
+func usage(flags *flag.FlagSet) {
+	fmt.Printf(`Usage: go run ./tools/testparts [FLAGS] PART...
+
+Builds and runs parts of the tests. %s says which test belongs to which part.
+
+Parts:
+`, listFile)
+	for _, one := range parts() {
+		fmt.Printf("  %-14s %s\n", one.name, strings.ReplaceAll(one.about, "\n", "\n"+strings.Repeat(" ", 17)))
+	}
+	fmt.Print(`
+The test binary of a package is linked once for all parts, and its results are never cached. The parts real and node-quick mostly wait, so they
+run beside the other parts. Tests of "real" share a control plane, which this program starts. If the environment variable
+EINMAL_TEST_KUBECONFIG names the kubeconfig of a devcluster, they use that one.
+
+The CPU seconds of a part are those of its test binaries and of all processes that these wait for, without compiling and linking. More than
+120 % of the budget prints a warning with the ten slowest tests.
+
+Flags:
+`)
+	flags.PrintDefaults()
+}
