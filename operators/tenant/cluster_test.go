@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type stage struct {
 	// prefix begins the names of the backend "local" and of its Secrets.
 	prefix  string
 	backend string
+	// program is the operator; "" for the test binary itself.
 	program string
 	config  string
 	// metrics is the address of the operator's metrics; "" for none.
@@ -112,13 +114,23 @@ func (s *stage) local() *v1.TenantBackend {
 func (s *stage) start(t *testing.T) *einmaltest.Program {
 	t.Helper()
 	if s.program == "" {
-		s.program = einmaltest.Build(t, ".")
+		s.program = self(t)
 	}
 	flags := []string{"-v"}
 	if s.metrics != "" {
 		flags = append(flags, "--metrics-bind-address", s.metrics)
 	}
 	return s.Run(t, s.program, s.config, flags...)
+}
+
+// self returns the path of this test binary. TestMain makes it act as the operator, which saves linking the operator.
+func self(t *testing.T) string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 func (s *stage) make(t *testing.T, object client.Object) {

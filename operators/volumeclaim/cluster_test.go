@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -14,8 +16,13 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// TestMain silences the libraries' own logs; otherwise controller-runtime warns about a missing logger.
+// TestMain silences the libraries' own logs; otherwise controller-runtime warns about a missing logger. With a command as its first argument,
+// the test binary acts as the operator.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		main()
+		return
+	}
 	ctrllog.SetLogger(logr.Discard())
 	m.Run()
 }
@@ -32,6 +39,16 @@ func sharedCluster(t *testing.T) *cluster {
 	c.DeleteAllAtEnd(t, &corev1.PersistentVolumeClaimList{}, client.InNamespace("default"))
 	c.DeleteAllAtEnd(t, &v1.EphemeralVolumeClaimList{}, client.InNamespace("default")) // First, as cleanups run in reverse order.
 	return c
+}
+
+// self returns the path of this test binary. TestMain makes it act as the operator, which saves linking the operator.
+func self(t *testing.T) string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 // operatorKubeconfig acts as the operator's own ServiceAccount.

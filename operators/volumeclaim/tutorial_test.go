@@ -17,8 +17,8 @@ func TestTheTutorialShowsWhatHappens(t *testing.T) {
 	kubeconfig := c.operatorKubeconfig(t)
 	var told strings.Builder
 	// step runs the operator of one page; after each thing that the user does, the log is to say a certain thing.
-	step := func(folder string, deeds ...func(*einmaltest.Program)) {
-		running := c.Run(t, einmaltest.Build(t, "./"+folder), kubeconfig)
+	step := func(program string, deeds ...func(*einmaltest.Program)) {
+		running := c.Run(t, program, kubeconfig)
 		for _, do := range deeds {
 			do(running)
 		}
@@ -37,12 +37,13 @@ func TestTheTutorialShowsWhatHappens(t *testing.T) {
 	change := func(merge string) func(*einmaltest.Program) { return func(*einmaltest.Program) { c.patch(t, merge) } }
 	second := func(*einmaltest.Program) { c.create(t, "second", "5Gi") }
 
-	step("tutorial/start", says("no objects yet"), apply, says("handler succeeded"))
-	step("tutorial/start", says("all objects are up to date"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
-	step("tutorial/create", says("all objects are up to date"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
-	step("tutorial/update", says("all objects are up to date"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
+	start := einmaltest.Build(t, "./tutorial/start")
+	step(start, says("no objects yet"), apply, says("handler succeeded"))
+	step(start, says("all objects are up to date"), apply, remove, says("the object is gone"), apply, says("handler succeeded"))
+	step(einmaltest.Build(t, "./tutorial/create"), says("all objects are up to date"), remove, says("the object is gone"), apply, says("handler=create-pvc"), says("handler succeeded"))
+	step(einmaltest.Build(t, "./tutorial/update"), says("all objects are up to date"), change(`{"spec":{"size":"2G"}}`), says("handler=resize-pvc"),
 		change(`{"metadata":{"labels":{"owner":"me"}}}`), says("handler=relabel-pvc"))
-	step(".", says("caught up with existing objects"), second, says("handler waits"),
+	step(self(t), says("caught up with existing objects"), second, says("handler waits"),
 		says(`"handler succeeded" kind=EphemeralVolumeClaim object=default/second generation=1 handler=create-pvc`))
 
 	lines := map[string]bool{}

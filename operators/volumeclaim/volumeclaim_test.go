@@ -22,26 +22,24 @@ import (
 	v1 "github.com/einmal-operators/einmal/operators/volumeclaim/api/v1"
 )
 
-// TestOperator tells the life of claims on a real control plane, as the tutorial does. The operator runs as its own
-// ServiceAccount; the test is the user.
+// The life of claims on a real control plane, as in the tutorial. The operator runs under its own ServiceAccount; the test is the user.
 func TestOperator(t *testing.T) {
-	c := sharedCluster(t)
-	program, kubeconfig := einmaltest.Build(t, "."), c.operatorKubeconfig(t)
-	c.ApplyFolders(t, "config/samples") // The operator does not run yet.
-	c.create(t, "patient", "1Gi")
-	s := &story{cluster: c, start: func() *einmaltest.Program { return c.Run(t, program, kubeconfig) }}
-	s.running = s.start()
-
+	s := begin(t)
 	t.Run("a claim made before the operator started gets a volume", s.createdEarlier)
-	t.Run("a claim that grows gets more space", s.growing)
-	t.Run("labels follow the claim", s.labels)
-	t.Run("a volume that others have grown is fine", s.grownByOthers)
 	t.Run("a restart repeats nothing", s.restart)
 	t.Run("a claim goes after its last pod", s.goesAfterItsLastPod)
-	t.Run("a crash in the middle leaves nothing undone", s.crash)
 	t.Run("a volume that is not ours is left alone", s.foreignVolume)
 	t.Run("the volume of a deleted claim is collected", s.deletion)
 	t.Run("a right that is missing is named, and the work is done when it is there", s.missingRight)
+}
+
+// Volumes follow the changes of their claims, and an operator that crashes continues where it was.
+func TestVolumesFollowClaimsAlsoAfterACrash(t *testing.T) {
+	s := begin(t)
+	t.Run("a claim that grows gets more space", s.growing)
+	t.Run("labels follow the claim", s.labels)
+	t.Run("a volume that others have grown is fine", s.grownByOthers)
+	t.Run("a crash in the middle leaves nothing undone", s.crash)
 }
 
 // story is the operator and its cluster through the parts of a test.
@@ -49,6 +47,18 @@ type story struct {
 	*cluster
 	start   func() *einmaltest.Program
 	running *einmaltest.Program
+}
+
+// begin creates two claims and starts the operator after that.
+func begin(t *testing.T) *story {
+	t.Helper()
+	c := sharedCluster(t)
+	kubeconfig := c.operatorKubeconfig(t)
+	c.ApplyFolders(t, "config/samples")
+	c.create(t, "patient", "1Gi")
+	s := &story{cluster: c, start: func() *einmaltest.Program { return c.Run(t, self(t), kubeconfig) }}
+	s.running = s.start()
+	return s
 }
 
 func (s *story) createdEarlier(t *testing.T) {
@@ -59,6 +69,7 @@ func (s *story) createdEarlier(t *testing.T) {
 }
 
 func (s *story) growing(t *testing.T) {
+	s.awaitBound(t, "my-claim", "1G")
 	s.patch(t, `{"spec":{"size":"2G"}}`)
 	checkReady(t, s.awaitBound(t, "my-claim", "2G"))
 	checkStory(t, s.running.Log(), "my-claim", "handler=resize-pvc")

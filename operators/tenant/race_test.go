@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// raceDetector reports whether the test has the race detector.
+const raceDetector = true
