@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -19,7 +21,7 @@ import (
 // A control plane gets a port by chance, which another one had before. What kubectl had learned of that one's kinds would be taken for
 // true: a kind would be asked for in a version that is not served.
 func TestKubectlKnowsNothingOfOtherControlPlanes(t *testing.T) {
-	einmal := buildEinmal(t) // The Go command keeps its cache in the home.
+	einmal := einmalProgram(t) // The Go command keeps its cache in the home.
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	c := cluster.Shared(t)
@@ -31,15 +33,40 @@ func TestKubectlKnowsNothingOfOtherControlPlanes(t *testing.T) {
 	t.Run("einmal kubectl and devcluster kubectl reach no other server", func(t *testing.T) { noOtherServer(t, c, einmal) })
 }
 
-// buildEinmal builds the program einmal and returns its path.
-func buildEinmal(t *testing.T) string {
+// einmalProgram returns the path of the program einmal. "make build" puts it beside devcluster, which EINMAL_DEVCLUSTER names. If it is not there,
+// or older than its sources, einmalProgram builds it.
+func einmalProgram(t *testing.T) string {
 	t.Helper()
-	einmal := filepath.Join(t.TempDir(), "einmal")
+	einmal := filepath.Join(filepath.Dir(cluster.Program(t)), "einmal")
+	if built, err := os.Stat(einmal); err == nil && built.ModTime().After(lastChange(t, filepath.FromSlash("../../../cmd/einmal"))) {
+		return einmal
+	}
+	einmal = filepath.Join(t.TempDir(), "einmal")
 	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", einmal, "github.com/einmal-operators/einmal/cmd/einmal").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build einmal: %v\n%s", err, output)
 	}
 	return einmal
+}
+
+// lastChange returns when a file in a folder was last changed. The program einmal imports no other package of this repository.
+func lastChange(t *testing.T, folder string) time.Time {
+	t.Helper()
+	var last time.Time
+	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		about, err := entry.Info()
+		if err == nil && about.ModTime().After(last) {
+			last = about.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
 }
 
 // noOtherServer runs both kubectl commands with everything that could select another server: arguments, the environment, the files of a user
