@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -17,13 +18,15 @@ import (
 // separateModule is the module that is not in the workspace. It has compiler flags of its own.
 const separateModule = "devcluster"
 
-// commonFlags are the flags that the Makefile and tools/steps.sh pass too, so that all of them share what Go has compiled.
-const commonFlags = "-buildvcs=false -trimpath"
+// commonFlags are the flags that the Makefile and tools/steps.sh pass too, so that all of them share what Go has compiled. Tests that build
+// programs get them too. Without information for debuggers, Go links in less time.
+const commonFlags = "-buildvcs=false -trimpath -ldflags=-w"
 
-// A builder links the test binary of each package once.
+// A builder links the test binary of each package once. It keeps the binaries: Go links one again only if that would change it.
 type builder struct {
-	directory string // For the binaries; the caller removes it.
-	separate  string // The GOFLAGS of the separate module.
+	directory string         // For the binaries.
+	separate  string         // The GOFLAGS of the separate module.
+	numbers   map[string]int // By folder. Folders whose binaries have the same name have different numbers.
 
 	mu    sync.Mutex // One build at a time uses all processors.
 	built map[binary]error
@@ -41,26 +44,49 @@ type duration struct {
 	cpu, wall time.Duration
 }
 
-// newBuilder returns a builder that writes to a directory.
-func newBuilder(ctx context.Context, directory string) (*builder, error) {
+// newBuilder returns a builder that writes to a directory the binaries of packages in the given folders.
+func newBuilder(ctx context.Context, directory string, folders []string) (*builder, error) {
 	flags, err := exec.CommandContext(ctx, separateModule+"/build.sh", "--compiler-flags").Output()
 	if err != nil {
 		return nil, fmt.Errorf("read the compiler flags of %s: %w", separateModule, err)
 	}
-	return &builder{
+	result := &builder{
 		directory: directory,
 		separate:  commonFlags + " " + strings.TrimSpace(string(flags)),
+		numbers:   map[string]int{},
 		built:     map[binary]error{},
-	}, nil
+	}
+	known := map[string]int{}
+	for _, folder := range folders {
+		result.numbers[folder] = known[programName(folder)]
+		known[programName(folder)]++
+	}
+	return result, nil
 }
 
-// program returns the path of a binary.
-func (b *builder) program(of binary) string {
-	name := strings.ReplaceAll(of.folder, "/", "-")
-	if of.race {
-		name += "-race"
+// programName returns the name that Go gives the test binary of a package.
+func programName(folder string) string {
+	if folder == "." {
+		return "einmal.test"
 	}
-	return filepath.Join(b.directory, name+".test")
+	return path.Base(folder) + ".test"
+}
+
+// program returns the absolute path of a binary.
+func (b *builder) program(of binary) string {
+	return filepath.Join(b.place(of), programName(of.folder))
+}
+
+// place returns the directory of a binary. Those that one command can build share a directory: they have the same flags and different names.
+func (b *builder) place(of binary) string {
+	kind := "plain"
+	if of.race {
+		kind = "race"
+	}
+	if inSeparateModule(of.folder) {
+		kind += "-" + separateModule
+	}
+	return filepath.Join(b.directory, fmt.Sprintf("%s-%d", kind, b.numbers[of.folder]))
 }
 
 // environment returns the variables with which go builds and runs the tests of a folder.
@@ -81,10 +107,12 @@ func (b *builder) build(ctx context.Context, wanted []binary) map[binary]error {
 	defer b.mu.Unlock()
 	began := time.Now()
 	missing := slices.DeleteFunc(slices.Clone(wanted), func(one binary) bool { _, done := b.built[one]; return done })
-	for len(missing) > 0 {
-		var batch []binary
-		batch, missing = nextBatch(missing)
-		b.buildBatch(ctx, batch)
+	batches := map[string][]binary{}
+	for _, one := range missing {
+		batches[b.place(one)] = append(batches[b.place(one)], one)
+	}
+	for _, place := range slices.Sorted(maps.Keys(batches)) {
+		b.buildBatch(ctx, batches[place])
 	}
 	b.used.wall += time.Since(began)
 	failed := map[binary]error{}
@@ -94,22 +122,6 @@ func (b *builder) build(ctx context.Context, wanted []binary) map[binary]error {
 		}
 	}
 	return failed
-}
-
-// nextBatch splits off the binaries that one command can build: those of a module with the same flags. "go test -c" names each binary after the
-// last element of its folder, so these must differ.
-func nextBatch(missing []binary) (batch, rest []binary) {
-	names := map[string]bool{}
-	for _, one := range missing {
-		name := path.Base(one.folder)
-		if names[name] || one.race != missing[0].race || inSeparateModule(one.folder) != inSeparateModule(missing[0].folder) {
-			rest = append(rest, one)
-			continue
-		}
-		names[name] = true
-		batch = append(batch, one)
-	}
-	return batch, rest
 }
 
 // buildBatch builds binaries with one command. If it fails, it builds each of them alone, so that the others still run.
@@ -123,14 +135,13 @@ func (b *builder) buildBatch(ctx context.Context, batch []binary) {
 	}
 }
 
-// compile runs "go test -c". "make check" runs vet. Without information for debuggers, Go links in less time.
+// compile runs "go test -c" for binaries with the same place. "make check" runs vet.
 func (b *builder) compile(ctx context.Context, batch []binary) error {
-	into, err := os.MkdirTemp(b.directory, "linked-")
-	if err != nil {
+	place := b.place(batch[0])
+	if err := os.MkdirAll(place, 0o750); err != nil {
 		return fmt.Errorf("create a directory for test binaries: %w", err)
 	}
-	defer os.RemoveAll(into) //nolint:errcheck // The caller removes the directory around it.
-	arguments := []string{"test", "-c", "-vet=off", "-ldflags=-w", "-o", into + "/"}
+	arguments := []string{"test", "-c", "-vet=off", "-o", place + "/"}
 	if batch[0].race {
 		arguments = append(arguments, "-race")
 	}
@@ -150,24 +161,10 @@ func (b *builder) compile(ctx context.Context, batch []binary) error {
 	command.Env = append(command.Environ(), b.environment(batch[0].folder)...)
 	var printed bytes.Buffer
 	command.Stdout, command.Stderr = &printed, &printed
-	err = command.Run()
+	err := command.Run()
 	b.used.cpu += cpuOf(command)
 	if err != nil {
 		return fmt.Errorf("build tests: %w\n%s", err, bytes.TrimSpace(printed.Bytes()))
-	}
-	return b.collect(into, batch)
-}
-
-// collect moves binaries to the paths that program returns.
-func (b *builder) collect(from string, batch []binary) error {
-	for _, one := range batch {
-		name := path.Base(one.folder)
-		if one.folder == "." {
-			name = "einmal"
-		}
-		if err := os.Rename(filepath.Join(from, name+".test"), b.program(one)); err != nil {
-			return fmt.Errorf("collect the test binary of %s: %w", one.folder, err)
-		}
 	}
 	return nil
 }

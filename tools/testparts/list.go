@@ -19,6 +19,7 @@ type list struct {
 	budgets map[string]int // CPU seconds, by part.
 	tests   map[string][]string
 	folders []string // Those with tests, in the order of their paths.
+	raced   bool     // The part race-quick runs too, so the part fast leaves its tests out.
 }
 
 // A listLine assigns tests of one package to a part.

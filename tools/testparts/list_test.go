@@ -73,6 +73,18 @@ func TestThePatternForAllTestsLeavesOutThoseOfOtherParts(t *testing.T) {
 	}
 }
 
+func TestATestRunsOnceIfItRunsWithTheRaceDetector(t *testing.T) {
+	of := read(t, "race-quick one TestSame\nrace-quick two *\n")
+	of.raced = true
+	fast := partNamed(t, "fast").runs[0]
+	if got, want := fast.testsOf("one", of), []string{"-test.skip=^(TestSame)$"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := fast.testsOf("two", of); got != nil {
+		t.Errorf("got %q for a package whose tests all run with the race detector, want none", got)
+	}
+}
+
 func TestAMistakeInTheListIsAnErrorThatNamesTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"# a comment\nreal TestSame\n":           listFile + `:2: must have a part, the folder of a package and a pattern`,

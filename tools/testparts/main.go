@@ -94,7 +94,8 @@ Parts:
 		fmt.Printf("  %-14s %s\n", one.name, strings.ReplaceAll(one.about, "\n", "\n"+strings.Repeat(" ", 17)))
 	}
 	fmt.Print(`
-The test binary of a package is linked once for all parts, and its results are never cached. The parts real and node-quick mostly wait, so they
+The test binary of a package is linked once for all parts, and stays in the directory that the environment variable EINMAL_TEST_BINARIES names, by
+default bin/tests. Results are never cached. The parts real and node-quick mostly wait, so they
 run beside the other parts. Tests of "real" share a control plane, which this program starts. If the environment variable
 EINMAL_TEST_KUBECONFIG names the kubeconfig of a devcluster, they use that one.
 

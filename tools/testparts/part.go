@@ -33,6 +33,7 @@ type run struct {
 }
 
 const (
+	raceQuick  = "race-quick"
 	servers    = "tools/servers.sh"
 	containerd = "tools/containerd.sh"
 )
@@ -53,9 +54,10 @@ func shortParts() []part {
 				env: []string{"EINMAL_DEVCLUSTER=no control plane in this part: list the test in " + listFile}}},
 		},
 		{
-			name:  "race-quick",
-			about: "with the race detector, in addition: the packages with the most concurrency, and some tests in virtual time",
-			runs: []run{{lists: []string{"race-quick"}, race: true, install: []string{servers}, timeout: 10 * time.Minute,
+			name: raceQuick,
+			about: "with the race detector: the packages with the most concurrency, and some tests in virtual time.\n" +
+				"These tests belong to another part too. If race-quick runs beside fast, fast leaves them out",
+			runs: []run{{lists: []string{raceQuick}, race: true, install: []string{servers}, timeout: 10 * time.Minute,
 				env: []string{"EINMALTEST_QUICK=1"}}},
 		},
 		{
@@ -139,7 +141,7 @@ func longParts() []part {
 }
 
 // additional reports whether the tests of a part also belong to another part.
-func additional(part string) bool { return part == "race-quick" }
+func additional(part string) bool { return part == raceQuick }
 
 // testsOf returns the flags that select the tests of a package, or nil if the run has none there.
 func (r run) testsOf(folder string, of list) []string {
@@ -155,6 +157,9 @@ func (r run) testsOf(folder string, of list) []string {
 	}
 	if all {
 		chosen, skipped = nil, of.assigned(folder, r.lists)
+	}
+	if r.rest && of.raced {
+		skipped = append(skipped, of.of(folder, raceQuick)...)
 	}
 	runs := func(test string) bool {
 		return !matchesAny(skipped, test) && (all || matchesAny(chosen, test))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -35,14 +37,41 @@ type result struct {
 	failures []string // What failed besides the tests of a package.
 }
 
-// runParts builds and runs parts, prints a report and returns an error if something failed.
-func runParts(ctx context.Context, of list, chosen []part, reports reporting) (err error) {
-	directory, err := os.MkdirTemp("", "einmal-tests-")
-	if err != nil {
-		return fmt.Errorf("create a directory for test binaries: %w", err)
+// binariesVariable names the directory that keeps test binaries.
+const binariesVariable = "EINMAL_TEST_BINARIES"
+
+// lock waits until no other process uses a directory with test binaries, and returns what ends this use.
+func lock(directory string) (unlock func(), err error) {
+	if err := os.MkdirAll(directory, 0o750); err != nil {
+		return nil, fmt.Errorf("create a directory for test binaries: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
-	builds, err := newBuilder(ctx, directory)
+	file, err := os.Create(filepath.Join(directory, "lock")) //nolint:gosec // The directory is the user's choice.
+	if err != nil {
+		return nil, fmt.Errorf("lock the directory of test binaries: %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		fmt.Printf("waiting until another run of tests does not use %s any more\n", directory)
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+	}
+	return func() { file.Close() }, nil //nolint:errcheck // The end of the process ends the lock too.
+}
+
+// runParts builds and runs parts, prints a report and returns an error if something failed.
+func runParts(ctx context.Context, of list, chosen []part, reports reporting) error {
+	directory, err := filepath.Abs(cmp.Or(os.Getenv(binariesVariable), "bin/tests"))
+	if err != nil {
+		return fmt.Errorf("find the directory of test binaries: %w", err)
+	}
+	unlock, err := lock(directory)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	builds, err := newBuilder(ctx, directory, of.folders)
 	if err != nil {
 		return err
 	}
@@ -50,6 +79,7 @@ func runParts(ctx context.Context, of list, chosen []part, reports reporting) (e
 	if err != nil {
 		return fmt.Errorf("find test2json: %w", err)
 	}
+	of.raced = slices.ContainsFunc(chosen, func(one part) bool { return one.name == raceQuick })
 	r := &runner{list: of, converter: strings.TrimSpace(string(converter)), builder: builds, began: time.Now(), installed: map[string]error{}, results: map[string]*result{}}
 	defer r.stopControlPlane()
 	r.install(ctx, chosen)
