@@ -47,7 +47,7 @@ func (o Object) ReleasedUndecodable() {
 // blocked says what to do about a delete handler that has failed permanently and keeps its object: in the log and as an event. The condition
 // is written with the record.
 func (o Object) blocked(failed handler.Declaration) {
-	if failed.Verb != cause.Delete || failed.Releases {
+	if failed.Verb != cause.Delete || failed.Releases || failed.Optional {
 		return
 	}
 	annotation := object.ReleaseAnnotation(o.kind.Identity)

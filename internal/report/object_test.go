@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,19 @@ func TestTheEndOfAnAttemptIsReported(t *testing.T) {
 				t.Errorf("attempts (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestADeleteHandlerWithoutAFinalizerThatGivesUpBlocksNothing(t *testing.T) {
+	r := newReported(t, "Widget")
+	optional := handler.Declaration{ID: "h", Verb: cause.Delete, Optional: true}
+	r.about().AttemptEnded(Ended{
+		Run:    handler.Run{Declaration: optional, Reason: cause.Delete, Attempt: 5},
+		Result: handler.Result{Outcome: record.Failed, GaveUp: "5 attempts"}, Err: errors.New("no route"),
+	})
+	lines, events := r.take()
+	if all := strings.Join(slices.Concat(lines, events), "\n"); len(lines) != 1 || len(events) != 1 || strings.Contains(all, "block") {
+		t.Errorf("got these lines and events, want a line and an event about the failure, and none about a blocked deletion:\n%s", all)
 	}
 }
 
