@@ -17,6 +17,10 @@ const (
 	failAbove = 150
 )
 
+// fullCaches is how much CPU time compiling and linking take at most if Go has already compiled what has not changed. With empty caches, tests that
+// build programs use much more CPU time too, so budgets are not enforced.
+const fullCaches = 400 * time.Second
+
 // reporting says what a report contains.
 type reporting struct {
 	enforce bool // A part that uses more than failAbove of its budget has failed.
@@ -26,6 +30,10 @@ type reporting struct {
 // report prints the times of all parts and returns an error that names what failed.
 func (r *runner) report(to io.Writer, chosen []part, reports reporting) error {
 	var failed []string
+	if reports.enforce && r.builder.used.cpu > fullCaches {
+		fmt.Fprintf(to, "\nBudgets are not enforced: compiling took more than %.0f CPU seconds, so the caches of Go were not full.\n", fullCaches.Seconds())
+		reports.enforce = false
+	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\npart\tCPU seconds\tbudget\twall time")
 	fmt.Fprintf(table, "compile and link\t%.0f\t-\t%s\n", r.builder.used.cpu.Seconds(), minutes(r.builder.used.wall))

@@ -40,6 +40,18 @@ func TestAPartThatUsesMuchMoreThanItsBudgetWarnsAndThenFails(t *testing.T) {
 	}
 }
 
+func TestABudgetIsNotEnforcedIfTheCachesWereEmpty(t *testing.T) {
+	var printed bytes.Buffer
+	r := after(500)
+	r.builder.used.cpu = fullCaches + time.Second
+	if err := r.report(&printed, []part{partNamed(t, "fast")}, reporting{enforce: true}); err != nil {
+		t.Errorf("got error %v, want none, because tests that build programs compile much", err)
+	}
+	if !strings.Contains(printed.String(), "Budgets are not enforced") || !strings.Contains(printed.String(), "Warning: fast used 500 %") {
+		t.Errorf("the report does not say that budgets are not enforced, or does not warn:\n%s", printed.String())
+	}
+}
+
 func TestAFailedPackageFailsTheRunAndTestsAreCounted(t *testing.T) {
 	var printed bytes.Buffer
 	err := after(1, outcome{folder: "one", passed: 2, skipped: 1}, outcome{folder: "two", failed: 1, err: errors.New("exit status 1")}).
