@@ -95,8 +95,8 @@ Parts:
 	}
 	fmt.Print(`
 The test binary of a package is linked once for all parts, and stays in the directory that the environment variable EINMAL_TEST_BINARIES names, by
-default bin/tests. Results are never cached. The parts real and node-quick mostly wait, so they
-run beside the other parts. Tests of "real" share a control plane, which this program starts. If the environment variable
+default bin/tests. Results are never cached. The part real mostly waits, so it runs beside the other parts. Node-quick runs after them: with a small
+share of a busy machine, its containers miss their probes. Tests of "real" share a control plane, which this program starts. If the environment variable
 EINMAL_TEST_KUBECONFIG names the kubeconfig of a devcluster, they use that one.
 
 The CPU seconds of a part are those of its test binaries and of all processes that these wait for, without compiling and linking. More than

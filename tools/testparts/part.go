@@ -15,6 +15,7 @@ type part struct {
 	name, about string
 	runs        []run
 	waits       bool // It mostly waits, so it runs beside the other parts.
+	alone       bool // It runs after the other parts: containers with a small share of a busy machine miss their probes.
 }
 
 // A run runs tests of several packages.
@@ -76,7 +77,7 @@ func shortParts() []part {
 			name: "node-quick",
 			about: "a database as a Pod on a real node of devcluster; needs Linux and root, and installs containerd with apt-get.\n" +
 				"On a machine that cannot run a real node, it prints why",
-			waits: true,
+			alone: true,
 			runs:  []run{{lists: []string{"node-quick"}, install: []string{containerd}, timeout: 10 * time.Minute, needs: nodeRequirements}},
 		},
 	}

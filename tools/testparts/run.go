@@ -83,21 +83,28 @@ func runParts(ctx context.Context, of list, chosen []part, reports reporting) er
 	r := &runner{list: of, converter: strings.TrimSpace(string(converter)), builder: builds, began: time.Now(), installed: map[string]error{}, results: map[string]*result{}}
 	defer r.stopControlPlane()
 	r.install(ctx, chosen)
-	var lanes sync.WaitGroup
-	for _, waits := range []bool{true, false} { // The parts that wait come first: their binaries are built first.
-		lane := slices.DeleteFunc(slices.Clone(chosen), func(one part) bool { return one.waits != waits })
-		lanes.Go(func() {
-			for _, one := range lane {
-				r.runPart(ctx, one)
-			}
-		})
-	}
-	lanes.Wait()
+	r.runTogether(ctx, chosen)
 	r.stopControlPlane()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("run the tests: %w", context.Cause(ctx))
 	}
 	return r.report(os.Stdout, chosen, reports)
+}
+
+// runTogether runs the parts that wait beside the others, and then those that run alone.
+func (r *runner) runTogether(ctx context.Context, chosen []part) {
+	inOrder := func(choose func(part) bool) {
+		for _, one := range chosen {
+			if choose(one) {
+				r.runPart(ctx, one)
+			}
+		}
+	}
+	var lanes sync.WaitGroup
+	lanes.Go(func() { inOrder(func(one part) bool { return one.waits }) })
+	lanes.Go(func() { inOrder(func(one part) bool { return !one.waits && !one.alone }) })
+	lanes.Wait()
+	inOrder(func(one part) bool { return one.alone })
 }
 
 // runPart runs the runs of a part one after the other.
