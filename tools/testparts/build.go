@@ -18,14 +18,14 @@ import (
 // separateModule is the module that is not in the workspace. It has compiler flags of its own.
 const separateModule = "devcluster"
 
-// commonFlags are the flags that the Makefile and tools/steps.sh pass too, so that all of them share what Go has compiled. Tests that build
-// programs get them too. Without information for debuggers, Go links in less time.
+// commonFlags are added to GOFLAGS, also for tests that build programs. The Makefile and tools/steps.sh add the first two, so that all of them share
+// what Go has compiled. With the last one, Go links in less time, without information for debuggers.
 const commonFlags = "-buildvcs=false -trimpath -ldflags=-w"
 
 // A builder links the test binary of each package once. It keeps the binaries: Go links one again only if that would change it.
 type builder struct {
 	directory string         // For the binaries.
-	separate  string         // The GOFLAGS of the separate module.
+	separate  string         // Flags of the compiler for the separate module.
 	numbers   map[string]int // By folder. Folders whose binaries have the same name have different numbers.
 
 	mu    sync.Mutex // One build at a time uses all processors.
@@ -52,7 +52,7 @@ func newBuilder(ctx context.Context, directory string, folders []string) (*build
 	}
 	result := &builder{
 		directory: directory,
-		separate:  commonFlags + " " + strings.TrimSpace(string(flags)),
+		separate:  strings.TrimSpace(string(flags)),
 		numbers:   map[string]int{},
 		built:     map[binary]error{},
 	}
@@ -91,10 +91,11 @@ func (b *builder) place(of binary) string {
 
 // environment returns the variables with which go builds and runs the tests of a folder.
 func (b *builder) environment(folder string) []string {
+	flags := "GOFLAGS=" + os.Getenv("GOFLAGS") + " " + commonFlags
 	if inSeparateModule(folder) {
-		return []string{"GOWORK=off", "GOFLAGS=" + b.separate}
+		return []string{"GOWORK=off", flags + " " + b.separate}
 	}
-	return []string{"GOFLAGS=" + commonFlags}
+	return []string{flags}
 }
 
 func inSeparateModule(folder string) bool {
