@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/testkit/realnode"
 )
 
@@ -162,10 +163,11 @@ func (w *writer) pause(t *testing.T, round int) {
 // check expects that all numbers are there.
 func (w *writer) check(t *testing.T) {
 	t.Helper()
-	connection, err := w.at.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var connection *pgx.Conn
+	einmaltest.Eventually(t, "the app connects", func(ctx context.Context) (err error) {
+		connection, err = w.at.connect(ctx)
+		return err
+	})
 	defer func() { _ = connection.Close(t.Context()) }()
 	var lost int
 	if err := connection.QueryRow(t.Context(), "select count(*) from unnest($1::int[]) n where n not in (select n from numbers)", w.written).Scan(&lost); err != nil {
