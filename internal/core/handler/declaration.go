@@ -131,6 +131,9 @@ func seenBy(r record.Record, id string) (digest string, kept record.Essence, fou
 
 // hasSeen reports whether a handler sees no difference between a stored essence and the current one.
 func (k Kind) hasSeen(r record.Record, declared Declaration, kept record.Essence, current object.Body) bool {
+	if kept.Unread() {
+		return kept.Digest == k.Digests.Of(r.UID, current)
+	}
 	if kept.Body != nil {
 		return k.sameView(declared, kept.Body, current)
 	}

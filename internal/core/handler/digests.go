@@ -78,7 +78,7 @@ func (k Kind) backfillDigests(r record.Record, s State) (record.Record, bool) {
 	for _, declared := range k.Handlers {
 		digest, kept, found := seenBy(r, declared.ID)
 		_, known := kept.Views[declared.ID]
-		if declared.Verb != cause.Update || s.Deleting || !found || kept.Body != nil || known {
+		if declared.Verb != cause.Update || s.Deleting || !found || kept.Body != nil || kept.Unread() || known {
 			continue
 		}
 		r, added = r.WithView(digest, declared.ID, k.viewDigest(r.UID, declared, s.Essence)), true

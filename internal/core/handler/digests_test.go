@@ -171,3 +171,33 @@ func TestAnUpdateHandlerThatIsAddedSeesLaterChangesOfASecret(t *testing.T) {
 	l.expect(cause.Noop)
 	l.shows("hunter3")
 }
+
+// Of an essence that takes too much memory only the digest is read: a handler runs if and only if the essence has changed.
+func TestAnEssenceThatWasNotReadIsComparedByItsDigest(t *testing.T) {
+	closed := func(t *testing.T) *life {
+		t.Helper()
+		l := newLife(t, declared("resize", cause.Update, "spec.a"), declared("all", cause.Update))
+		l.expect(cause.Create)
+		r := l.record()
+		for i, kept := range r.Seen {
+			r.Seen[i] = record.Essence{Digest: kept.Digest}
+		}
+		text, err := r.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.stored = text
+		return l
+	}
+	t.Run("nothing has changed", func(t *testing.T) {
+		closed(t).expect(cause.Noop)
+	})
+	t.Run("something has changed", func(t *testing.T) {
+		l := closed(t)
+		l.essence = spec("a", 2, "b", 1)
+		l.expect(cause.Update, "resize(update, 1)", "all(update, 1)") // Without Old.
+		l.expect(cause.Noop)
+		l.essence = spec("a", 3, "b", 1)
+		l.expect(cause.Update, "resize(update, 1) spec.a:2->3", "all(update, 1) spec.a:2->3")
+	})
+}

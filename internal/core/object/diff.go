@@ -17,7 +17,7 @@ type Difference struct {
 	New  any
 }
 
-// Diff returns the differences between two values, sorted by path. Maps are compared field by field, lists as a whole.
+// Diff returns the differences between two values, sorted by path. Maps are compared field by field down to DepthLimit, lists as a whole.
 // Numbers are compared by value (1 equals 1.0).
 func Diff(from, to Body) []Difference {
 	return diffMaps(nil, from, to, nil)
@@ -57,7 +57,7 @@ func diffKey(path Path, key string, from, to Body, found []Difference) []Differe
 		return append(found, Difference{Op: Added, Path: path.Child(key), New: after})
 	case after == nil:
 		return append(found, Difference{Op: Removed, Path: path.Child(key), Old: before})
-	case wasMap && isMap:
+	case wasMap && isMap && len(path) < DepthLimit:
 		return diffMaps(path.Child(key), beforeMap, afterMap, found)
 	case !Equal(before, after):
 		return append(found, Difference{Op: Changed, Path: path.Child(key), Old: before, New: after})

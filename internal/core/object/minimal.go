@@ -1,57 +1,128 @@
 package object
 
-// Minimal returns the smallest form of a body from which restore makes the same body again. At every depth it leaves out what
-// restore puts where a field is absent, such as defaults and the zero values of a Go type. Restore must fill in each place
+import "slices"
+
+// DepthLimit is how deep Diff and Minimal look into nested maps: they treat a map that is nested deeper as one value. Their cost would
+// otherwise grow with the square of the depth, and users decide how deep the maps in free-form fields are. It is far deeper than any
+// schema of the Kubernetes API.
+const DepthLimit = 64
+
+// Minimal returns the smallest form of a body from which restore makes the same body again. At every depth up to DepthLimit it leaves
+// out what restore puts where a field is absent, such as defaults and the zero values of a Go type. Restore must fill in each place
 // independently and change nothing else.
 //
 // Two bodies that restore has completed have equal minimal forms only if they are equal. A body also has the same minimal form
 // under a restore that fills in more than another one: Minimal leaves the additional values out again.
+//
+// Minimal goes down level by level, so that only one restored outline is in memory at a time.
 func Minimal(body Body, restore func(Body) Body) Body {
-	restored := make([]any, depth(body))
-	for level := range restored {
-		drawn, _ := outline(body, level).(Body)
-		restored[level] = restore(drawn)
+	for level := range DepthLimit {
+		drawn, reached := outline(body, level)
+		if !reached {
+			break
+		}
+		drawnMap, _ := drawn.(Body)
+		body, _ = reduce(body, drawn, restore(drawnMap), level).(Body)
 	}
-	return leastMap(body, restored)
+	return body
 }
 
-// depth counts nested maps. A list has the depth of its deepest item.
-func depth(value any) int {
-	deepest := 0
+// outline returns the maps and lists that lead to the maps at a level, without any other contents. Level 0 is the value itself. It
+// reports whether there is a map at that level. A list does not count as a level.
+func outline(value any, level int) (drawn any, reached bool) {
 	switch value := value.(type) {
 	case Body:
-		for _, child := range value {
-			deepest = max(deepest, depth(child))
+		if level == 0 {
+			return Body{}, true
 		}
-		return deepest + 1
-	case []any:
-		for _, item := range value {
-			deepest = max(deepest, depth(item))
-		}
-	}
-	return deepest
-}
-
-// outline returns the maps and lists of a value without its other contents, down to this many levels of maps.
-func outline(value any, levels int) any {
-	switch value := value.(type) {
-	case Body:
-		drawn := Body{}
+		var fields Body
 		for key, child := range value {
-			if levels > 0 && isParent(child) {
-				drawn[key] = outline(child, levels-1)
+			if below, found := outline(child, level-1); found {
+				if fields == nil {
+					fields = Body{}
+				}
+				fields[key] = below
 			}
 		}
-		return drawn
+		return fields, fields != nil
 	case []any:
-		drawn := make([]any, len(value))
+		var items []any
 		for i, item := range value {
-			drawn[i] = outline(item, levels)
+			if below, found := outline(item, level); found {
+				if items == nil {
+					items = hollow(value)
+				}
+				items[i] = below
+			}
 		}
-		return drawn
+		return items, items != nil
 	default:
-		return value // Kept in a list: an item has no name by which it could be left out.
+		return nil, false
 	}
+}
+
+// hollow returns a list of the same length. Maps and lists in it are empty. Other items stay: they have no name by which they could be
+// left out.
+func hollow(list []any) []any {
+	items := make([]any, len(list))
+	for i, item := range list {
+		switch item.(type) {
+		case Body:
+			items[i] = Body{}
+		case []any:
+			items[i] = []any{}
+		default:
+			items[i] = item
+		}
+	}
+	return items
+}
+
+// reduce returns a value without what restore puts into its maps at a level. Drawn is the outline that leads to them, and restored is
+// what restore makes of it.
+func reduce(value, drawn, restored any, level int) any {
+	switch value := value.(type) {
+	case Body:
+		back, _ := restored.(Body)
+		if level == 0 {
+			return withoutRestored(value, back)
+		}
+		ways, _ := drawn.(Body)
+		kept := shallow(value)
+		for key, way := range ways {
+			kept[key] = reduce(value[key], way, back[key], level-1)
+		}
+		return kept
+	case []any:
+		ways, _ := drawn.([]any)
+		if len(ways) != len(value) { // No map at the level is in this list.
+			return value
+		}
+		back, _ := restored.([]any)
+		if len(back) != len(value) {
+			back = make([]any, len(value))
+		}
+		kept := slices.Clone(value)
+		for i, way := range ways {
+			if isParent(way) {
+				kept[i] = reduce(value[i], way, back[i], level)
+			}
+		}
+		return kept
+	default:
+		return value
+	}
+}
+
+// withoutRestored returns a map without the values that restore has put there too.
+func withoutRestored(body, restored Body) Body {
+	kept := make(Body, len(body))
+	for key, value := range body {
+		if there, found := restored[key]; !found || !Equal(there, value) {
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 func isParent(value any) bool {
@@ -61,52 +132,4 @@ func isParent(value any) bool {
 	default:
 		return false
 	}
-}
-
-// least returns a value without what restore puts back into it. restored holds what is in the value's place when restore gets
-// the outline down to the value, one level more, and so on.
-func least(value any, restored []any) any {
-	switch value := value.(type) {
-	case Body:
-		return leastMap(value, restored)
-	case []any:
-		kept := make([]any, len(value))
-		for i, item := range value {
-			kept[i] = least(item, itemsAt(restored, i, len(value)))
-		}
-		return kept
-	default:
-		return value
-	}
-}
-
-func leastMap(body Body, restored []any) Body {
-	kept := make(Body, len(body))
-	back, _ := restored[0].(Body)
-	for key, value := range body {
-		if there, found := back[key]; !found || !Equal(there, value) {
-			kept[key] = least(value, fieldsAt(restored[1:], key))
-		}
-	}
-	return kept
-}
-
-func fieldsAt(restored []any, key string) []any {
-	found := make([]any, len(restored))
-	for level, value := range restored {
-		if body, isMap := value.(Body); isMap {
-			found[level] = body[key]
-		}
-	}
-	return found
-}
-
-func itemsAt(restored []any, i, length int) []any {
-	found := make([]any, len(restored))
-	for level, value := range restored {
-		if list, isList := value.([]any); isList && len(list) == length {
-			found[level] = list[i]
-		}
-	}
-	return found
 }

@@ -3,6 +3,7 @@ package object_test
 import (
 	"encoding/json"
 	"maps"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -120,5 +121,54 @@ func TestTheFrameOfAViewHasWhatItsFieldsWouldBeIn(t *testing.T) {
 		if diff := cmp.Diff(body(t, want), object.Frame(essence, paths)); diff != "" {
 			t.Errorf("%s: %s", fields, diff)
 		}
+	}
+}
+
+// nested returns maps in maps, this many levels deep, each beside a number.
+func nested(levels int) object.Body {
+	inner := object.Body{"size": 3.0}
+	for range levels {
+		inner = object.Body{"optional": inner, "size": 3.0}
+	}
+	return inner
+}
+
+// A free-form field can have maps in maps as deep as its author likes. Their cost must not grow with the square of the depth.
+func TestDeeplyNestedMapsCostLittleMemory(t *testing.T) {
+	const limit = 16 << 20
+	deep, other := nested(2000), object.Body{"optional": nested(1999)}
+	for name, operation := range map[string]func(){
+		"Minimal": func() { object.Minimal(deep, filling(nil)) },
+		"Diff":    func() { object.Diff(deep, other) },
+	} {
+		if allocated := allocatedBy(operation); allocated > limit {
+			t.Errorf("%s allocates %d MiB for maps that are nested 2,000 levels deep, want at most %d MiB", name, allocated>>20, limit>>20)
+		}
+	}
+}
+
+func allocatedBy(operation func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	operation()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// What is nested deeper than the limit is one value: a change of it is found, and is a change of the whole.
+func TestMapsThatAreNestedTooDeepAreComparedAsAWhole(t *testing.T) {
+	deep := func(value any) object.Body {
+		inner := object.Body{"leaf": value, "same": 1.0}
+		for range object.DepthLimit + 5 {
+			inner = object.Body{"a": inner}
+		}
+		return inner
+	}
+	if found := object.Diff(deep(1.0), deep(1.0)); len(found) != 0 {
+		t.Errorf("equal bodies differ: %v", found)
+	}
+	found := object.Diff(deep(1.0), deep(2.0))
+	if len(found) != 1 || found[0].Op != object.Changed || len(found[0].Path) != object.DepthLimit+1 {
+		t.Errorf("got %d differences, want one at depth %d", len(found), object.DepthLimit+1)
 	}
 }

@@ -56,7 +56,7 @@ func unset(removed object.Difference, edits []Edit) []Edit {
 
 func set(path object.Path, value any, edits []Edit) []Edit {
 	added, isMap := value.(object.Body)
-	if !isMap || len(added) == 0 {
+	if !isMap || len(added) == 0 || len(path) > object.DepthLimit {
 		return append(edits, Edit{Path: path, Value: value})
 	}
 	for _, key := range sorted(added) {

@@ -73,13 +73,13 @@ func Read(body object.Body, identity string, preferred Carrier) (Stored, error) 
 		if text == "" {
 			continue
 		}
-		r, failed := Decode(text)
+		r, ours, failed := DecodeOf(text, object.Text(body, "metadata", "uid"))
 		switch {
 		case errors.Is(failed, ErrNewer):
 			return Stored{Preferred: found.Preferred}, failed
 		case failed != nil:
 			err = failed
-		case r.UID == object.Text(body, "metadata", "uid") && (found.Record == nil || found.Record.OlderThan(r)):
+		case ours && (found.Record == nil || found.Record.OlderThan(r)):
 			found.Record, found.Text, found.From = &r, text, carrier
 		}
 	}
@@ -97,8 +97,8 @@ func Usable(text, uid string) bool {
 	if text == "" {
 		return false
 	}
-	r, err := Decode(text)
-	return err == nil && r.UID == uid
+	_, ours, _ := DecodeOf(text, uid)
+	return ours
 }
 
 // Cut returns the body without the records of any operator, so that handlers neither see nor change them. A handler that replaces

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -23,17 +24,70 @@ func (r Record) Encode() (string, error) {
 	return string(text), nil
 }
 
-// Decode parses what Encode returned. It fails for text that is not a record and for a newer version.
+// head is what every version of a record begins with.
+type head struct {
+	Version int    `json:"v"`
+	UID     string `json:"uid"`
+}
+
+// Decode parses what Encode returned. It fails for text that is not a record, for a newer version, and for text that would take too much
+// memory. Of essences that take too much memory together, the newest are read, and only the digests of the others.
 func Decode(text string) (Record, error) {
-	var r Record
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
+	begin, err := headOf(text)
+	if err != nil {
+		return Record{}, err
+	}
+	return begin.decode([]byte(text))
+}
+
+// DecodeOf is Decode for a record of the object with this uid. Of a record of another object, it reads only to whom it belongs; ok is
+// false then, without an error.
+func DecodeOf(text, uid string) (r Record, ok bool, err error) {
+	begin, err := headOf(text)
+	if err != nil || begin.UID != uid {
+		return Record{}, false, err
+	}
+	r, err = begin.decode([]byte(text))
+	return r, err == nil, err
+}
+
+func headOf(text string) (head, error) {
+	var begin head
+	if err := json.Unmarshal([]byte(text), &begin); err != nil {
+		return head{}, fmt.Errorf("not a record: %w", err)
+	}
+	if begin.Version < 1 || begin.UID == "" {
+		return head{}, fmt.Errorf("not a record: version or uid is missing")
+	}
+	return begin, nil
+}
+
+// decode parses the whole record.
+func (h head) decode(text []byte) (Record, error) {
+	if h.Version > Version {
+		return Record{}, fmt.Errorf("%w: it has version %d, this release supports up to %d", ErrNewer, h.Version, Version)
+	}
+	memory := &budget{left: memoryLimit}
+	if !memory.take(text) {
+		return Record{}, tooLarge(memoryOf(text))
+	}
+	type fields Record
+	var all struct {
+		fields
+		Seen []stored `json:"seen"` // In place of Seen of the record.
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
 		return Record{}, fmt.Errorf("not a record: %w", err)
 	}
-	if r.Version < 1 || r.UID == "" {
-		return Record{}, fmt.Errorf("not a record: version or uid is missing")
+	r := Record(all.fields)
+	if len(all.Seen) > 0 {
+		r.Seen = make([]Essence, len(all.Seen))
 	}
-	if r.Version > Version {
-		return Record{}, fmt.Errorf("%w: it has version %d, this release supports up to %d", ErrNewer, r.Version, Version)
+	for i, essence := range slices.Backward(all.Seen) {
+		var err error
+		if r.Seen[i], err = essence.read(memory); err != nil {
+			return Record{}, fmt.Errorf("not a record: %w", err)
+		}
 	}
 	return r, nil
 }

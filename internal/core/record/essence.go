@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	stdjson "encoding/json"
 	"fmt"
-	"io"
 
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -20,16 +19,14 @@ const EssenceLimit = 32 << 10
 // packFrom is the size from which an essence is compressed, if that saves enough.
 const packFrom = 1 << 10
 
-// unpackLimit is the maximum size of an unpacked essence. No object in an API server is as large.
-const unpackLimit = 16 << 20
-
 // stored is the encoded form of an essence: plain, packed, or as digests. An empty map of views is written too: without it, the
-// essence would be read as an empty one.
+// essence would be read as an empty one. Unread means that the essence was too large to be read, so that there are no views either.
 type stored struct {
 	Digest string            `json:"digest"`
 	Body   object.Body       `json:"essence,omitempty"`
 	Packed string            `json:"packed,omitempty"`
 	Views  map[string]string `json:"views,omitzero"`
+	Unread bool              `json:"unread,omitempty"`
 	Status []string          `json:"status,omitempty"`
 }
 
@@ -40,6 +37,9 @@ func (e Essence) MarshalJSON() ([]byte, error) {
 		return nil, fmt.Errorf("encode an essence: %w", err)
 	}
 	written := stored{Digest: e.Digest, Body: e.Body, Views: e.Views, Status: e.Status}
+	if e.Unread() {
+		written.Views, written.Unread = map[string]string{}, true
+	}
 	if len(plain) >= packFrom {
 		if packed := pack(plain); len(packed) < len(plain)*3/4 {
 			written.Body, written.Packed = nil, packed
@@ -48,36 +48,40 @@ func (e Essence) MarshalJSON() ([]byte, error) {
 	return plainJSON(written)
 }
 
-// UnmarshalJSON decodes what MarshalJSON returned.
-func (e *Essence) UnmarshalJSON(text []byte) error {
-	var read stored
-	if err := json.Unmarshal(text, &read); err != nil {
-		return fmt.Errorf("decode an essence: %w", err)
-	}
-	e.Digest, e.Body, e.Views, e.Status = read.Digest, read.Body, read.Views, read.Status
-	if read.Packed == "" {
-		if e.Body == nil && e.Views == nil {
-			e.Body = object.Body{} // An object without any essence has an empty one.
+// Unread reports whether only the digest of the essence is known, because the essence was too large to be read.
+func (e Essence) Unread() bool { return e.Body == nil && e.Views == nil }
+
+// read decodes an essence. Of one for which there is not enough memory left, only the digest is read.
+func (s stored) read(memory *budget) (Essence, error) {
+	e := Essence{Digest: s.Digest, Body: s.Body, Views: s.Views, Status: s.Status}
+	switch {
+	case s.Unread:
+		e.Body, e.Views = nil, nil
+	case s.Packed != "":
+		plain, ok, err := memory.unpack(s.Packed)
+		if err != nil {
+			return Essence{}, fmt.Errorf("unpack an essence: %w", err)
 		}
-		return nil
+		if !ok {
+			return Essence{Digest: s.Digest}, nil
+		}
+		if err := json.Unmarshal(plain, &e.Body); err != nil {
+			return Essence{}, fmt.Errorf("decode an unpacked essence: %w", err)
+		}
+	case e.Body == nil && e.Views == nil:
+		e.Body = object.Body{} // An object without any essence has an empty one.
 	}
-	plain, err := unpack(read.Packed)
-	if err != nil {
-		return fmt.Errorf("unpack an essence: %w", err)
-	}
-	if err := json.Unmarshal(plain, &e.Body); err != nil {
-		return fmt.Errorf("decode an unpacked essence: %w", err)
-	}
-	return nil
+	return e, nil
 }
 
-// size returns the number of bytes that the essence takes in a record.
-func (e Essence) size() int {
-	text, err := e.MarshalJSON()
-	if err != nil {
-		return EssenceLimit + 1 // An essence that cannot be encoded is not kept.
+// fits reports whether an essence can be stored, and read again, as a whole.
+func (e Essence) fits() bool {
+	plain, err := plainJSON(e.Body)
+	if err != nil || len(plain) > unpackLimit || memoryOf(plain) > essenceMemoryLimit {
+		return false // An essence that cannot be encoded is not kept either.
 	}
-	return len(text)
+	text, err := e.MarshalJSON()
+	return err == nil && len(text) <= EssenceLimit
 }
 
 // plainJSON returns JSON without the escapes that only HTML needs.
@@ -98,19 +102,4 @@ func pack(plain []byte) string {
 	_, _ = writer.Write(plain)
 	_ = writer.Close()
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes())
-}
-
-func unpack(text string) ([]byte, error) {
-	packed, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		return nil, err
-	}
-	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), unpackLimit+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(plain) > unpackLimit {
-		return nil, fmt.Errorf("more than %d bytes", unpackLimit)
-	}
-	return plain, nil
 }

@@ -5,6 +5,9 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"math"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,26 +81,120 @@ func TestARecordThatCannotBeWrittenIsAnErrorThatNamesTheObject(t *testing.T) {
 	}
 }
 
+// packed returns an essence with a digest as it is stored.
+func packed(t *testing.T, digest, plain string) string {
+	t.Helper()
+	var text bytes.Buffer
+	writer, err := flate.NewWriter(&text, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.Write([]byte(plain)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return `{"digest":"` + digest + `","packed":"` + base64.RawStdEncoding.EncodeToString(text.Bytes()) + `"}`
+}
+
+func seen(essences ...string) string {
+	return `{"v":1,"uid":"uid","seen":[` + strings.Join(essences, ",") + `]}`
+}
+
+func TestAPackedEssenceThatIsNotJSONIsAnError(t *testing.T) {
+	if _, err := record.Decode(seen(packed(t, "d", "all work and no play"))); err == nil {
+		t.Error("it was read")
+	}
+}
+
 // Any client may have written the record: a few kilobytes must not fill the memory of the operator.
-func TestAPackedEssenceIsUnpackedOnlySoFar(t *testing.T) {
-	for what, plain := range map[string]string{
-		"too large": `{"text":"` + strings.Repeat("a", 17<<20) + `"}`,
-		"not JSON":  "all work and no play",
+func TestAHostileRecordTakesLittleMemory(t *testing.T) {
+	large := packed(t, "d", `{"text":"`+strings.Repeat("a", 16<<20)+`"}`)
+	maps := packed(t, "d", `{"list":[`+strings.Repeat(`{"":{"":{"":0}}},`, 1<<20)+`0]}`)
+	deep := packed(t, "d", strings.Repeat(`{"":`, 9000)+"0"+strings.Repeat("}", 9000))
+	fewMaps := packed(t, "d", `{"list":[`+strings.Repeat(`{"":0},`, 10000)+`0]}`)
+	for name, text := range map[string]string{
+		"large texts":    seen(repeated(large, 12)...),
+		"many maps":      seen(repeated(maps, 12)...),
+		"maps in maps":   seen(repeated(deep, 200)...),
+		"many essences":  seen(repeated(fewMaps, 100)...),
+		"empty essences": seen(repeated(`{}`, 300_000)...),
+		"handlers":       `{"v":1,"uid":"uid","handlers":{` + strings.Join(numbered(100_000, `{}`), ",") + `}}`,
+		"steps":          `{"v":1,"uid":"uid","handlers":{"h":{"steps":{` + strings.Join(numbered(100_000, `{"intent":{}}`), ",") + `}}}}`,
+		"views":          seen(`{"digest":"d","views":{` + strings.Join(numbered(100_000, `""`), ",") + `}}`),
 	} {
-		var packed bytes.Buffer
-		writer, err := flate.NewWriter(&packed, flate.BestCompression)
-		if err != nil {
-			t.Fatal(err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "uid", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation)
+		runtime.ReadMemStats(&after)
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 64 {
+			t.Errorf("%s: a record of %d KiB takes %d MiB of memory, want at most 64", name, len(text)>>10, allocated)
 		}
-		if _, err := writer.Write([]byte(plain)); err != nil {
-			t.Fatal(err)
+		runtime.ReadMemStats(&before)
+		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "other", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation)
+		runtime.ReadMemStats(&after)
+		if allocated := (after.TotalAlloc - before.TotalAlloc); allocated > uint64(4*len(text)) {
+			t.Errorf("%s: a record of %d KiB of another object takes %d KiB of memory", name, len(text)>>10, allocated>>10)
 		}
-		if err := writer.Close(); err != nil {
-			t.Fatal(err)
+	}
+}
+
+func repeated(text string, times int) []string {
+	return slices.Repeat([]string{text}, times)
+}
+
+func numbered(count int, value string) []string {
+	fields := make([]string, count)
+	for i := range fields {
+		fields[i] = `"` + strconv.Itoa(i) + `":` + value
+	}
+	return fields
+}
+
+// An earlier release has stored what does not fit any more: the newest essences are read, and of the others the digests.
+func TestARecordWithTooManyEssencesIsStillUsable(t *testing.T) {
+	var essences []string
+	for i := range 20 {
+		essences = append(essences, packed(t, "d"+strconv.Itoa(i), `{"text":"`+strings.Repeat("a", 1<<20)+`"}`))
+	}
+	first, err := record.Decode(seen(essences...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := first.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := record.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []record.Record{first, second} {
+		read := 0
+		for i, kept := range r.Seen {
+			if kept.Digest != "d"+strconv.Itoa(i) {
+				t.Fatalf("essence %d has digest %s", i, kept.Digest)
+			}
+			if !kept.Unread() {
+				read++
+			}
 		}
-		text := `{"v":1,"uid":"u","seen":[{"digest":"d","packed":"` + base64.RawStdEncoding.EncodeToString(packed.Bytes()) + `"}]}`
-		if r, err := record.Decode(text); err == nil {
-			t.Errorf("%s: %d bytes were read as %v", what, len(text), r.UID)
+		if read < 10 || read > 15 || r.Seen[0].Unread() != true || r.Seen[19].Unread() {
+			t.Errorf("read %d of 20 essences of 1 MiB", read)
 		}
+	}
+}
+
+// What is stored can be read again: of what takes too much memory, digests are stored.
+func TestAnEssenceOfManyMapsIsKeptAsDigests(t *testing.T) {
+	list := make([]any, 50_000)
+	for i := range list {
+		list[i] = object.Body{}
+	}
+	views := map[string]string{"h": "digest"}
+	r, digest := record.New("u", "v").Keep(object.Body{"list": list}, func() map[string]string { return views })
+	if kept, _ := r.Essence(digest); !cmp.Equal(kept.Views, views) {
+		t.Errorf("kept %v", kept)
 	}
 }

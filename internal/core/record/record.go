@@ -61,7 +61,8 @@ type Entry struct {
 	Former []string `json:"former,omitempty"`
 }
 
-// Essence is a stored essence and its digest. If it is too large, only the digests of the handlers' views are stored.
+// Essence is a stored essence and its digest. If it is too large, only the digests of the handlers' views are stored. If a record has more
+// than Decode reads, an essence has neither: see Unread.
 type Essence struct {
 	Digest string
 	Body   object.Body
@@ -153,7 +154,7 @@ func (r Record) Keep(essence object.Body, views func() map[string]string) (Recor
 		return r, digest
 	}
 	kept := Essence{Digest: digest, Body: essence}
-	if kept.size() > EssenceLimit {
+	if !kept.fits() {
 		kept = Essence{Digest: digest, Views: views()}
 	}
 	r.Seen = append(slices.Clip(r.Seen), kept)
