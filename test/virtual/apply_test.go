@@ -279,31 +279,47 @@ func checkChild(w *einmaltest.World, size string) {
 	}
 }
 
-// A handler whose object was deleted meanwhile creates no child: the cache of the operator still shows the object. That is no failure.
+// A handler whose object was deleted meanwhile creates no child: the cache of the operator still shows the object. That is no failure. Nor does
+// it adopt the object of a user, which the garbage collector would then delete.
 func TestAnObjectThatIsGoneGetsNoChild(t *testing.T) {
-	log := fixture.NewLog(t)
-	var applied error
-	calls := 0
-	virtually(t, log, func(op *einmal.Operator) {
-		einmal.For[fixture.Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
-			calls++
-			if err := c.Client.Delete(ctx, c.Object); err != nil {
-				return err
+	for name, options := range map[string][]einmal.ApplyOption{
+		"new":                  nil,
+		"of a user":            {einmal.Adopt()},
+		"of a user and shared": {einmal.Adopt(), einmal.NotController()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := fixture.NewLog(t)
+			var applied error
+			calls := 0
+			virtually(t, log, func(op *einmal.Operator) {
+				einmal.For[fixture.Widget](op).Reconcile("keep", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+					calls++
+					if err := c.Client.Delete(ctx, c.Object); err != nil {
+						return err
+					}
+					applied = c.Apply(ctx, fixture.NewDeployment("child"), options...)
+					return applied
+				}, einmal.Applies(&appsv1.Deployment{}), einmal.Permissions(&fixture.Widget{}, "delete"))
+			}, func(t *testing.T, w *virtualWorld) {
+				if options != nil {
+					fixture.Must(t, w.User.Create(t.Context(), fixture.NewDeployment("child")))
+				}
+				fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidget("one")))
+				w.Pass(time.Minute)
+				child := &appsv1.Deployment{}
+				switch err := w.User.Get(t.Context(), client.ObjectKeyFromObject(fixture.NewDeployment("child")), child); {
+				case options == nil && !apierrors.IsNotFound(err):
+					t.Errorf("the child exists: %v", err)
+				case options != nil && (err != nil || len(child.OwnerReferences) > 0):
+					t.Errorf("the Deployment of the user has owners %v, %v", child.OwnerReferences, err)
+				}
+			})
+			if calls != 1 || applied == nil || !strings.Contains(applied.Error(), "apply Deployment child: the Widget one is gone") {
+				t.Errorf("%d calls, Apply returned %v", calls, applied)
 			}
-			applied = c.Apply(ctx, fixture.NewDeployment("child"))
-			return applied
-		}, einmal.Applies(&appsv1.Deployment{}), einmal.Permissions(&fixture.Widget{}, "delete"))
-	}, func(t *testing.T, w *virtualWorld) {
-		fixture.Must(t, w.User.Create(t.Context(), fixture.NewWidget("one")))
-		w.Pass(time.Minute)
-		if err := w.User.Get(t.Context(), client.ObjectKeyFromObject(fixture.NewDeployment("child")), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
-			t.Errorf("the child exists: %v", err)
-		}
-	})
-	if calls != 1 || applied == nil || !strings.Contains(applied.Error(), "apply Deployment child: the Widget one is gone") {
-		t.Errorf("%d calls, Apply returned %v", calls, applied)
-	}
-	if log.Count("level=ERROR") > 0 || log.Count("msg~handler waits") != 1 {
-		t.Error("the log calls it a failure")
+			if log.Count("level=ERROR") > 0 || log.Count("msg~handler waits") != 1 {
+				t.Error("the log calls it a failure")
+			}
+		})
 	}
 }

@@ -37,8 +37,8 @@ type Children struct {
 	Adopt bool
 	// Shared keeps the references of an existing object to other owners.
 	Shared bool
-	// VerifyOwner makes Apply create a child only after a live read of the owner. Without it, an owner that the cache still shows gets a child
-	// after its deletion.
+	// VerifyOwner makes Apply read the owner live before it creates or adopts a child. Without it, an owner that the cache still shows gets a
+	// child after its deletion, or its reference gets into an object of another client, which the garbage collector then deletes.
 	VerifyOwner bool
 	// Nested are the paths of objects within the child that get the owner's labels too.
 	Nested []object.Path
@@ -46,7 +46,7 @@ type Children struct {
 
 // Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
 // owner's namespace if the child has none, and those of the owner's labels that the child does not have. It returns ErrForeign if an
-// object of that name exists without the owner's reference, and ErrGone if the child does not exist and VerifyOwner finds no owner. If the API
+// object of that name exists without the owner's reference, and ErrGone if the child does not have the reference yet and VerifyOwner finds no owner. If the API
 // server refuses the content, the error names the fields of an existing object that the request changes.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
 	child := &unstructured.Unstructured{Object: object.Without(withoutNulls(desired), object.Path{"status"})}
@@ -89,6 +89,11 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 	if err != nil {
 		return nil, false, err
 	}
+	if existing == nil || !c.owns(existing) {
+		if err := c.verifyOwner(ctx); err != nil {
+			return nil, false, err
+		}
+	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}
 	child.SetOwnerReferences(c.owners(child, existing))
 	if existing != nil {
@@ -99,9 +104,6 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 			child.SetResourceVersion(existing.GetResourceVersion()) // mutant: shared-owner-lost
 		}
 	} else {
-		if err := c.verifyOwner(ctx); err != nil {
-			return nil, false, err
-		}
 		child.SetResourceVersion(absent) // mutant: apply-takes-over
 	}
 	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), options...)
@@ -166,16 +168,16 @@ func (c Children) existing(ctx context.Context, child *unstructured.Unstructured
 	case found.GetDeletionTimestamp() != nil:
 		return nil, errors.New("the existing object is being deleted; retry when it is gone")
 	}
-	for _, reference := range found.GetOwnerReferences() {
-		if reference.UID == c.Owner.Reference.UID {
-			return found, nil
-		}
-	}
-	if !c.Adopt {
+	if !c.owns(found) && !c.Adopt {
 		return nil, fmt.Errorf("%w: it has no owner reference to %s %s; choose another name, delete it, or allow einmal.Adopt()",
 			ErrForeign, c.Owner.Reference.Kind, c.Owner.Reference.Name)
 	}
 	return found, nil
+}
+
+// owns reports whether an object has the reference to the owner.
+func (c Children) owns(child *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(child.GetOwnerReferences(), func(reference metav1.OwnerReference) bool { return reference.UID == c.Owner.Reference.UID })
 }
 
 // verifyOwner returns ErrGone if the API server does not have the owner any more.
