@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,6 +91,11 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 		return err
 	}
 	child.GetObjectKind().SetGroupVersionKind(gvk)
+	if free, is := child.(*unstructured.Unstructured); is {
+		if free.Object, err = object.Plain(free.Object); err != nil {
+			return &invoke.ProgrammingError{Err: fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)}
+		}
+	}
 	desired, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)

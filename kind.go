@@ -12,6 +12,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/engine"
 )
@@ -203,7 +204,11 @@ func (k *Kind[T]) left(of *T) (object.Body, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the object that the handler changed: %w", err)
 	}
-	return body, nil
+	plain, err := object.Plain(body)
+	if err != nil {
+		return nil, &invoke.ProgrammingError{Err: fmt.Errorf("the handler changed Object, but %w", err)}
+	}
+	return plain, nil
 }
 
 // old returns the object as the handler last saw it.
