@@ -32,9 +32,14 @@ type stored struct {
 
 // MarshalJSON encodes the essence, packed if that saves a quarter of its size.
 func (e Essence) MarshalJSON() ([]byte, error) {
-	plain, err := plainJSON(e.Body)
-	if err != nil {
-		return nil, fmt.Errorf("encode an essence: %w", err)
+	text, _, err := e.encode()
+	return text, err
+}
+
+// encode returns what MarshalJSON returns, and the body as plain JSON.
+func (e Essence) encode() (text, plain []byte, err error) {
+	if plain, err = plainJSON(e.Body); err != nil {
+		return nil, nil, fmt.Errorf("encode an essence: %w", err)
 	}
 	written := stored{Digest: e.Digest, Body: e.Body, Views: e.Views, Status: e.Status}
 	if e.Unread() {
@@ -45,7 +50,8 @@ func (e Essence) MarshalJSON() ([]byte, error) {
 			written.Body, written.Packed = nil, packed
 		}
 	}
-	return plainJSON(written)
+	text, err = plainJSON(written)
+	return text, plain, err
 }
 
 // Unread reports whether only the digest of the essence is known, because the essence was too large to be read.
@@ -76,12 +82,8 @@ func (s stored) read(memory *budget) (Essence, error) {
 
 // fits reports whether an essence can be stored, and read again, as a whole.
 func (e Essence) fits() bool {
-	plain, err := plainJSON(e.Body)
-	if err != nil || len(plain) > unpackLimit || memoryOf(plain) > essenceMemoryLimit {
-		return false // An essence that cannot be encoded is not kept either.
-	}
-	text, err := e.MarshalJSON()
-	return err == nil && len(text) <= EssenceLimit
+	text, plain, err := e.encode() // An essence that cannot be encoded is not kept either.
+	return err == nil && len(text) <= EssenceLimit && len(plain) <= unpackLimit && memoryOf(plain) <= essenceMemoryLimit
 }
 
 // plainJSON returns JSON without the escapes that only HTML needs.
