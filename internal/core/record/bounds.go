@@ -61,11 +61,11 @@ func (b *budget) unpack(text string) (plain []byte, ok bool, err error) {
 	if _, err := io.Copy(&unpacked, io.LimitReader(flate.NewReader(bytes.NewReader(packed)), unpackLimit+1)); err != nil {
 		return nil, false, err
 	}
-	if unpacked.Len() > unpackLimit {
-		b.left -= 2 * unpackLimit // Unpacking it took time, and the memory of a growing buffer.
-		return nil, false, nil
+	if unpacked.Len() <= unpackLimit && b.take(unpacked.Bytes()) {
+		return unpacked.Bytes(), true, nil
 	}
-	return unpacked.Bytes(), b.take(unpacked.Bytes()), nil
+	b.left -= 2 * unpacked.Len() // Unpacking it took time, and the memory of a growing buffer.
+	return nil, false, nil
 }
 
 // take reports whether a JSON text fits, and subtracts it.

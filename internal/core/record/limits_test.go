@@ -113,11 +113,13 @@ func TestAHostileRecordTakesLittleMemory(t *testing.T) {
 	large := packed(t, "d", `{"text":"`+strings.Repeat("a", 16<<20)+`"}`)
 	maps := packed(t, "d", `{"list":[`+strings.Repeat(`{"":{"":{"":0}}},`, 1<<20)+`0]}`)
 	deep := packed(t, "d", strings.Repeat(`{"":`, 9000)+"0"+strings.Repeat("}", 9000))
+	nearlyFitting := packed(t, "d", `{"list":[`+strings.Repeat(`{"":0},`, 250_000)+`0]}`)
 	fewMaps := packed(t, "d", `{"list":[`+strings.Repeat(`{"":0},`, 10000)+`0]}`)
 	for name, text := range map[string]string{
 		"large texts":    seen(repeated(large, 12)...),
 		"many maps":      seen(repeated(maps, 12)...),
 		"maps in maps":   seen(repeated(deep, 200)...),
+		"near the limit": seen(repeated(nearlyFitting, 60)...),
 		"many essences":  seen(repeated(fewMaps, 100)...),
 		"empty essences": seen(repeated(`{}`, 300_000)...),
 		"handlers":       `{"v":1,"uid":"uid","handlers":{` + strings.Join(numbered(100_000, `{}`), ",") + `}}`,
