@@ -58,6 +58,7 @@ func (k *keeper) noteDeparture(deleted any) {
 // forgetMissing records that an object will never have a record.
 func (k *keeper) forgetMissing(namespace, uid string) {
 	k.watermarks.with(namespace, func(scope *record.Watermark) { scope.Gone(uid) })
+	k.places.gone(uid)
 }
 
 // noteReplaced handles a list that shows a new object under the name of an old one: the watch has missed the deletion.

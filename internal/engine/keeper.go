@@ -35,6 +35,7 @@ type keeper struct {
 	daemons         daemons
 	startup         startup
 	watermarks      watermarks
+	places          places
 	undecodables    *undecodables
 	recordOwners    *kube.RecordOwners
 	// reports is for all objects of the kind. A pass has one for its object, too.
@@ -73,7 +74,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	k.watermarks = watermarks{
 		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
 		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
-		store: kube.WatermarkStore{
+		store: kube.KindStore{
 			Client: o.Live, Owner: o.Settings.Identity,
 			Place: types.NamespacedName{Namespace: o.Settings.Home, Name: o.Settings.Identity},
 		},
@@ -81,6 +82,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	if found.Namespaced {
 		k.watermarks.served = o.Settings.Namespaces
 	}
+	k.places.watermarks, k.places.fixed = &k.watermarks, found.Schema == ""
 	k.watermarks.health, k.watermarks.namespaces = o.WatchHealth, o.NamespacedCache
 	return k
 }

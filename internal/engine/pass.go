@@ -236,7 +236,8 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if !p.pure.Recorded() {
 		return nil
 	}
-	found, err := record.Read(base, p.settings.Identity, p.description.Carrier)
+	former := p.places.former(p.key.Namespace, p.description.Carrier) // mutant: forged-record-believed
+	found, err := record.Read(base, p.settings.Identity, p.description.Carrier, former)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
 		return fmt.Errorf("skip %s: %w", p.key, err)
@@ -244,7 +245,11 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if err != nil {
 		p.report.Log.Warn("cannot read the stored record", "error", err)
 	}
-	return p.chooseRecord(found)
+	if err := p.chooseRecord(found); err != nil {
+		return err
+	}
+	p.checkDeleted()
+	return nil
 }
 
 // recall finds what this process remembers of the object.
@@ -269,17 +274,21 @@ func (p *pass) chooseRecord(found record.Stored) error {
 	} else {
 		p.noteMissing()
 	}
+	p.places.note(p.key.Namespace, p.memory.uid, found.Record != nil, found.Record != nil && found.From != p.description.Carrier)
 	if p.memory.record != "" && p.memory.record != found.Text {
 		kept, err := record.Decode(p.memory.record)
 		if err != nil {
 			return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
 		}
-		if found.Record == nil || found.Record.OlderThan(kept) { // mutant: older-record-believed
+		if found.Record == nil || found.Partial || found.Record.OlderThan(kept) { // mutant: older-record-believed
 			p.record, p.inPlace, p.remembered = &kept, false, true
 			return nil
 		}
 	}
-	if found.Record != nil {
+	switch {
+	case found.Partial:
+		p.doubtResults(found)
+	case found.Record != nil:
 		p.checkWriter(found)
 		p.memory.record = found.Text
 	}

@@ -117,6 +117,11 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
+	if !w.keepRecord && text != p.stored { // mutant: move-not-stored
+		if err := p.beginMove(ctx); err != nil {
+			return err
+		}
+	}
 	for _, next := range requests {
 		if next.document.Empty() {
 			continue

@@ -123,10 +123,10 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 	if err := o.keyed(ctx, k); err != nil {
 		return err
 	}
-	if err := k.loadWatermarks(ctx); err != nil {
+	if err := k.loadStored(ctx); err != nil {
 		return err
 	}
-	go k.moveWatermarks(ctx)
+	go k.keepStored(ctx)
 	return nil
 }
 

@@ -258,6 +258,13 @@ func (s *startup) over() bool {
 	return s.complete
 }
 
+// caughtUp reports whether all objects of the first list have had their first pass.
+func (s *startup) caughtUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.complete && len(s.waiting) == 0
+}
+
 // longestWaiting removes up to n objects whose first pass has not begun from the backlog and returns them. It reports whether
 // there may be more.
 func (s *startup) longestWaiting(n int) (keys []types.NamespacedName, more bool) {

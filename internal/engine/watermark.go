@@ -26,7 +26,7 @@ const heldLong = 10 * time.Minute
 
 // watermarks keeps the watermarks of one kind, one for each namespace if not all are served.
 type watermarks struct {
-	store kube.WatermarkStore
+	store kube.KindStore
 	// resource names the kind in the store; served are the namespaces that are.
 	resource   string
 	served     filter.Namespaces
@@ -53,22 +53,11 @@ type heldBack struct {
 	reported bool
 }
 
-// load reads the watermarks before the first object is looked at.
-func (w *watermarks) load(ctx context.Context) error {
-	if !w.store.Kept() {
-		return nil
-	}
-	stored, err := w.store.Read(ctx, w.resource)
-	if err != nil {
-		return err
-	}
+// load takes up the watermarks before the first object is looked at.
+func (w *watermarks) load(stored map[string]time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stored, w.scopes, w.held = stored, map[string]*record.Watermark{}, map[string]heldBack{}
-	if w.stored == nil {
-		w.stored = map[string]time.Time{}
-	}
-	return nil
 }
 
 // scopeTo sets whether the cache is limited to some namespaces although all are served. Then each namespace has a watermark of
@@ -87,9 +76,7 @@ func (w *watermarks) with(namespace string, use func(*record.Watermark)) {
 	if w.scopes == nil {
 		return
 	}
-	if w.served.All() && !w.narrow {
-		namespace = ""
-	}
+	namespace = w.scopeLocked(namespace)
 	scope, known := w.scopes[namespace]
 	if !known {
 		at := w.stored[namespace]
@@ -100,6 +87,20 @@ func (w *watermarks) with(namespace string, use func(*record.Watermark)) {
 		w.scopes[namespace] = scope
 	}
 	use(scope)
+}
+
+// scopeOf returns the scope that an object in the namespace falls under.
+func (w *watermarks) scopeOf(namespace string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.scopeLocked(namespace)
+}
+
+func (w *watermarks) scopeLocked(namespace string) string {
+	if w.served.All() && !w.narrow {
+		return ""
+	}
+	return namespace
 }
 
 // coversLocked reports whether the stored watermark of a namespace covers an object in it. It counts also where one watermark is
@@ -118,42 +119,62 @@ func (w *watermarks) known() []string {
 	return slices.Compact(known)
 }
 
-// forget takes out the watermark of a namespace that is gone.
-func (w *watermarks) forget(ctx context.Context, namespace string) error {
+// forget takes out the watermark of a namespace that is gone. It reports whether there was one in the store.
+func (w *watermarks) forget(namespace string) (stored bool) {
 	w.mu.Lock()
-	_, stored := w.stored[namespace]
+	defer w.mu.Unlock()
+	_, stored = w.stored[namespace]
 	delete(w.scopes, namespace)
 	delete(w.held, namespace)
 	delete(w.stored, namespace)
-	w.mu.Unlock()
-	if !stored {
-		return nil
-	}
-	return w.store.Remove(ctx, w.resource, namespace)
+	return stored
 }
 
-// moveWatermarks stores the watermarks that have moved, until the context ends.
-func (k *keeper) moveWatermarks(ctx context.Context) {
-	if !k.watermarks.store.Kept() || !k.shapes.now().pure.EveryObject() {
+// keepStored keeps up to date what is stored of the kind, until the context ends.
+func (k *keeper) keepStored(ctx context.Context) {
+	if !k.watermarks.store.Kept() || !k.shapes.now().pure.EveryObject() && k.places.fixed {
 		return
 	}
 	ticker := time.NewTicker(moveEvery)
 	defer ticker.Stop()
 	for {
-		move := k.lowerWatermark
 		select {
 		case <-ctx.Done():
 			return
 		case <-k.watermarks.lowered:
+			k.moveWatermarks(ctx, k.lowerWatermark)
 		case <-ticker.C:
-			move = k.raiseWatermark
+			k.forgetNamespaces(ctx)
+			k.moveWatermarks(ctx, k.raiseWatermark)
+			k.endMoves(ctx)
 		}
-		for _, namespace := range k.watermarks.known() {
-			if namespace == "" || !k.watermarks.namespaces.Gone(namespace) {
-				move(ctx, namespace)
-			} else if err := k.watermarks.forget(ctx, namespace); err != nil {
-				k.reports.Log.Debug("cannot remove the watermark of a deleted namespace", "namespace", namespace, "error", err)
-			}
+	}
+}
+
+// forgetNamespaces removes what is stored of namespaces that are gone.
+func (k *keeper) forgetNamespaces(ctx context.Context) {
+	for _, namespace := range append(k.watermarks.known(), k.places.known()...) {
+		if namespace == "" || !k.watermarks.namespaces.Gone(namespace) {
+			continue
+		}
+		watermark, places := k.watermarks.forget(namespace), k.places.forget(namespace)
+		if !watermark && !places {
+			continue
+		}
+		if err := k.watermarks.store.Remove(ctx, k.watermarks.resource, namespace); err != nil {
+			k.reports.Log.Debug("cannot remove what is stored of a deleted namespace", "namespace", namespace, "error", err)
+		}
+	}
+}
+
+// moveWatermarks stores the watermarks that have moved.
+func (k *keeper) moveWatermarks(ctx context.Context, move func(context.Context, string)) {
+	if !k.shapes.now().pure.EveryObject() {
+		return
+	}
+	for _, namespace := range k.watermarks.known() {
+		if namespace == "" || !k.watermarks.namespaces.Gone(namespace) {
+			move(ctx, namespace)
 		}
 	}
 }
@@ -188,7 +209,7 @@ func (k *keeper) moveWatermark(ctx context.Context, namespace string, may func(*
 	if !moved {
 		return
 	}
-	if err := w.store.Write(ctx, w.resource, namespace, next); err != nil {
+	if err := w.store.WriteWatermark(ctx, w.resource, namespace, next); err != nil {
 		k.reports.Log.Warn("cannot store the watermark, records lost while the operator is down will not be detected",
 			"error", err)
 		return
@@ -224,26 +245,32 @@ func (k *keeper) reportHeld(namespace string) {
 	}
 }
 
-// loadWatermarks reads what the store holds, however long that takes; without the right to read it there are none.
-func (k *keeper) loadWatermarks(ctx context.Context) error {
-	if !k.shapes.now().pure.EveryObject() {
+// loadStored reads what the store holds, however long that takes; without the right to read it there is nothing.
+func (k *keeper) loadStored(ctx context.Context) error {
+	watermarked := k.shapes.now().pure.EveryObject()
+	if !watermarked && k.places.fixed {
 		return nil
 	}
 	if !k.watermarks.store.Kept() {
 		k.reports.Log.Debug("no namespace for watermarks, records lost while the operator is down will not be detected")
+		return nil
 	}
 	retry := time.NewTicker(lookEvery)
 	defer retry.Stop()
 	for {
-		err := k.watermarks.load(ctx)
+		stored, err := k.watermarks.store.Read(ctx, k.watermarks.resource)
 		if err == nil {
+			k.places.load(stored.Places)
+			if watermarked {
+				k.watermarks.load(stored.Watermarks)
+			}
 			return nil
 		}
 		k.reports.Log.Warn("cannot read the watermarks, records lost while the operator is down will not be detected",
 			"error", err)
 		if apierrors.IsForbidden(err) {
 			k.watermarks.store.Place.Namespace = ""
-			continue
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -42,11 +42,13 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	health := &kube.WatchHealth{}
 	k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, startup: startup{complete: true}, watermarks: watermarks{
 		resource: "pods", served: served, health: health,
-		store: kube.WatermarkStore{Client: api, Owner: place.Name, Place: place},
+		store: kube.KindStore{Client: api, Owner: place.Name, Place: place},
 	}}
-	if err := k.watermarks.load(t.Context()); err != nil {
+	stored, err := k.watermarks.store.Read(t.Context(), "pods")
+	if err != nil {
 		t.Fatal(err)
 	}
+	k.watermarks.load(stored.Watermarks)
 	starts := map[string]string{"a-1": older, "a-2": newer, "a-3": older}
 	for namespace, want := range starts {
 		k.watermarks.with(namespace, func(scope *record.Watermark) {
@@ -61,7 +63,10 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	for _, namespace := range k.watermarks.known() {
 		k.raiseWatermark(t.Context(), namespace)
 	}
-	if err := k.watermarks.forget(t.Context(), "a-2"); err != nil {
+	if !k.watermarks.forget("a-2") {
+		t.Error("a-2 is not stored")
+	}
+	if err := k.watermarks.store.Remove(t.Context(), "pods", "a-2"); err != nil {
 		t.Error(err)
 	}
 	if err := api.Get(t.Context(), place, books); err != nil {
@@ -117,11 +122,11 @@ func TestNothingIsKeptWithoutAPlaceForWatermarks(t *testing.T) {
 					_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 				})
 			}
-			k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{resource: "pods", store: kube.WatermarkStore{
+			k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{resource: "pods", store: kube.KindStore{
 				Client: api, Owner: place.Name, Place: types.NamespacedName{Namespace: test.namespace, Name: place.Name},
 			}}}
 			k.shapes.set(shape{pure: handler.Kind{Handlers: []handler.Declaration{{ID: "make", Verb: cause.Create}}}})
-			if err := k.loadWatermarks(t.Context()); err != nil {
+			if err := k.loadStored(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "c"}}

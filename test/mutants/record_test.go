@@ -9,6 +9,19 @@ func recordMutants() []mutant {
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{
+			name: "forged-record-believed", changed: `LINE; if MUTATED { former = record.FormerNewer }`,
+			in: "test/virtual", test: "TestAnAnnotationIsNoRecordWhereRecordsAreInTheStatus", says: "calls (-want +got)",
+		},
+		{
+			name: "move-not-stored", changed: `if !MUTATED && !w.keepRecord && text != p.stored {`,
+			in: "test/virtual", test: "TestAnOldRecordThatCouldNotBeRemovedIsNotRead", says: "calls (-want +got)",
+		},
+		{
+			name:    "deleted-believed",
+			changed: `if !MUTATED && p.record != nil && p.record.Deleted && object.Text(p.body, "metadata", "deletionTimestamp") == "" {`,
+			in:      "test/virtual", test: "TestARecordThatSaysDeletedOfALiveObjectIsCorrected", says: "the record still says that the delete handlers have run",
+		},
+		{
 			name:    "hidden-record",
 			changed: `hidden := p.hidesRecords && (p.record == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",

@@ -41,10 +41,10 @@ func TestTheOutcomeOfAHandlerIsOneWriteOfTheStatus(t *testing.T) {
 		}
 		write := "patch widgets.test.einmal.dev default/one status"
 		for _, phase := range []string{"made", ""} {
-			before := len(w.Writes())
+			before := len(objectWrites(w))
 			w.Patch(one, `{"spec":{"color":"`+phase+`"}}`)
 			w.Advance(time.Minute)
-			if diff := cmp.Diff([]string{write}, w.Writes()[before:]); diff != "" {
+			if diff := cmp.Diff([]string{write}, objectWrites(w)[before:]); diff != "" {
 				w.Errorf("writes until the phase is %q: %s", phase, diff)
 			}
 			w.Get(one)

@@ -56,37 +56,40 @@ type Stored struct {
 	From   Carrier
 	// Preferred is the text in the preferred carrier, whether or not it is usable. A conditional write tests it.
 	Preferred string
+	// Partial means that of the record in the other carrier only the progress is read: see OnlyProgress.
+	Partial bool
 }
 
 // InPlace reports whether the usable record was read from the preferred carrier.
-func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred }
+func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred && !s.Partial }
 
-// Read finds the operator's newest record in the object, in the preferred carrier or in the other one. A record with another
+// Read finds the operator's record in the object: in the preferred carrier, or in the other one as far as that counts. A record with another
 // uid belongs to the object that a manifest was copied from, and is not usable. The error is about text that is not a valid record;
 // in that case there is no usable record. With ErrNewer, the one in the other carrier is not usable either.
-func Read(body object.Body, identity string, preferred Carrier) (Stored, error) {
+func Read(body object.Body, identity string, preferred Carrier, when Former) (Stored, error) {
 	found := Stored{Preferred: object.Text(body, preferred.Path(identity)...)}
-	other, _ := preferred.Other()
+	uid := object.Text(body, "metadata", "uid")
 	var err error
-	for _, carrier := range []Carrier{preferred, other} {
-		text := object.Text(body, carrier.Path(identity)...)
-		if text == "" {
-			continue
+	if found.Preferred != "" {
+		r, ours, failed := DecodeOf(found.Preferred, uid)
+		if err = failed; ours {
+			found.Record, found.Text, found.From = &r, found.Preferred, preferred
 		}
-		r, ours, failed := DecodeOf(text, object.Text(body, "metadata", "uid"))
-		switch {
-		case errors.Is(failed, ErrNewer):
-			return Stored{Preferred: found.Preferred}, failed
-		case failed != nil:
+	}
+	if other, exists := preferred.Other(); exists && !errors.Is(err, ErrNewer) {
+		failed := found.former(object.Text(body, other.Path(identity)...), uid, preferred, when)
+		if errors.Is(failed, ErrNewer) || err == nil {
 			err = failed
-		case ours && (found.Record == nil || found.Record.OlderThan(r)):
-			found.Record, found.Text, found.From = &r, text, carrier
 		}
 	}
-	if found.Record != nil {
-		err = nil
+	switch {
+	case errors.Is(err, ErrNewer):
+		return Stored{Preferred: found.Preferred}, err
+	case found.Record != nil:
+		return found, nil
+	default:
+		return found, err
 	}
-	return found, err
 }
 
 // OlderThan reports whether this record was stored before another one of the same object.

@@ -48,7 +48,7 @@ func nothingIsLost(t *testing.T, text string) {
 func isReadFrom(t *testing.T, carrier record.Carrier, text string) {
 	t.Helper()
 	want := decoded(t, text)
-	found, err := record.Read(withRecord(want.UID, carrier, text), identity, carrier)
+	found, err := record.Read(withRecord(want.UID, carrier, text), identity, carrier, record.FormerNewer)
 	if err != nil || found.Record == nil || found.Preferred != text {
 		t.Fatalf("in the %s: %v, %v", carrier, found, err)
 	}

@@ -128,13 +128,13 @@ func TestAHostileRecordTakesLittleMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "uid", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation)
+		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "uid", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation, record.FormerNewer)
 		runtime.ReadMemStats(&after)
 		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 64 {
 			t.Errorf("%s: a record of %d KiB takes %d MiB of memory, want at most 64", name, len(text)>>10, allocated)
 		}
 		runtime.ReadMemStats(&before)
-		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "other", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation)
+		_, _ = record.Read(object.Body{"metadata": object.Body{"uid": "other", "annotations": object.Body{"x/record": text}}}, "x", record.Annotation, record.FormerNewer)
 		runtime.ReadMemStats(&after)
 		if allocated := (after.TotalAlloc - before.TotalAlloc); allocated > uint64(4*len(text)) {
 			t.Errorf("%s: a record of %d KiB of another object takes %d KiB of memory", name, len(text)>>10, allocated>>10)

@@ -75,7 +75,7 @@ func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
 	text, _ := sample().Encode()
 	for _, lies := range []record.Carrier{record.Status, record.Annotation} {
 		for _, preferred := range []record.Carrier{record.Status, record.Annotation} {
-			found, err := record.Read(withRecord("uid-1", lies, text), identity, preferred)
+			found, err := record.Read(withRecord("uid-1", lies, text), identity, preferred, record.FormerNewer)
 			if err != nil || found.Record == nil || found.Text != text {
 				t.Fatalf("in %s, preferred %s: %v, %v", lies, preferred, found, err)
 			}
@@ -93,7 +93,7 @@ func TestReadingFindsTheRecordInEitherCarrier(t *testing.T) {
 // A record with another object's uid comes from a copied or restored manifest.
 func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
 	text, _ := sample().Encode()
-	found, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation)
+	found, err := record.Read(withRecord("uid-2", record.Annotation, text), identity, record.Annotation, record.FormerNewer)
 	if found.Record != nil || err != nil || found.Preferred != text || found.InPlace() {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -103,10 +103,10 @@ func TestARecordOfAnotherObjectIsNotUsed(t *testing.T) {
 }
 
 func TestUnreadableRecordsAreReported(t *testing.T) {
-	if found, err := record.Read(withRecord("u", record.Status, "junk"), identity, record.Status); found.Record != nil || err == nil {
+	if found, err := record.Read(withRecord("u", record.Status, "junk"), identity, record.Status, record.FormerNewer); found.Record != nil || err == nil {
 		t.Errorf("got %v, %v", found, err)
 	}
-	if found, err := record.Read(object.Body{}, identity, record.Status); found != (record.Stored{}) || err != nil {
+	if found, err := record.Read(object.Body{}, identity, record.Status, record.FormerNewer); found != (record.Stored{}) || err != nil {
 		t.Errorf("an empty object: %v, %v", found, err)
 	}
 }
@@ -218,11 +218,11 @@ func TestARecordApartIsNotTheOwners(t *testing.T) {
 		return encoded
 	}
 	own := object.With(object.Body{"metadata": object.Body{"uid": "own"}}, record.Annotation.Path(identity), text("owner"))
-	if found, _ := record.Read(own, identity, record.SeparateAnnotation); found.Record != nil {
+	if found, _ := record.Read(own, identity, record.SeparateAnnotation, record.FormerNewer); found.Record != nil {
 		t.Errorf("the owner's record is used: %v", found)
 	}
 	own = object.With(own, record.SeparateAnnotation.Path(identity), text("own"))
-	if found, err := record.Read(own, identity, record.SeparateAnnotation); found.Record == nil || err != nil || found.Preferred != text("own") {
+	if found, err := record.Read(own, identity, record.SeparateAnnotation, record.FormerNewer); found.Record == nil || err != nil || found.Preferred != text("own") {
 		t.Errorf("read %v, %v", found, err)
 	}
 	if cut := record.Cut(own); len(object.Map(cut, "metadata", "annotations")) > 0 {
