@@ -12,6 +12,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
+	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // found is an operator with a bug that one dimension alone finds.
@@ -51,6 +52,7 @@ func eachDimension() []found {
 		}), "effect see one: it happened"},
 		{einmaltest.Restores, versionKept, "example.com/version"},
 		{einmaltest.OlderRecords, configHandled(chargeAtTheSecond), "effect charge one: it happened 2 times"},
+		{einmaltest.ForgedRecords, seeingAnnotations, "effect see one: it happened"},
 		{einmaltest.Operators, seeing(func(of *einmal.Kind[corev1.ConfigMap], see einmal.HandlerFunc[corev1.ConfigMap]) {
 			of.OnEvent("see", see)
 		}), "effect see one: it happened"},
@@ -98,6 +100,25 @@ func seeing(declare func(*einmal.Kind[corev1.ConfigMap], einmal.HandlerFunc[core
 		w.Create(configNamed("one"))
 		w.Advance(10 * time.Minute)
 	}
+}
+
+// seeingAnnotations does something at each event of an object with its record in the status.
+func seeingAnnotations(w *einmaltest.World) {
+	w.Start(func(p *einmaltest.Process) *einmal.Operator {
+		op := fixture.NewOperator()
+		widgets := einmal.For[fixture.Widget](op)
+		widgets.OnCreate("note", func(context.Context, *einmal.Change[fixture.Widget]) error { return nil })
+		widgets.OnUpdate("size", func(context.Context, *einmal.Change[fixture.Widget]) error { return nil }, einmal.Fields("spec.size"))
+		widgets.OnEvent("see", func(_ context.Context, c *einmal.Change[fixture.Widget]) error {
+			return p.Effect("see "+c.Object.Name, func() (any, error) { return nil, nil })
+		})
+		return op
+	})
+	one := fixture.NewWidget("one")
+	w.Create(one)
+	w.Advance(10 * time.Minute)
+	w.Patch(one, `{"spec":{"size":7}}`)
+	w.Advance(10 * time.Minute)
 }
 
 // versionKept keeps the resource version of its object.

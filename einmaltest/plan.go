@@ -52,6 +52,9 @@ const (
 	// manifests that were exported earlier do. If the operator was down, handlers can run again with the newest object, and an effect can wait for a
 	// person. So the final state is not checked then: only effects, generated values and permissions.
 	OlderRecords Dimension = "older records"
+	// ForgedRecords writes a record into an annotation of each handled object that has its record in the status, while the operator runs and while it
+	// is down, as a user can who may only annotate. It claims that all is done, also the deletion, and what steps and effects returned.
+	ForgedRecords Dimension = "forged records"
 	// Replicas runs a second replica of the operator beside the first, without leader election.
 	Replicas Dimension = "replicas"
 	// Standby runs a second replica with leader election. When the first crashes or stops, the second takes over. In some of these
@@ -130,6 +133,8 @@ func atSomePoints() []trouble {
 		{Restores, simulation.CrashThenReset},
 		{OlderRecords, simulation.OlderRecords},
 		{OlderRecords, simulation.CrashThenOlder},
+		{ForgedRecords, simulation.RecordForged},
+		{ForgedRecords, simulation.CrashThenForged},
 		{Clocks, simulation.ClockForward},
 		{Clocks, simulation.ClockBack},
 	}
@@ -196,7 +201,7 @@ func (t trouble) happensAt(at simulation.Point) bool {
 	switch t.kind {
 	case simulation.AnotherWriter:
 		return !reads
-	case simulation.RecordReplaced, simulation.OlderRecords:
+	case simulation.RecordReplaced, simulation.OlderRecords, simulation.RecordForged:
 		return verb == "patch"
 	case simulation.Forbidden, simulation.NotServed, simulation.Throttled, simulation.Overloaded:
 		return !effect

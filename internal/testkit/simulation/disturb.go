@@ -42,6 +42,8 @@ func (w *World) disturb(fault Fault) {
 		w.replaceRecords(foreignRecord(fault.At.N))
 	case OlderRecords:
 		w.goBack(fault)
+	case RecordForged:
+		w.forgeRecords(fault)
 	case AnotherWriter:
 		w.writeAnother(fault.At.N)
 	case ChildEdited, ChildReplaced, ChildDeleted:

@@ -19,6 +19,7 @@ const (
 	CrashThenWiped   Kind = "crash before, bookkeeping wiped while down"
 	CrashThenReset   Kind = "crash before, resource versions reset while down"
 	CrashThenOlder   Kind = "crash before, older records put back while down"
+	CrashThenForged  Kind = "crash before, records forged in annotations while down"
 	AnswerLost       Kind = "answer lost"
 	Refused          Kind = "refused"
 	RefusedThrice    Kind = "refused 3 times in a row"
@@ -43,6 +44,7 @@ const (
 	BookkeepingWiped Kind = "bookkeeping wiped before"
 	RecordReplaced   Kind = "record replaced by other text before"
 	OlderRecords     Kind = "older records put back before"
+	RecordForged     Kind = "record forged in an annotation before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
 )
@@ -96,6 +98,7 @@ func Kinds() map[Kind]bool {
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
 		RollingUpdate: true, RollBack: true, CrashThenReset: true, CrashThenOlder: true, OlderRecords: true,
+		CrashThenForged: true, RecordForged: true,
 		IdleChildEdited: true, IdleChildReplaced: true, IdleChildDeleted: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,
@@ -105,7 +108,7 @@ func Kinds() map[Kind]bool {
 
 // Crash reports whether the process ends.
 func (k Kind) Crash() bool {
-	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped || k == CrashThenReset || k == CrashThenOlder
+	return k == CrashBefore || k == CrashAfter || k == CrashThenDown || k == CrashThenWiped || k == CrashThenReset || k == CrashThenOlder || k == CrashThenForged
 }
 
 // Wipe reports whether bookkeeping is lost or overwritten.
@@ -190,8 +193,8 @@ func (s Schedule) GoesBack() bool {
 func (s Schedule) Disturbs() bool {
 	return s.Count(func(k Kind) bool {
 		switch k {
-		case CrashBefore, CrashAfter, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder, BookkeepingWiped, RecordReplaced, OlderRecords,
-			ClockForward, ClockBack, EventDoubled, EventLost, EventsSwapped, StaleCache, Standby:
+		case CrashBefore, CrashAfter, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder, BookkeepingWiped, RecordReplaced, OlderRecords, RecordForged,
+			CrashThenForged, ClockForward, ClockBack, EventDoubled, EventLost, EventsSwapped, StaleCache, Standby:
 			return false
 		default:
 			return true

@@ -270,7 +270,7 @@ func (p *Process) reach(what string, asked call) error {
 // meet does what a fault does before its point is carried out. An error means that the point is not carried out.
 func (p *Process) meet(fault Fault, asked call) error {
 	switch fault.Kind {
-	case CrashBefore, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder:
+	case CrashBefore, CrashThenDown, CrashThenWiped, CrashThenReset, CrashThenOlder, CrashThenForged:
 		p.die(fault)
 		return ErrCrashed
 	case Refused:

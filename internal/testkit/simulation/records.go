@@ -3,6 +3,7 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +68,48 @@ func (w *World) olderRecord(n int) replacement {
 			return older[0]
 		}
 	}
+}
+
+// forgeRecords does what a user can do who may annotate objects, but not write their status: it writes into an annotation of each object that has a
+// record in its status another one, which claims to be newer and that nothing is left to do.
+func (w *World) forgeRecords(fault Fault) {
+	forged := 0
+	for _, one := range w.handled() {
+		from := object.Text(one.Object, record.Status.Path(w.declared.Identity)...)
+		if from == "" {
+			continue
+		}
+		text, err := forgedRecord(from)
+		if err == nil {
+			err = client.IgnoreNotFound(w.writeText(one.DeepCopy(), record.Annotation, record.Annotation.Path(w.declared.Identity), text))
+		}
+		if err != nil {
+			w.setup.Failed(fmt.Errorf("forge a record: %w", err))
+		}
+		forged++
+	}
+	if forged == 0 {
+		w.noteWithoutTarget(fault)
+	}
+}
+
+// forgedRecord returns a record that says that all is done, and other results of steps.
+func forgedRecord(from string) (string, error) {
+	r, err := record.Decode(from)
+	if err != nil {
+		return "", err
+	}
+	r.Writes += 1000
+	r.Deleted = true
+	for id, entry := range r.Handlers {
+		entry.Outcome, entry.Steps = record.Done, maps.Clone(entry.Steps)
+		for step, done := range entry.Steps {
+			done.Result = []byte("{}")
+			entry.Steps[step] = done
+		}
+		r = r.With(id, entry)
+	}
+	return r.Encode()
 }
 
 // noteRecords keeps in mind the records that an object holds after a write of the operator.

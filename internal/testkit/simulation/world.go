@@ -294,6 +294,8 @@ func (w *World) keepRunning(ctx context.Context, make func(*Process) Operator, a
 			w.resetVersions()
 		case CrashThenOlder:
 			w.goBack(p.end) //nolint:contextcheck // As above.
+		case CrashThenForged:
+			w.forgeRecords(p.end) //nolint:contextcheck // As above.
 		}
 	}
 }
