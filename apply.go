@@ -24,8 +24,8 @@ import (
 )
 
 // Apply brings a child object to the given whole desired state by server-side apply, and reads the result back into
-// it. The child gets the handled object as its controller (see NotController), its namespace if it names none, and its
-// labels where it has none of the same name (see NestedLabels). What an earlier Apply set and this one does not is
+// it. The child gets the handled object as its controller (see NotController), and its namespace if it names none. It gets
+// labels of the handled object only with CopyLabels and NestedLabels. What an earlier Apply set and this one does not is
 // removed; fields of others stay.
 //
 // Apply creates a child only after it has read the handled object from the API server. If that object is gone, Apply creates nothing, and returns an
@@ -100,15 +100,16 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)
 	}
-	if err := settings.checkNested(gvk.Kind, desired); err != nil {
+	if err := settings.labels.checkNested(gvk.Kind, desired); err != nil {
 		return &invoke.ProgrammingError{Err: fmt.Errorf("apply %s %s: %w", gvk.Kind, child.GetName(), err)}
 	}
-	settle, settled := a.settled(ctx, child, settings)
+	labels := settings.labels.of(a.owner)
+	settle, settled := a.settled(ctx, child, settings, labels)
 	if settled {
 		return nil
 	}
 	applied, err := kube.Children{
-		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Nested: settings.nested,
+		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Labels: labels,
 		Adopt: settings.adopt, Shared: settings.shared, VerifyOwner: a.verify,
 	}.Apply(ctx, desired)
 	if errors.Is(err, kube.ErrGone) {
@@ -134,8 +135,8 @@ func (a applier) kindOf(call string, child client.Object) (schema.GroupVersionKi
 }
 
 // settled reports whether the child is as an earlier Apply has left it, and has then read it. Otherwise settle remembers the result of this Apply.
-func (a applier) settled(ctx context.Context, child client.Object, settings applySettings) (settle func(), settled bool) {
-	wish, known := kube.WishOf(child, a.reference(!settings.shared), settings.adopt, settings.nested)
+func (a applier) settled(ctx context.Context, child client.Object, settings applySettings, labels kube.Labels) (settle func(), settled bool) {
+	wish, known := kube.WishOf(child, a.reference(!settings.shared), settings.adopt, labels)
 	if a.known == nil || !known {
 		return func() {}, false
 	}
@@ -150,15 +151,8 @@ func (a applier) settled(ctx context.Context, child client.Object, settings appl
 // reference returns the owner of the children, as their controller or not.
 func (a applier) reference(controller bool) kube.Owner {
 	block := true
-	labels := make(map[string]string)
-	for key, value := range object.Map(a.owner, "metadata", "labels") {
-		if text, isText := value.(string); isText {
-			labels[key] = text
-		}
-	}
 	return kube.Owner{
 		Namespace: object.Text(a.owner, "metadata", "namespace"),
-		Labels:    labels,
 		Reference: metav1.OwnerReference{
 			APIVersion: a.kind.GroupVersion().String(), Kind: a.kind.Kind,
 			Name:       object.Text(a.owner, "metadata", "name"),
@@ -170,7 +164,7 @@ func (a applier) reference(controller bool) kube.Owner {
 
 type applySettings struct {
 	adopt, shared bool
-	nested        []object.Path
+	labels        labelSettings
 }
 
 // Adopt lets Apply take over an object that exists without a reference to the owner. Without it, Apply returns an error for such an object.
@@ -194,30 +188,6 @@ func NotController() ApplyOption {
 	}}
 }
 
-// NestedLabels copies the labels of the owner also into objects within the child, where these have none of the same name:
-// NestedLabels("spec.template") into spec.template.metadata.labels, for the pods of a Deployment. The child must have an object at each path.
-//
-// A later change of the owner's labels changes the pod template, which replaces the pods of a Deployment. The API server refuses it for a Job,
-// whose template is immutable. Leave labels that can change out of the selector of the child, which is immutable too.
-func NestedLabels(paths ...string) ApplyOption {
-	return option{name: "NestedLabels", apply: func(settings *applySettings) error {
-		if len(paths) == 0 {
-			return errors.New("option NestedLabels: must have at least one path, such as spec.template, got none")
-		}
-		for _, text := range paths {
-			path, err := object.ParsePath(text)
-			if err != nil {
-				return fmt.Errorf("option NestedLabels: %w", err)
-			}
-			if path[0] == "metadata" || path[0] == statusField {
-				return fmt.Errorf("option NestedLabels: paths must be below the spec or another field of the child's own, got %s", text)
-			}
-			settings.nested = append(settings.nested, path)
-		}
-		return nil
-	}}
-}
-
 // takeApply returns the settings of an Apply.
 func takeApply(options []ApplyOption) (applySettings, error) {
 	var settings applySettings
@@ -225,18 +195,7 @@ func takeApply(options []ApplyOption) (applySettings, error) {
 	for _, one := range known {
 		err = errors.Join(err, one.apply(&settings))
 	}
-	return settings, err
-}
-
-// checkNested returns an error if the child has no object where labels are to be copied into.
-func (s applySettings) checkNested(kind string, child object.Body) error {
-	for _, path := range s.nested {
-		found, _ := object.Get(child, path...)
-		if _, is := found.(object.Body); !is {
-			return fmt.Errorf("option NestedLabels: %s has no object at %s; name a field that has metadata, such as spec.template", kind, path)
-		}
-	}
-	return nil
+	return settings, errors.Join(err, settings.labels.check())
 }
 
 // childIndex holds the children of each controller.

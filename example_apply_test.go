@@ -41,6 +41,29 @@ func ExampleNestedLabels() {
 	// Output: deployed at each change of the object
 }
 
+// copyLabels makes a Secret with some labels of its owner, a ConfigMap with all but tracking labels, and a ServiceAccount with these too. The tool that
+// manages the owner can then delete the ServiceAccount.
+func copyLabels(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name}}
+	if err := c.Apply(ctx, secret, einmal.CopyLabels("team", "billing.example.com/*")); err != nil {
+		return err
+	}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name + "-settings"}}
+	if err := c.Apply(ctx, settings, einmal.CopyLabels("*")); err != nil {
+		return err
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name}}
+	return c.Apply(ctx, account, einmal.CopyLabels("*"), einmal.CopyTrackingLabels())
+}
+
+// Labels of the owner reach a child only if an option names them.
+func ExampleCopyLabels() {
+	op := einmal.New("accounts.example.com", einmal.Applies(&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}))
+	einmal.For[corev1.ConfigMap](op).Reconcile("labels", copyLabels, einmal.Labels("kind", einmal.Equals("account")))
+	fmt.Println("labeled at each change of the object")
+	// Output: labeled at each change of the object
+}
+
 // deployServer makes a Deployment whose replicas another client sets, such as an autoscaler. A field that Apply has never set stays as others set it. The
 // Deployment and the ConfigMap are applied on their own, so that one that is refused does not hold up the other.
 func deployServer(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {

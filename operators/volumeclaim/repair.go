@@ -24,7 +24,7 @@ func repairVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]
 		return err
 	case volume == nil:
 		volume = volumeFor(c.Object, c.Object.Spec.Size)
-		if err := c.Apply(ctx, volume); err != nil {
+		if err := c.Apply(ctx, volume, einmal.CopyLabels("*")); err != nil {
 			return err
 		}
 		c.Event(einmal.EventWarning, "VolumeReplaced", "the PersistentVolumeClaim %s was deleted; a new one without its data replaces it", c.Object.Name)
@@ -58,10 +58,12 @@ func awaitVolume(c *einmal.Change[v1.EphemeralVolumeClaim], volume *corev1.Persi
 	return einmal.RequeueAfter(patience(c.Object, time.Now()))
 }
 
-// labelled reports whether a volume has all labels of its claim.
+// labelled reports whether a volume has all labels of its claim, but none by which a tool tracks the claim: the tool could delete the volume, and its
+// data with it. Earlier releases copied these too.
 func labelled(volume *corev1.PersistentVolumeClaim, claim *v1.EphemeralVolumeClaim) bool {
 	for key, value := range claim.Labels {
-		if volume.Labels[key] != value {
+		found, is := volume.Labels[key]
+		if copied := is && found == value; copied == einmal.IsTrackingLabel(key) {
 			return false
 		}
 	}

@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -160,6 +163,55 @@ func TestAVolumeThatIsDeletedOrRelabelledIsRepaired(t *testing.T) {
 		if w.Get(claim); claim.Status.Phase != v1.Bound || !meta.IsStatusConditionTrue(claim.Status.Conditions, v1.ConditionReady) {
 			w.Errorf("the claim is not ready: %+v", claim.Status)
 		}
+	})
+}
+
+// A volume gets no label by which a tool tracks its claim: the tool could delete the volume. One that an earlier release has copied leaves it in one
+// write.
+func TestAVolumeLosesTheTrackingLabelsOfItsClaim(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		start := func() { w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() }) }
+		start()
+		provideVolumes(w, 100*time.Millisecond)
+		claim := sized("1Gi")
+		volume := &corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta}
+		claim.Labels["app.kubernetes.io/instance"] = "shop"
+		w.Create(claim)
+		w.Advance(time.Minute)
+		expect := func(want map[string]string) {
+			w.Helper()
+			w.Get(volume)
+			if diff := cmp.Diff(want, volume.Labels); diff != "" {
+				w.Errorf("labels of the volume (-want +got):\n%s", diff)
+			}
+		}
+		expect(map[string]string{"team": "blue"})
+
+		w.Stop()
+		earlier := volumeFor(claim, claim.Spec.Size)
+		earlier.Namespace, earlier.Labels, earlier.OwnerReferences = volume.Namespace, claim.Labels, volume.OwnerReferences
+		earlier.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(earlier)
+		if err != nil {
+			w.Fatal(err)
+		}
+		delete(body, "status")
+		applied := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: body})
+		if err := w.Client().Apply(w.Context(), applied, client.FieldOwner(identity+"/apply")); err != nil {
+			w.Fatal(err)
+		}
+		expect(claim.Labels)
+		for _, want := range [][]string{{"apply persistentvolumeclaims default/my-claim by repair-pvc"}, {}} {
+			before := len(w.Writes())
+			start()
+			w.Advance(time.Minute)
+			expect(map[string]string{"team": "blue"})
+			if diff := cmp.Diff(want, w.Writes()[before:], cmpopts.EquateEmpty()); diff != "" {
+				w.Errorf("writes after a start (-want +got):\n%s", diff)
+			}
+			w.Stop()
+		}
+		start()
 	})
 }
 

@@ -57,15 +57,15 @@ func applyVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim])
 		return nil, nil, err
 	}
 	volume = volumeFor(c.Object, larger(c.Object.Spec.Size, requested(existing)))
-	err = c.Apply(ctx, volume)
+	err = c.Apply(ctx, volume, einmal.CopyLabels("*"))
 	if existing == nil || !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return volume, nil, err
 	}
 	volume = volumeFor(c.Object, requested(existing))
-	return volume, err, c.Apply(ctx, volume)
+	return volume, err, c.Apply(ctx, volume, einmal.CopyLabels("*"))
 }
 
-// relabelVolume applies the current labels of the claim to the volume. Apply copies them. If the API server refuses the size, resize-pvc reports that.
+// relabelVolume applies the current labels of the claim to the volume. If the API server refuses the size, resize-pvc reports that.
 func relabelVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	_, _, err := applyVolume(ctx, c)
 	return err
@@ -100,7 +100,7 @@ func larger(a, b resource.Quantity) resource.Quantity {
 	return a
 }
 
-// volumeFor returns the volume of a claim that requests a size. Apply adds the namespace, the labels and the owner reference.
+// volumeFor returns the volume of a claim that requests a size. Apply adds the namespace, the owner reference and, with CopyLabels, the labels.
 func volumeFor(claim *v1.EphemeralVolumeClaim, size resource.Quantity) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name},

@@ -40,8 +40,8 @@ func (w *world) children(t *testing.T) {
 			c.Apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wide"}}),
 			c.Apply(ctx, configMap("", "")),
 		}
-		child := configMap("", "child")
-		err := errors.Join(c.Apply(ctx, child), c.Apply(ctx, configMap("", "child")), c.Apply(ctx, configMap("", "adopted"), einmal.Adopt()))
+		child, labels := configMap("", "child"), einmal.CopyLabels("*")
+		err := errors.Join(c.Apply(ctx, child, labels), c.Apply(ctx, configMap("", "child"), labels), c.Apply(ctx, configMap("", "adopted"), einmal.Adopt()))
 		c.Object.Status.Phase = "applied " + string(child.UID)
 		return err
 	})
@@ -50,7 +50,12 @@ func (w *world) children(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := w.run(t, op, account)
-	w.Kubectl(t, strings.Replace(fixture.StatusCarrier().Manifest("parent", 1), "namespace", "labels: {team: a}, namespace", 1), "create", "-f", "-")
+	manifest := strings.Replace(fixture.StatusCarrier().Manifest("parent", 1), "namespace", "labels: {team: a}, namespace", 1) +
+		"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside, namespace: default}\n"
+	applySet := func() string {
+		return w.Kubectl(t, manifest, "apply", "--prune", "--applyset=parents", "--namespace=default", "-f", "-")
+	}
+	applySet()
 	wanted := []string{"einmal.Adopt()", "garbage collector", "garbage collector", "metadata.name is empty"}
 	for i, err := range <-refusals {
 		if err == nil || !strings.Contains(err.Error(), wanted[i]) {
@@ -64,6 +69,11 @@ func (w *world) children(t *testing.T) {
 	w.phase(t, "parent", "applied "+string(child.UID))
 	if owner := metav1.GetControllerOf(child); owner == nil || owner.Kind != "Widget" || owner.Name != "parent" || child.Labels["team"] != "a" {
 		t.Errorf("owner %v, labels %v", owner, child.Labels)
+	}
+	// The ConfigMap of the manifest makes kubectl look for ConfigMaps that have the label of the set, and are not in the manifest.
+	said, uid := applySet(), child.UID
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil || child.UID != uid || child.DeletionTimestamp != nil || strings.Contains(said, "pruned") {
+		t.Errorf("the child after kubectl apply --prune: %v, %+v\n%s", err, child.ObjectMeta, said)
 	}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || foreign.Data["k"] != "theirs" || len(foreign.OwnerReferences) > 0 {
 		t.Errorf("the foreign object was touched: %v, %v", foreign, err)

@@ -89,3 +89,17 @@ func loopMutants() []mutant {
 		},
 	}
 }
+
+// labelMutants returns the bugs in the labels that children get from their owners.
+func labelMutants() []mutant {
+	return []mutant{
+		{
+			name: "tracking-labels-copied", changed: `tracking := !MUTATED && IsTrackingLabel(key) && !s.tracking`,
+			in: "test/virtual", test: "TestApplyCopiesTheLabelsThatAreNamed/all", says: "labels of the child",
+		},
+		{
+			name: "immutable-template-relabeled", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestChildrenLoseTheLabelsThatAnEarlierReleaseCopied", says: "field is immutable",
+		},
+	}
+}

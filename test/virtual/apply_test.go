@@ -23,12 +23,14 @@ import (
 )
 
 // With NestedLabels the pods of a child get the labels of its owner, where the template has none of the same name. Labels that the owner loses
-// are removed there too.
+// are removed there too. The child itself gets labels with CopyLabels only.
 func TestNestedLabelsReachThePodTemplate(t *testing.T) {
 	virtually(t, fixture.NewLog(t), func(op *einmal.Operator) {
 		einmal.For[fixture.Widget](op).Reconcile("deploy", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
 			plain := fixture.NewDeployment("plain")
-			return errors.Join(c.Apply(ctx, fixture.NewDeployment("nested"), einmal.NestedLabels("spec.template")), c.Apply(ctx, plain))
+			return errors.Join(
+				c.Apply(ctx, fixture.NewDeployment("nested"), einmal.NestedLabels("spec.template")),
+				c.Apply(ctx, fixture.NewDeployment("both"), einmal.NestedLabels("spec.template"), einmal.CopyLabels("*")), c.Apply(ctx, plain))
 		}, einmal.Fields("metadata.labels"), einmal.Applies(&appsv1.Deployment{}))
 	}, func(t *testing.T, w *virtualWorld) {
 		one := fixture.NewWidget("one")
@@ -44,10 +46,11 @@ func TestNestedLabelsReachThePodTemplate(t *testing.T) {
 			}
 		}
 		owner := map[string]string{"team": "a", "app": "widget"}
-		expect("nested", owner, map[string]string{"team": "a", "app": "nested"})
-		expect("plain", owner, map[string]string{"app": "plain"})
+		expect("nested", nil, map[string]string{"team": "a", "app": "nested"})
+		expect("both", owner, map[string]string{"team": "a", "app": "both"})
+		expect("plain", nil, map[string]string{"app": "plain"})
 		editWidget(t, w, `{"metadata":{"labels":{"team":null,"tier":"gold"}}}`)
-		expect("nested", map[string]string{"tier": "gold", "app": "widget"}, map[string]string{"tier": "gold", "app": "nested"})
+		expect("both", map[string]string{"tier": "gold", "app": "widget"}, map[string]string{"tier": "gold", "app": "both"})
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,7 +24,6 @@ type Owner struct {
 	Reference metav1.OwnerReference
 	// Namespace is "" for a cluster-scoped owner.
 	Namespace string
-	Labels    map[string]string
 }
 
 // Children applies the complete desired state of child objects.
@@ -40,12 +38,12 @@ type Children struct {
 	// VerifyOwner makes Apply read the owner live before it creates or adopts a child. Without it, an owner that the cache still shows gets a
 	// child after its deletion, or its reference gets into an object of another client, which the garbage collector then deletes.
 	VerifyOwner bool
-	// Nested are the paths of objects within the child that get the owner's labels too.
-	Nested []object.Path
+	// Labels are the labels of the owner that the child gets.
+	Labels Labels
 }
 
 // Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
-// owner's namespace if the child has none, and those of the owner's labels that the child does not have. It returns ErrForeign if an
+// owner's namespace if the child has none, and those of Labels that the child does not have. It returns ErrForeign if an
 // object of that name exists without the owner's reference, and ErrGone if the child does not have the reference yet and VerifyOwner finds no owner. If the API
 // server refuses the content, the error names the fields of an existing object that the request changes.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
@@ -57,9 +55,6 @@ func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, 
 	name := strings.TrimSuffix(child.GetKind()+" "+child.GetNamespace()+"/"+child.GetName(), "/")
 	if placed != nil {
 		return nil, fmt.Errorf("apply %s: %w", name, placed)
-	}
-	if err := c.label(child); err != nil {
-		return nil, fmt.Errorf("apply %s: %w", name, err)
 	}
 	var taken error
 	for range applyTries {
@@ -93,6 +88,9 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 		if err := c.verifyOwner(ctx); err != nil {
 			return nil, false, err
 		}
+	}
+	if err := c.label(child, existing); err != nil {
+		return nil, false, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}
 	child.SetOwnerReferences(c.owners(child, existing))
@@ -196,32 +194,6 @@ func (c Children) verifyOwner(ctx context.Context) error {
 		return fmt.Errorf("read the owner %s %s: %w", c.Owner.Reference.Kind, c.Owner.Reference.Name, err)
 	}
 	return nil
-}
-
-// label adds those of the owner's labels that the child does not have, to the child and to the objects within it.
-func (c Children) label(child *unstructured.Unstructured) error {
-	child.SetLabels(c.labels(child.GetLabels()))
-	for _, path := range c.Nested {
-		at := slices.Concat(path, object.Path{"metadata", "labels"})
-		own, _, err := unstructured.NestedStringMap(child.Object, at...)
-		if err != nil {
-			return fmt.Errorf("copy the labels of the owner: %w", err)
-		}
-		if labels := c.labels(own); len(labels) > 0 {
-			if err := unstructured.SetNestedStringMap(child.Object, labels, at...); err != nil {
-				return fmt.Errorf("copy the labels of the owner: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// labels returns labels with those of the owner that they lack.
-func (c Children) labels(own map[string]string) map[string]string {
-	labels := make(map[string]string, len(own)+len(c.Owner.Labels))
-	maps.Copy(labels, c.Owner.Labels)
-	maps.Copy(labels, own)
-	return labels
 }
 
 // withoutNulls copies a body without nulls. Go types write null for unset fields, and applying them would claim these fields.

@@ -183,7 +183,8 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) string {
 	data := filepath.Dir(c.Kubeconfig)
 	command := exec.CommandContext(ctx, c.program, append([]string{"kubectl", "--data", data}, args...)...) //nolint:gosec // The developer names the program.
 	// By default kubectl believes for hours what it was once told of the kinds of a server, also when another one has its address.
-	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"))
+	// The flag --applyset of kubectl apply is alpha.
+	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(c.data, "kubectl"), "KUBECTL_APPLYSET=true")
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
 	if err != nil {

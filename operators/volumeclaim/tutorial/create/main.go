@@ -23,7 +23,7 @@ func main() {
 // createVolume asks for a volume and notes its name in the claim's status.
 func createVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	volume := volumeFor(c.Object)
-	if err := c.Apply(ctx, volume); err != nil {
+	if err := c.Apply(ctx, volume, einmal.CopyLabels("*")); err != nil {
 		return err
 	}
 	c.Object.Status.PVCName = volume.Name

@@ -25,7 +25,7 @@ func main() {
 // applyVolume brings the volume to what the claim asks for now, and notes its name in the claim's status.
 func applyVolume(ctx context.Context, c *einmal.Change[v1.EphemeralVolumeClaim]) error {
 	volume := volumeFor(c.Object)
-	if err := c.Apply(ctx, volume); err != nil {
+	if err := c.Apply(ctx, volume, einmal.CopyLabels("*")); err != nil {
 		return err
 	}
 	c.Object.Status.PVCName = volume.Name

@@ -18,6 +18,8 @@ import (
 func All() []any {
 	return []any{
 		einmal.Adopt(),
+		einmal.CopyLabels("team"),
+		einmal.CopyTrackingLabels(),
 		einmal.NestedLabels("spec.template"),
 		einmal.NotController(),
 		einmal.AbandonAfter(time.Minute),
