@@ -8,11 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
-	"github.com/einmal-operators/einmal/test/fixture"
 )
 
 // found is an operator with a bug that one dimension alone finds.
@@ -102,19 +102,26 @@ func seeing(declare func(*einmal.Kind[corev1.ConfigMap], einmal.HandlerFunc[core
 	}
 }
 
+// ledger is a kind with records in the status.
+type ledger = einmal.Resource[struct {
+	Size int `json:"size,omitempty"`
+}, struct {
+	einmal.Records `json:",inline"`
+}]
+
 // seeingAnnotations does something at each event of an object with its record in the status.
 func seeingAnnotations(w *einmaltest.World) {
 	w.Start(func(p *einmaltest.Process) *einmal.Operator {
-		op := fixture.NewOperator()
-		widgets := einmal.For[fixture.Widget](op)
-		widgets.OnCreate("note", func(context.Context, *einmal.Change[fixture.Widget]) error { return nil })
-		widgets.OnUpdate("size", func(context.Context, *einmal.Change[fixture.Widget]) error { return nil }, einmal.Fields("spec.size"))
-		widgets.OnEvent("see", func(_ context.Context, c *einmal.Change[fixture.Widget]) error {
+		op := einmal.New("broken.example.com")
+		ledgers := einmal.For[ledger](op, einmal.GVK("broken.example.com", "v1", "Ledger"))
+		ledgers.OnCreate("note", func(context.Context, *einmal.Change[ledger]) error { return nil })
+		ledgers.OnUpdate("size", func(context.Context, *einmal.Change[ledger]) error { return nil }, einmal.Fields("spec.size"))
+		ledgers.OnEvent("see", func(_ context.Context, c *einmal.Change[ledger]) error {
 			return p.Effect("see "+c.Object.Name, func() (any, error) { return nil, nil })
 		})
 		return op
 	})
-	one := fixture.NewWidget("one")
+	one := &ledger{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
 	w.Create(one)
 	w.Advance(10 * time.Minute)
 	w.Patch(one, `{"spec":{"size":7}}`)

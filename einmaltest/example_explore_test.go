@@ -32,7 +32,7 @@ func byDayOrNight(t *testing.T) []einmaltest.Option {
 func TestWhateverGoesWrongAnOperatorAloneIssuesOnce(t *testing.T) {
 	oneProcess := einmaltest.Without(einmaltest.Replicas, einmaltest.Standby, einmaltest.Updates)
 	ownCluster := einmaltest.Without(einmaltest.Users, einmaltest.OtherWriters, einmaltest.Operators, einmaltest.Children, einmaltest.Wipes,
-		einmaltest.OlderRecords)
+		einmaltest.OlderRecords, einmaltest.ForgedRecords)
 	einmaltest.Explore(t, issued, append(byDayOrNight(t), oneProcess, ownCluster)...)
 }
 

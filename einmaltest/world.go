@@ -320,10 +320,11 @@ func callsOf(attempts []engine.Attempt) []Call {
 //
 //	VERB RESOURCE NAMESPACE/NAME SUBRESOURCE by HANDLER
 //
-// with the verbs of RBAC, and apply; without a handler where the operator keeps its own books. Dry runs write nothing, so they are not among them.
+// with the verbs of RBAC, and apply; without a handler where the operator keeps its own books. Dry runs write nothing, so they are not among them. Nor are the operator's writes of its own
+// ConfigMap, Lease and Events, which it makes in the background.
 func (w *World) Writes() []string {
 	w.Helper()
-	requests := w.begun().Writes()
+	requests := w.begun().WritesToObjects()
 	writes := make([]string, len(requests))
 	for i, made := range requests {
 		writes[i] = made.String()

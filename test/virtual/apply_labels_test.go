@@ -217,7 +217,8 @@ func TestChildrenLoseTheLabelsThatAnEarlierReleaseCopied(t *testing.T) {
 		nested, plain = []einmal.ApplyOption{einmal.NestedLabels("spec.template")}, nil
 		w.Restart()
 		w.Advance(time.Minute)
-		written := slices.Sorted(slices.Values(w.Writes()[before:]))
+		// A child can trigger the handler again before the cache shows the next child. Then that one is sent twice, the second time without a change.
+		written := slices.Compact(slices.Sorted(slices.Values(w.Writes()[before:])))
 		wanted := []string{
 			"apply deployments.apps default/one-selecting by keep", "apply deployments.apps default/one-web by keep",
 			"apply jobs.batch default/one-job by keep", "apply services default/one-service by keep",

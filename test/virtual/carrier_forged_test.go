@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
-	"github.com/einmal-operators/einmal/einmaltest"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
@@ -30,11 +29,6 @@ func (w *virtualWorld) storedPlaces(t *testing.T) string {
 	var stored corev1.ConfigMap
 	fixture.Must(t, client.IgnoreNotFound(w.User.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: fixture.Identity}, &stored)))
 	return stored.Data["records_tenants."+fixture.Group]
-}
-
-// objectWrites are the writes of an operator without those of its own ConfigMap. Into that it writes once for each kind, whatever handlers do.
-func objectWrites(w *einmaltest.World) []string {
-	return slices.DeleteFunc(w.Writes(), func(made string) bool { return strings.HasSuffix(made, " configmaps default/"+fixture.Identity) })
 }
 
 // recordIn returns the record of a tenant in a carrier.

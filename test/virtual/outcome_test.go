@@ -41,10 +41,10 @@ func TestTheOutcomeOfAHandlerIsOneWriteOfTheStatus(t *testing.T) {
 		}
 		write := "patch widgets.test.einmal.dev default/one status"
 		for _, phase := range []string{"made", ""} {
-			before := len(objectWrites(w))
+			before := len(w.Writes())
 			w.Patch(one, `{"spec":{"color":"`+phase+`"}}`)
 			w.Advance(time.Minute)
-			if diff := cmp.Diff([]string{write}, objectWrites(w)[before:]); diff != "" {
+			if diff := cmp.Diff([]string{write}, w.Writes()[before:]); diff != "" {
 				w.Errorf("writes until the phase is %q: %s", phase, diff)
 			}
 			w.Get(one)

@@ -51,8 +51,8 @@ func expectRan(w *einmaltest.World, t *fixture.Trail, want ...string) {
 func expectSaved(w *einmaltest.World, want string, writes int) {
 	w.Helper()
 	one := fixture.NewWidget("one")
-	if w.Get(one); one.Status.Phase != want || len(objectWrites(w)) != writes {
-		w.Errorf("the phase is %q after %q; want %q after %d writes", one.Status.Phase, objectWrites(w), want, writes)
+	if w.Get(one); one.Status.Phase != want || len(w.Writes()) != writes {
+		w.Errorf("the phase is %q after %q; want %q after %d writes", one.Status.Phase, w.Writes(), want, writes)
 	}
 }
 
@@ -138,10 +138,10 @@ func failingInSteps(kind *einmal.Kind[unstructured.Unstructured], steps int) {
 
 func expectWrites(w *einmaltest.World, want int, do func()) {
 	w.Helper()
-	before := len(objectWrites(w))
+	before := len(w.Writes())
 	do()
 	w.Advance(time.Minute)
-	if made := objectWrites(w)[before:]; len(made) != want {
+	if made := w.Writes()[before:]; len(made) != want {
 		w.Errorf("%d writes, want %d:\n%s", len(made), want, strings.Join(made, "\n"))
 	}
 }

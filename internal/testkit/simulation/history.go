@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -132,6 +133,14 @@ func (w *World) Writes() []Request {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return slices.Clone(w.history.writes)
+}
+
+// WritesToObjects are the writes without those of the ConfigMap in which the operator stores what it knows of each kind. It writes that in the
+// background.
+func (w *World) WritesToObjects() []Request {
+	return slices.DeleteFunc(w.Writes(), func(made Request) bool {
+		return made.Resource == "configmaps" && made.Handler == "" && path.Base(made.Object) == w.declared.Identity
+	})
 }
 
 // Effects returns how often each effect succeeded that is not idempotent, by name.
