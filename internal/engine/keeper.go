@@ -82,7 +82,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	if found.Namespaced {
 		k.watermarks.served = o.Settings.Namespaces
 	}
-	k.places.watermarks, k.places.fixed = &k.watermarks, found.Schema == ""
+	k.places.watermarks, k.places.fixed, k.places.storing = &k.watermarks, found.Schema == "", make(chan struct{}, 1)
 	k.watermarks.health, k.watermarks.namespaces = o.WatchHealth, o.NamespacedCache
 	return k
 }

@@ -17,8 +17,8 @@ type places struct {
 	// fixed: the kind is built in, so its records never move.
 	fixed bool
 
-	// storing is held while something is stored, so that several workers do not store the same.
-	storing sync.Mutex
+	// storing has an element while something is stored, so that several workers do not store the same. A request can take long, so it is no mutex.
+	storing chan struct{}
 
 	mu sync.Mutex
 	// loaded: the store can be read and written. stored is what it holds, by scope; seen tells of each scope whether there are records.
@@ -125,8 +125,12 @@ func (l *places) forget(namespace string) (stored bool) {
 // begin stores that records go to the carrier of this shape from now on, before the first one does.
 func (l *places) begin(ctx context.Context, namespace string, shape *shape) error {
 	scope := l.watermarks.scopeOf(namespace)
-	l.storing.Lock()
-	defer l.storing.Unlock()
+	select {
+	case l.storing <- struct{}{}:
+		defer func() { <-l.storing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	l.mu.Lock()
 	before, own := l.stored[scope]
 	to := shape.description.Carrier
