@@ -18,7 +18,7 @@ func (p *pass) checkWriter(found record.Stored) {
 	}
 }
 
-// checkDeleted corrects a record which says that the delete handlers have finished, although nobody has deleted the object. Another client has
+// checkDeleted corrects a record which says that the delete handlers have finished, although the object is not being deleted. Another client has
 // written it, since no deletion is taken back.
 func (p *pass) checkDeleted() {
 	if p.record != nil && p.record.Deleted && object.Text(p.body, "metadata", "deletionTimestamp") == "" { // mutant: deleted-believed

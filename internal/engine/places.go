@@ -97,7 +97,7 @@ func (l *places) giveUp() {
 	l.loaded = false
 }
 
-// reshape notes that the preferred carrier has changed. Nobody has looked into the new one, so only a later process can tell when all records
+// reshape notes that the preferred carrier has changed. No pass has looked into the new one, so only a later process can tell when all records
 // have moved.
 func (l *places) reshape() {
 	l.mu.Lock()

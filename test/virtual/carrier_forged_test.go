@@ -169,7 +169,7 @@ func TestAnOldRecordThatCouldNotBeRemovedIsNotRead(t *testing.T) {
 	})
 }
 
-// Whoever may write the record of an object cannot keep its delete handlers from running with a record that says, before the deletion, that they have
+// A client that may write the record of an object cannot keep its delete handlers from running with a record that says, before the deletion, that they have
 // run. Nor do the operator and the record go round in circles.
 func TestARecordThatSaysDeletedOfALiveObjectIsCorrected(t *testing.T) {
 	type tenant = einmal.Resource[struct {

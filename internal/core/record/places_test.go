@@ -116,17 +116,17 @@ func TestPlacesFollowTheReleasesOfAnOperator(t *testing.T) {
 		after  string
 		former record.Former
 	}{
-		"a first release with a status":               {"", record.Status, false, "", record.FormerProgress},
-		"a first release with annotations":            {"", record.Annotation, false, "annotation", record.FormerNewer},
-		"a first release that does not see a status":  {"", record.Annotation, true, "annotation,status", record.FormerNewer},
-		"the same release":                            {"status", record.Status, false, "status", record.FormerUnread},
-		"the same release, not finished":              {"status,annotation", record.Status, false, "status,annotation", record.FormerAlone},
-		"forward":                                     {"annotation", record.Status, false, "status,annotation", record.FormerAlone},
-		"back, where the schema has no room":          {"status,annotation", record.Annotation, false, "annotation", record.FormerNewer},
-		"back, where the type hides the status":       {"status", record.Annotation, true, "annotation,status", record.FormerNewer},
-		"forward after records that nobody could see": {"annotation,status", record.Status, false, "status,annotation,status", record.FormerNewer},
-		"back in the middle of that":                  {"status,annotation,status", record.Annotation, true, "annotation,status,annotation", record.FormerNewer},
-		"forward again":                               {"annotation,status,annotation", record.Status, false, "status,annotation,status", record.FormerNewer},
+		"a first release with a status":              {"", record.Status, false, "", record.FormerProgress},
+		"a first release with annotations":           {"", record.Annotation, false, "annotation", record.FormerNewer},
+		"a first release that does not see a status": {"", record.Annotation, true, "annotation,status", record.FormerNewer},
+		"the same release":                           {"status", record.Status, false, "status", record.FormerUnread},
+		"the same release, not finished":             {"status,annotation", record.Status, false, "status,annotation", record.FormerAlone},
+		"forward":                                    {"annotation", record.Status, false, "status,annotation", record.FormerAlone},
+		"back, where the schema has no room":         {"status,annotation", record.Annotation, false, "annotation", record.FormerNewer},
+		"back, where the type hides the status":      {"status", record.Annotation, true, "annotation,status", record.FormerNewer},
+		"forward after records that were hidden":     {"annotation,status", record.Status, false, "status,annotation,status", record.FormerNewer},
+		"back in the middle of that":                 {"status,annotation,status", record.Annotation, true, "annotation,status,annotation", record.FormerNewer},
+		"forward again":                              {"annotation,status,annotation", record.Status, false, "status,annotation,status", record.FormerNewer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before record.Places
