@@ -40,7 +40,7 @@ func (p *pass) composeRecord(w *work, text string, carrier *request) {
 	carrier.sent = func() {
 		sent()
 		if w.reduction < handler.NotStored {
-			p.memory.record, p.stored, p.inPlace = text, text, true
+			p.memory.record, p.memory.denied, p.stored, p.inPlace = text, "", text, true
 			p.noteRecorded()
 		}
 	}

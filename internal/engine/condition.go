@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -13,7 +14,7 @@ func conditionsField() object.Path { return object.Path{"status", "conditions"} 
 
 // conditions are those of Einmal that begin, hold on or end with this work.
 func (p *pass) conditions(w *work) []report.Condition {
-	return report.Conditions(p.settings.Identity, p.pure, report.Change{Cause: p.plan.Cause, Before: p.record, After: w.record})
+	return report.Conditions(p.settings.Identity, p.pure, report.Change{Cause: p.plan.Cause, Before: cmp.Or(p.overruled, p.record), After: w.record})
 }
 
 // markConditions adds what has become of the conditions to the document of the status. It expects their list to be as it

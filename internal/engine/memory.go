@@ -62,6 +62,8 @@ type memory struct {
 	removalWait time.Duration
 	// intents is when intents of effects were seen, and when calls for them ended.
 	intents intentTimes
+	// denied is the text with which admission denied the last write, "" after a record was written. Until then, the newest record is only in memory.
+	denied string
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
 }

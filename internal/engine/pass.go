@@ -56,7 +56,9 @@ type pass struct {
 	record              *record.Record
 	stored              string
 	inPlace, remembered bool
-	plan                handler.Plan
+	// overruled is the older record that the object has, if record is the remembered one.
+	overruled *record.Record
+	plan      handler.Plan
 	// shown is the version that the cache shows.
 	shown string
 	// held is until when conflicting writes hold the object back; zero for not at all. counted: this pass is counted as one
@@ -268,8 +270,8 @@ func (p *pass) recall(body object.Body) {
 // chooseRecord decides between the record in the object and the one that this process remembers. One in the object that is older was put there
 // with an older version of the object, such as by kubectl rollout undo, and counts as overwritten.
 func (p *pass) chooseRecord(found record.Stored) error {
-	p.record, p.stored, p.inPlace, p.remembered = found.Record, found.Preferred, found.InPlace(), false // mutant: attempts-lost
-	if found.Record != nil {                                                                            // mutant: wait-lost-at-restart
+	p.record, p.stored, p.inPlace, p.remembered, p.overruled = found.Record, found.Preferred, found.InPlace(), false, nil // mutant: attempts-lost
+	if found.Record != nil {                                                                                              // mutant: wait-lost-at-restart
 		p.noteRecorded()
 	} else {
 		p.noteMissing()
@@ -281,7 +283,7 @@ func (p *pass) chooseRecord(found record.Stored) error {
 			return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
 		}
 		if found.Record == nil || found.Partial || found.Record.OlderThan(kept) { // mutant: older-record-believed
-			p.record, p.inPlace, p.remembered = &kept, false, true
+			p.record, p.inPlace, p.remembered, p.overruled = &kept, false, true, found.Record
 			return nil
 		}
 	}

@@ -43,6 +43,10 @@ func (p *pass) save(ctx context.Context, w *work) error {
 		p.goneButShown()
 		w.answer(nil, err)
 		return kube.ErrGone
+	case kube.Denied(err) && len(w.rest) == 0 && len(w.status) == 0: // mutant: denied-record-first
+		p.keepDenied(w, err)
+		w.answer(nil, err)
+		return err
 	case err != nil:
 		p.memory.unsaved = w // mutant: unsaved-forgotten
 		return err

@@ -21,6 +21,16 @@ const (
 		"the handlers did: handlers can repeat work or miss a change. Check the external systems"
 )
 
+// What people see when admission denies what the operator writes of an object.
+const (
+	deniedReason = "WriteDenied"
+	// deniedSentence is about the record, unmarkedSentence about the finalizer.
+	deniedSentence = "the record of what handlers did cannot be written: %s. Einmal keeps it in memory and tries again. " +
+		"If the operator restarts before, handlers can run again. Allow the operator's writes in the policy"
+	unmarkedSentence = "the finalizer of the operator cannot be added or removed: %s. No handler runs until an addition is allowed. " +
+		"Allow the operator's writes in the policy, or correct the object"
+)
+
 // RecordLost reports that the object has no record although it had one.
 func (o Object) RecordLost() {
 	annotation := object.RecreateAnnotation(o.kind.Identity)
@@ -37,4 +47,15 @@ func (o Object) RecordReplaced(client string, in record.Carrier) {
 	if object.Text(o.body, "metadata", "deletionTimestamp") == "" {
 		o.warn(replacedReason, replacedSentence, client)
 	}
+}
+
+// WriteDenied reports that admission denied a write, with the record or only of the finalizer. The reason is the redacted text of the API server,
+// which names the policy or webhook.
+func (o Object) WriteDenied(reason string, hasRecord bool) {
+	message, sentence := "admission denied the record, kept in memory", deniedSentence
+	if !hasRecord {
+		message, sentence = "admission denied the finalizer", unmarkedSentence
+	}
+	o.Log.Warn(message, "reason", reason, "remedy", "allow the operator's writes in the policy or webhook that the reason names") //nolint:sloglint // One of two texts.
+	o.warn(deniedReason, sentence, reason)
 }

@@ -130,13 +130,15 @@ func refusedBy(err error) string {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reasonEnding
 	case strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request"),
-		strings.Contains(message, "ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: "):
+		strings.Contains(message, "is forbidden: ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: "):
 		return reasonAdmission
 	case !apierrors.IsForbidden(err):
 		return ""
 	case strings.Contains(message, "is forbidden: exceeded quota: "), strings.Contains(message, "is forbidden: failed quota: "),
 		strings.Contains(message, "is forbidden: insufficient quota "):
 		return reasonQuota
+	case strings.Contains(message, `is forbidden: User "`), strings.Contains(message, "is forbidden: cannot set "): // The authorizer, and the admission of owner references.
+		return reasonRights
 	}
-	return reasonRights
+	return reasonAdmission
 }

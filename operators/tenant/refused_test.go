@@ -41,6 +41,8 @@ func TestNotEachForbiddenRequestLacksAPermission(t *testing.T) {
 		{webhook(http.StatusForbidden, metav1.StatusReasonForbidden), blocked, "AdmissionDenied"},
 		{webhook(http.StatusBadRequest, ""), blocked, "AdmissionDenied"},
 		{forbidden("ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: no"), blocked, "AdmissionDenied"},
+		{forbidden(`violates PodSecurity "restricted:latest": host namespaces`), blocked, "AdmissionDenied"},
+		{forbidden("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"), blocked, "AdminLacksRights"},
 		{apierrors.NewTooManyRequests("slow down", 1), unknown, "Unreachable"},
 		{errors.New(`admission webhook "x" denied the request`), unknown, "Unreachable"},
 		{postgres.ErrInUse, waiting, "DatabaseInUse"},

@@ -22,6 +22,14 @@ func recordMutants() []mutant {
 			in:      "test/virtual", test: "TestARecordThatSaysDeletedOfALiveObjectIsCorrected", says: "the record still says that the delete handlers have run",
 		},
 		{
+			name: "denied-record-forgotten", changed: `if !MUTATED { LINE }`,
+			in: "test/virtual", test: "TestADeniedRecordHoldsNothingBack/status/a_policy", says: "make, attempt 1",
+		},
+		{
+			name: "denied-record-first", changed: `case !MUTATED && kube.Denied(err) && len(w.rest) == 0 && len(w.status) == 0:`,
+			in: "test/virtual", test: "TestADeniedRecordHoldsNothingBack/status/a_policy", says: "resize, 1 change",
+		},
+		{
 			name:    "hidden-record",
 			changed: `hidden := p.hidesRecords && (p.record == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",

@@ -337,7 +337,7 @@ func TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore(t *testing.T) {
 // forbid answers as an API server does when a right is missing.
 func forbid(t *testing.T, answer http.ResponseWriter, resource schema.GroupResource, name string) {
 	t.Helper()
-	status := apierrors.NewForbidden(resource, name, errors.New("no role grants it")).Status()
+	status := apierrors.NewForbidden(resource, name, errors.New(`User "operator" cannot get resource: no role grants it`)).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	text, err := json.Marshal(status)
 	if err != nil {

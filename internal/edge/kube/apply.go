@@ -108,7 +108,7 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 	if existing != nil {
 		err = withChanges(err, existing.Object, child.Object)
 	}
-	return child.Object, (existing == nil || c.Shared) && apierrors.IsConflict(err), err
+	return child.Object, (existing == nil || c.Shared) && conflicted(err), err
 }
 
 // owners returns the owner references of the child: those that it names, that of the owner, and of a shared child those that it has.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,7 +92,7 @@ func (r SplitClient) preserveRecords(ctx context.Context, from client.Object, se
 		if err = send(sent); err == nil {
 			return fill(from, sent)
 		}
-		if !pinned || !apierrors.IsConflict(err) {
+		if !pinned || !conflicted(err) {
 			return err
 		}
 	}

@@ -19,8 +19,7 @@ const namedChanges = 5
 // withChanges adds to the API server's refusal of a child which fields of the existing object the request changes. The message of the API server often
 // names the whole spec, and that of an admission webhook no field.
 func withChanges(err error, existing, desired object.Body) error {
-	refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && !LacksPermission(err)
-	if !refused {
+	if !apierrors.IsInvalid(err) && !Denied(err) {
 		return err
 	}
 	changed := changes(existing, desired, "")

@@ -75,7 +75,7 @@ func (d DigestKey) explain(verb string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsForbidden(err):
+	case LacksPermission(err):
 		return fmt.Errorf("%w: %s Secret %s: %w; grant the operator's account the verbs get and create on secrets "+
 			"in that namespace, with a Role, or name another namespace with einmal.StateNamespace or --state-namespace", ErrNoKey, verb, d.Place, err)
 	case apierrors.IsNotFound(err):

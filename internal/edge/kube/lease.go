@@ -95,7 +95,7 @@ func (l *Leadership) Idle(idle func() bool) {
 func (l *Leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.report(ctx, err)
-	if apierrors.IsForbidden(err) {
+	if LacksPermission(err) {
 		err = fmt.Errorf("%w; grant the permissions that the rbac command prints, or run one replica with --leader-elect=false", err)
 	}
 	if err == nil && record.HolderIdentity != l.Identity() { // mutant: other-holder-ignored

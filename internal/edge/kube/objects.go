@@ -6,16 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -65,6 +61,8 @@ func (o Objects) Patch(ctx context.Context, key types.NamespacedName, subresourc
 	switch {
 	case err == nil:
 		return target.Object, nil
+	case Denied(err): // With any status code: a 404 or 409 of a webhook says nothing of the object.
+		return nil, fmt.Errorf("patch %s %s: %w", o.Kind.Kind, key, err)
 	case apierrors.IsNotFound(err):
 		return nil, o.notFound(ctx, key, err) // mutant: 404-not-confirmed
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err):
@@ -103,42 +101,6 @@ func (o Objects) empty(key types.NamespacedName) *unstructured.Unstructured {
 	target.SetNamespace(key.Namespace)
 	target.SetName(key.Name)
 	return target
-}
-
-// Refusal returns the API server's own text on why it rejected a request.
-func Refusal(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return strings.TrimSpace(status.Status().Message)
-	}
-	return err.Error()
-}
-
-// Refused reports whether the API server will never accept this content, so that repeating the write is useless. A missing permission
-// does not count, since it may be granted later. Admission webhooks deny with the same code as missing permissions.
-func Refused(err error) bool {
-	return Denied(err) || errors.Is(err, ErrConflict) || apierrors.IsBadRequest(err) || TooLarge(err)
-}
-
-// TooLarge reports whether the API server rejected a write because of its size: that of the request, of the annotations (256 KiB), or of
-// the whole object in etcd, for which the API server responds with an internal error.
-func TooLarge(err error) bool {
-	var refused apierrors.APIStatus
-	if err == nil || !errors.As(err, &refused) {
-		return false
-	}
-	status := refused.Status()
-	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(status.Message, "etcdserver: request is too large") {
-		return true
-	}
-	return status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Type == metav1.CauseType(field.ErrorTypeTooLong) && cause.Field == "metadata.annotations"
-	})
-}
-
-// Denied reports whether an admission webhook or policy denied the request. It may decide differently another time.
-func Denied(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(Refusal(err), "denied the request")
 }
 
 // Older reports whether the first of two resource versions of one resource is older. Versions that cannot be compared count as older.

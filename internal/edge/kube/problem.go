@@ -33,6 +33,8 @@ func ProblemOf(err error) (problem Problem, ok bool) {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return Problem{}, false
+	case Denied(err):
+		return Problem{}, false
 	case apierrors.IsUnauthorized(err):
 		return Problem{
 			Message: "the API server rejects the credentials (401 Unauthorized), will retry",
@@ -52,11 +54,6 @@ func ProblemOf(err error) (problem Problem, ok bool) {
 
 // forbiddenText matches the refusals of the Kubernetes authorizer.
 const forbiddenText = `User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (in the namespace "[^"]*"|at the cluster scope)`
-
-// LacksPermission reports whether the API server's authorizer refused the request. Quotas, admission webhooks and policies answer 403 Forbidden too.
-func LacksPermission(err error) bool {
-	return apierrors.IsForbidden(err) && regexp.MustCompile(forbiddenText).MatchString(err.Error())
-}
 
 func forbidden(err error) Problem {
 	found := Problem{

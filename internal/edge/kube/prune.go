@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,7 +25,7 @@ func (c Children) Delete(ctx context.Context, child Child) error {
 		// The preconditions make the request fail if the object is no longer the one that was checked.
 		err := c.Client.Delete(ctx, found, client.PropagationPolicy(metav1.DeletePropagationBackground),
 			client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}) // mutant: prune-without-preconditions
-		if !apierrors.IsConflict(err) {
+		if !conflicted(err) {
 			return failed(child, client.IgnoreNotFound(err))
 		}
 		changed = err

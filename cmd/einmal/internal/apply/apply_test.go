@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,6 +47,9 @@ func TestErrorsNameARemedy(t *testing.T) {
 		"CustomResourceDefinition is missing": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Claim"}},
 		"einmal kubectl create namespace ns":  apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
 		"rejected by the API server":          apierrors.NewForbidden(claims, "demo", fmt.Errorf("policy denied request: x")),
+		"rejected by the API server:\n  admission webhook": &apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason: metav1.StatusReasonConflict, Code: http.StatusConflict, Message: `admission webhook "x" denied the request: no`,
+		}},
 	} {
 		if text := explain(object, err).Error(); !strings.Contains(text, want) {
 			t.Errorf("error %q does not contain %q", text, want)

@@ -43,8 +43,7 @@ func explain(object manifest.Object, err error) error {
 		explained.remedy = "check apiVersion and kind; if they are correct, the kind's CustomResourceDefinition is missing"
 	case apierrors.IsInvalid(err):
 		explained.refused, explained.reasons = true, reasons(err)
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request"),
-		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied request"),
+	case strings.Contains(err.Error(), " denied the request"), strings.Contains(err.Error(), " denied request"), // A webhook or policy chooses the status code.
 		apierrors.IsBadRequest(err):
 		explained.refused = true
 	case strings.Contains(err.Error(), "not declared in schema"):
