@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,6 +193,7 @@ func TestARecordThatSaysDeletedOfALiveObjectIsCorrected(t *testing.T) {
 				one := fixture.NewTenantWithLimit("one")
 				fixture.Must(t, w.User.Create(t.Context(), one))
 				w.Pass(time.Minute)
+				w.limitPatches(20) // An operator that believes the record writes without a pause, and virtual time stands still.
 				text := strings.Replace(w.recordIn(t, one, record.Annotation), `{`, `{"deleted":true,`, 1)
 				if down {
 					w.restart(func() { w.annotate(t, one, text) })
@@ -210,6 +212,18 @@ func TestARecordThatSaysDeletedOfALiveObjectIsCorrected(t *testing.T) {
 			})
 		})
 	}
+}
+
+// limitPatches makes the API server fail for all patches of objects after the first ones.
+func (w *virtualWorld) limitPatches(most int64) {
+	var patches atomic.Int64
+	w.Server.Intercept(func(answer http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/tenants/") && patches.Add(1) > most {
+			refuse(answer, http.StatusInternalServerError, "InternalError")
+			return
+		}
+		next.ServeHTTP(answer, r)
+	})
 }
 
 // Where records are is written once for each kind, and not again by later processes, also if the operator serves single namespaces.
