@@ -41,6 +41,7 @@ const (
 	reasonRights    = "AdminLacksRights"
 	reasonOpen      = "DefaultUserOpen"
 	reasonVersion   = "UnsupportedVersion"
+	reasonPooler    = "ConnectionPooler"
 	reasonDependent = "DependentObjects"
 	reasonQuota     = "QuotaExceeded"
 	reasonDuplicate = "DuplicateUser"
@@ -79,6 +80,7 @@ func meanings() []meaning {
 		{postgres.ErrInsecure, blocked, reasonInsecure},
 		{redis.ErrOpen, blocked, reasonOpen},
 		{postgres.ErrVersion, blocked, reasonVersion},
+		{postgres.ErrPooler, blocked, reasonPooler},
 		{redis.ErrVersion, blocked, reasonVersion},
 		{postgres.ErrDependent, blocked, reasonDependent},
 		{elasticache.ErrQuota, blocked, reasonQuota},

@@ -34,7 +34,7 @@ func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
 // within calls a function with a connection to another database of the server.
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
-	settings.Database = database
+	settings.Database, settings.ValidateConnect = database, s.validate
 	return s.beside(ctx, "", settings, func(connection *pgx.Conn, err error) error {
 		if err != nil {
 			return fmt.Errorf("connect to database %s: %w", database, explain(err))
@@ -72,11 +72,12 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 }
 
 // ownSettings are startup parameters of connections to databases of tenants. They stand over what a tenant sets for its database (ALTER DATABASE) or
-// its login (ALTER ROLE): whatever could end or change the session. Limits of time for statements and locks are those of the DSN.
+// its login (ALTER ROLE): settings that could end or change the session, or send text of the tenant to the operator, such as the warning about a value
+// that is not valid. Limits of time for statements and locks are those of the DSN.
 func (s *Server) ownSettings() map[string]string {
 	own := map[string]string{
 		"search_path": safePath, "local_preload_libraries": "", "tcp_user_timeout": "0", "idle_session_timeout": "0",
-		"default_transaction_read_only": "off", "default_transaction_deferrable": "off", "default_transaction_isolation": "read committed",
+		"client_min_messages": "error", "client_encoding": "UTF8", "default_transaction_read_only": "off", "default_transaction_deferrable": "off", "default_transaction_isolation": "read committed",
 	}
 	if s.major.Load() >= transactionTimeoutVersion {
 		own["transaction_timeout"] = "0"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // The kinds of errors. Each error that has one of these kinds also gives a remedy.
@@ -15,6 +16,9 @@ var (
 	ErrRights = errors.New("the administrator lacks a right")
 	// ErrVersion: the server is older than 15.10, 16.6 or 17.2. Nothing was requested from it. The error stays until a person upgrades it.
 	ErrVersion = errors.New("the server is too old")
+	// ErrPooler: the address is that of a connection pooler. No statement with the administrator's rights was executed. The error stays until a person
+	// acts.
+	ErrPooler = errors.New("the address is that of a connection pooler")
 	// ErrInsecure: the server does not require SCRAM-SHA-256 authentication, or requires no password. It received no password. The error
 	// stays until a person acts.
 	ErrInsecure = errors.New("the server does not authenticate securely")
@@ -95,12 +99,18 @@ func raced(err error) bool {
 func explain(err error) error {
 	var answer *pgconn.PgError
 	var old oldServerError
+	var pooler poolerError
+	var long *pgproto3.ExceededMaxBodyLenErr
 	err = shorten(err)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &old):
 		return old
+	case errors.As(err, &pooler):
+		return pooler
+	case errors.As(err, &long): // A tenant can cause it. So it says nothing of the server.
+		return fmt.Errorf("the server sent a message of more than %d bytes; reset large settings of the role and of its database: %w", longestMessage, err)
 	case !errors.As(err, &answer) && strings.Contains(err.Error(), "authentication method requirement"): // pgx has no type for it.
 		return fmt.Errorf("%w; set password_encryption and pg_hba.conf to scram-sha-256 and set the password again, or set "+
 			"sslmode=verify-full in the DSN: %w", ErrInsecure, err)

@@ -55,8 +55,9 @@ func TestSettingsInADatabaseDoNotStandOverLimits(t *testing.T) {
 // whatever database it was prepared.
 func TestAPreparedTransactionHoldsUpNoRevocation(t *testing.T) {
 	t.Parallel()
-	for name, grip := range map[string]struct{ database, role string }{
-		"prepared-login": {"", "NONE"}, "prepared-owner": {"", `"t_prepared-owner"`}, "prepared-elsewhere": {"postgres", "NONE"},
+	for name, grip := range map[string]struct{ database, role, encoding string }{
+		"prepared-login": {"", "NONE", ""}, "prepared-owner": {"", `"t_prepared-owner"`, ""}, "prepared-elsewhere": {"postgres", "NONE", ""},
+		"prepared-encoded": {"", "NONE", "LATIN1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,8 +67,11 @@ func TestAPreparedTransactionHoldsUpNoRevocation(t *testing.T) {
 				database = app.tenant.Database
 			}
 			session := connect(t, database, leaked)
+			if grip.encoding != "" { // Names are sent to new sessions in that encoding.
+				execute(t, session, `ALTER DATABASE "`+database+`" SET client_encoding = `+grip.encoding, "SET client_encoding = UTF8")
+			}
 			execute(t, session, "SET ROLE NONE", "BEGIN", "ALTER ROLE CURRENT_USER PASSWORD '"+leaked.Password.Reveal()+"'",
-				"SET LOCAL ROLE "+grip.role, `PREPARE TRANSACTION 'it''s `+name+`'`)
+				"SET LOCAL ROLE "+grip.role, `PREPARE TRANSACTION 'ça, it''s `+name+`'`)
 			next := app.record(t, 2)
 			next.Username = leaked.Username
 			app.logins.Terminate = true

@@ -186,3 +186,62 @@ func TestEveryConnectionHasASafeSearchPath(t *testing.T) {
 		t.Errorf("there are %d connections, %d of them proofs", len(way.hellos), proofs)
 	}
 }
+
+// A login can have a setting of any size that is not valid, about which the server sends a warning with the whole value to each session of the login.
+// Nothing of that size reaches the operator.
+func TestASettingOfATenantIsNotSentToTheOperator(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "warned")
+	const size = 4 << 20
+	execute(t, connect(t, app.tenant.Database, record), "SET ROLE NONE",
+		"ALTER ROLE CURRENT_USER SET default_text_search_config = '"+strings.Repeat("x", size)+"'")
+	way, dsn := newWire(t, 0)
+	state, err := appIn(t, dsn, "warned").logins.Observe(t.Context(), app.mark, record.Username, record.Password)
+	if err != nil || state != credential.Accepted {
+		t.Errorf("the login is %q, %v", state, err)
+	}
+	if longest := way.longest.Load(); longest > 16<<10 {
+		t.Errorf("the server sent a message of %d bytes", longest)
+	}
+}
+
+// A server sends a message of any size where a tenant has put it. It is not read, and does not count against the server, which all tenants share.
+func TestAMessageThatIsTooLongIsNotRead(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "long")
+	way, dsn := newWire(t, 0)
+	way.warn(5 << 20)
+	other := appIn(t, dsn, "long")
+	for range 10 {
+		if _, err := other.logins.Observe(t.Context(), app.mark, record.Username, record.Password); err == nil || errors.Is(err, postgres.ErrDown) ||
+			!strings.Contains(err.Error(), "a message of more than 4194304 bytes") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	way.warn(0)
+	if state := other.observe(t, record); state != credential.Accepted {
+		t.Errorf("the login is %q", state)
+	}
+}
+
+// docs/operators/tenant.md, reason ConnectionPooler: a pooler can drop the startup parameters that protect the administrator's sessions. Nothing is
+// executed behind one, and the error names its address.
+func TestNothingIsExecutedBehindAPooler(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "bouncer")
+	way, dsn := newWire(t, 0)
+	way.pool()
+	other := appIn(t, dsn, "bouncer-operator")
+	_, seen := other.logins.Observe(t.Context(), app.mark, record.Username, record.Password)
+	_, converged := other.tenant.Converge(t.Context(), app.mark)
+	for _, err := range []error{other.server.Check(t.Context()), seen, converged} {
+		if !errors.Is(err, postgres.ErrPooler) || errors.Is(err, postgres.ErrDown) || !strings.Contains(err.Error(), "127.0.0.1:") {
+			t.Errorf("got %v", err)
+		}
+	}
+	for _, statement := range said("bouncer-operator") {
+		if statement != "SELECT pg_catalog.pg_backend_pid()" {
+			t.Errorf("it executed %s", statement)
+		}
+	}
+}

@@ -24,6 +24,8 @@ const (
 	leastPoolSize   = 2 // One connection waits for a lock, and one ends the session that holds it: see insist.
 	connectTimeout  = 5 * time.Second
 	defaultTimeout  = 15 * time.Second
+	// longestMessage is the length in bytes of the longest message that is read from a server. Tenants can put up to 1 GB into some.
+	longestMessage = 4 << 20
 )
 
 // Authentication methods (require_auth of libpq).
@@ -64,6 +66,8 @@ type Server struct {
 	breaker *breaker.Breaker
 	// major is the major version of the server; 0 before the first connection.
 	major *atomic.Int64
+	// validate checks a connection to a database of a tenant.
+	validate pgconn.ValidateConnectFunc
 }
 
 // Open prepares a server and opens no connection. If the server is down or too old (ErrVersion), later calls return the error. The defaults
@@ -91,7 +95,9 @@ func open(config Config, settings *pgxpool.Config) (*Server, error) {
 		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	major := &atomic.Int64{}
-	settings.ConnConfig.ValidateConnect = newEnough(major, settings.ConnConfig.ValidateConnect)
+	validate := newEnough(major, settings.ConnConfig.ValidateConnect)
+	settings.ConnConfig.ValidateConnect = newEnough(major, direct(settings.ConnConfig.ValidateConnect))
+	settings.ConnConfig.MaxProtocolMessageBodyLen = longestMessage
 	unverified, err := protect(&settings.ConnConfig.Config)
 	if err != nil {
 		return nil, err
@@ -109,13 +115,14 @@ func open(config Config, settings *pgxpool.Config) (*Server, error) {
 	// Required by literal.
 	settings.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on"
 	settings.ConnConfig.RuntimeParams["search_path"] = safePath
+	settings.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	pool, err := pgxpool.NewWithConfig(context.Background(), settings)
 	if err != nil {
 		return nil, fmt.Errorf("create the PostgreSQL connection pool: %w", err)
 	}
 	return &Server{
 		pool: pool, room: make(chan struct{}, settings.MaxConns), blocked: make(chan struct{}, 1), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
-		breaker: breaker.New(), major: major,
+		breaker: breaker.New(), major: major, validate: validate,
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -22,6 +23,11 @@ type wire struct {
 	mu sync.Mutex
 	// version is what the server is made to say of its own; "" is what it says.
 	version string
+	// pooled makes the server say that its processes have other IDs, as a pooler does. warning is the size of a warning to each new session.
+	pooled  bool
+	warning int
+	// longest is the size of the longest message of the server.
+	longest atomic.Int64
 	// hellos are the first messages of connections, with their startup parameters.
 	hellos []string
 	seen   int
@@ -65,11 +71,35 @@ func (w *wire) claim(version string) {
 	w.version = version
 }
 
-// claimed is a message of the server, with the version that it is to say it has.
-func (w *wire) claimed(kind byte, message []byte) []byte {
-	const parameter = "server_version\x00"
+// warn makes the server send a warning of a size to each new session.
+func (w *wire) warn(size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.warning = size
+}
+
+// pool makes the server say that its processes have other IDs.
+func (w *wire) pool() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pooled = true
+}
+
+// claimed is a message of the server, with what it is to say.
+func (w *wire) claimed(kind byte, message []byte) []byte {
+	const parameter = "server_version\x00"
+	w.longest.Store(max(w.longest.Load(), int64(len(message))))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if kind == 'K' { // BackendKeyData
+		if w.pooled {
+			message[5] ^= 0x40
+		}
+		if w.warning > 0 {
+			warning := "SWARNING\x00C22023\x00M" + strings.Repeat("x", w.warning) + "\x00\x00"
+			return append(append(binary.BigEndian.AppendUint32([]byte{'N'}, uint32(4+len(warning))), warning...), message...)
+		}
+	}
 	if w.version == "" || kind != 'S' || !strings.HasPrefix(string(message[5:]), parameter) {
 		return message
 	}
@@ -186,7 +216,7 @@ func next(from io.Reader) (byte, []byte, error) {
 		return 0, nil, err
 	}
 	length := binary.BigEndian.Uint32(head[1:])
-	if length < 4 || length > 1<<20 {
+	if length < 4 || length > 64<<20 {
 		return 0, nil, fmt.Errorf("a message of %d bytes", length)
 	}
 	message := make([]byte, 1+length)
