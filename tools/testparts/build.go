@@ -157,7 +157,7 @@ func (b *builder) compile(ctx context.Context, batch []binary) error {
 		}
 		arguments = append(arguments, "./"+below)
 	}
-	command := exec.CommandContext(ctx, "go", arguments...)
+	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // The arguments are folders of the repository.
 	command.Dir = root
 	command.Env = append(command.Environ(), b.environment(batch[0].folder)...)
 	var printed bytes.Buffer

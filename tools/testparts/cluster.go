@@ -46,7 +46,7 @@ func startControlPlane(ctx context.Context) (*controlPlane, error) {
 		return nil, fmt.Errorf("create a directory for the control plane: %w", err)
 	}
 	data := filepath.Join(directory, "data")
-	command := exec.CommandContext(ctx, devcluster(), "up", "--data", data, "--exit-with-fd", "0")
+	command := exec.CommandContext(ctx, devcluster(), "up", "--data", data, "--exit-with-fd", "0") //nolint:gosec // The developer names the program.
 	var log bytes.Buffer
 	command.Stderr = &log
 	input, err := command.StdinPipe()
@@ -77,7 +77,7 @@ func (r *runner) stopControlPlane() {
 	if r.shared == nil {
 		return
 	}
-	r.shared.input.Close()      //nolint:errcheck // The process ends in any case.
+	_ = r.shared.input.Close()  // The process ends in any case.
 	_ = r.shared.command.Wait() // It reports the end of its standard input as an error.
 	_ = os.RemoveAll(r.shared.directory)
 	for _, one := range parts() {

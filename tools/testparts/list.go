@@ -89,7 +89,7 @@ func (l *list) add(fields []string, number int) error {
 }
 
 // of returns the patterns for tests of a package in parts.
-func (l list) of(folder string, parts ...string) []string {
+func (l *list) of(folder string, parts ...string) []string {
 	var patterns []string
 	for _, line := range l.lines {
 		if line.folder == folder && slices.Contains(parts, line.part) {
@@ -100,7 +100,7 @@ func (l list) of(folder string, parts ...string) []string {
 }
 
 // assigned returns the patterns for tests of a package that belong to parts other than the given ones. Additional parts do not count.
-func (l list) assigned(folder string, except []string) []string {
+func (l *list) assigned(folder string, except []string) []string {
 	var patterns []string
 	for _, line := range l.lines {
 		if line.folder == folder && !additional(line.part) && !slices.Contains(except, line.part) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -23,8 +24,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := command(ctx, os.Args[1:])
+	err := command(ctx, os.Args[1:], os.Stdout)
+	stop()
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return
@@ -33,16 +34,16 @@ func main() {
 		os.Exit(2)
 	}
 	fmt.Fprintln(os.Stderr, "testparts:", err)
-	os.Exit(1) //nolint:gocritic // stop only resets signals.
+	os.Exit(1)
 }
 
 // errUsage marks an error of the command line.
-var errUsage = errors.New("see testparts -help") //nolint:gochecknoglobals // An error value.
+var errUsage = errors.New("see testparts -help")
 
-// command runs the program with its arguments. It must run in the root folder of the repository.
-func command(ctx context.Context, arguments []string) error {
+// command runs the program with its arguments, and prints to a writer. It must run in the root folder of the repository.
+func command(ctx context.Context, arguments []string, to io.Writer) error {
 	flags := flag.NewFlagSet("testparts", flag.ContinueOnError)
-	flags.SetOutput(os.Stdout)
+	flags.SetOutput(to)
 	flags.Usage = func() { usage(flags) }
 	check := flags.Bool("check", false, "do not run tests: check "+listFile+", and that "+budgetPage+" shows its budgets")
 	enforce := flags.Bool("enforce", false, "fail if a part uses more than 150 % of its budget, unless Go had to compile nearly everything")
@@ -64,7 +65,7 @@ func command(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	return runParts(ctx, list, chosen, reporting{enforce: *enforce, slowest: *slowest})
+	return runParts(ctx, to, list, chosen, reporting{enforce: *enforce, slowest: *slowest})
 }
 
 // chooseParts returns the parts with the given names.
@@ -84,16 +85,17 @@ func chooseParts(names []string) ([]part, error) {
 }
 
 func usage(flags *flag.FlagSet) {
-	fmt.Printf(`Usage: go run ./tools/testparts [FLAGS] PART...
+	to := flags.Output()
+	fmt.Fprintf(to, `Usage: go run ./tools/testparts [FLAGS] PART...
 
 Builds and runs parts of the tests. %s says which test belongs to which part.
 
 Parts:
 `, listFile)
 	for _, one := range parts() {
-		fmt.Printf("  %-14s %s\n", one.name, strings.ReplaceAll(one.about, "\n", "\n"+strings.Repeat(" ", 17)))
+		fmt.Fprintf(to, "  %-14s %s\n", one.name, strings.ReplaceAll(one.about, "\n", "\n"+strings.Repeat(" ", 17)))
 	}
-	fmt.Print(`
+	fmt.Fprint(to, `
 The test binary of a package is linked once for all parts, and stays in the directory that the environment variable EINMAL_TEST_BINARIES names, by
 default bin/tests. Results are never cached. The part real mostly waits, so it runs beside the other parts. Node-quick runs after them: with a small
 share of a busy machine, its containers miss their probes. Tests of "real" share a control plane, which this program starts. If the environment variable

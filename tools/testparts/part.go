@@ -51,16 +51,20 @@ func shortParts() []part {
 		{
 			name:  "fast",
 			about: "all modules, without a control plane; most tests run in virtual time",
-			runs: []run{{rest: true, install: []string{servers}, timeout: 10 * time.Minute,
+			runs: []run{{
+				rest: true, install: []string{servers}, timeout: 10 * time.Minute,
 				// A test that starts a control plane fails, and prints this text.
-				env: []string{"EINMAL_DEVCLUSTER=no control plane in this part: list the test in " + listFile}}},
+				env: []string{"EINMAL_DEVCLUSTER=no control plane in this part: list the test in " + listFile},
+			}},
 		},
 		{
 			name: raceQuick,
 			about: "with the race detector: the packages with the most concurrency, and some tests in virtual time.\n" +
 				"These tests belong to another part too. If race-quick runs beside fast, fast leaves them out",
-			runs: []run{{lists: []string{raceQuick}, race: true, install: []string{servers}, timeout: 10 * time.Minute,
-				env: []string{"EINMALTEST_QUICK=1"}}},
+			runs: []run{{
+				lists: []string{raceQuick}, race: true, install: []string{servers}, timeout: 10 * time.Minute,
+				env: []string{"EINMALTEST_QUICK=1"},
+			}},
 		},
 		{
 			name:  "real",
@@ -71,8 +75,10 @@ func shortParts() []part {
 		{
 			name:  "explore-quick",
 			about: "explorations: a crash before and after each write and effect, and a sample of the other faults",
-			runs: []run{{lists: []string{"explore-quick"}, timeout: 15 * time.Minute,
-				env: []string{"EINMALTEST_QUICK=1", "EINMALTEST_SEED=1"}}},
+			runs: []run{{
+				lists: []string{"explore-quick"}, timeout: 15 * time.Minute,
+				env: []string{"EINMALTEST_QUICK=1", "EINMALTEST_SEED=1"},
+			}},
 		},
 		{
 			name: "node-quick",
@@ -97,14 +103,18 @@ func longParts() []part {
 		{
 			name:  "race",
 			about: "all tests except those of the parts below, with the race detector and in random order",
-			runs: []run{{lists: []string{"race", "real"}, rest: true, race: true, shuffle: true, install: []string{servers},
-				timeout: 45 * time.Minute}},
+			runs: []run{{
+				lists: []string{"race", "real"}, rest: true, race: true, shuffle: true, install: []string{servers},
+				timeout: 45 * time.Minute,
+			}},
 		},
 		{
 			name:  "explore",
 			about: "explorations, with another sample of faults each time; EINMALTEST_SEED=N repeats a sample",
-			runs: []run{{title: "with seed " + seed, lists: []string{"explore-quick", "explore"}, install: []string{servers},
-				timeout: 180 * time.Minute, env: []string{"EINMALTEST_SEED=" + seed}}},
+			runs: []run{{
+				title: "with seed " + seed, lists: []string{"explore-quick", "explore"}, install: []string{servers},
+				timeout: 180 * time.Minute, env: []string{"EINMALTEST_SEED=" + seed},
+			}},
 		},
 		{
 			name:  "mutate",
@@ -115,14 +125,7 @@ func longParts() []part {
 			name: "soak",
 			about: "large numbers, 200 kills, 50 switchovers, outages, hostile tenants, and a random fortieth of all schedules of explorations;\n" +
 				"EINMALTEST_ALL=K/N plays another share, EINMALTEST_ALL=1 all of them",
-			runs: []run{
-				{title: "large numbers, outages and hostile tenants", lists: []string{"soak"}, install: []string{servers}, timeout: 25 * time.Minute},
-				{title: "200 kills", only: "TestAKilledOperatorEndsTheSame", timeout: 25 * time.Minute, env: []string{"EINMAL_KILLS=200"}},
-				{title: "50 switchovers", only: "TestNodeSwitchesOver", install: []string{containerd}, timeout: 40 * time.Minute,
-					env: []string{"EINMAL_SWITCHOVERS=50"}},
-				{title: "share " + share + " of all schedules", lists: []string{"explore-quick"}, timeout: 60 * time.Minute,
-					env: []string{"EINMALTEST_ALL=" + share}},
-			},
+			runs: soakRuns(share),
 		},
 		{
 			name:  "field",
@@ -138,6 +141,22 @@ func longParts() []part {
 			name:  "terraform",
 			about: "\"terraform apply\" of a Tenant; prints a notice if terraform is not available",
 			runs:  []run{{lists: []string{"terraform"}, install: []string{"tools/terraform.sh", servers}, timeout: 25 * time.Minute}},
+		},
+	}
+}
+
+// soakRuns returns the runs of the part soak. The last one plays a share of all schedules.
+func soakRuns(share string) []run {
+	return []run{
+		{title: "large numbers, outages and hostile tenants", lists: []string{"soak"}, install: []string{servers}, timeout: 25 * time.Minute},
+		{title: "200 kills", only: "TestAKilledOperatorEndsTheSame", timeout: 25 * time.Minute, env: []string{"EINMAL_KILLS=200"}},
+		{
+			title: "50 switchovers", only: "TestNodeSwitchesOver", install: []string{containerd}, timeout: 40 * time.Minute,
+			env: []string{"EINMAL_SWITCHOVERS=50"},
+		},
+		{
+			title: "share " + share + " of all schedules", lists: []string{"explore-quick"}, timeout: 60 * time.Minute,
+			env: []string{"EINMALTEST_ALL=" + share},
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,8 @@ type runner struct {
 	began     time.Time
 	installed map[string]error // By script.
 
-	mu      sync.Mutex // Guards the fields below and standard output.
+	mu      sync.Mutex // Guards the fields below.
+	output  io.Writer
 	results map[string]*result
 	shared  *controlPlane
 }
@@ -40,33 +42,33 @@ type result struct {
 // binariesVariable names the directory that keeps test binaries.
 const binariesVariable = "EINMAL_TEST_BINARIES"
 
-// lock waits until no other process uses a directory with test binaries, and returns what ends this use.
-func lock(directory string) (unlock func(), err error) {
+// lock waits until no other process uses a directory with test binaries, and returns what ends this use. It prints that it waits.
+func lock(to io.Writer, directory string) (unlock func(), err error) {
 	if err := os.MkdirAll(directory, 0o750); err != nil {
 		return nil, fmt.Errorf("create a directory for test binaries: %w", err)
 	}
-	file, err := os.Create(filepath.Join(directory, "lock")) //nolint:gosec // The directory is the user's choice.
+	file, err := os.Create(filepath.Join(directory, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("lock the directory of test binaries: %w", err)
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		fmt.Printf("waiting until another run of tests does not use %s any more\n", directory)
+		fmt.Fprintf(to, "waiting until another run of tests does not use %s any more\n", directory)
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
 	}
-	return func() { file.Close() }, nil //nolint:errcheck // The end of the process ends the lock too.
+	return func() { _ = file.Close() }, nil // The end of the process ends the lock too.
 }
 
 // runParts builds and runs parts, prints a report and returns an error if something failed.
-func runParts(ctx context.Context, of list, chosen []part, reports reporting) error {
+func runParts(ctx context.Context, to io.Writer, of list, chosen []part, reports reporting) error {
 	directory, err := filepath.Abs(cmp.Or(os.Getenv(binariesVariable), "bin/tests"))
 	if err != nil {
 		return fmt.Errorf("find the directory of test binaries: %w", err)
 	}
-	unlock, err := lock(directory)
+	unlock, err := lock(to, directory)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,10 @@ func runParts(ctx context.Context, of list, chosen []part, reports reporting) er
 		return fmt.Errorf("find test2json: %w", err)
 	}
 	of.raced = slices.ContainsFunc(chosen, func(one part) bool { return one.name == raceQuick })
-	r := &runner{list: of, converter: strings.TrimSpace(string(converter)), builder: builds, began: time.Now(), installed: map[string]error{}, results: map[string]*result{}}
+	r := &runner{
+		list: of, converter: strings.TrimSpace(string(converter)), builder: builds, began: time.Now(),
+		installed: map[string]error{}, output: to, results: map[string]*result{},
+	}
 	defer r.stopControlPlane()
 	r.install(ctx, chosen)
 	r.runTogether(ctx, chosen)
@@ -88,7 +93,7 @@ func runParts(ctx context.Context, of list, chosen []part, reports reporting) er
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("run the tests: %w", context.Cause(ctx))
 	}
-	return r.report(os.Stdout, chosen, reports)
+	return r.report(to, chosen, reports)
 }
 
 // runTogether runs the parts that wait beside the others, and then those that run alone.
@@ -217,9 +222,9 @@ func (r *runner) install(ctx context.Context, chosen []part) {
 				if _, done := r.installed[script]; done {
 					continue
 				}
-				fmt.Printf("== [%s] %s\n", r.elapsed(), script)
-				command := exec.CommandContext(ctx, script)
-				command.Stdout, command.Stderr = os.Stdout, os.Stdout
+				fmt.Fprintf(r.output, "== [%s] %s\n", r.elapsed(), script)
+				command := exec.CommandContext(ctx, script) //nolint:gosec // The scripts are those of parts.
+				command.Stdout, command.Stderr = r.output, r.output
 				err := command.Run()
 				if err != nil && command.ProcessState.ExitCode() == 3 {
 					err = nil
@@ -239,9 +244,9 @@ func (r *runner) add(into *result, one outcome) {
 	verdict := "ok  "
 	if one.err != nil {
 		verdict = "FAIL"
-		fmt.Print(one.printed)
+		fmt.Fprint(r.output, one.printed)
 	}
-	fmt.Printf("%s\t%s\t%.1fs\t(%s, %.0f CPU seconds)\n", verdict, one.folder, one.used.wall.Seconds(), into.part, one.used.cpu.Seconds())
+	fmt.Fprintf(r.output, "%s\t%s\t%.1fs\t(%s, %.0f CPU seconds)\n", verdict, one.folder, one.used.wall.Seconds(), into.part, one.used.cpu.Seconds())
 }
 
 // fail notes and prints a failure.
@@ -256,7 +261,7 @@ func (r *runner) fail(into *result, format string, arguments ...any) {
 func (r *runner) print(format string, arguments ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Printf(format, arguments...)
+	fmt.Fprintf(r.output, format, arguments...)
 }
 
 func (r *runner) elapsed() string { return minutes(time.Since(r.began)) }

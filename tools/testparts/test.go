@@ -54,7 +54,7 @@ func test(ctx context.Context, program testProgram) outcome {
 	result, began := outcome{folder: program.folder}, time.Now()
 	arguments := append([]string{"-t", program.path, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + program.timeout.String()},
 		program.arguments...)
-	command := exec.CommandContext(ctx, program.converter, arguments...)
+	command := exec.CommandContext(ctx, program.converter, arguments...) //nolint:gosec // It is a tool of Go, and runs what this program has built.
 	command.Dir = program.folder
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
@@ -117,11 +117,13 @@ func (r *record) add(line []byte) {
 	}
 	switch one.Action {
 	case "output":
-		if r.output[one.Test] == nil {
-			r.output[one.Test] = &strings.Builder{}
+		output := r.output[one.Test]
+		if output == nil {
+			output = &strings.Builder{}
+			r.output[one.Test] = output
 			r.order = append(r.order, one.Test)
 		}
-		r.output[one.Test].WriteString(one.Output)
+		output.WriteString(one.Output)
 	case "pass", "fail", "skip":
 		r.results[one.Test] = one
 		if one.Action != "fail" && one.Test != "" {
