@@ -10,8 +10,13 @@ func (p *pass) keepDenied(w *work, denial error) {
 		p.memory.record = w.sent // mutant: denied-record-forgotten
 	}
 	p.memory.unsaved = nil
-	if reason := p.reports.Redact(kube.Refusal(denial), p.body); reason != p.memory.denied {
-		p.memory.denied = reason
-		p.report.WriteDenied(reason, hasRecord)
+	reason := p.reports.Redact(kube.Refusal(denial), p.body)
+	if reason == p.memory.denied {
+		return
+	}
+	if p.memory.denied = reason; hasRecord {
+		p.report.RecordDenied(reason)
+	} else {
+		p.report.FinalizerDenied(reason)
 	}
 }

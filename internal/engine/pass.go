@@ -276,7 +276,7 @@ func (p *pass) chooseRecord(found record.Stored) error {
 	} else {
 		p.noteMissing()
 	}
-	p.places.note(p.key.Namespace, p.memory.uid, found.Record != nil, found.Record != nil && found.From != p.description.Carrier)
+	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{found.Record != nil, found.Record != nil && found.From != p.description.Carrier})
 	if p.memory.record != "" && p.memory.record != found.Text {
 		kept, err := record.Decode(p.memory.record)
 		if err != nil {

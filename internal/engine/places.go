@@ -73,8 +73,14 @@ func (l *places) ofLocked(scope string, preferred record.Carrier) record.Places 
 	return widest
 }
 
-// note notes whether an object has a record, and whether that is in the other carrier.
-func (l *places) note(namespace, uid string, recorded, unmoved bool) {
+// seenRecord is where the record of an object is. The zero value means that the object has none.
+type seenRecord struct {
+	// found means that it was read, unmoved that it may be in the other carrier.
+	found, unmoved bool
+}
+
+// note notes where the record of an object is.
+func (l *places) note(namespace, uid string, seen seenRecord) {
 	scope := l.watermarks.scopeOf(namespace)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +90,8 @@ func (l *places) note(namespace, uid string, recorded, unmoved bool) {
 	if l.seen == nil {
 		l.seen, l.unmoved = map[string]bool{}, map[string]string{}
 	}
-	l.seen[scope] = l.seen[scope] || recorded
-	if delete(l.unmoved, uid); unmoved {
+	l.seen[scope] = l.seen[scope] || seen.found
+	if delete(l.unmoved, uid); seen.unmoved {
 		l.unmoved[uid] = scope
 	}
 }
@@ -135,7 +141,7 @@ func (l *places) begin(ctx context.Context, namespace string, shape *shape) erro
 	before, own := l.stored[scope]
 	to := shape.description.Carrier
 	next := l.ofLocked(scope, to).Moved(to, shape.hidesRecords)
-	is := l.loaded && len(next) > 0 && !(own && slices.Equal(before, next))
+	is := l.loaded && len(next) > 0 && (!own || !slices.Equal(before, next))
 	l.mu.Unlock()
 	if !is {
 		return nil

@@ -136,7 +136,7 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 		return err
 	}
 	p.recall(body)
-	p.places.note(p.key.Namespace, p.memory.uid, false, true) // Its record may be anywhere.
+	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{unmoved: true}) // Its record may be anywhere.
 	if cached.GetDeletionTimestamp() == nil {
 		return nil
 	}

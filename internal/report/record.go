@@ -24,6 +24,7 @@ const (
 // What people see when admission denies what the operator writes of an object.
 const (
 	deniedReason = "WriteDenied"
+	deniedRemedy = "allow the operator's writes in the policy or webhook that the reason names"
 	// deniedSentence is about the record, unmarkedSentence about the finalizer.
 	deniedSentence = "the record of what handlers did cannot be written: %s. Einmal keeps it in memory and tries again. " +
 		"If the operator restarts before, handlers can run again. Allow the operator's writes in the policy"
@@ -49,13 +50,15 @@ func (o Object) RecordReplaced(client string, in record.Carrier) {
 	}
 }
 
-// WriteDenied reports that admission denied a write, with the record or only of the finalizer. The reason is the redacted text of the API server,
-// which names the policy or webhook.
-func (o Object) WriteDenied(reason string, hasRecord bool) {
-	message, sentence := "admission denied the record, kept in memory", deniedSentence
-	if !hasRecord {
-		message, sentence = "admission denied the finalizer", unmarkedSentence
-	}
-	o.Log.Warn(message, "reason", reason, "remedy", "allow the operator's writes in the policy or webhook that the reason names") //nolint:sloglint // One of two texts.
-	o.warn(deniedReason, sentence, reason)
+// RecordDenied reports that admission denied a write with the record. The reason is the redacted text of the API server, which names the policy or
+// webhook.
+func (o Object) RecordDenied(reason string) {
+	o.Log.Warn("admission denied the record, kept in memory", "reason", reason, "remedy", deniedRemedy)
+	o.warn(deniedReason, deniedSentence, reason)
+}
+
+// FinalizerDenied reports that admission denied a write of only the finalizer. The reason is as for RecordDenied.
+func (o Object) FinalizerDenied(reason string) {
+	o.Log.Warn("admission denied the finalizer", "reason", reason, "remedy", deniedRemedy)
+	o.warn(deniedReason, unmarkedSentence, reason)
 }

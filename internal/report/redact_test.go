@@ -25,7 +25,7 @@ func writtenForms(t *testing.T, value string) map[string]string {
 	return map[string]string{
 		"as it is": value, "without the newline": strings.TrimSpace(value), "quoted": strings.Trim(strconv.Quote(value), `"`),
 		"JSON": strings.Trim(string(encoded), `"`), "percent-encoded": url.PathEscape(value), "hexadecimal": hex.EncodeToString(raw),
-		"bytes": strings.Trim(fmt.Sprint(raw), "[]"), "base64": base64.StdEncoding.EncodeToString(raw), "base64 in URLs": base64.URLEncoding.EncodeToString(raw),
+		"bytes": strings.Trim(fmt.Sprintf("%d", raw), "[]"), "base64": base64.StdEncoding.EncodeToString(raw), "base64 in URLs": base64.URLEncoding.EncodeToString(raw),
 	}
 }
 

@@ -37,19 +37,25 @@ func TestWhatABackendCannotBeIsRefused(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
-		for _, change := range []struct{ name, patch string }{
-			{"plain", `{"spec": {"clusterId": "prod"}}`},
-			{"named", `{"spec": {"clusterId": null}}`},
-			{"named", `{"spec": {"clusterId": "other"}}`},
-			{"named", `{"spec": {"store": {"ssm": {"region": "eu-west-1"}}}}`},
-		} {
-			of := &v1.TenantBackend{ObjectMeta: metav1.ObjectMeta{Name: change.name}}
-			err := w.Client().Patch(w.Context(), of, client.RawPatch(types.MergePatchType, []byte(change.patch)))
-			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "immutable") {
-				w.Errorf("%s: %v", change.patch, err)
-			}
-		}
+		refusedChanges(w)
 	})
+}
+
+// refusedChanges expects that the API server refuses changes of what moves the marks or the credentials of tenants.
+func refusedChanges(w *einmaltest.World) {
+	w.Helper()
+	for _, change := range []struct{ name, patch string }{
+		{"plain", `{"spec": {"clusterId": "prod"}}`},
+		{"named", `{"spec": {"clusterId": null}}`},
+		{"named", `{"spec": {"clusterId": "other"}}`},
+		{"named", `{"spec": {"store": {"ssm": {"region": "eu-west-1"}}}}`},
+	} {
+		of := &v1.TenantBackend{ObjectMeta: metav1.ObjectMeta{Name: change.name}}
+		err := w.Client().Patch(w.Context(), of, client.RawPatch(types.MergePatchType, []byte(change.patch)))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "immutable") {
+			w.Errorf("%s: %v", change.patch, err)
+		}
+	}
 }
 
 // createBackend creates a TenantBackend with the fields of a spec.

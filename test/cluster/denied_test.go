@@ -36,26 +36,31 @@ func TestDenialsOnARealControlPlane(t *testing.T) {
 	}
 }
 
-// policy is a ValidatingAdmissionPolicy with its binding: names, resource, condition of what it denies, message and reason.
-const policy = `
+// denyPolicy is a policy that denies writes of a resource unless an expression holds.
+type denyPolicy struct{ name, resource, allowed, reason string }
+
+// manifest returns a ValidatingAdmissionPolicy and its binding.
+func (p denyPolicy) manifest() string {
+	return fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: %[1]s}
 spec:
   failurePolicy: Fail
   matchConstraints: {resourceRules: [{apiGroups: [test.einmal.dev], apiVersions: [v1], operations: [CREATE, UPDATE], resources: ["%[2]s"]}]}
-  validations: [{expression: %[3]q, message: "%[4]s", reason: %[5]s}]
+  validations: [{expression: %[3]q, message: "no", reason: %[4]s}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
-`
+`, p.name, p.resource, p.allowed, p.reason)
+}
 
-// policy applies a policy until the test ends.
-func (w *world) policy(t *testing.T, name, resource, allowed, message, reason string) (remove func()) {
+// apply applies a policy until the test ends.
+func (w *world) apply(t *testing.T, policy denyPolicy) (remove func()) {
 	t.Helper()
-	manifest := fmt.Sprintf(policy, name, resource, allowed, message, reason)
+	manifest := policy.manifest()
 	w.Kubectl(t, manifest, "apply", "-f", "-")
 	removed := false
 	remove = func() {
@@ -98,7 +103,8 @@ func (w *world) denialTexts(t *testing.T) {
 		"Invalid": http.StatusUnprocessableEntity, "Forbidden": http.StatusForbidden, "RequestEntityTooLarge": http.StatusRequestEntityTooLarge,
 	} {
 		label := strings.ToLower(reason)
-		w.policy(t, "deny-"+label, "widgets", fmt.Sprintf(`!has(object.metadata.labels) || !("deny" in object.metadata.labels) || object.metadata.labels["deny"] != %q`, label), "no", reason)
+		allowed := fmt.Sprintf(`!has(object.metadata.labels) || !("deny" in object.metadata.labels) || object.metadata.labels["deny"] != %q`, label)
+		w.apply(t, denyPolicy{"deny-" + label, "widgets", allowed, reason})
 		w.denied(t, "a policy with the reason "+reason, code, widget(label))
 	}
 	w.webhook(t, namespace)
@@ -171,7 +177,7 @@ func (w *world) journaled(t *testing.T, j *fixture.Journal, name string, want ..
 // policyDeniesRecords has a policy that lets everything pass but the status of frozen objects, in which the record is.
 func (w *world) policyDeniesRecords(t *testing.T) {
 	use, j := fixture.StatusCarrier(), &fixture.Journal{}
-	thaw := w.policy(t, "freeze", "widgets/status", `!has(object.metadata.labels) || !("frozen" in object.metadata.labels)`, "frozen", "Invalid")
+	thaw := w.apply(t, denyPolicy{"freeze", "widgets/status", `!has(object.metadata.labels) || !("frozen" in object.metadata.labels)`, "Invalid"})
 	w.allowState(t)
 	stop, log := w.widgets(t, fixture.Identity, func(widgets *einmal.Kind[fixture.Widget]) {
 		widgets.OnCreate("make", fixture.Done(j, "make"))

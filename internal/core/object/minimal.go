@@ -35,30 +35,38 @@ func outline(value any, level int) (drawn any, reached bool) {
 		if level == 0 {
 			return Body{}, true
 		}
-		var fields Body
-		for key, child := range value {
-			if below, found := outline(child, level-1); found {
-				if fields == nil {
-					fields = Body{}
-				}
-				fields[key] = below
-			}
-		}
-		return fields, fields != nil
+		return outlineMap(value, level-1)
 	case []any:
-		var items []any
-		for i, item := range value {
-			if below, found := outline(item, level); found {
-				if items == nil {
-					items = hollow(value)
-				}
-				items[i] = below
-			}
-		}
-		return items, items != nil
+		return outlineList(value, level)
 	default:
 		return nil, false
 	}
+}
+
+func outlineMap(fields Body, level int) (drawn any, reached bool) {
+	var found Body
+	for key, child := range fields {
+		if below, is := outline(child, level); is {
+			if found == nil {
+				found = Body{}
+			}
+			found[key] = below
+		}
+	}
+	return found, found != nil
+}
+
+func outlineList(items []any, level int) (drawn any, reached bool) {
+	var found []any
+	for i, item := range items {
+		if below, is := outline(item, level); is {
+			if found == nil {
+				found = hollow(items)
+			}
+			found[i] = below
+		}
+	}
+	return found, found != nil
 }
 
 // hollow returns a list of the same length. Maps and lists in it are empty. Other items stay: they have no name by which they could be

@@ -61,7 +61,7 @@ type Stored struct {
 }
 
 // InPlace reports whether the usable record was read from the preferred carrier.
-func (s Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred && !s.Partial }
+func (s *Stored) InPlace() bool { return s.Record != nil && s.Text == s.Preferred && !s.Partial }
 
 // Read finds the operator's record in the object: in the preferred carrier, or in the other one as far as that counts. A record with another
 // uid belongs to the object that a manifest was copied from, and is not usable. The error is about text that is not a valid record;

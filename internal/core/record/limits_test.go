@@ -173,19 +173,24 @@ func TestARecordWithTooManyEssencesIsStillUsable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []record.Record{first, second} {
-		read := 0
-		for i, kept := range r.Seen {
-			if kept.Digest != "d"+strconv.Itoa(i) {
-				t.Fatalf("essence %d has digest %s", i, kept.Digest)
-			}
-			if !kept.Unread() {
-				read++
-			}
-		}
-		if read < 10 || read > 15 || r.Seen[0].Unread() != true || r.Seen[19].Unread() {
+		if read := countRead(t, r); read < 10 || read > 15 || !r.Seen[0].Unread() || r.Seen[19].Unread() {
 			t.Errorf("read %d of 20 essences of 1 MiB", read)
 		}
 	}
+}
+
+// countRead counts the essences that were read. Each has its digest.
+func countRead(t *testing.T, r record.Record) (read int) {
+	t.Helper()
+	for i, kept := range r.Seen {
+		if kept.Digest != "d"+strconv.Itoa(i) {
+			t.Fatalf("essence %d has digest %s", i, kept.Digest)
+		}
+		if !kept.Unread() {
+			read++
+		}
+	}
+	return read
 }
 
 // What is stored can be read again: of what takes too much memory, digests are stored.

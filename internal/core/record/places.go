@@ -16,7 +16,7 @@ const placesSeparator = ","
 // ParsePlaces parses what Places.String returned. Its error says what is allowed.
 func ParsePlaces(text string) (Places, error) {
 	var places Places
-	for _, part := range strings.Split(text, placesSeparator) {
+	for part := range strings.SplitSeq(text, placesSeparator) {
 		carrier := Carrier(part)
 		if _, movable := carrier.Other(); !movable || len(places) > 0 && places[len(places)-1] == carrier || len(places) == maxPlaces {
 			return nil, fmt.Errorf("invalid places of records %q, want %s and %s in turn, at most %d, such as %s", text, Status, Annotation, maxPlaces,

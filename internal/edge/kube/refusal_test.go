@@ -14,7 +14,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// TestTheTextsOfDenials in test/cluster keeps the texts of a real API server.
+// refusal is an error, and what it counts as.
+type refusal struct {
+	err                              error
+	denied, lacksPermission, refused bool
+}
+
+// TestDenialsOnARealControlPlane in test/cluster keeps the texts of a real API server.
 func TestWhichRefusalsAreDenials(t *testing.T) {
 	t.Parallel()
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
@@ -26,10 +32,7 @@ func TestWhichRefusalsAreDenials(t *testing.T) {
 	invalid := func(value string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "one", field.ErrorList{field.Invalid(field.NewPath("spec"), value, "no")})
 	}
-	for _, test := range []struct {
-		err                              error
-		denied, lacksPermission, refused bool
-	}{
+	for _, test := range []refusal{
 		{answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, policy), true, false, true},
 		{answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, policy), true, false, true},
 		{answer(http.StatusConflict, metav1.StatusReasonConflict, policy), true, false, true},
@@ -54,24 +57,29 @@ func TestWhichRefusalsAreDenials(t *testing.T) {
 		{errors.New(`admission webhook "a.b" denied the request`), false, false, false},
 		{nil, false, false, false},
 	} {
-		err := test.err
-		if err != nil {
-			err = fmt.Errorf("patch: %w", err)
-		}
-		if got := kube.Denied(err); got != test.denied {
-			t.Errorf("%v: denied %t, want %t", err, got, test.denied)
-		}
-		if got := kube.LacksPermission(err); got != test.lacksPermission {
-			t.Errorf("%v: lacks a permission %t, want %t", err, got, test.lacksPermission)
-		}
-		if got := kube.Refused(err); got != test.refused {
-			t.Errorf("%v: refused %t, want %t", err, got, test.refused)
-		}
-		if test.denied && kube.TooLarge(err) {
-			t.Errorf("%v: counts as too large", err)
-		}
-		if _, known := kube.ProblemOf(err); known == test.denied && err != nil && (test.denied || test.lacksPermission) {
-			t.Errorf("%v: a known problem %t", err, known)
-		}
+		checkRefusal(t, test)
+	}
+}
+
+func checkRefusal(t *testing.T, want refusal) {
+	t.Helper()
+	err := want.err
+	if err != nil {
+		err = fmt.Errorf("patch: %w", err)
+	}
+	if got := kube.Denied(err); got != want.denied {
+		t.Errorf("%v: denied %t, want %t", err, got, want.denied)
+	}
+	if got := kube.LacksPermission(err); got != want.lacksPermission {
+		t.Errorf("%v: lacks a permission %t, want %t", err, got, want.lacksPermission)
+	}
+	if got := kube.Refused(err); got != want.refused {
+		t.Errorf("%v: refused %t, want %t", err, got, want.refused)
+	}
+	if want.denied && kube.TooLarge(err) {
+		t.Errorf("%v: counts as too large", err)
+	}
+	if _, known := kube.ProblemOf(err); want.denied && known || want.lacksPermission && !known {
+		t.Errorf("%v: a known problem %t", err, known)
 	}
 }
