@@ -112,6 +112,10 @@ func (u User) converge(ctx context.Context) (Outcome, error) {
 
 // advance settles the stored record and then answers the Request.
 func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
+	stored, err := u.revoke(ctx, stored)
+	if err != nil {
+		return Outcome{}, err
+	}
 	latest := stored.latest()
 	outcome, err := u.settle(ctx, stored)
 	_, failed := split(err)
@@ -129,12 +133,18 @@ func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
 	if outcome.Waits = !outcome.Until.IsZero(); outcome.Waits {
 		return outcome, err
 	}
-	next, err := u.generate(ctx, draft{latest.Generation + 1, u.next(latest), u.newOverlap(), latest.Created})
+	next, err := u.rotate(ctx, latest)
 	if err != nil {
 		return Outcome{}, err
 	}
-	next.Records = append([]Record{latest}, next.Records...)
 	return u.settle(ctx, next)
+}
+
+// rotate generates the record after the latest one, and returns what the store has then.
+func (u User) rotate(ctx context.Context, latest Record) (stored, error) {
+	next, err := u.generate(ctx, draft{latest.Generation + 1, u.next(latest), u.newOverlap(), latest.Created})
+	next.Records = append([]Record{latest}, next.Records...)
+	return next, err
 }
 
 // next returns the user of the record of a rotation.

@@ -50,6 +50,26 @@ func ExampleUser() {
 	// generation 2 stolen: true the old password works for 0s <nil>
 }
 
+// A password was stolen, and so were those of other apps. All are revoked before the first new one is published: Revoke tries no login, which a thief
+// could delay, and Converge then does the rest.
+func ExampleUser_Revoke() {
+	system := credentialtest.Session{Users: &credentialtest.Users{Room: 1}}
+	user := shopUser()
+	user.System = system
+	stolen, err := user.Converge(context.Background())
+	if err != nil {
+		fmt.Println(err)
+	}
+	user.Request, user.InPlace = "stolen", true
+	err = user.Revoke(context.Background())
+	fmt.Println("the stolen password is accepted:", system.Accepts(stolen.Record), err)
+	outcome, err := user.Converge(context.Background())
+	fmt.Println("readers get generation", outcome.Generation, err)
+	// Output:
+	// the stolen password is accepted: false <nil>
+	// readers get generation 2 <nil>
+}
+
 // A dashboard shows until when the previous password of an app is accepted. It reads the store, and asks no other system.
 func ExampleRecord() {
 	previousUntil := func(found credential.Found) time.Time {

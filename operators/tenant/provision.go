@@ -63,6 +63,7 @@ type pass struct {
 // run brings each system to the desired state and returns the results. A failure in one system does not stop the others.
 func (p *pass) run(ctx context.Context) report {
 	var found report
+	p.revoke(ctx)
 	shared := p.shared(ctx)
 	for _, app := range p.tenant.Spec.Apps {
 		if p.hasDatabase(app) {
@@ -76,6 +77,35 @@ func (p *pass) run(ctx context.Context) report {
 		found.findings = append(found.findings, p.unwanted(ctx)...)
 	}
 	return found
+}
+
+// revoke makes the systems reject the credentials that a rotation in place replaces, before anything is asked that a tenant can hold up. Converge
+// returns its errors again.
+func (p *pass) revoke(ctx context.Context) {
+	for _, app := range p.tenant.Spec.Apps {
+		if p.hasDatabase(app) {
+			found, user, _ := p.login(app)
+			p.revokeUser(ctx, found, user)
+		}
+	}
+	for _, app := range p.tenant.Spec.Apps { // A cache that does not answer delays no database.
+		if p.hasCache(app) {
+			found, user, _ := p.cacheUser(app)
+			p.revokeUser(ctx, found, user)
+		}
+	}
+}
+
+func (p *pass) revokeUser(ctx context.Context, in finding, user credential.User) {
+	if p.revokes(in) {
+		_ = user.Revoke(ctx)
+	}
+}
+
+// revokes reports whether a rotation in place is requested and not answered.
+func (p *pass) revokes(in finding) bool {
+	rotation := p.tenant.Spec.Credentials.Rotation
+	return rotation.Strategy == v1.InPlace && rotation.RequestID != "" && rotation.RequestID != principal(p.tenant, in).RequestID
 }
 
 func (p *pass) hasDatabase(app v1.App) bool {
@@ -97,38 +127,49 @@ func (p *pass) shared(ctx context.Context) error {
 	return err
 }
 
-// database reconciles the login of an app to the database.
-func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
+// login returns the credential user of an app in the database, and its logins.
+func (p *pass) login(app v1.App) (finding, credential.User, logins) {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{
 		app: app.Name, system: database, record: p.store.database(of), readers: p.store.prefix + p.store.database(of), database: names.Tenant{Name: p.tenant.Name}.Database(),
 	}
+	user, both := p.user(of, found), of.Logins()
+	found.before = user.Generation
+	system := p.databases.logins(of, p.limits(app), app, p.tenant.Spec)
+	user.System, user.Username, user.Alternate = system, both[0], both[1]
+	return found, user, system
+}
+
+// database reconciles the login of an app to the database.
+func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
+	found, user, system := p.login(app)
 	// A database owner can block the rights in the database. That must not prevent rotation or revocation of credentials.
-	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) {
+	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) && !(found.before > 0 && p.revokes(found)) {
 		found.err = shared
 		return found
 	}
-	both := of.Logins()
-	system := p.databases.logins(of, p.limits(app), app, p.tenant.Spec)
-	user := p.user(of, found)
-	found.before = user.Generation
-	user.System, user.Username, user.Alternate = system, both[0], both[1]
 	found.outcome, found.err = p.converge(ctx, found, user)
-	_, level := system.Converge(ctx, user.Owner, both[:]...)
+	_, level := system.Converge(ctx, user.Owner, user.Username, user.Alternate)
 	found.level = errors.Join(level, shared, p.contest(found))
 	return found
 }
 
-// cached reconciles the cache user of an app.
-func (p *pass) cached(ctx context.Context, app v1.App) finding {
+// cacheUser returns the credential user of an app in the cache, and its system.
+func (p *pass) cacheUser(app v1.App) (finding, credential.User, cacheUsers) {
 	of := names.Tenant{Name: p.tenant.Name}.App(app.Name)
 	found := finding{app: app.Name, system: caching, record: p.store.cache(of), readers: p.store.prefix + p.store.cache(of)}
 	user := p.user(of, found)
 	found.before = user.Generation
 	system, username := p.cache.users(of, app, p.tenant.Spec)
 	user.System, user.Username = system, username
+	return found, user, system
+}
+
+// cached reconciles the cache user of an app.
+func (p *pass) cached(ctx context.Context, app v1.App) finding {
+	found, user, system := p.cacheUser(app)
 	found.outcome, found.err = p.converge(ctx, found, user)
-	_, level := system.ConvergeAccess(ctx, user.Owner, username)
+	_, level := system.ConvergeAccess(ctx, user.Owner, user.Username)
 	found.level = errors.Join(level, p.contest(found))
 	return found
 }

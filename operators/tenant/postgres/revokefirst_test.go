@@ -1,0 +1,76 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/einmal-operators/einmal/credential"
+)
+
+// obstacles are ways in which an app holds up logins, or makes its password one that cannot be proved. Each gets a session of the login.
+func obstacles() map[string]func(*testing.T, app, credential.Record, *pgx.Conn) {
+	verifier := func(iterations, salt string) func(*testing.T, app, credential.Record, *pgx.Conn) {
+		return func(t *testing.T, _ app, _ credential.Record, session *pgx.Conn) {
+			t.Helper()
+			key := strings.Repeat("A", 43) + "="
+			execute(t, session, "SET ROLE NONE", "ALTER ROLE CURRENT_USER PASSWORD 'SCRAM-SHA-256$"+iterations+":"+salt+"$"+key+":"+key+"'")
+		}
+	}
+	return map[string]func(*testing.T, app, credential.Record, *pgx.Conn){
+		"many-iterations": verifier("10000001", "MDEyMzQ1Njc4OWFiY2RlZg=="),
+		"long-salt":       verifier("4096", strings.Repeat("A", 240_000)),
+		"locked-catalog": func(t *testing.T, of app, record credential.Record, session *pgx.Conn) {
+			t.Helper()
+			execute(t, session, "BEGIN", "SELECT count(*) FROM pg_class")
+			waiting := connect(t, of.tenant.Database, record)
+			go func() { _, _ = waiting.Exec(context.WithoutCancel(t.Context()), "VACUUM FULL pg_class") }()
+			for ask[int](t, "SELECT count(*) FROM pg_stat_activity WHERE query = 'VACUUM FULL pg_class' AND wait_event_type = 'Lock' AND datname = $1", of.tenant.Database) == 0 {
+				<-time.After(20 * time.Millisecond)
+			}
+		},
+	}
+}
+
+// An app that holds up logins to its database, or whose password cannot be proved, cannot hold up its own revocation: the operator first sets the new
+// password, and then proves it. The sessions of the app end.
+func TestAnAppThatHoldsUpLoginsCannotHoldUpItsRevocation(t *testing.T) {
+	t.Parallel()
+	for name, obstruct := range obstacles() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := newApp(t, "held-"+name)
+			app.converge(t)
+			app.logins.Terminate = true
+			store := &memory{}
+			user := credential.User{Once: credential.Once{
+				Store: store, Name: "web", Owner: app.mark, Username: app.names.Login(1), Alternate: app.names.Login(2),
+			}, System: app.logins}
+			first, err := user.Converge(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			obstruct(t, app, first.Record, connect(t, app.tenant.Database, first.Record))
+			user.Request, user.InPlace, user.Generation = "leaked", true, 1
+			begun := time.Now()
+			if err := user.Revoke(t.Context()); err != nil || time.Since(begun) > revokedWithin {
+				t.Errorf("after %s: %v", time.Since(begun), err)
+			}
+			t.Logf("revoked after %s", time.Since(begun))
+			var refused *pgconn.PgError
+			if _, err := pgx.Connect(t.Context(), shared.DSNOf(first.Username, first.Password.Reveal(), "postgres")); !errors.As(err, &refused) || refused.Code != "28P01" {
+				t.Errorf("the old password: %v", err)
+			}
+			noSessionIsLeft(t, "usename", first.Username)
+			second, err := user.Converge(t.Context())
+			if err != nil || second.Generation != 2 || store.published != 2 {
+				t.Errorf("readers get generation %d, %v", store.published, err)
+			}
+		})
+	}
+}
