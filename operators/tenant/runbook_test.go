@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -100,4 +101,48 @@ func (s *story) revokes(t *testing.T) {
 	})
 	s.works(t, storyTenant)
 	s.known = slices.Concat(s.passwords(t, 1), s.passwords(t, 2), s.passwords(t, 3))
+}
+
+// An app takes over the database of its tenant and holds the lock on it, which holds up the rights of all apps. It cannot hold up the revocation of its
+// own password, which comes first.
+func TestAnAppThatHoldsTheDatabaseIsRevoked(t *testing.T) {
+	t.Parallel()
+	s := &story{stage: startStage(t)}
+	s.begin = func() *einmaltest.Program { return s.start(t) }
+	s.running = s.begin()
+	s.Kubectl(t, s.manifest(storyTenant, ""), "apply", "-f", "-")
+	s.awaitPhase(t, storyTenant, v1.Ready)
+	robber := &thief{stage: s.stage}
+	robber.holdsDatabase(t)
+	begun := time.Now()
+	s.Kubectl(t, s.manifest(storyTenant, ", credentials: {rotation: {requestId: leak, strategy: InPlace, terminateSessions: true}}"), "apply", "-f", "-")
+	einmaltest.Eventually(t, "what has leaked is revoked", func(ctx context.Context) error { return robber.hasNothing(ctx, t) })
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("the password was revoked after %s", took)
+	}
+	s.await(t, storyTenant, "ready", func(of *v1.Tenant) bool {
+		return of.Status.Phase == v1.Ready && of.Status.Apps[0].Database.Generation == 2 && of.Status.Apps[0].Cache.Generation == 2
+	})
+	s.works(t, storyTenant)
+	s.end(t)
+}
+
+// holdsDatabase makes the login of the app the owner of the database, and holds the lock on the database in an open transaction.
+func (f *thief) holdsDatabase(t *testing.T) {
+	t.Helper()
+	db, cache := f.credentials(t, storyTenant)
+	session, err := pgx.Connect(t.Context(), f.postgres.DSNOf(db.Username, db.Password.Reveal(), names.Tenant{Name: storyTenant}.Database()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close(context.Background()) })
+	for _, statement := range []string{
+		"SET ROLE NONE", "REASSIGN OWNED BY t_acme TO " + db.Username, "BEGIN", "ALTER DATABASE t_acme CONNECTION LIMIT 50",
+	} {
+		if _, err := session.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	f.db, f.cache = []credential.Record{db}, []credential.Record{cache}
+	f.database, f.redis = []*pgx.Conn{session}, []*goredis.Conn{f.session(t, cache)}
 }
