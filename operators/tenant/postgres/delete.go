@@ -12,11 +12,15 @@ import (
 	"github.com/einmal-operators/einmal/credential"
 )
 
-// Delete drops logins: it takes away the right to log in, ends their sessions, and drops them. It skips logins that do not exist. If a
+// Delete drops logins: it takes away the right to log in and ends the sessions of all of them, and then drops one after the other. It skips logins that do not exist. If a
 // login owns objects and DropOwned is not set, Delete returns ErrDependent; the login then remains but cannot log in. Rights that it has are lost. Sessions of
 // other tenants of the operator that block the deletion are ended; if another session does, the error is ErrLocked and names it. If a login does not
 // have the owner's mark, Delete does not change it and returns credential.ErrConflict.
 func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ...string) error {
+	l.Terminate = true
+	for _, username := range usernames { // What holds up or prevents a drop keeps no other login open. Its own drop returns the error again.
+		_ = l.retire(ctx, owner, username)
+	}
 	for _, username := range usernames {
 		if err := l.drop(ctx, owner, username); err != nil {
 			return fmt.Errorf("drop role %s: %w", username, err)
@@ -27,7 +31,6 @@ func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ..
 
 // drop executes the next step and observes again, until the role does not exist.
 func (l Logins) drop(ctx context.Context, owner credential.Owner, username string) error {
-	l.Terminate = true
 	rolledBack, handedOver := false, false
 	var contest contest
 	return settleDropped(ctx, func(ctx context.Context) (bool, error) {

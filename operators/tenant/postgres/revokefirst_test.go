@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/einmal-operators/einmal/credential"
+	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
 // obstacles are ways in which an app holds up logins, or makes its password one that cannot be proved. Each gets a session of the login.
@@ -73,4 +74,21 @@ func TestAnAppThatHoldsUpLoginsCannotHoldUpItsRevocation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A login that cannot be dropped, because it owns a table, keeps no other login of the app open.
+func TestALoginThatCannotBeDroppedKeepsNoOtherOpen(t *testing.T) {
+	t.Parallel()
+	app, first := madeApp(t, "bothshut")
+	second := app.record(t, 2)
+	if err := app.logins.Create(t.Context(), app.mark, second); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, connect(t, app.tenant.Database, first), "GRANT CREATE ON SCHEMA public TO "+first.Username, "SET ROLE NONE", "CREATE TABLE notes ()")
+	connect(t, app.tenant.Database, second)
+	if err := app.logins.Delete(t.Context(), app.mark, first.Username, second.Username); !errors.Is(err, postgres.ErrDependent) {
+		t.Errorf("got %v", err)
+	}
+	app.expect(t, "after the deletion", map[credential.Record]credential.State{first: credential.Retired, second: credential.Retired})
+	noSessionIsLeft(t, "usename", second.Username)
 }
