@@ -25,12 +25,8 @@ func (u User) revoke(ctx context.Context, from stored) (stored, error) {
 	if !asked && (!from.unpublished() || !u.replaced(from)) {
 		return from, nil
 	}
-	state, err := u.observe(ctx, Record{Username: from.latest().Username})
-	if _, err := split(err); err != nil || state != Present && state != Retired {
-		return from, err
-	}
-	beside, err := u.beside(ctx, from.latest())
-	if _, err := split(err); err != nil || from.lacks(beside.Latest) || asked && u.overlaps(from, beside) {
+	beside, possible, err := u.revocable(ctx, from)
+	if err != nil || !possible || asked && u.overlaps(from, beside) {
 		return from, err
 	}
 	if asked {
@@ -42,18 +38,38 @@ func (u User) revoke(ctx context.Context, from stored) (stored, error) {
 	if u.overlapOf(latest) > 0 || beside.Current.is(latest) || beside.Current.IsZero() && !asked {
 		return from, nil
 	}
+	return from, u.setInPlace(ctx, from, beside)
+}
+
+// revocable returns what the system has beside the latest record, and reports whether the user can get another record: it has the owner's mark, and the
+// store is not behind.
+func (u User) revocable(ctx context.Context, from stored) (Beside, bool, error) {
+	state, err := u.observe(ctx, Record{Username: from.latest().Username})
+	if _, err := split(err); err != nil || state != Present && state != Retired {
+		return Beside{}, false, err
+	}
+	beside, err := u.beside(ctx, from.latest())
+	_, err = split(err)
+	return beside, err == nil && !from.lacks(beside.Latest), err
+}
+
+// setInPlace makes the system accept only the latest record.
+func (u User) setInPlace(ctx context.Context, from stored, beside Beside) error {
+	latest := from.latest()
 	if err := u.Store.CheckPublish(ctx, u.Name, u.Owner, latest); err != nil { // Else readers would keep a password that the system rejects.
-		return from, fmt.Errorf("credential %s: %w", u.Name, err)
+		return fmt.Errorf("credential %s: %w", u.Name, err)
 	}
 	if _, err := split(u.System.Set(ctx, u.Owner, Assignment{Record: latest, Previous: from.previous()})); err != nil {
-		return from, fmt.Errorf("%s the user %s: %w", set, latest.Username, err)
+		return fmt.Errorf("%s the user %s: %w", set, latest.Username, err)
 	}
-	if system, ok := u.System.(Rotator); ok && beside.Accepted {
-		if _, err := split(system.Retire(ctx, u.Owner, latest, u.others(latest))); err != nil {
-			return from, fmt.Errorf("retire the credential before user %s: %w", latest.Username, err)
-		}
+	system, ok := u.System.(Rotator)
+	if !ok || !beside.Accepted {
+		return nil
 	}
-	return from, nil
+	if _, err := split(system.Retire(ctx, u.Owner, latest, u.others(latest))); err != nil {
+		return fmt.Errorf("retire the credential before user %s: %w", latest.Username, err)
+	}
+	return nil
 }
 
 // overlaps reports whether the previous credential is accepted because its overlap has not ended.

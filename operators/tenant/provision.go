@@ -144,7 +144,7 @@ func (p *pass) login(app v1.App) (finding, credential.User, logins) {
 func (p *pass) database(ctx context.Context, app v1.App, shared error) finding {
 	found, user, system := p.login(app)
 	// A database owner can block the rights in the database. That must not prevent rotation or revocation of credentials.
-	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) && !(found.before > 0 && p.revokes(found)) {
+	if shared != nil && !errors.Is(shared, postgres.ErrIncomplete) && (found.before == 0 || !p.revokes(found)) {
 		found.err = shared
 		return found
 	}

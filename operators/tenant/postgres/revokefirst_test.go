@@ -45,34 +45,39 @@ func TestAnAppThatHoldsUpLoginsCannotHoldUpItsRevocation(t *testing.T) {
 	for name, obstruct := range obstacles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app := newApp(t, "held-"+name)
-			app.converge(t)
-			app.logins.Terminate = true
-			store := &memory{}
-			user := credential.User{Once: credential.Once{
-				Store: store, Name: "web", Owner: app.mark, Username: app.names.Login(1), Alternate: app.names.Login(2),
-			}, System: app.logins}
-			first, err := user.Converge(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			obstruct(t, app, first.Record, connect(t, app.tenant.Database, first.Record))
-			user.Request, user.InPlace, user.Generation = "leaked", true, 1
-			begun := time.Now()
-			if err := user.Revoke(t.Context()); err != nil || time.Since(begun) > revokedWithin {
-				t.Errorf("after %s: %v", time.Since(begun), err)
-			}
-			t.Logf("revoked after %s", time.Since(begun))
-			var refused *pgconn.PgError
-			if _, err := pgx.Connect(t.Context(), shared.DSNOf(first.Username, first.Password.Reveal(), "postgres")); !errors.As(err, &refused) || refused.Code != "28P01" {
-				t.Errorf("the old password: %v", err)
-			}
-			noSessionIsLeft(t, "usename", first.Username)
-			second, err := user.Converge(t.Context())
-			if err != nil || second.Generation != 2 || store.published != 2 {
-				t.Errorf("readers get generation %d, %v", store.published, err)
-			}
+			revokeDespite(t, "held-"+name, obstruct)
 		})
+	}
+}
+
+func revokeDespite(t *testing.T, tenant string, obstruct func(*testing.T, app, credential.Record, *pgx.Conn)) {
+	t.Helper()
+	app := newApp(t, tenant)
+	app.converge(t)
+	app.logins.Terminate = true
+	store := &memory{}
+	user := credential.User{Once: credential.Once{
+		Store: store, Name: "web", Owner: app.mark, Username: app.names.Login(1), Alternate: app.names.Login(2),
+	}, System: app.logins}
+	first, err := user.Converge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	obstruct(t, app, first.Record, connect(t, app.tenant.Database, first.Record))
+	user.Request, user.InPlace, user.Generation = "leaked", true, 1
+	begun := time.Now()
+	if err := user.Revoke(t.Context()); err != nil || time.Since(begun) > revokedWithin {
+		t.Errorf("after %s: %v", time.Since(begun), err)
+	}
+	t.Logf("revoked after %s", time.Since(begun))
+	var refused *pgconn.PgError
+	if _, err := pgx.Connect(t.Context(), shared.DSNOf(first.Username, first.Password.Reveal(), "postgres")); !errors.As(err, &refused) || refused.Code != "28P01" {
+		t.Errorf("the old password: %v", err)
+	}
+	noSessionIsLeft(t, "usename", first.Username)
+	second, err := user.Converge(t.Context())
+	if err != nil || second.Generation != 2 || store.published != 2 {
+		t.Errorf("readers get generation %d, %v", store.published, err)
 	}
 }
 
