@@ -110,51 +110,6 @@ func (u User) converge(ctx context.Context) (Outcome, error) {
 	return u.advance(ctx, stored)
 }
 
-// advance settles the stored record and then answers the Request.
-func (u User) advance(ctx context.Context, stored stored) (Outcome, error) {
-	stored, err := u.revoke(ctx, stored)
-	if err != nil {
-		return Outcome{}, err
-	}
-	latest := stored.latest()
-	outcome, err := u.settle(ctx, stored)
-	_, failed := split(err)
-	drifted := errors.Is(failed, ErrDrifted)
-	if failed != nil && !drifted || errors.Is(err, ErrPartial) && !u.InPlace || !u.rotates(latest) || !drifted && outcome.Record != latest {
-		return outcome, err
-	}
-	if drifted {
-		until, unknown := u.promised(ctx, stored)
-		if unknown != nil {
-			return Outcome{}, unknown
-		}
-		outcome = Outcome{Record: latest, Until: until}
-	}
-	if outcome.Waits = !outcome.Until.IsZero(); outcome.Waits {
-		return outcome, err
-	}
-	next, err := u.rotate(ctx, latest)
-	if err != nil {
-		return Outcome{}, err
-	}
-	return u.settle(ctx, next)
-}
-
-// rotate generates the record after the latest one, and returns what the store has then.
-func (u User) rotate(ctx context.Context, latest Record) (stored, error) {
-	next, err := u.generate(ctx, draft{latest.Generation + 1, u.next(latest), u.newOverlap(), latest.Created})
-	next.Records = append([]Record{latest}, next.Records...)
-	return next, err
-}
-
-// next returns the user of the record of a rotation.
-func (u User) next(latest Record) string {
-	if u.InPlace {
-		return latest.Username
-	}
-	return u.Once.next(latest)
-}
-
 // older handles a store that has only an older generation than the one in use. If the system accepts only the stored record, this record was
 // generated after all others had been lost, and older continues with it. Otherwise the record in use was lost.
 func (u User) older(ctx context.Context, stored stored) (Outcome, error) {
@@ -327,9 +282,9 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 		}
 		return seen{}, fmt.Errorf("credential %s, user %s: %w", u.Name, latest.Username, err)
 	}
-	if do != nothing && stored.unpublished() { // Else readers would keep a password that the system rejects.
-		if err := u.Store.CheckPublish(ctx, u.Name, u.Owner, latest); err != nil {
-			return seen{}, fmt.Errorf("credential %s: %w", u.Name, err)
+	if do != nothing && stored.unpublished() {
+		if err := u.checkPublish(ctx, latest); err != nil {
+			return seen{}, err
 		}
 	}
 	overlap := u.overlapOf(latest)

@@ -143,21 +143,34 @@ func (d draft) created() time.Time {
 
 // generate creates a record and returns what the store has then: this record, or that of a faster writer.
 func (o Once) generate(ctx context.Context, from draft) (stored, error) {
+	made, err := o.newRecord(from)
+	if err != nil {
+		return stored{}, err
+	}
+	return o.keep(ctx, made)
+}
+
+// newRecord returns a record with a new password. The store does not have it yet.
+func (o Once) newRecord(from draft) (Record, error) {
 	generate := o.Generate
 	if generate == nil {
 		generate = Generate
 	}
 	password, err := generate()
 	if err != nil {
-		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
+		return Record{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
 	if password.IsZero() {
-		return stored{}, fmt.Errorf("credential %s: the generated password is empty", o.Name)
+		return Record{}, fmt.Errorf("credential %s: the generated password is empty", o.Name)
 	}
-	made := Record{
+	return Record{
 		Username: from.username, Password: password, Generation: from.generation, Request: o.Request, Created: from.created(), Overlap: from.overlap,
-	}
-	err = o.Store.Create(ctx, o.Name, o.Owner, made)
+	}, nil
+}
+
+// keep stores a new record and returns what the store has then: this record, or that of a faster writer.
+func (o Once) keep(ctx context.Context, made Record) (stored, error) {
+	err := o.Store.Create(ctx, o.Name, o.Owner, made)
 	if err != nil && !errors.Is(err, ErrExists) {
 		return stored{}, fmt.Errorf("credential %s: %w", o.Name, err)
 	}
@@ -168,7 +181,7 @@ func (o Once) generate(ctx context.Context, from draft) (stored, error) {
 	// Another writer was faster, or the answer to our own request was lost.
 	o.Generation = 0
 	found, err := o.read(ctx)
-	if err == nil && found.latest().Generation < from.generation {
+	if err == nil && found.latest().Generation < made.Generation {
 		err = fmt.Errorf("credential %s: %w", o.Name, ErrUnsettled)
 	}
 	return found, err

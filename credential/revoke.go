@@ -56,8 +56,8 @@ func (u User) revocable(ctx context.Context, from stored) (Beside, bool, error) 
 // setInPlace makes the system accept only the latest record.
 func (u User) setInPlace(ctx context.Context, from stored, beside Beside) error {
 	latest := from.latest()
-	if err := u.Store.CheckPublish(ctx, u.Name, u.Owner, latest); err != nil { // Else readers would keep a password that the system rejects.
-		return fmt.Errorf("credential %s: %w", u.Name, err)
+	if err := u.checkPublish(ctx, latest); err != nil {
+		return err
 	}
 	if _, err := split(u.System.Set(ctx, u.Owner, Assignment{Record: latest, Previous: from.previous()})); err != nil {
 		return fmt.Errorf("%s the user %s: %w", set, latest.Username, err)

@@ -15,9 +15,9 @@ var (
 	// ErrInvalid means that the stored value has the owner's mark, but is not a credential or is another one than expected. It was not
 	// overwritten.
 	ErrInvalid = errors.New("not a valid credential")
-	// ErrSuperseded means that readers already get a later generation, which was not overwritten. The caller's knowledge of the store is old:
-	// read again.
-	ErrSuperseded = errors.New("a newer generation is already published; retry later")
+	// ErrSuperseded means that readers or the system already have a later generation, which was not overwritten. The caller's knowledge of the
+	// store is old: read again.
+	ErrSuperseded = errors.New("a newer generation is already in use; retry later")
 	// ErrUnwritable means that the store refuses to write the copy for readers, until a person acts. Converge has changed nothing in the system:
 	// it accepts what readers have.
 	ErrUnwritable = errors.New("the copy for readers cannot be written")

@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -51,7 +52,9 @@ type System interface {
 	Observe(ctx context.Context, owner Owner, username string, password Password) (State, error)
 	// Create creates the user with the owner's mark. It returns an error if the user exists.
 	Create(ctx context.Context, owner Owner, credential Record) error
-	// Set gives an existing user the password, the owner's mark and the right to log in.
+	// Set gives an existing user the password, the owner's mark and the right to log in. It must not depend on a login, which the holder of the
+	// previous password can delay: Converge verifies the password afterwards. If the system stores the Given, Set returns ErrSuperseded, and
+	// changes nothing, if the user got a later record: see Given.CheckSet.
 	Set(ctx context.Context, owner Owner, change Assignment) error
 }
 
@@ -76,6 +79,16 @@ func (g Given) IsZero() bool { return g.Generation == 0 }
 // store that has lost everything counts from 1 again.
 func (g Given) After(other Given) bool {
 	return g.Created.After(other.Created) || g.Created.Equal(other.Created) && g.Generation > other.Generation
+}
+
+// CheckSet returns ErrSuperseded if g was generated after a record. Call it in Set with what the user got last. So a process that was frozen after
+// it read the store sets no password that was revoked meanwhile.
+func (g Given) CheckSet(record Record) error {
+	if !g.After(GivenOf(record)) {
+		return nil
+	}
+	return fmt.Errorf("user %s has the credential of generation %d, created %s, not setting generation %d, created %s: %w", record.Username,
+		g.Generation, g.Created.UTC().Format(time.RFC3339), record.Generation, record.Created.UTC().Format(time.RFC3339), ErrSuperseded)
 }
 
 // Beside describes what a Rotator has of an owner in addition to the current credential.

@@ -72,6 +72,9 @@ func cannotRotate(t *testing.T, user credential.User, system *credentialtest.Use
 	if !system.Accepts(first) || system.Writes() != writes {
 		t.Errorf("what readers have is accepted: %t, %d writes", system.Accepts(first), system.Writes()-writes)
 	}
+	if found, err := user.Store.Read(t.Context(), user.Name, user.Owner, 1); err != nil || len(found.Records) != 1 {
+		t.Errorf("a password that readers cannot be given was stored: %d records, %v", len(found.Records), err)
+	}
 	thaw()
 	if second := converged(t, user).Record; second.Generation != 2 || system.Accepts(first) || !system.Accepts(second) {
 		t.Errorf("when the copy can be written, generation %d is published", second.Generation)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -130,4 +131,24 @@ func TestTheVaultIsAStore(t *testing.T) {
 			store.spoil(generation, owner)
 		}}
 	})
+}
+
+// Users log in to a system of your own. How do you know that a revocation cannot be delayed, and that no older password comes back? It passes the
+// SystemContract: here the users in memory, with one password for each user and with two.
+func TestTheUsersAreASystem(t *testing.T) {
+	t.Parallel()
+	for alternate, room := range map[string]int{"": 2, "app_b": 1} {
+		t.Run(strconv.Itoa(room), func(t *testing.T) {
+			t.Parallel()
+			credentialtest.SystemContract(t, func(t *testing.T) credentialtest.SystemSubject {
+				t.Helper()
+				users := &credentialtest.Users{Room: room}
+				return credentialtest.SystemSubject{
+					System: credentialtest.Session{Users: users}, Owner: credential.Owner{Operator: "op.example.com", Name: "one"},
+					Username: "app_a", Alternate: alternate,
+					Accepts: func(_ *testing.T, record credential.Record) bool { return users.Accepts(record) },
+				}
+			})
+		})
+	}
 }

@@ -52,7 +52,7 @@ func (s Session) Create(_ context.Context, owner credential.Owner, record creden
 }
 
 // Set implements credential.System. It adds the owner's mark to an unmarked user. It returns credential.ErrConflict for a user of another owner,
-// and another error for a user that does not exist or cannot have another password. After an error, nothing has changed.
+// credential.ErrSuperseded for a user that got a later record, and another error for a user that does not exist or cannot have another password. After an error, nothing has changed.
 func (s Session) Set(_ context.Context, owner credential.Owner, change credential.Assignment) error {
 	return s.effect("give a password to", change.Username, change.Password.Reveal(), func() error { return s.give(owner, change) })
 }

@@ -213,6 +213,9 @@ func (u *Users) give(owner credential.Owner, change credential.Assignment) error
 	case known.owner != owner && known.owner != credential.Owner{}:
 		return credential.ErrConflict
 	}
+	if err := known.given.CheckSet(change.Record); err != nil {
+		return err
+	}
 	var passwords []credential.Password
 	if change.Keep && u.Room > 1 {
 		passwords = slices.Clone(known.passwords)

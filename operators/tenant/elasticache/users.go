@@ -114,6 +114,9 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	if is == nil {
 		return fmt.Errorf("set password of ElastiCache user %s: the user does not exist", change.Username)
 	}
+	if err := patterns(is).Given(owner, change.Username).CheckSet(change.Record); err != nil {
+		return err
+	}
 	accepted := []credential.Record{change.Record}
 	previous := change.Previous
 	if change.Keep && previous.Username == change.Username && !previous.Password.IsZero() && previous.Password != change.Password {

@@ -118,7 +118,8 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 
 // Set gives a login the password, the right to log in, the ownership mark, the access and the limits. A role has one password, so the
 // previous one is always rejected afterwards; a rotation that keeps it uses the app's other login. Sessions stay open, unless they hold
-// locks that this needs. Set returns credential.ErrConflict if the role belongs to another owner.
+// locks that this needs. Set returns credential.ErrConflict if the role belongs to another owner, and credential.ErrSuperseded if it got a later
+// record.
 //
 // With Terminate, no session with the previous password remains. To ensure that, the role cannot log in for some seconds.
 func (l Logins) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
@@ -138,6 +139,8 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 			return true, fmt.Errorf("role does not exist: %w", credential.ErrUnproven)
 		case role.mark != nil && *role.mark != owner.String():
 			return true, foreign(change.Username, role.mark, owner)
+		case role.given.After(credential.GivenOf(change.Record)):
+			return true, role.given.CheckSet(change.Record)
 		case l.Terminate && role.canLogin:
 			contest.alone = false
 			return false, contest.shut(ctx, l, change.Username, role)

@@ -79,6 +79,11 @@ func (u Users) Set(ctx context.Context, owner credential.Owner, change credentia
 	}
 	wanted := map[*node][]string{}
 	for n, is := range said.accounts {
+		if is != nil {
+			if err := is.keys.Given(owner, change.Username).CheckSet(change.Record); err != nil {
+				return fmt.Errorf("redis node %s: %w", n.address, err)
+			}
+		}
 		if wanted[n], err = passwords(is, change); err != nil {
 			return fmt.Errorf("redis node %s: set user %s: %w; remove one first (ACL SETUSER %s !…)", n.address, change.Username, err, change.Username)
 		}
