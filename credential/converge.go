@@ -139,7 +139,8 @@ func (u User) alone(ctx context.Context, latest Record) (bool, error) {
 	if state, err := u.observe(ctx, Record{Username: latest.Username}); err != nil || state == Absent {
 		return err == nil, err
 	}
-	if state, err := u.observe(ctx, latest); err != nil || state != Accepted {
+	state, err := u.observe(ctx, latest)
+	if err != nil && !errors.Is(err, ErrUnusable) || state != Accepted {
 		return false, err
 	}
 	beside, err := u.beside(ctx, latest)
@@ -219,7 +220,7 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	}
 	outcome := Outcome{Record: latest, Verified: seen.state == Accepted, Restored: seen.restored}
 	if outcome.Until, err = u.supersede(ctx, latest, seen.Beside, since); err == nil {
-		err = seen.partial
+		err = errors.Join(seen.partial, seen.unusable)
 	}
 	return outcome, err
 }
@@ -237,20 +238,25 @@ type seen struct {
 	restored bool
 	// partial is the ErrPartial of members that did not answer. It is nil if all did.
 	partial error
+	// unusable is the ErrUnusable of the last login. It is nil if the user can log in, or if no login was tried.
+	unusable error
 }
 
-// also adds an error to what is seen if it is an ErrPartial, and returns any other.
+// also adds an error to what is seen if it does not stop Converge, and returns any other.
 func (s *seen) also(err error) error {
-	partial, failed := split(err)
-	if s.partial == nil {
-		s.partial = partial
+	passing, failed := split(err)
+	if errors.Is(passing, ErrUnusable) {
+		s.unusable = passing
+	}
+	if errors.Is(passing, ErrPartial) && s.partial == nil {
+		s.partial = passing
 	}
 	return failed
 }
 
-// split returns an error either as an ErrPartial or as one that stops Converge.
-func split(err error) (partial, failed error) {
-	if errors.Is(err, ErrPartial) && !Blocked(err) {
+// split returns an error either as one that Converge returns in the end, ErrPartial or ErrUnusable, or as one that stops it.
+func split(err error) (passing, failed error) {
+	if (errors.Is(err, ErrPartial) || errors.Is(err, ErrUnusable)) && !Blocked(err) {
 		return err, nil
 	}
 	return nil, err
@@ -302,6 +308,7 @@ func (u User) give(ctx context.Context, stored stored, is seen) (seen, error) {
 	if err := is.also(err); err != nil {
 		return seen{}, fmt.Errorf("%s the user %s: %w", do, latest.Username, err)
 	}
+	is.unusable = nil
 	is.state, err = u.prove(ctx, latest)
 	if err := is.also(err); err != nil {
 		return seen{}, err

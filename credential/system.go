@@ -45,10 +45,14 @@ type Assignment struct {
 // keep a leaked password alive on the others, so Converge goes on with those that answer, and returns ErrPartial in the end.
 var ErrPartial = errors.New("not done on all members")
 
+// ErrUnusable means that a user has the right password and still cannot log in, for example because of a limit or of a setting of its database. Observe
+// returns it with Accepted. Converge then does what it does for Accepted, and returns ErrUnusable in the end, with the Outcome.
+var ErrUnusable = errors.New("the password is right, but the user cannot log in")
+
 // System is a system in which users log in with credentials, such as a database or a cache. Its methods must be safe for concurrent use and for
 // repetition after any error. Errors must not contain a password. A system of several members returns ErrPartial if only some did their part.
 type System interface {
-	// Observe returns the state of a user. It tests the password unless that is zero.
+	// Observe returns the state of a user. It tests the password unless that is zero. With Accepted, the error can be ErrUnusable.
 	Observe(ctx context.Context, owner Owner, username string, password Password) (State, error)
 	// Create creates the user with the owner's mark. It returns an error if the user exists.
 	Create(ctx context.Context, owner Owner, credential Record) error

@@ -49,6 +49,9 @@ const (
 	reasonFull      = "PasswordsFull"
 	reasonLocked    = "LockHeld"
 	reasonInUse     = "DatabaseInUse"
+	reasonUnusable  = "LoginFails"
+	reasonRevoking  = "RevokingCredentials"
+	reasonSessions  = "SessionsRemain"
 	reasonEnding    = "NamespaceTerminating"
 	reasonAdmission = "AdmissionDenied"
 	reasonInsecure  = "InsecureAuthentication"
@@ -73,6 +76,7 @@ func meanings() []meaning {
 		{credential.ErrInvalid, blocked, reasonInvalid},
 		{credential.ErrUnwritable, blocked, reasonUnwritten},
 		{credential.ErrDrifted, blocked, reasonDrifted},
+		{credential.ErrUnusable, waiting, reasonUnusable},
 		{errSetUp, blocked, reasonSetUp},
 		{postgres.ErrRights, blocked, reasonRights},
 		{redis.ErrDenied, blocked, reasonRights},
@@ -92,6 +96,7 @@ func meanings() []meaning {
 		{credential.ErrUnsettled, waiting, reasonSettling},
 		{postgres.ErrLocked, waiting, reasonLocked},
 		{postgres.ErrInUse, waiting, reasonInUse},
+		{postgres.ErrSessions, waiting, reasonSessions},
 		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrUnsaved, waiting, reasonUnsaved},

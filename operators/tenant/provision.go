@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/einmal-operators/einmal"
@@ -33,6 +34,9 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 	if done, next := p.quick(ctx, c, seen); done {
 		return next
 	}
+	if startsRevocation(c.Object) {
+		return tell(c, report{revoking: true})
+	}
 	held, release, err := p.backends.work(ctx, c.Client, c.Object.Spec.BackendRef.Name)
 	if wait, ok := turnOf(err); ok {
 		return einmal.RequeueAfter(wait)
@@ -49,6 +53,23 @@ func (p *provisioner) provision(ctx context.Context, c *change) error {
 		seen.settled = look.settle(found, before)
 	}
 	return next
+}
+
+// startsRevocation reports whether a rotation in place is about to begin while the status says that the tenant is ready. The old passwords are rejected
+// before readers have the new ones, so the status must say first that the tenant is not ready.
+func startsRevocation(of *v1.Tenant) bool {
+	rotation := of.Spec.Credentials.Rotation
+	if rotation.Strategy != v1.InPlace || rotation.RequestID == "" || !meta.IsStatusConditionTrue(of.Status.Conditions, v1.ConditionReady) {
+		return false
+	}
+	for _, app := range of.Status.Apps {
+		for _, known := range []*v1.Principal{app.Database, app.Cache} {
+			if known != nil && known.Generation > 0 && known.RequestID != rotation.RequestID && known.RetireAfter == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pass is one reconciliation of a Tenant.

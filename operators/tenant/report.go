@@ -39,9 +39,10 @@ type finding struct {
 // key identifies a finding within a tenant.
 func (f finding) key() string { return f.app + "/" + string(f.system) }
 
-// told reports whether the outcome is known. If some nodes of a cache do not answer, it is that of the others.
+// told reports whether the outcome is known. If some nodes of a cache do not answer, it is that of the others. Readers have the credential of an
+// outcome also if what came before it could not be taken out of use.
 func (f finding) told() bool {
-	return f.err == nil || errors.Is(f.err, credential.ErrPartial) && f.outcome.Generation > 0
+	return f.err == nil || f.outcome.Generation > 0 && !errors.Is(f.err, credential.ErrDrifted)
 }
 
 // worst returns the error with the worse class.
@@ -56,10 +57,11 @@ func (f finding) worst() error {
 
 // report is the result of a reconciliation.
 type report struct {
-	// suspended is true if nothing was checked because of spec.suspend. unusable is why nothing could be checked.
-	suspended bool
-	unusable  error
-	findings  []finding
+	// suspended is true if nothing was checked because of spec.suspend, revoking if nothing was checked because a rotation in place is about to begin.
+	// unusable is why nothing could be checked.
+	suspended, revoking bool
+	unusable            error
+	findings            []finding
 }
 
 // principal returns the part of the status that a finding is about.

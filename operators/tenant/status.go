@@ -34,7 +34,7 @@ func tell(c *change, found report) error {
 	conditions, worst := found.judge(c.Object)
 	status := &c.Object.Status
 	status.ObservedGeneration = c.Object.Generation
-	if !found.suspended && found.unusable == nil {
+	if !found.suspended && !found.revoking && found.unusable == nil {
 		status.Apps = found.apps(c.Object, now)
 	}
 	for _, condition := range conditions {
@@ -86,7 +86,8 @@ func areas() []area {
 }
 
 // unusable returns the error that prevents the app from logging in to a system. This includes access that has not settled yet. Incomplete
-// rights in a database do not prevent a login, and neither do users that a node has not saved, nor a copy for readers that cannot be written.
+// rights in a database do not prevent a login, and neither do users that a node has not saved, sessions that do not end, nor a copy for readers that
+// cannot be written.
 func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
 	usable := errors.Is(f.level, postgres.ErrIncomplete) || errors.Is(f.level, redis.ErrUnsaved)
@@ -94,7 +95,7 @@ func (f finding) unusable(in system) error {
 	if f.system == in && f.err == nil && (how == waiting && !usable || foreign) {
 		return f.level
 	}
-	if f.system != in || f.keeps() {
+	if f.system != in || f.keeps() || errors.Is(f.err, postgres.ErrSessions) && f.outcome.Generation > 0 {
 		return nil
 	}
 	return f.err
@@ -116,6 +117,9 @@ func (f finding) outOfSync() error {
 	if f.level != nil || f.unwanted {
 		return errors.Join(f.level, f.err)
 	}
+	if errors.Is(f.err, credential.ErrUnusable) {
+		return nil // What prevents the login is not the operator's.
+	}
 	return f.err
 }
 
@@ -125,6 +129,12 @@ func (r report) judge(of *v1.Tenant) ([]metav1.Condition, class) {
 		return []metav1.Condition{{
 			Type: v1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Suspended", Message: "spec.suspend is set: the operator does not check this tenant",
 		}}, fine
+	}
+	if r.revoking {
+		return []metav1.Condition{{
+			Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: reasonRevoking,
+			Message: "a rotation in place is in progress: logins fail until readers have the new credentials",
+		}}, waiting
 	}
 	var all []metav1.Condition
 	worst, reason, said := fine, "Ready", []string(nil)
@@ -231,6 +241,8 @@ func (r report) phase(of *v1.Tenant, worst class) v1.Phase {
 	switch {
 	case r.suspended:
 		return v1.Suspended
+	case r.revoking:
+		return v1.Rotating
 	case worst == blocked:
 		return v1.Blocked
 	case worst == fine && meta.IsStatusConditionTrue(of.Status.Conditions, v1.ConditionRotationInProgress):
@@ -250,6 +262,8 @@ func (r report) again(of *v1.Tenant, worst class, now time.Time, seen *observati
 	switch {
 	case r.suspended:
 		return nil
+	case r.revoking:
+		return einmal.RequeueAfter(0)
 	case worst == unknown:
 		return einmal.RetryAfter(min(seen.nextRetry(), probeInterval(of)), r.failure())
 	case worst == waiting:

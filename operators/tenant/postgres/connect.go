@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
 	settings.Database, settings.ValidateConnect = database, s.validate
+	maps.Copy(settings.RuntimeParams, s.ownSettings())
 	return s.beside(ctx, "", settings, func(connection *pgx.Conn, err error) error {
 		if err != nil {
 			return fmt.Errorf("connect to database %s: %w", database, explain(err))
@@ -44,7 +46,7 @@ func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn)
 }
 
 // login tests whether a user can log in to a database with a password: see proves. It executes no statement, because the session has the rights of
-// the user and the database belongs to a tenant.
+// the user and the database belongs to a tenant. The session has the settings that sessions of the user have, so what fails for them fails here.
 func (s *Server) login(ctx context.Context, username, database string, password credential.Password) error {
 	return s.loginAt(ctx, "", database, credential.Record{Username: username, Password: password})
 }
@@ -58,7 +60,8 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 		settings.RequireAuth = provingMethods
 	}
 	settings.ValidateConnect = newEnough(s.major, nil)
-	settings.RuntimeParams = map[string]string{"application_name": settings.RuntimeParams["application_name"]}
+	settings.RuntimeParams = map[string]string{"application_name": settings.RuntimeParams["application_name"], "search_path": safePath}
+	maps.Copy(settings.RuntimeParams, quietSettings())
 	accepted := follow(settings)
 	return s.beside(ctx, address, settings, func(_ *pgx.Conn, err error) error {
 		if _, kind := kindOf(codeOf(err)); !errors.Is(kind, ErrRights) { // The administrator does not lack a right here.
@@ -71,14 +74,21 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 	})
 }
 
-// ownSettings are startup parameters of connections to databases of tenants. They stand over what a tenant sets for its database (ALTER DATABASE) or
-// its login (ALTER ROLE): settings that could end or change the session, or send text of the tenant to the operator, such as the warning about a value
-// that is not valid. Limits of time for statements and locks are those of the DSN.
+// quietSettings are startup parameters that keep text of a tenant from the operator, such as the warning about a value that is not valid.
+func quietSettings() map[string]string {
+	return map[string]string{"client_min_messages": "error", "client_encoding": "UTF8"}
+}
+
+// ownSettings are startup parameters of the administrator's connections to databases of tenants. They stand over what a tenant sets for its database
+// (ALTER DATABASE): settings that could end or change the session, or send text of the tenant. Limits of time for statements and locks are those of the
+// DSN.
 func (s *Server) ownSettings() map[string]string {
-	own := map[string]string{
+	own := quietSettings()
+	maps.Copy(own, map[string]string{
 		"search_path": safePath, "local_preload_libraries": "", "tcp_user_timeout": "0", "idle_session_timeout": "0",
-		"client_min_messages": "error", "client_encoding": "UTF8", "default_transaction_read_only": "off", "default_transaction_deferrable": "off", "default_transaction_isolation": "read committed",
-	}
+		"default_transaction_read_only": "off", "default_transaction_deferrable": "off", "default_transaction_isolation": "read committed",
+	})
+	own["role"] = cmp.Or(s.pool.Config().ConnConfig.RuntimeParams["role"], "none")
 	if s.major.Load() >= transactionTimeoutVersion {
 		own["transaction_timeout"] = "0"
 	}
@@ -99,10 +109,6 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 		if address, err = s.address(ctx); err != nil {
 			return do(nil, adminError{err})
 		}
-	}
-	maps.Copy(settings.RuntimeParams, s.ownSettings())
-	if settings.RuntimeParams["role"] == "" {
-		settings.RuntimeParams["role"] = "none"
 	}
 	// With several hosts in the DSN, a standby may not have the database yet, and pgx then tries no other host.
 	there, elsewhere, dial := false, false, settings.DialFunc

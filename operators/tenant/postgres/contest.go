@@ -3,9 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/einmal-operators/einmal/credential"
 )
 
 const (
@@ -19,6 +19,9 @@ const (
 	// appearTime is how long a session that was accepted just before the right to log in was revoked may take to appear in
 	// pg_stat_activity.
 	appearTime = time.Second
+	// endTime is how long a change waits for the sessions of a login to end. A session that computes, for example a SCRAM verifier with many iterations,
+	// ends only after that.
+	endTime = 3 * time.Second
 )
 
 // Which sessions of a login are ended.
@@ -35,8 +38,11 @@ type contest struct {
 	begun time.Time
 	// lost counts the attempts that such sessions blocked.
 	lost int
-	// alone is true if the password was set while the login had no session and could not get one.
+	// alone is true if the password was set while the login had no session, or only such that have been told to end, and could not get one.
 	alone bool
+	// ending is when the change first told sessions to end, and pause how long to wait before the next look at them.
+	ending time.Time
+	pause  time.Duration
 }
 
 // change executes statements that change a login. If the login's own sessions block them, the next attempt ends those sessions first, in
@@ -72,7 +78,7 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 // caller must then observe again to find the remaining sessions.
 func (c *contest) shut(ctx context.Context, of Logins, username string, seen loginSeen) error {
 	done, err := c.change(ctx, of, username, seen, []string{"ALTER ROLE " + identifier(username) + " NOLOGIN"})
-	if !done || !of.Terminate || seen.sessions == 0 && c.lost == 0 {
+	if !done || !of.Terminate || len(seen.sessions) == 0 && c.lost == 0 {
 		return err
 	}
 	return wait(ctx, appearTime)
@@ -87,17 +93,42 @@ func wait(ctx context.Context, long time.Duration) error {
 	}
 }
 
-// lasts reports whether a password that was just set is accepted: a session of the login can change it again. If that cannot be tested now,
-// the later verification does it.
-func (c *contest) lasts(ctx context.Context, of Logins, record credential.Record) (bool, error) {
-	if err := of.Tenant.Server.login(ctx, record.Username, of.Tenant.Database, record.Password); codeOf(err) != wrongPassword {
-		return true, nil
+// endSessions tells the sessions of a login to end, and waits a moment. The caller must then observe again.
+func (c *contest) endSessions(ctx context.Context, of Logins, username string, seen loginSeen) error {
+	if c.ending.IsZero() {
+		c.ending, c.pause = time.Now(), 20*time.Millisecond
 	}
-	c.lost++
-	if !of.Terminate || time.Since(c.begun) > contestTime {
-		return true, fmt.Errorf("a session of the login changed the password again: %w", credential.ErrUnproven)
+	if err := of.signal(ctx, username, seen, everySession); err != nil {
+		return err
 	}
-	return false, nil
+	c.pause *= 2
+	return wait(ctx, min(c.pause, time.Second))
+}
+
+// gaveUp reports whether sessions of a login are left although they had enough time to end.
+func (c *contest) gaveUp(seen loginSeen) bool {
+	return len(seen.sessions) > 0 && !c.ending.IsZero() && time.Since(c.ending) > endTime
+}
+
+// remain returns the error about sessions that do not end.
+func remain(username string, sessions []int) error {
+	return fmt.Errorf("%w: role %s, process IDs %s; they end when their current computation does, or with a restart of the server",
+		ErrSessions, username, strings.Trim(arrayOf(sessions), "{}"))
+}
+
+// arrayOf returns the text of an array of PostgreSQL.
+func arrayOf(numbers []int) string {
+	texts := make([]string, 0, len(numbers))
+	for _, number := range numbers {
+		texts = append(texts, strconv.Itoa(number))
+	}
+	return "{" + strings.Join(texts, ",") + "}"
+}
+
+// signal tells sessions of a login to end, and does not wait. Only members of a role may do that, so the administrator is one for the duration of the
+// transaction.
+func (l Logins) signal(ctx context.Context, username string, seen loginSeen, which string) error {
+	return transaction(ctx, l.Tenant.Server.pool, end(username, seen, which))
 }
 
 // end returns the statements that end sessions of a login without waiting. Only members of the login may do that, so the administrator

@@ -46,8 +46,10 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 			return true, foreign(username, role.mark, owner)
 		case role.canLogin:
 			return false, contest.shut(ctx, l, username, role)
-		case role.sessions > 0:
-			return false, l.endSessions(ctx, username, role)
+		case contest.gaveUp(role):
+			return true, remain(username, role.sessions)
+		case len(role.sessions) > 0:
+			return false, contest.endSessions(ctx, l, username, role)
 		case !rolledBack:
 			rolledBack = true
 			return false, l.Tenant.Server.rollBack(ctx, everyPrepared, []string{username})

@@ -33,6 +33,8 @@ var (
 	// ErrInUse: sessions or prepared transactions of others use the database, and the administrator may not end them. Retry later. It can stay until a
 	// person ends them. It is an ErrBusy.
 	ErrInUse = fmt.Errorf("%w: others use the database", ErrBusy)
+	// ErrSessions: sessions of a login were told to end, and have not. The login has its new password, or cannot log in. Retry later.
+	ErrSessions = errors.New("sessions do not end")
 	// ErrDown: the server cannot be reached, is starting or stopping, or cannot write now. Retry later.
 	ErrDown = errors.New("the server is down")
 	// ErrDependent: an object that is to be dropped has dependent objects. No data was lost. The error stays until a person decides.

@@ -59,7 +59,7 @@ var _ credential.System = Logins{}
 
 // Observe returns the state of a login. It tests a password by a login to the tenant's database; only the answer that the password is wrong
 // is Refused. If the server has accepted the password and then ends the session, for a limit, a right or a setting of the tenant, the state is
-// Accepted. All other answers are errors. A login without the right to log in is Retired, whatever the password.
+// Accepted and the error credential.ErrUnusable. All other answers are errors. A login without the right to log in is Retired, whatever the password.
 func (l Logins) Observe(ctx context.Context, owner credential.Owner, username string, password credential.Password) (credential.State, error) {
 	seen, err := l.observe(ctx, username)
 	if err != nil {
@@ -80,8 +80,10 @@ func (l Logins) Observe(ctx context.Context, owner credential.Owner, username st
 	}
 	err = l.Tenant.Server.login(ctx, username, l.Tenant.Database, password)
 	switch {
-	case proves(err):
+	case err == nil:
 		return credential.Accepted, nil
+	case proves(err):
+		return credential.Accepted, fmt.Errorf("log in as %s: %w: %w", username, credential.ErrUnusable, err)
 	case codeOf(err) == wrongPassword:
 		return credential.Refused, nil
 	}
@@ -121,7 +123,8 @@ func (l Logins) Create(ctx context.Context, owner credential.Owner, record crede
 // locks that this needs. Set returns credential.ErrConflict if the role belongs to another owner, and credential.ErrSuperseded if it got a later
 // record.
 //
-// With Terminate, no session with the previous password remains. To ensure that, the role cannot log in for some seconds.
+// With Terminate, no session with the previous password remains. To ensure that, the role cannot log in for some seconds. A session that does not end
+// within three seconds does not delay the new password: Superseded then reports it, and Retire returns ErrSessions.
 func (l Logins) Set(ctx context.Context, owner credential.Owner, change credential.Assignment) error {
 	hashed, err := l.verifier(change.Password)
 	if err != nil {
@@ -144,9 +147,9 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 		case l.Terminate && role.canLogin:
 			contest.alone = false
 			return false, contest.shut(ctx, l, change.Username, role)
-		case l.Terminate && role.sessions > 0: // Open sessions could change the password back.
+		case l.Terminate && len(role.sessions) > 0 && !contest.gaveUp(role): // Open sessions could change the password back.
 			contest.alone = false
-			return false, l.endSessions(ctx, change.Username, role)
+			return false, contest.endSessions(ctx, l, change.Username, role)
 		}
 		open, attribute := !l.Terminate || contest.alone, " NOLOGIN"
 		if open {
@@ -154,22 +157,27 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 		}
 		statements := append([]string{
 			"ALTER ROLE " + identifier(change.Username) + attribute + " PASSWORD " + literal(hashed) + " VALID UNTIL 'infinity'",
-			keep(owner, change.Record),
+			keep(owner, change.Record, l.lingering(role)...),
 		}, l.plan(change.Username, role)...)
 		set, err := contest.change(ctx, l, change.Username, role, statements)
-		switch {
-		case !set:
-			return false, err
-		case !open: // Logins that are in progress are rejected at their end.
+		if set && !open { // Logins that are in progress are rejected at their end.
 			contest.alone = true
 			return false, wait(ctx, drainTime)
 		}
-		return contest.lasts(ctx, l, change.Record)
+		return set, err
 	})
 	if err != nil {
 		return fmt.Errorf("set password of role %s: %w", change.Username, err)
 	}
 	return nil
+}
+
+// lingering returns the sessions that have not ended although they had to.
+func (l Logins) lingering(seen loginSeen) []int {
+	if !l.Terminate {
+		return nil
+	}
+	return seen.sessions
 }
 
 // Converge gives the owner's existing logins their access and limits, and reports whether it wrote anything. It never changes a password, a

@@ -44,8 +44,8 @@ type loginSeen struct {
 	inDatabase []string
 	// memberships are its memberships in other roles. Since version 16 there can be several in one role.
 	memberships []membership
-	// sessions is the number of its open sessions.
-	sessions int
+	// sessions are the process IDs of its open sessions; lingering those of sessions that had not ended when its password was set.
+	sessions, lingering []int
 }
 
 // membership is a membership of a login in a role.
@@ -94,16 +94,17 @@ const (
 						'works', pg_has_role(member, roleid, 'USAGE') AND pg_has_role(member, roleid, 'SET'), 'kept', NOT pg_has_role(grantor, 'USAGE'))
 					ELSE json_build_object('role', pg_get_userbyid(roleid), 'works', pg_has_role(member, roleid, 'USAGE')) END), '[]')
 					FROM pg_auth_members WHERE member = pg_roles.oid), `
-	// countSessions counts the sessions of a role and follows loginColumns. For each session the server checks whether the administrator is
-	// a member of its role.
-	countSessions = "(SELECT count(*) FROM pg_stat_activity WHERE usesysid = pg_roles.oid)"
+	// openSessions are the process IDs of the sessions of a role, and follow loginColumns; noSessions stands for none. For each session the server checks
+	// whether the administrator is a member of its role.
+	openSessions = "(SELECT coalesce(array_agg(pid ORDER BY pid), '{}') FROM pg_stat_activity WHERE usesysid = pg_roles.oid)"
+	noSessions   = "'{}'::int[]"
 )
 
 // observe reads logins in one statement. The result has no entry for a login that does not exist.
 func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]loginSeen, error) {
 	var seen map[string]loginSeen
 	err := l.Tenant.Server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
-		rows, err := on.Query(ctx, "SELECT "+loginColumns+countSessions+" FROM pg_roles WHERE rolname = ANY($1)", usernames, l.Tenant.Database)
+		rows, err := on.Query(ctx, "SELECT "+loginColumns+openSessions+" FROM pg_roles WHERE rolname = ANY($1)", usernames, l.Tenant.Database)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (l Logins) observe(ctx context.Context, usernames ...string) (map[string]lo
 	return seen, err
 }
 
-// scanLogins reads logins from rows of loginColumns and countSessions, and further columns into other variables.
+// scanLogins reads logins from rows of loginColumns and openSessions, and further columns into other variables.
 func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 	defer rows.Close()
 	seen := map[string]loginSeen{}
@@ -128,8 +129,11 @@ func scanLogins(rows pgx.Rows, more ...any) (map[string]loginSeen, error) {
 			return nil, err
 		}
 		if one.mark != nil {
-			*one.mark, one.given = parseComment(*one.mark)
-			one.given = credential.Given{Username: name, Generation: one.given.Generation, Created: one.given.Created}
+			read := parseComment(*one.mark)
+			*one.mark, one.given, one.lingering = read.mark, read.given, read.lingering
+			if !one.given.IsZero() {
+				one.given.Username = name
+			}
 		}
 		seen[name] = one
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -39,9 +40,9 @@ func (q QuickCheck) Difference(ctx context.Context) (string, error) {
 	var shared tenantSeen
 	var logins map[string]loginSeen
 	var address string
-	sessions := "0"
+	sessions := noSessions
 	if slices.ContainsFunc(q.Apps, func(app Expected) bool { return app.Logins.Terminate }) {
-		sessions = countSessions
+		sessions = openSessions
 	}
 	err := server.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		rows, err := on.Query(ctx, "SELECT "+loginColumns+sessions+", (SELECT "+tenantJSON()+") FROM pg_roles WHERE rolname = ANY($3)",
@@ -105,7 +106,7 @@ func (e Expected) compare(logins map[string]loginSeen) string {
 		case !ok && !current:
 			continue
 		case !ok, !role.isOf(e.Owner), role.canLogin != current, current && role.given != e.Current,
-			!current && e.Logins.Terminate && role.sessions > 0:
+			current && len(role.lingering) > 0, !current && e.Logins.Terminate && len(role.sessions) > 0:
 			return "role " + username
 		case len(e.Logins.plan(username, role)) > 0, e.Logins.excess(username, role.memberships) != nil:
 			return "the access or the limits of role " + username
@@ -119,6 +120,7 @@ func (q QuickCheck) checkInside(ctx context.Context, address string) (string, er
 	var statements []string
 	settings := q.Tenant.Server.pool.Config().ConnConfig
 	settings.Database = q.Tenant.Database
+	maps.Copy(settings.RuntimeParams, q.Tenant.Server.ownSettings())
 	settings.ValidateConnect = newEnough(q.Tenant.Server.major, nil) // The pool has checked that the server is the primary, and nothing is written.
 	err := q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
 		if err != nil {

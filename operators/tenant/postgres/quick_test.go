@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/einmal-operators/einmal/credential"
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
@@ -60,7 +62,8 @@ func TestAQuickCheckFindsEachDrift(t *testing.T) {
 			"postgres", "COMMENT ON ROLE t_quick_rw IS NULL", "COMMENT ON ROLE t_quick_rw IS '" + app.mark.String() + "'", always,
 		},
 		"a store that is behind": {
-			"postgres", "COMMENT ON ROLE " + used + " IS '" + app.mark.String() + " generation=9 created=2040-01-01T00:00:00Z'", "", always,
+			"postgres", "COMMENT ON ROLE " + used + " IS '" + app.mark.String() + " generation=9 created=2040-01-01T00:00:00Z'",
+			fmt.Sprintf("COMMENT ON ROLE "+used+" IS '%s generation=%d created=%s'", app.mark, current.Generation, current.Created.Format(time.RFC3339)), always,
 		},
 		"rights in the database": {database, "REVOKE USAGE ON SCHEMA public FROM t_quick_ro", "GRANT USAGE ON SCHEMA public TO t_quick_ro", inside},
 	} {

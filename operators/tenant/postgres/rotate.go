@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/einmal-operators/einmal/credential"
 )
@@ -10,7 +11,7 @@ import (
 var _ credential.Rotator = Logins{}
 
 // Superseded returns whether another login of the owner may log in, and which credentials the comments on the logins name. With Terminate,
-// a login with open sessions counts too.
+// a login with open sessions counts too. So do sessions of the current login that could not be ended when its password was set.
 func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current credential.Record, others []string) (credential.Beside, error) {
 	seen, err := l.observe(ctx, append([]string{current.Username}, others...)...)
 	if err != nil {
@@ -23,7 +24,8 @@ func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current 
 		}
 		if username == current.Username {
 			found.Current = role.given
-		} else if role.canLogin || l.Terminate && role.sessions > 0 {
+			found.Accepted = found.Accepted || len(role.lingering) > 0
+		} else if role.canLogin || l.Terminate && len(role.sessions) > 0 {
 			found.Accepted = true
 		}
 		if role.canLogin && role.given.After(found.Latest) {
@@ -35,12 +37,16 @@ func (l Logins) Superseded(ctx context.Context, owner credential.Owner, current 
 
 // Retire takes the right to log in from the owner's other logins. They keep their sessions, unless Terminate is set or the sessions hold
 // locks that this needs. If the current login may not log in, Retire changes nothing and returns credential.ErrUnproven.
+//
+// If sessions could not be ended when the current login got its password, Retire returns ErrSessions as long as one is left. When all are gone, it
+// returns credential.ErrUnproven once, because they may have changed the password meanwhile.
 func (l Logins) Retire(ctx context.Context, owner credential.Owner, current credential.Record, others []string) error {
 	seen, err := l.observe(ctx, current.Username)
 	if err != nil {
 		return fmt.Errorf("read role %s: %w", current.Username, err)
 	}
-	if role := seen[current.Username]; !role.isOf(owner) || !role.canLogin {
+	role := seen[current.Username]
+	if !role.isOf(owner) || !role.canLogin {
 		return fmt.Errorf("retire the other logins of %s, which cannot log in itself: %w", current.Username, credential.ErrUnproven)
 	}
 	for _, username := range others {
@@ -51,7 +57,26 @@ func (l Logins) Retire(ctx context.Context, owner credential.Owner, current cred
 			return fmt.Errorf("retire role %s: %w", username, err)
 		}
 	}
-	return nil
+	if len(role.lingering) == 0 {
+		return nil
+	}
+	return l.outlast(ctx, current.Username, role)
+}
+
+// outlast ends the sessions that had not ended when the login got its password.
+func (l Logins) outlast(ctx context.Context, username string, seen loginSeen) error {
+	left := slices.DeleteFunc(slices.Clone(seen.lingering), func(pid int) bool { return !slices.Contains(seen.sessions, pid) })
+	if len(left) > 0 {
+		if err := l.signal(ctx, username, seen, " AND pid = ANY("+literal(arrayOf(left))+"::int[])"); err != nil {
+			return err
+		}
+		return remain(username, left)
+	}
+	err := transaction(ctx, l.Tenant.Server.pool, []string{lockWait, loginComment{mark: *seen.mark, given: seen.given}.on(username)})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the sessions of role %s have ended, its password must be verified again: %w", username, credential.ErrUnproven)
 }
 
 func (l Logins) retire(ctx context.Context, owner credential.Owner, username string) error {
@@ -67,17 +92,11 @@ func (l Logins) retire(ctx context.Context, owner credential.Owner, username str
 			return true, nil
 		case role.canLogin:
 			return false, contest.shut(ctx, l, username, role)
-		case l.Terminate && role.sessions > 0:
-			return false, l.endSessions(ctx, username, role)
+		case l.Terminate && contest.gaveUp(role):
+			return true, remain(username, role.sessions)
+		case l.Terminate && len(role.sessions) > 0:
+			return false, contest.endSessions(ctx, l, username, role)
 		}
 		return true, nil
 	})
-}
-
-// endSessions ends the sessions of a role and waits up to 5 seconds for each. Only members of a role may do that, so the administrator is a
-// member for the duration of the transaction.
-func (l Logins) endSessions(ctx context.Context, username string, seen loginSeen) error {
-	const all = " FROM pg_stat_activity WHERE usename = "
-	return transaction(ctx, l.Tenant.Server.pool, actor{username, seen.usable}.executes( // Signal all sessions first, then wait for each.
-		"SELECT pg_terminate_backend(pid)"+all+literal(username), "SELECT pg_terminate_backend(pid, 5000)"+all+literal(username)))
 }

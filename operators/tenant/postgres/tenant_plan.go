@@ -42,7 +42,7 @@ func (t Tenant) isOwn(mark string, seen databaseSeen) bool {
 	if seen.OwnerMark == nil {
 		return false
 	}
-	of, _ := parseComment(*seen.OwnerMark)
+	of := parseComment(*seen.OwnerMark).mark
 	return of == mark || strings.HasPrefix(of, mark+"/")
 }
 
