@@ -50,6 +50,7 @@ const (
 	reasonLocked    = "LockHeld"
 	reasonInUse     = "DatabaseInUse"
 	reasonUnusable  = "LoginFails"
+	reasonHangs     = "DatabaseHangs"
 	reasonRevoking  = "RevokingCredentials"
 	reasonSessions  = "SessionsRemain"
 	reasonEnding    = "NamespaceTerminating"
@@ -97,6 +98,7 @@ func meanings() []meaning {
 		{postgres.ErrLocked, waiting, reasonLocked},
 		{postgres.ErrInUse, waiting, reasonInUse},
 		{postgres.ErrSessions, waiting, reasonSessions},
+		{postgres.ErrHangs, waiting, reasonHangs},
 		{credential.ErrSuperseded, waiting, reasonSettling},
 		{postgres.ErrUnsettled, waiting, reasonSettling},
 		{redis.ErrUnsaved, waiting, reasonUnsaved},

@@ -95,7 +95,27 @@ func (d outsideDatabases) tenant(of names.Tenant, _ v1.TenantSpec) sharedDatabas
 }
 
 func (d outsideDatabases) logins(_ names.App, limits postgres.Limits, _ v1.App, _ v1.TenantSpec) logins {
-	return d.of(database, fmt.Sprintf("%+v", limits))
+	return outsideLogins{d.of(database, fmt.Sprintf("%+v", limits))}
+}
+
+// outsideLogins are logins to a database.
+type outsideLogins struct{ credentialtest.Session }
+
+// Shut closes the owner's logins.
+func (l outsideLogins) Shut(ctx context.Context, owner credential.Owner, usernames ...string) error {
+	for _, username := range usernames {
+		state, err := l.Observe(ctx, owner, username, credential.Password{})
+		if err != nil {
+			return err
+		}
+		if state != credential.Present {
+			continue
+		}
+		if err := l.Effect("close "+username, func() (any, error) { l.Disable(username); return nil, nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apps looks at the marks of the logins that could be those of a tenant's apps.

@@ -84,6 +84,7 @@ type pass struct {
 // run brings each system to the desired state and returns the results. A failure in one system does not stop the others.
 func (p *pass) run(ctx context.Context) report {
 	var found report
+	p.shutUnwanted(ctx)
 	p.revoke(ctx)
 	shared := p.shared(ctx)
 	for _, app := range p.tenant.Spec.Apps {

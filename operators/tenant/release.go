@@ -52,6 +52,9 @@ func (p *pass) remove(ctx context.Context) error {
 		err = fmt.Errorf("find the resources of the tenant: %w", err)
 	}
 	failed := []error{err}
+	for _, app := range known { // No app keeps a login because another one holds up its deletion.
+		p.shutLogins(ctx, names.Tenant{Name: p.tenant.Name}.App(app))
+	}
 	for _, app := range known {
 		of := names.Tenant{Name: p.tenant.Name}.App(app)
 		failed = append(failed, p.dropLogins(ctx, of), p.dropUser(ctx, of))
@@ -70,6 +73,20 @@ func (p *pass) remove(ctx context.Context) error {
 		failed = append(failed, p.store.Delete(ctx, p.store.database(of), p.owner(of)), p.store.Delete(ctx, p.store.cache(of), p.owner(of)))
 	}
 	return errors.Join(failed...)
+}
+
+// shutUnwanted makes the database reject the logins of apps that are not in the spec any more, before anything is asked that a tenant can hold up.
+// unwanted returns its errors again.
+func (p *pass) shutUnwanted(ctx context.Context) {
+	if p.tenant.Spec.DeletionPolicy != v1.DeletionDelete {
+		return
+	}
+	for _, was := range p.tenant.Status.Apps {
+		app, stays := p.wanted(was.Name)
+		if was.Database != nil && (!stays || !p.hasDatabase(app)) {
+			p.shutLogins(ctx, names.Tenant{Name: p.tenant.Name}.App(was.Name))
+		}
+	}
 }
 
 // unwanted removes the resources of apps that are not in the spec any more, and returns what it could not remove.
@@ -124,14 +141,27 @@ func (p *pass) takeBack(ctx context.Context, drop func(context.Context, names.Ap
 	return p.store.Delete(ctx, record, p.owner(of))
 }
 
+// shutLogins closes the logins of an app and ends their sessions. dropLogins returns its errors again.
+func (p *pass) shutLogins(ctx context.Context, of names.App) {
+	if p.databases == nil {
+		return
+	}
+	both := of.Logins()
+	_ = p.unlimited(of).Shut(ctx, p.owner(of), both[:]...)
+}
+
+// unlimited returns the logins of an app that are to be removed.
+func (p *pass) unlimited(of names.App) logins {
+	return p.databases.logins(of, postgres.Limits{}, v1.App{Name: of.Name}, p.tenant.Spec)
+}
+
 // dropLogins drops the logins of an app and ends their sessions.
 func (p *pass) dropLogins(ctx context.Context, of names.App) error {
 	if p.databases == nil {
 		return p.unreached(ctx, of, "postgres", p.store.database(of))
 	}
 	both := of.Logins()
-	system := p.databases.logins(of, postgres.Limits{}, v1.App{Name: of.Name}, p.tenant.Spec)
-	if err := system.Delete(ctx, p.owner(of), both[:]...); err != nil {
+	if err := p.unlimited(of).Delete(ctx, p.owner(of), both[:]...); err != nil {
 		return fmt.Errorf("app %s: %w", of.Name, err)
 	}
 	return nil

@@ -92,7 +92,7 @@ func (f finding) unusable(in system) error {
 	how, _ := classify(f.level)
 	usable := errors.Is(f.level, postgres.ErrIncomplete) || errors.Is(f.level, redis.ErrUnsaved)
 	foreign := errors.Is(f.level, credential.ErrConflict) // A database of others.
-	if f.system == in && f.err == nil && (how == waiting && !usable || foreign) {
+	if f.system == in && (f.err == nil || errors.Is(f.err, credential.ErrUnusable)) && (how == waiting && !usable || foreign) {
 		return f.level
 	}
 	if f.system != in || f.keeps() || errors.Is(f.err, postgres.ErrSessions) && f.outcome.Generation > 0 {

@@ -31,6 +31,7 @@ type sharedDatabase interface {
 type logins interface {
 	credential.Rotator
 	Converge(ctx context.Context, owner credential.Owner, usernames ...string) (bool, error)
+	Shut(ctx context.Context, owner credential.Owner, usernames ...string) error
 	Delete(ctx context.Context, owner credential.Owner, usernames ...string) error
 }
 

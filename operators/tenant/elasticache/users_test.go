@@ -184,7 +184,7 @@ func TestWhatIsNotOursIsLeftAlone(t *testing.T) {
 	w := newWorld(t, "drifted")
 	good := w.provisioned(w.user(""))
 	w.none(w.users.Set(t.Context(), w.owner(), credential.Assignment{Record: credential.Record{
-		Username: w.username(), Password: credential.NewPassword("changed-by-an-administrator"),
+		Username: w.username(), Password: credential.NewPassword("changed-by-an-administrator"), Generation: good.Generation, Created: good.Created,
 	}}))
 	w.provisioned(w.user(""))
 	w.none(w.login(w.username(), good.Password))
@@ -276,7 +276,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 	second := w.provisioned(w.user("r1"))
 	const password = "a-password-that-is-quoted"
 	w.lab.Fail("ModifyUser", awslab.Fault{Code: "InvalidParameterValue", Message: "not " + password})
-	record := credential.Record{Username: w.username(), Password: credential.NewPassword(password)}
+	record := credential.Record{Username: w.username(), Password: credential.NewPassword(password), Generation: 3, Created: second.Created}
 	err := w.users.Set(t.Context(), w.owner(), credential.Assignment{Record: record, Keep: true, Previous: second.Record})
 	text := log.String() + fmt.Sprint(err)
 	for _, secret := range []string{first.Password.Reveal(), second.Password.Reveal(), password} {

@@ -34,6 +34,16 @@ func (a adminError) Is(target error) bool { return errors.Is(a.error, target) }
 
 // within calls a function with a connection to another database of the server.
 func (s *Server) within(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+	leave, err := s.places.enter(ctx, database)
+	if err != nil {
+		return fmt.Errorf("connect to database %s: %w", database, err)
+	}
+	defer leave()
+	return s.inside(ctx, database, do)
+}
+
+// inside is within for a caller that has a place.
+func (s *Server) inside(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	settings := s.pool.Config().ConnConfig
 	settings.Database, settings.ValidateConnect = database, s.validate
 	maps.Copy(settings.RuntimeParams, s.ownSettings())
@@ -62,11 +72,17 @@ func (s *Server) loginAt(ctx context.Context, address, database string, as crede
 	settings.ValidateConnect = newEnough(s.major, nil)
 	settings.RuntimeParams = map[string]string{"application_name": settings.RuntimeParams["application_name"], "search_path": safePath}
 	maps.Copy(settings.RuntimeParams, quietSettings())
+	leave, err := s.places.enter(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	accepted := follow(settings)
 	return s.beside(ctx, address, settings, func(_ *pgx.Conn, err error) error {
 		if _, kind := kindOf(codeOf(err)); !errors.Is(kind, ErrRights) { // The administrator does not lack a right here.
 			err = explain(err)
 		}
+		err = shorten(err)
 		if err != nil && accepted() && !errors.Is(err, ErrVersion) {
 			return afterPasswordError{err}
 		}
@@ -96,14 +112,8 @@ func (s *Server) ownSettings() map[string]string {
 }
 
 // beside opens a connection outside of the pool, to the server that the pool is connected to, and calls a function with it or with the
-// error. "" as the address means that of the pool. It waits if too many such connections are open, and closes the connection afterwards.
+// error. "" as the address means that of the pool. The caller has a place. It closes the connection afterwards.
 func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnConfig, do func(*pgx.Conn, error) error) error {
-	select {
-	case s.room <- struct{}{}:
-		defer func() { <-s.room }()
-	case <-ctx.Done():
-		return do(nil, context.Cause(ctx))
-	}
 	if address == "" {
 		var err error
 		if address, err = s.address(ctx); err != nil {
@@ -120,16 +130,20 @@ func (s *Server) beside(ctx context.Context, address string, settings *pgx.ConnC
 		there = true
 		return dial(ctx, network, to)
 	}
+	begun := time.Now()
 	connection, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
 		if elsewhere && !there {
 			s.pool.Reset() // The pool connects to the current server of the DSN.
 		}
+		if there {
+			err = s.places.note(settings.Database, time.Since(begun), err)
+		}
 		return do(nil, err)
 	}
 	err = do(connection, nil)
 	hangUp(ctx, connection)
-	return err
+	return s.places.note(settings.Database, time.Since(begun), err)
 }
 
 // address returns the address of the server that the pool is connected to, in the form that is dialed.

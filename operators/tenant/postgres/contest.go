@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/einmal-operators/einmal/credential"
 )
 
 const (
@@ -35,6 +37,7 @@ const (
 // contest is a change of a login that the login's own sessions can block: a role may change its own password, and until that transaction
 // commits it holds the lock on the role's row.
 type contest struct {
+	owner credential.Owner
 	begun time.Time
 	// lost counts the attempts that such sessions blocked.
 	lost int
@@ -68,7 +71,7 @@ func (c *contest) change(ctx context.Context, of Logins, username string, seen l
 	if locked := codeOf(err) == lockTimeout; locked || raced(err) {
 		c.lost++
 		if locked && time.Since(c.begun) < contestTime { // Prepared transactions hold locks without a session.
-			return false, of.Tenant.Server.rollBack(ctx, preparedWriters, append(of.Tenant.roles(), username))
+			return false, of.Tenant.Server.rollBack(ctx, c.owner, preparedWriters, append(of.Tenant.roles(), username))
 		}
 	}
 	return err == nil, err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,10 +18,8 @@ import (
 // other tenants of the operator that block the deletion are ended; if another session does, the error is ErrLocked and names it. If a login does not
 // have the owner's mark, Delete does not change it and returns credential.ErrConflict.
 func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ...string) error {
+	_ = l.Shut(ctx, owner, usernames...) // What holds up or prevents a drop keeps no other login open. Its own drop returns the error again.
 	l.Terminate = true
-	for _, username := range usernames { // What holds up or prevents a drop keeps no other login open. Its own drop returns the error again.
-		_ = l.retire(ctx, owner, username)
-	}
 	for _, username := range usernames {
 		if err := l.drop(ctx, owner, username); err != nil {
 			return fmt.Errorf("drop role %s: %w", username, err)
@@ -29,10 +28,23 @@ func (l Logins) Delete(ctx context.Context, owner credential.Owner, usernames ..
 	return nil
 }
 
+// Shut takes the right to log in from the owner's logins and ends their sessions. It skips logins that do not exist or belong to another owner. An error
+// of one login does not keep the others open. Call it for all apps before Delete, which can wait for locks.
+func (l Logins) Shut(ctx context.Context, owner credential.Owner, usernames ...string) error {
+	l.Terminate = true
+	var failed []error
+	for _, username := range usernames {
+		if err := l.retire(ctx, owner, username); err != nil {
+			failed = append(failed, fmt.Errorf("close role %s: %w", username, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
 // drop executes the next step and observes again, until the role does not exist.
 func (l Logins) drop(ctx context.Context, owner credential.Owner, username string) error {
 	rolledBack, handedOver := false, false
-	var contest contest
+	contest := contest{owner: owner}
 	return settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
 		if err != nil {
@@ -52,7 +64,7 @@ func (l Logins) drop(ctx context.Context, owner credential.Owner, username strin
 			return false, contest.endSessions(ctx, l, username, role)
 		case !rolledBack:
 			rolledBack = true
-			return false, l.Tenant.Server.rollBack(ctx, everyPrepared, []string{username})
+			return false, l.Tenant.Server.rollBack(ctx, owner, everyPrepared, []string{username})
 		case !handedOver:
 			handedOver = true
 			return false, l.handOver(ctx, owner, username, role)
@@ -193,7 +205,7 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 			return false, t.reopen(ctx, seen)
 		case drop && !rolledBack:
 			rolledBack = true
-			return false, t.Server.rollBack(ctx, everyPrepared, t.present(seen))
+			return false, t.Server.rollBack(ctx, owner, everyPrepared, t.present(seen))
 		case drop:
 			return false, t.Server.dropDatabase(ctx, owner, t.Database)
 		case len(seen.Roles) == 0:

@@ -35,6 +35,8 @@ var (
 	ErrInUse = fmt.Errorf("%w: others use the database", ErrBusy)
 	// ErrSessions: sessions of a login were told to end, and have not. The login has its new password, or cannot log in. Retry later.
 	ErrSessions = errors.New("sessions do not end")
+	// ErrHangs: connections to a database of a tenant hang. The server answers. Retry later.
+	ErrHangs = errors.New("connections to the database hang")
 	// ErrDown: the server cannot be reached, is starting or stopping, or cannot write now. Retry later.
 	ErrDown = errors.New("the server is down")
 	// ErrDependent: an object that is to be dropped has dependent objects. No data was lost. The error stays until a person decides.
@@ -103,6 +105,9 @@ func explain(err error) error {
 	var old oldServerError
 	var pooler poolerError
 	var long *pgproto3.ExceededMaxBodyLenErr
+	if hangs, is := errors.AsType[hangsError](err); is {
+		return hangsError{hangs.database, shorten(hangs.cause)}
+	}
 	err = shorten(err)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):

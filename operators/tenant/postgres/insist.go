@@ -51,7 +51,7 @@ func listed(sessions []blocker) string {
 // each role, and locks that role until it commits. So insist ends sessions, and rolls back prepared transactions, of tenants of the operator that
 // block it for longer than patience. It does not end sessions of others; then the error names them.
 func (s *Server) insist(ctx context.Context, owner credential.Owner, database string, statements ...string) error {
-	err := s.session(ctx, database, func(on *pgx.Conn) error { return waiting(ctx, on, shortWait, statements) })
+	err := s.session(ctx, owner, database, func(on *pgx.Conn) error { return waiting(ctx, on, shortWait, statements) })
 	if codeOf(err) != lockTimeout {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Server) insist(ctx context.Context, owner credential.Owner, database st
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return s.session(ctx, database, func(on *pgx.Conn) error {
+	return s.session(ctx, owner, database, func(on *pgx.Conn) error {
 		blocked, done := context.WithCancel(ctx)
 		others, pid := make(chan []blocker, 1), on.PgConn().PID()
 		go func() { others <- s.unblock(blocked, owner, pid) }()
@@ -75,9 +75,9 @@ func (s *Server) insist(ctx context.Context, owner credential.Owner, database st
 }
 
 // session calls a function with a session in a database, "" for a session of the pool.
-func (s *Server) session(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+func (s *Server) session(ctx context.Context, owner credential.Owner, database string, do func(*pgx.Conn) error) error {
 	if database != "" {
-		return s.within(ctx, database, do)
+		return s.withinAnyway(ctx, owner, database, do)
 	}
 	connection, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -87,6 +87,43 @@ func (s *Server) session(ctx context.Context, database string, do func(*pgx.Conn
 	err = do(connection.Conn())
 	_, _ = connection.Exec(ctx, "RESET lock_timeout") // If it fails, the connection is closed.
 	return err
+}
+
+// withinAnyway is within for what no tenant may hold up. If the connection hangs, it ends the sessions of tenants of the operator that block it.
+func (s *Server) withinAnyway(ctx context.Context, owner credential.Owner, database string, do func(*pgx.Conn) error) error {
+	leave, err := s.places.insist(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	connecting, connected := context.WithCancel(ctx)
+	defer connected()
+	go s.letIn(connecting, owner, database)
+	return s.inside(ctx, database, func(on *pgx.Conn) error {
+		connected()
+		return do(on)
+	})
+}
+
+// starting are the sessions that block one in the database $2 that has not started yet, because it waits for a lock on a system catalog.
+const starting = `pid IN (SELECT unnest(pg_blocking_pids(waiting.pid)) FROM pg_locks waiting JOIN pg_database ON pg_database.oid = waiting.database
+	WHERE datname = $2 AND NOT granted AND NOT EXISTS (SELECT FROM pg_stat_activity started
+		WHERE started.pid = waiting.pid AND started.usesysid IS NOT NULL AND started.state IS DISTINCT FROM 'starting'))`
+
+// letIn ends sessions of tenants that block connections to a database, until ctx is done. It ignores errors: then the connection hangs.
+func (s *Server) letIn(ctx context.Context, owner credential.Owner, database string) {
+	for wait(ctx, patience/2) == nil {
+		found, err := s.sessions(ctx, owner, starting, database)
+		if err != nil {
+			continue
+		}
+		for _, one := range found {
+			if one.tenant {
+				_ = transaction(ctx, s.pool, one.its.executes(fmt.Sprintf(
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = %d", literal(one.its.role), one.pid)))
+			}
+		}
+	}
 }
 
 // waiting executes statements atomically and waits for each lock as long as limit says. DROP DATABASE must be alone, so the limit is not set in the
@@ -114,7 +151,7 @@ func (s *Server) unblock(ctx context.Context, owner credential.Owner, pid uint32
 					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid = ANY(pg_blocking_pids(%d))", literal(one.its.role), pid)))
 			}
 		}
-		_ = s.rollBack(ctx, preparedBlockers, ofTenants(owner), pid)
+		_ = s.rollBack(ctx, owner, preparedBlockers, ofTenants(owner), pid)
 	}
 	return others
 }

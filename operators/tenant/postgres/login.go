@@ -130,7 +130,7 @@ func (l Logins) Set(ctx context.Context, owner credential.Owner, change credenti
 	if err != nil {
 		return fmt.Errorf("set password of role %s: %w", change.Username, err)
 	}
-	var contest contest
+	contest := contest{owner: owner}
 	err = settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, change.Username)
 		if err != nil {
@@ -202,7 +202,7 @@ func (l Logins) Converge(ctx context.Context, owner credential.Owner, usernames 
 			return true, excess
 		}
 		if contests[username] == nil {
-			contests[username] = &contest{}
+			contests[username] = &contest{owner: owner}
 		}
 		wrote = true
 		_, err = contests[username].change(ctx, l, username, seen[username], statements)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/einmal-operators/einmal/credential"
 )
 
 // Which prepared transactions are rolled back: see rollBack.
@@ -33,7 +35,7 @@ type prepared struct {
 }
 
 // rollBack rolls prepared transactions back. Only their owners may do that, in the database in which they were prepared.
-func (s *Server) rollBack(ctx context.Context, which string, arguments ...any) error {
+func (s *Server) rollBack(ctx context.Context, owner credential.Owner, which string, arguments ...any) error {
 	var found []prepared
 	err := s.look(ctx, func(ctx context.Context, on *pgxpool.Conn) error {
 		rows, err := on.Query(ctx, `SELECT gid, owner::text, database::text, `+uses+` FROM pg_prepared_xacts JOIN pg_roles ON rolname = owner
@@ -50,7 +52,7 @@ func (s *Server) rollBack(ctx context.Context, which string, arguments ...any) e
 		return err
 	}
 	for _, one := range found {
-		if err := s.within(ctx, one.database, func(inside *pgx.Conn) error { return one.rollBack(ctx, inside) }); err != nil && !gone(err) {
+		if err := s.withinAnyway(ctx, owner, one.database, func(inside *pgx.Conn) error { return one.rollBack(ctx, inside) }); err != nil && !gone(err) {
 			return fmt.Errorf("roll back the prepared transaction %q of role %s in database %s: %w", one.id, one.owner, one.database, err)
 		}
 	}

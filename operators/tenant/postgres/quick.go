@@ -122,7 +122,12 @@ func (q QuickCheck) checkInside(ctx context.Context, address string) (string, er
 	settings.Database = q.Tenant.Database
 	maps.Copy(settings.RuntimeParams, q.Tenant.Server.ownSettings())
 	settings.ValidateConnect = newEnough(q.Tenant.Server.major, nil) // The pool has checked that the server is the primary, and nothing is written.
-	err := q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
+	leave, err := q.Tenant.Server.places.enter(ctx, q.Tenant.Database)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	err = q.Tenant.Server.beside(ctx, address, settings, func(inside *pgx.Conn, err error) error {
 		if err != nil {
 			return explain(err)
 		}

@@ -80,7 +80,7 @@ func (l Logins) outlast(ctx context.Context, username string, seen loginSeen) er
 }
 
 func (l Logins) retire(ctx context.Context, owner credential.Owner, username string) error {
-	var contest contest
+	contest := contest{owner: owner}
 	return settle(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := l.observe(ctx, username)
 		if err != nil {

@@ -53,8 +53,8 @@ type Config struct {
 // Server is a PostgreSQL server with an administrator's connections. It is safe for concurrent use.
 type Server struct {
 	pool *pgxpool.Pool
-	// room limits connections outside of the pool: to databases of tenants, and to verify passwords.
-	room chan struct{}
+	// places limits connections outside of the pool: to databases of tenants, and to verify passwords.
+	places *places
 	// blocked limits connections that wait for locks of others: see insist.
 	blocked chan struct{}
 	// timeout limits each read.
@@ -121,7 +121,7 @@ func open(config Config, settings *pgxpool.Config) (*Server, error) {
 		return nil, fmt.Errorf("create the PostgreSQL connection pool: %w", err)
 	}
 	return &Server{
-		pool: pool, room: make(chan struct{}, settings.MaxConns), blocked: make(chan struct{}, 1), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
+		pool: pool, places: newPlaces(settings.MaxConns), blocked: make(chan struct{}, 1), timeout: timeout, unverified: unverified, verified: len(unverified) == 0,
 		breaker: breaker.New(), major: major, validate: validate,
 	}, nil
 }
