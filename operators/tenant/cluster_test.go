@@ -76,7 +76,7 @@ func sharedStage(t *testing.T, prefix string, owns func(tenant string) bool) *st
 
 func stageOn(t *testing.T, on *einmaltest.Cluster, prefix string) *stage {
 	t.Helper()
-	s := &stage{Cluster: on, prefix: prefix, backend: prefix + "local", postgres: servers.StartPostgres(t), redis: servers.StartRedis(t)}
+	s := &stage{Cluster: on, prefix: prefix, backend: prefix + "local", postgres: servers.StartPostgres(t, "max_prepared_transactions=20"), redis: servers.StartRedis(t)}
 	s.ApplyFolders(t, "config/crd", "config/rbac")
 	s.config = s.ServiceAccount(t, "tenant-system", "tenant")
 	s.make(t, &corev1.Secret{

@@ -65,7 +65,9 @@ func stuck(spec ...v1.App) (*pass, *[]string) {
 		tenant.Status.Apps = append(tenant.Status.Apps, v1.AppStatus{Name: name, Database: &v1.Principal{Generation: 1}})
 	}
 	held := &backend{databases: stuckDatabases{calls: calls}}
-	held.store.apps = func(context.Context, names.Tenant, func(names.App) credential.Owner) ([]string, error) { return nil, nil }
+	held.store.apps = func(context.Context, names.Tenant, func(names.App) credential.Owner) ([]string, error) {
+		return nil, nil
+	}
 	held.store.database, held.store.cache = names.App.DatabaseSecret, names.App.CacheSecret
 	held.store.Store = emptyStore{}
 	return &pass{backend: held, tenant: tenant, seen: &observations{}}, calls

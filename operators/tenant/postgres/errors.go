@@ -50,6 +50,7 @@ const (
 	duplicateObject    = "42710" // duplicate_object: the role already exists
 	duplicateDatabase  = "42P04" // duplicate_database
 	uniqueViolation    = "23505" // unique_violation: the role or database was created at the same time
+	outOfMemory        = "53200" // out_of_memory: of the server, or of its table of locks
 	serialization      = "40001" // serialization_failure
 	deadlock           = "40P01" // deadlock_detected
 	internalError      = "XX000" // internal_error: includes concurrent updates of a tuple, and a role that was dropped at the same time
@@ -176,6 +177,8 @@ func kindOf(code string) (string, error) {
 		return "the operation is retried; if the error stays, find the blocking session in pg_stat_activity", ErrBusy
 	}
 	switch {
+	case code == outOfMemory:
+		return "the operation is retried; if the error stays, raise max_locks_per_transaction, because each table and index needs a lock, or add memory", ErrBusy
 	case strings.HasPrefix(code, "53"):
 		return "the operation is retried; if the error stays, raise max_connections or the connection limit of the role, or add memory or disk space", ErrBusy
 	case strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "08"):

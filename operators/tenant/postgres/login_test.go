@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,16 +84,7 @@ func TestWhatTheServerHasOfALogin(t *testing.T) {
 func TestAServerThatTrustsProvesNothing(t *testing.T) {
 	t.Parallel()
 	app, record := madeApp(t, "trust")
-	file := filepath.Join(shared.Dir, "data", "pg_hba.conf")
-	rules, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The file stays whose it is.
-	if err := os.WriteFile(file, append([]byte("host all "+record.Username+" 127.0.0.1/32 trust\n"), rules...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	super(t, "postgres", "SELECT pg_reload_conf()")
+	authenticate(t, record.Username, "trust")
 	eventually(t, "the server trusts", func() bool {
 		connection, err := pgx.Connect(t.Context(), shared.DSNOf(record.Username, "wrong", app.tenant.Database))
 		if err != nil {
@@ -103,6 +95,25 @@ func TestAServerThatTrustsProvesNothing(t *testing.T) {
 	if state, err := app.logins.Observe(t.Context(), app.mark, record.Username, record.Password); err == nil {
 		t.Errorf("a password that was not asked for is %s", state)
 	}
+}
+
+var authentication sync.Mutex //nolint:gochecknoglobals // Of the file of the server that all tests share.
+
+// authenticate lets a role log in with a method of pg_hba.conf.
+func authenticate(t *testing.T, username, method string) {
+	t.Helper()
+	authentication.Lock()
+	defer authentication.Unlock()
+	file := filepath.Join(shared.Dir, "data", "pg_hba.conf")
+	rules, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file stays whose it is.
+	if err := os.WriteFile(file, append([]byte("host all "+username+" 127.0.0.1/32 "+method+"\n"), rules...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	super(t, "postgres", "SELECT pg_reload_conf()")
 }
 
 // eventually polls for at most ten seconds.

@@ -26,6 +26,15 @@ func obstacles() map[string]func(*testing.T, app, credential.Record, *pgx.Conn) 
 	return map[string]func(*testing.T, app, credential.Record, *pgx.Conn){
 		"many-iterations": verifier("10000001", "MDEyMzQ1Njc4OWFiY2RlZg=="),
 		"long-salt":       verifier("4096", strings.Repeat("A", 240_000)),
+		"md5": func(t *testing.T, _ app, record credential.Record, session *pgx.Conn) {
+			t.Helper()
+			authenticate(t, record.Username, "md5")
+			execute(t, session, "SET ROLE NONE", "SET password_encryption = md5", "ALTER ROLE CURRENT_USER PASSWORD '"+record.Password.Reveal()+"'")
+		},
+		"large-setting": func(t *testing.T, _ app, _ credential.Record, session *pgx.Conn) {
+			t.Helper()
+			execute(t, session, "SET ROLE NONE", "SELECT set_config('search_path', repeat('x', 100000000), false)", "ALTER ROLE CURRENT_USER SET search_path FROM CURRENT")
+		},
 		"locked-catalog": func(t *testing.T, of app, record credential.Record, session *pgx.Conn) {
 			t.Helper()
 			execute(t, session, "BEGIN", "SELECT count(*) FROM pg_class")
@@ -96,4 +105,19 @@ func TestALoginThatCannotBeDroppedKeepsNoOtherOpen(t *testing.T) {
 	}
 	app.expect(t, "after the deletion", map[credential.Record]credential.State{first: credential.Retired, second: credential.Retired})
 	noSessionIsLeft(t, "usename", second.Username)
+}
+
+// An app that has become the owner of its tenant's database, and holds the lock on it, leaves the rights incomplete. The logins do not wait for it.
+func TestADatabaseThatAnAppHoldsIsIncomplete(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "held")
+	execute(t, connect(t, app.tenant.Database, record), "SET ROLE NONE", "REASSIGN OWNED BY t_held TO "+record.Username, "BEGIN",
+		"ALTER DATABASE t_held CONNECTION LIMIT 50")
+	begun := time.Now()
+	if _, err := app.tenant.Converge(t.Context(), app.mark); !errors.Is(err, postgres.ErrIncomplete) || !errors.Is(err, postgres.ErrLocked) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begun); took > revokedWithin {
+		t.Errorf("it took %s", took)
+	}
 }

@@ -56,7 +56,8 @@ func (t Tenant) Converge(ctx context.Context, owner credential.Owner) (bool, err
 		if err != nil {
 			return true, err
 		}
-		if there = len(statements) == 0; there {
+		there = seen.Database != nil && len(t.planRoles(owner, seen.Roles)) == 0
+		if len(statements) == 0 {
 			if statements = t.planRights(*seen.Database); len(statements) == 0 {
 				return true, nil
 			}

@@ -29,7 +29,7 @@ func (t Tenant) planOwner(seen databaseSeen) []string {
 	if seen.Owner == t.Owner {
 		return nil
 	}
-	back := []string{"ALTER DATABASE " + identifier(t.Database) + " OWNER TO " + identifier(t.Owner)}
+	back := []string{lockWait, "ALTER DATABASE " + identifier(t.Database) + " OWNER TO " + identifier(t.Owner)}
 	return actor{seen.Owner, seen.OwnerUsable}.executes(back...) // Requires the rights of the present owner.
 }
 
