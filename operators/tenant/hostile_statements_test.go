@@ -30,6 +30,9 @@ func settings(ctx context.Context, session *pgx.Conn) ([]setting, error) {
 	})
 }
 
+// ownPassword is the password that attackers set.
+const ownPassword = "the tenant knows this"
+
 // attacker makes up statements that an app may execute, from a source of chance.
 type attacker struct {
 	chance   *rand.Rand
@@ -74,7 +77,7 @@ func (a *attacker) set() string {
 func (a *attacker) password() string {
 	key := strings.Repeat("A", 43) + "="
 	salt := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", 1<<a.chance.IntN(17))))
-	return "ALTER ROLE CURRENT_USER PASSWORD " + a.pick("'the tenant knows this'", "NULL", "'md5"+strings.Repeat("0", 32)+"'",
+	return "ALTER ROLE CURRENT_USER PASSWORD " + a.pick("'"+ownPassword+"'", "'"+ownPassword+"'", "NULL", "'md5"+strings.Repeat("0", 32)+"'",
 		fmt.Sprintf("'SCRAM-SHA-256$%d:%s$%s:%s'", 1+a.chance.IntN(500_000), salt, key, key))
 }
 
