@@ -124,6 +124,9 @@ func (h *hostile) hold(t *testing.T, way way, leaked credential.Record) {
 	}
 	for _, statement := range way.first {
 		if _, err := first.Exec(t.Context(), replaced.Replace(statement)); err != nil {
+			if strings.Contains(err.Error(), "is too long") {
+				t.Skip("since version 18, the server refuses a verifier of more than 512 bytes")
+			}
 			t.Fatalf("%.100s: %v", statement, err)
 		}
 	}

@@ -14,11 +14,20 @@ import (
 	"github.com/einmal-operators/einmal/operators/tenant/postgres"
 )
 
+// since18 reports whether the server is of version 18 or later.
+func since18(t *testing.T) bool {
+	t.Helper()
+	return ask[bool](t, "SELECT current_setting('server_version_num')::int >= 180000")
+}
+
 // obstacles are ways in which an app holds up logins, or makes its password one that cannot be proved. Each gets a session of the login.
 func obstacles() map[string]func(*testing.T, app, credential.Record, *pgx.Conn) {
 	verifier := func(iterations, salt string) func(*testing.T, app, credential.Record, *pgx.Conn) {
 		return func(t *testing.T, _ app, _ credential.Record, session *pgx.Conn) {
 			t.Helper()
+			if len(salt) > 400 && since18(t) {
+				t.Skip("since version 18, the server refuses a verifier of more than 512 bytes")
+			}
 			key := strings.Repeat("A", 43) + "="
 			execute(t, session, "SET ROLE NONE", "ALTER ROLE CURRENT_USER PASSWORD 'SCRAM-SHA-256$"+iterations+":"+salt+"$"+key+":"+key+"'")
 		}
