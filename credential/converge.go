@@ -200,7 +200,7 @@ func (u User) settle(ctx context.Context, stored stored) (Outcome, error) {
 	latest := stored.latest()
 	seen, err := u.look(ctx, stored)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, errors.Join(err, u.endOverlap(ctx, stored))
 	}
 	if err := u.checkBehind(stored, seen.Latest); err != nil {
 		if u.Policy.ReplaceMissing && seen.partial == nil {

@@ -121,3 +121,25 @@ func TestARevocationKeepsPromises(t *testing.T) {
 		}
 	})
 }
+
+// The holder of a credential cannot prolong the overlap of the previous one with logins that hang: the latest one was proved before it was published.
+func TestAnOverlapEndsAlthoughLoginsAreHeldUp(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, func(t *testing.T, user credential.User, system *credentialtest.Users) {
+		held := &heldUp{Session: credentialtest.Session{Users: system}}
+		user.System = held
+		first := converged(t, user).Record
+		user.Request = "planned"
+		second := converged(t, user).Record
+		held.logins = 1
+		if _, err := user.Converge(t.Context()); !errors.Is(err, errHeldUp) {
+			t.Errorf("in the overlap: %v", err)
+		}
+		letsIn(t, system, "in the overlap", map[credential.Record]bool{first: true, second: true})
+		afterTheOverlap()
+		if _, err := user.Converge(t.Context()); !errors.Is(err, errHeldUp) {
+			t.Errorf("after the overlap: %v", err)
+		}
+		letsIn(t, system, "after the overlap", map[credential.Record]bool{first: false, second: true})
+	})
+}

@@ -65,6 +65,20 @@ func (u User) supersede(ctx context.Context, latest Record, beside Beside, since
 	return time.Time{}, nil
 }
 
+// endOverlap retires the credentials before the latest record if their overlap has ended, although the latest one could not be tried. It was proved before
+// it was published. So its holder cannot keep the previous one accepted with a login that hangs.
+func (u User) endOverlap(ctx context.Context, stored stored) error {
+	if stored.unpublished() || stored.previous().Generation == 0 {
+		return nil
+	}
+	beside, possible, err := u.revocable(ctx, stored)
+	if err != nil || !possible {
+		return err
+	}
+	_, err = u.supersede(ctx, stored.latest(), beside, stored.Since)
+	return err
+}
+
 // beside returns what the system has in addition to a record. For a system that is not a Rotator, it returns nothing.
 func (u User) beside(ctx context.Context, latest Record) (Beside, error) {
 	system, ok := u.System.(Rotator)
