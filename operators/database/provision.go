@@ -181,7 +181,7 @@ func grow(ctx context.Context, c *change, seen observed) error {
 // startAgain deletes the Pod of a server that has ended because its volume was full, when the volume has grown. The kubelet starts the server too, but
 // it waits longer after each failure, up to five minutes.
 func startAgain(ctx context.Context, c *change, seen observed) error {
-	if seen.pod == nil || !seen.hasGrown(c.Object) || podProblem(seen.pod).reason != volumeFull {
+	if seen.pod == nil || seen.vanishing(c.Object) != nil || !seen.hasGrown(c.Object) || podProblem(seen.pod).reason != volumeFull {
 		return nil
 	}
 	c.Event(einmal.EventNormal, "Restarting", "the volume has grown, and the server is started again")

@@ -60,8 +60,12 @@ func report(c *change, found findings) {
 	problem := diagnose(db, found)
 	status.State = stateOf(db, problem)
 	standby, stream := found.standbyProblem(db), streaming(db, found)
+	degraded := standby
+	if claim := found.vanishing(db); claim != nil {
+		degraded = vanishingProblem(db, claim)
+	}
 	before, streamed := reasonOf(db, v1.ConditionReady), reasonOf(db, v1.ConditionStandbysStreaming)
-	set(db, readiness(problem), availability(found, problem), degradation(db, problem, standby), progress(db, found, problem), resizing(db, found), support(db))
+	set(db, readiness(problem), availability(found, problem), degradation(db, problem, degraded), progress(db, found, problem), resizing(db, found), support(db))
 	if supported(db) {
 		set(db, versionSupport(found), parametersApplied(db, found))
 	}

@@ -23,8 +23,12 @@ func restart(ctx context.Context, c *change, found findings) error {
 	return remove(ctx, c, pod)
 }
 
-// turn returns the Pod that must be restarted now and why, or "". A primary that has a successor is not restarted.
+// turn returns the Pod that must be restarted now and why, or "". A primary that has a successor is not restarted. While a claim is being deleted, no Pod
+// is, because its volume is deleted when the Pod ends.
 func (f findings) turn(db *v1.Database) (*corev1.Pod, string) {
+	if f.vanishing(db) != nil {
+		return nil, ""
+	}
 	pod, reason := f.next(db)
 	if reason != "" && pod == f.pod && f.successor(db) != nil {
 		return nil, ""

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,6 +43,24 @@ func (o observed) claims(db *v1.Database) []*corev1.PersistentVolumeClaim {
 		all = append(all, one.claim)
 	}
 	return slices.DeleteFunc(all, func(claim *corev1.PersistentVolumeClaim) bool { return claim == nil })
+}
+
+// vanishing returns a claim of a server that is being deleted, or nil. The cluster keeps it and its volume as long as a Pod uses it.
+func (o observed) vanishing(db *v1.Database) *corev1.PersistentVolumeClaim {
+	for _, claim := range o.claims(db) {
+		if claim.DeletionTimestamp != nil {
+			return claim
+		}
+	}
+	return nil
+}
+
+// vanishingProblem explains how to keep the data of a claim that is being deleted. The deletion of a claim cannot be taken back.
+func vanishingProblem(db *v1.Database, claim *corev1.PersistentVolumeClaim) problem {
+	return problem{"ClaimDeleted", fmt.Sprintf("the claim %s is being deleted, and its volume with it when its Pod ends; so no Pod is restarted and the primary "+
+		"does not change. To keep the volume: kubectl patch pv %s --type merge --patch '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'. To keep the data, make "+
+		"a backup. Then delete the Pod that uses the claim: kubectl delete pod --namespace %s %s", claim.Name, claim.Spec.VolumeName, db.Namespace,
+		strings.TrimPrefix(claim.Name, manifest.Claim(""))), true}
 }
 
 // follow lets the other Pods be standbys, when there is a primary to follow.

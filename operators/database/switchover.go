@@ -56,6 +56,9 @@ func (f findings) target(db *v1.Database) *standby {
 func (f findings) hindrance(db *v1.Database, target standby) problem {
 	said, asked := f.said(target)
 	pod, restarting := f.turn(db)
+	if claim := f.vanishing(db); claim != nil {
+		return vanishingProblem(db, claim)
+	}
 	switch {
 	case db.Status.Switchover != nil && db.Status.Switchover.Phase == v1.SwitchoverFailed && db.Status.Switchover.To == target.name:
 		return problem{"SwitchoverFailed", fmt.Sprintf("%s; the Pod %s remains the primary; to try again, set spec.primary to %d and then back",

@@ -15,6 +15,9 @@ func TestADatabaseRunsOnARealNode(t *testing.T) {
 	s.losesItsPassword(t)
 	s.awaitServers(t, "Ready Streaming")
 	s.awaitReading(t, "select n, pg_is_in_recovery() from kept", "42|t")
+	// No standby can execute a serializable transaction. The sessions of the operator have their own settings.
+	s.change(t, "orders-db", `{"parameters":{"default_transaction_isolation":"serializable"}}`)
+	s.awaitSQL(t, "show default_transaction_isolation", "serializable")
 	s.switchesOver(t, 2, func(int) {})
 	s.isRestored(t, "15", "kept")
 	s.fulfilsTheContract(t)

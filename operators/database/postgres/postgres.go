@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,23 @@ const (
 	checkpointTimeout = time.Minute
 	promotionTimeout  = 40 * time.Second
 )
+
+const (
+	// longestMessage is the length in bytes of the longest message that is read from a server, and longestAnswer that of all messages of a session. The
+	// answers to all questions are far shorter. A server that pretends to be this one, or the image of a tenant, could send more than the operator's memory.
+	longestMessage = 256 << 10
+	longestAnswer  = 1 << 20
+)
+
+// ownSettings are startup parameters, which take precedence over the parameters of a Database and over settings of its roles. A transaction cannot be
+// serializable on a standby, and a timeout would cancel a checkpoint. The operator has its own timeouts.
+func ownSettings() map[string]string {
+	return map[string]string{
+		"application_name": "databases.einmal.dev", "search_path": "pg_catalog, pg_temp", "client_encoding": "UTF8", "client_min_messages": "error",
+		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", "default_transaction_deferrable": "off",
+		"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+	}
+}
 
 // Client logs in to servers. It keeps no connections.
 type Client struct {
@@ -120,16 +138,42 @@ func (c Client) withinTime(ctx context.Context, limit time.Duration, login engin
 	settings.User, settings.Password = login.Username, login.Password.Reveal()
 	settings.RequireAuth = "scram-sha-256" // No other method keeps the password from a server that pretends to be this one.
 	settings.Fallbacks = nil
+	dial := settings.DialFunc
 	if c.Dial != nil {
-		settings.DialFunc = c.Dial
+		dial = c.Dial
 	}
-	settings.RuntimeParams = map[string]string{"application_name": "databases.einmal.dev", "search_path": "pg_catalog, pg_temp"}
+	settings.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &bounded{Conn: connection, left: longestAnswer}, nil
+	}
+	settings.MaxProtocolMessageBodyLen = longestMessage
+	settings.RuntimeParams = ownSettings()
 	connection, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
 		return explain(login, err)
 	}
 	defer func() { _ = connection.Close(ctx) }() // The server ends the session in any case.
 	return do(ctx, connection)
+}
+
+// bounded is a connection from which only so many bytes can be read.
+type bounded struct {
+	net.Conn
+
+	left int
+}
+
+// Read reads up to the limit.
+func (b *bounded) Read(buffer []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the server sends more than %d bytes", longestAnswer)
+	}
+	n, err := b.Conn.Read(buffer[:min(len(buffer), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // explain returns engine.ErrRefused for the server's own refusal.
