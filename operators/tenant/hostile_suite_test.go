@@ -61,7 +61,7 @@ func TestHostileTenantsAreRevokedInTime(t *testing.T) {
 		name := fmt.Sprintf("hostile-%d", i)
 		s.Kubectl(t, s.manifest(name, ""), "apply", "-f", "-")
 		all = append(all, &hostile{stage: s, name: name, attacker: attacker{
-			chance: rand.New(rand.NewPCG(seed, uint64(i))), database: names.Tenant{Name: name}.Database(), //nolint:gosec // Not secret.
+			chance: rand.New(rand.NewPCG(seed, uint64(i))), database: names.Tenant{Name: name}.Database(),
 		}})
 	}
 	for i, one := range all {
@@ -157,7 +157,7 @@ func (h *hostile) round(t *testing.T, n int) {
 	defer stop()
 	for i := range hostileSessions {
 		of := h.attacker
-		of.chance = rand.New(rand.NewPCG(h.attacker.chance.Uint64(), uint64(i))) //nolint:gosec // Not secret.
+		of.chance = rand.New(rand.NewPCG(h.attacker.chance.Uint64(), uint64(i)))
 		sessions.Go(func() { h.attack(ctx, &of, leaked) })
 	}
 	<-time.After(time.Second + time.Duration(h.attacker.chance.IntN(2000))*time.Millisecond)
@@ -225,20 +225,27 @@ func (h *hostile) attack(ctx context.Context, of *attacker, leaked credential.Re
 		if of.settings == nil {
 			of.settings, _ = settings(ctx, session)
 		}
-		for range 1 + of.chance.IntN(40) {
-			if ctx.Err() != nil || session.IsClosed() || len(of.settings) == 0 {
-				break
-			}
-			statement, cancel := context.WithTimeout(ctx, time.Duration(1+of.chance.IntN(5000))*time.Millisecond)
-			_, err := session.Exec(statement, of.statement())
-			cancel()
-			if h.executed.Add(1); err == nil {
-				h.succeeded.Add(1)
-			}
+		if len(of.settings) > 0 {
+			h.execute(ctx, of, session)
 		}
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		_ = session.Close(closing)
 		cancel()
+	}
+}
+
+// execute executes random statements in a session. Each gets another time until the client gives up.
+func (h *hostile) execute(ctx context.Context, of *attacker, session *pgx.Conn) {
+	for range 1 + of.chance.IntN(40) {
+		if ctx.Err() != nil || session.IsClosed() {
+			return
+		}
+		statement, cancel := context.WithTimeout(ctx, time.Duration(1+of.chance.IntN(5000))*time.Millisecond)
+		_, err := session.Exec(statement, of.statement())
+		cancel()
+		if h.executed.Add(1); err == nil {
+			h.succeeded.Add(1)
+		}
 	}
 }
 

@@ -116,16 +116,16 @@ func (c *contest) gaveUp(seen loginSeen) bool {
 // remain returns the error about sessions that do not end.
 func remain(username string, sessions []int) error {
 	return fmt.Errorf("%w: role %s, process IDs %s; they end when their current computation does, or with a restart of the server",
-		ErrSessions, username, strings.Trim(arrayOf(sessions), "{}"))
+		ErrSessions, username, listOf(sessions))
 }
 
-// arrayOf returns the text of an array of PostgreSQL.
-func arrayOf(numbers []int) string {
+// listOf returns numbers with commas between them.
+func listOf(numbers []int) string {
 	texts := make([]string, 0, len(numbers))
 	for _, number := range numbers {
 		texts = append(texts, strconv.Itoa(number))
 	}
-	return "{" + strings.Join(texts, ",") + "}"
+	return strings.Join(texts, ",")
 }
 
 // signal tells sessions of a login to end, and does not wait. Only members of a role may do that, so the administrator is one for the duration of the

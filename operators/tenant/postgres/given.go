@@ -22,13 +22,8 @@ type loginComment struct {
 // String returns the text of the comment.
 func (c loginComment) String() string {
 	text := fmt.Sprintf("%s generation=%d created=%s", c.mark, c.given.Generation, c.given.Created.UTC().Format(time.RFC3339))
-	for i, pid := range c.lingering {
-		if i == 0 {
-			text += " sessions="
-		} else {
-			text += ","
-		}
-		text += strconv.Itoa(pid)
+	if len(c.lingering) > 0 {
+		text += " sessions=" + listOf(c.lingering)
 	}
 	return text
 }

@@ -86,7 +86,9 @@ func TestASessionThatCannotBeEndedDelaysNoRetirement(t *testing.T) {
 		t.Errorf("after %s: %v", took, err)
 	}
 	app.expect(t, "while the session computes", map[credential.Record]credential.State{leaked: credential.Retired})
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the session has changed its password")
+	}
 	if err := app.logins.Delete(t.Context(), app.mark, leaked.Username); err != nil {
 		t.Errorf("when the session has ended: %v", err)
 	}

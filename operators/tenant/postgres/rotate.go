@@ -67,7 +67,7 @@ func (l Logins) Retire(ctx context.Context, owner credential.Owner, current cred
 func (l Logins) outlast(ctx context.Context, username string, seen loginSeen) error {
 	left := slices.DeleteFunc(slices.Clone(seen.lingering), func(pid int) bool { return !slices.Contains(seen.sessions, pid) })
 	if len(left) > 0 {
-		if err := l.signal(ctx, username, seen, " AND pid = ANY("+literal(arrayOf(left))+"::int[])"); err != nil {
+		if err := l.signal(ctx, username, seen, " AND pid IN ("+listOf(left)+")"); err != nil {
 			return err
 		}
 		return remain(username, left)
