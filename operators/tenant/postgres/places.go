@@ -13,8 +13,9 @@ const (
 	hangTime = 4 * time.Second
 	// firstHangWait is how long no further connection to a database is opened after it hung. The wait doubles with each hang up to longestHangWait.
 	firstHangWait, longestHangWait = 5 * time.Second, 5 * time.Minute
-	// suspectTime is how long a database that hung is suspect.
+	// suspectTime is how long a database that hung is suspect, and suspectWait how long a connection to one waits for another one to end.
 	suspectTime = 10 * time.Minute
+	suspectWait = time.Second
 )
 
 // places limits the connections beside the pool. A tenant can make each connection to its database hang, for example with VACUUM FULL pg_class behind
@@ -37,7 +38,7 @@ func newPlaces(number int32) *places {
 }
 
 // enter takes a place for a connection to a database, and returns a function that gives it back. If the database hung and its wait has not ended, or if
-// another suspect database has the place, it returns ErrHangs.
+// another suspect database keeps the place, it returns ErrHangs.
 func (p *places) enter(ctx context.Context, database string) (leave func(), err error) {
 	last, suspect := p.last(database)
 	if !suspect {
@@ -46,12 +47,9 @@ func (p *places) enter(ctx context.Context, database string) (leave func(), err 
 	if wait := time.Until(last.at.Add(last.wait)); wait > 0 {
 		return nil, hangsError{database, fmt.Errorf("the next attempt is possible in %s", wait.Round(time.Second))}
 	}
-	select {
-	case p.suspect <- struct{}{}:
-		return func() { <-p.suspect }, nil
-	default:
-		return nil, hangsError{database, errors.New("another database that hung is being tried")}
-	}
+	waiting, cancel := context.WithTimeoutCause(ctx, suspectWait, hangsError{database, errors.New("another database that hung is being tried")})
+	defer cancel()
+	return take(waiting, p.suspect)
 }
 
 // insist is enter for a deletion, which ends what makes the database hang. It waits for the place of a suspect database.
