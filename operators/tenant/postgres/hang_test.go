@@ -103,3 +103,21 @@ func TestAPreparedTransactionInADatabaseThatHangsHoldsUpNoRevocation(t *testing.
 	}
 	app.expect(t, "after the revocation", map[credential.Record]credential.State{leaked: credential.Refused, next: credential.Accepted})
 }
+
+// A database hung a moment ago, and a prepared transaction in it holds the lock of a table on which the victim has a right. The deletion needs two
+// connections to that database: one that waits for the lock, and one that rolls the transaction back.
+func TestAPreparedTransactionInADatabaseThatHungHoldsUpNoDeletion(t *testing.T) {
+	t.Parallel()
+	app, record := madeApp(t, "victim-hung")
+	neighbour, other := madeApp(t, "neighbour-hung")
+	session := connect(t, neighbour.tenant.Database, other)
+	execute(t, session, "CREATE TABLE bait ()", `GRANT SELECT ON bait TO "`+record.Username+`"`)
+	neighbour.hangs(t, other)
+	neighbour.logins.Tenant.Server = app.server // One operator has one Server.
+	if _, err := neighbour.logins.Observe(t.Context(), neighbour.mark, other.Username, other.Password); !errors.Is(err, postgres.ErrHangs) {
+		t.Fatalf("a database that hangs: %v", err)
+	}
+	super(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '`+other.Username+`'`)
+	execute(t, connect(t, neighbour.tenant.Database, other), "BEGIN", "ALTER TABLE bait ADD COLUMN more int", "PREPARE TRANSACTION 'hung'")
+	app.isDeleted(t, record.Username)
+}

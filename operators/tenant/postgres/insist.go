@@ -91,7 +91,7 @@ func (s *Server) session(ctx context.Context, owner credential.Owner, database s
 
 // withinAnyway is within for what no tenant may hold up. If the connection hangs, it ends the sessions of tenants of the operator that block it.
 func (s *Server) withinAnyway(ctx context.Context, owner credential.Owner, database string, do func(*pgx.Conn) error) error {
-	leave, err := s.places.insist(ctx, database)
+	leave, err := s.places.insist(ctx)
 	if err != nil {
 		return err
 	}

@@ -52,13 +52,9 @@ func (p *places) enter(ctx context.Context, database string) (leave func(), err 
 	return take(waiting, p.suspect)
 }
 
-// insist is enter for a deletion, which ends what makes the database hang. It waits for the place of a suspect database.
-func (p *places) insist(ctx context.Context, database string) (leave func(), err error) {
-	if _, suspect := p.last(database); suspect {
-		return take(ctx, p.suspect)
-	}
-	return take(ctx, p.trusted)
-}
+// insist is enter for what ends the sessions that make a database hang, so that it does not keep its place for long. One that has a place can need another
+// one, to roll back a prepared transaction in the same database. So it does not use the single place of suspect databases.
+func (p *places) insist(ctx context.Context) (leave func(), err error) { return take(ctx, p.trusted) }
 
 func take(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {

@@ -7,67 +7,69 @@ import (
 	"time"
 )
 
-// A database that hangs is tried again after 5 seconds, and then at growing intervals up to five minutes. When it works, it has no wait. It stays suspect,
-// with the one place of such databases, for ten minutes. Others wait for it a second at most, and a deletion as long as it takes.
+// hung notes that a connection to a database hung.
+func hung(t *testing.T, p *places, database string) {
+	t.Helper()
+	if err := p.note(database, hangTime, errors.New("timeout")); !errors.Is(err, ErrHangs) {
+		t.Errorf("a hang is %v", err)
+	}
+}
+
+// entered expects that a connection to a database gets a place after a time, or none after a time.
+func entered(t *testing.T, p *places, database string, want error, after time.Duration) (leave func()) {
+	t.Helper()
+	begun := time.Now()
+	leave, err := p.enter(t.Context(), database)
+	if took := time.Since(begun); !errors.Is(err, want) || took != after {
+		t.Fatalf("a connection to %s: %v after %s, want %v after %s", database, err, took, want, after)
+	}
+	return leave
+}
+
+// A database that hangs is tried again after 5 seconds, and then at growing intervals up to five minutes. When it works, it has no wait. It is suspect for
+// ten minutes.
 func TestADatabaseThatHangsHasItsOwnBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		const database = "t_hangs"
 		p := newPlaces(1)
-		const database, other = "t_hangs", "t_hung"
-		hangs := func(name string) {
-			t.Helper()
-			if err := p.note(name, hangTime, errors.New("timeout")); !errors.Is(err, ErrHangs) {
-				t.Errorf("a hang is %v", err)
-			}
-		}
-		enters := func(name string) (leave func(), waited time.Duration, err error) {
-			begun := time.Now()
-			leave, err = p.enter(t.Context(), name)
-			return leave, time.Since(begun), err
-		}
-		for _, wait := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
-			hangs(database)
-			<-time.After(wait*time.Second - time.Millisecond)
-			if _, _, err := enters(database); !errors.Is(err, ErrHangs) {
-				t.Errorf("before %d seconds: %v", wait, err)
-			}
+		for _, seconds := range []int{5, 10, 20, 40, 80, 160, 300, 300} {
+			wait := time.Duration(seconds) * time.Second
+			hung(t, p, database)
+			<-time.After(wait - time.Millisecond)
+			entered(t, p, database, ErrHangs, 0)
 			<-time.After(time.Millisecond)
-			leave, _, err := enters(database)
-			if err != nil {
-				t.Fatalf("after %d seconds: %v", wait, err)
-			}
-			leave()
+			entered(t, p, database, nil, 0)()
 		}
-		hangs(other)
-		<-time.After(5 * time.Second)
-		leave, _, err := enters(database)
-		if err != nil {
-			t.Fatal(err)
+		hung(t, p, database)
+		if err := p.note(database, 0, nil); err != nil {
+			t.Error(err)
 		}
-		if _, waited, err := enters(other); !errors.Is(err, ErrHangs) || waited != suspectWait {
-			t.Errorf("beside another one that hung: %v after %s", err, waited)
-		}
-		if free, waited, err := enters("t_healthy"); err != nil || waited != 0 {
-			t.Errorf("a database that never hung: %v after %s", err, waited)
-		} else {
-			free()
-		}
-		go func() { <-time.After(time.Minute); leave() }()
-		begun := time.Now()
-		if free, err := p.insist(t.Context(), other); err != nil || time.Since(begun) != time.Minute {
-			t.Errorf("a deletion: %v after %s", err, time.Since(begun))
-		} else {
-			free()
-		}
-		_ = p.note(database, 0, nil)
-		if leave, waited, err := enters(database); err != nil || waited != 0 {
-			t.Errorf("when it works again: %v after %s", err, waited)
-		} else {
-			leave()
-		}
-		<-time.After(suspectTime)
+		entered(t, p, database, nil, 0)()
+		<-time.After(suspectTime + time.Millisecond)
 		if _, suspect := p.last(database); suspect {
 			t.Error("it is suspect for ever")
 		}
+	})
+}
+
+// Databases that hung share one place. They wait a second for it, and take none from other databases and from deletions.
+func TestDatabasesThatHungShareOnePlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlaces(2)
+		hung(t, p, "t_first")
+		hung(t, p, "t_second")
+		<-time.After(firstHangWait)
+		leave := entered(t, p, "t_first", nil, 0)
+		entered(t, p, "t_second", ErrHangs, suspectWait)
+		entered(t, p, "t_healthy", nil, 0)()
+		for range 2 {
+			if _, err := p.insist(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		leave()
+		entered(t, p, "t_second", nil, 0)()
 	})
 }
