@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -153,4 +154,12 @@ func (a actor) executes(statements ...string) []string {
 		return statements
 	}
 	return append(append(use(a.role), statements...), "REVOKE "+identifier(a.role)+" FROM CURRENT_USER")
+}
+
+// becomes returns the statements of a transaction in which the role itself is the current one. It returns none for no statements.
+func (a actor) becomes(statements ...string) []string {
+	if len(statements) == 0 {
+		return nil
+	}
+	return a.executes(slices.Concat([]string{"SET LOCAL ROLE " + identifier(a.role)}, statements, []string{"RESET ROLE"})...)
 }

@@ -98,41 +98,6 @@ func TestATenantCannotCloseItsDatabase(t *testing.T) {
 	}
 }
 
-// A login to which the owner has given a grant option can let everyone in. That is taken back, also if the option is gone.
-func TestWhatALoginGrantsToEveryoneIsTakenBack(t *testing.T) {
-	t.Parallel()
-	app, record := madeApp(t, "chain")
-	inside := connect(t, app.tenant.Database, record)
-	login := record.Username
-	for name, harm := range map[string][]string{
-		"the database": {
-			"GRANT CONNECT, TEMPORARY ON DATABASE t_chain TO " + login + " WITH GRANT OPTION",
-			"SET ROLE NONE", "GRANT CONNECT ON DATABASE t_chain TO PUBLIC", "RESET ROLE",
-		},
-		"the database, and the option is gone": {
-			"GRANT CONNECT, CREATE ON DATABASE t_chain TO " + login + " WITH GRANT OPTION", "SET ROLE NONE",
-			"GRANT CONNECT, CREATE ON DATABASE t_chain TO PUBLIC", "RESET ROLE", "REVOKE GRANT OPTION FOR ALL ON DATABASE t_chain FROM " + login,
-		},
-		"the schema": {
-			"GRANT CREATE ON SCHEMA public TO " + login + " WITH GRANT OPTION",
-			"SET ROLE NONE", "GRANT CREATE ON SCHEMA public TO PUBLIC", "RESET ROLE",
-		},
-	} {
-		for _, statement := range harm {
-			execute(t, inside, statement)
-		}
-		if wrote, err := app.tenant.Converge(t.Context(), app.mark); err != nil || !wrote {
-			t.Errorf("%s: it wrote: %t, %v", name, wrote, err)
-		}
-		if wrote, err := app.tenant.Converge(t.Context(), app.mark); err != nil || wrote {
-			t.Errorf("%s: the second time it wrote: %t, %v", name, wrote, err)
-		}
-		if state, err := app.logins.Observe(t.Context(), app.mark, record.Username, record.Password); err != nil || state != credential.Accepted {
-			t.Errorf("%s: the login is %q, %v", name, state, err)
-		}
-	}
-}
-
 // What a login owns in a database of others is named, and handed over or dropped where that is allowed. PUBLIC may connect to the database
 // postgres unless an administrator revokes that.
 func TestALargeObjectElsewhereDoesNotKeepATenant(t *testing.T) {

@@ -151,7 +151,13 @@ func super(t *testing.T, database string, statements ...string) {
 // ask is the answer to a query behind the operator's back.
 func ask[T any](t *testing.T, query string, arguments ...any) (answer T) {
 	t.Helper()
-	connection := superuser(t, "postgres")
+	return askIn[T](t, "postgres", query, arguments...)
+}
+
+// askIn is ask in a database.
+func askIn[T any](t *testing.T, database, query string, arguments ...any) (answer T) {
+	t.Helper()
+	connection := superuser(t, database)
 	defer func() { _ = connection.Close(t.Context()) }()
 	if err := connection.QueryRow(t.Context(), query, arguments...).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", query, err)

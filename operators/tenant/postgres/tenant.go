@@ -203,12 +203,21 @@ func (t Tenant) roles() []string { return []string{t.ReadOnly, t.ReadWrite, t.Ow
 
 // insideSeen is the observed state of the contents of a tenant's database.
 type insideSeen struct {
-	// Public are the privileges on the schema public, nil if it does not exist.
-	Public []right `json:"public"`
-	// Grantors are the roles beside its owner that have given PUBLIC a privilege on the schema public.
-	Grantors []grantor `json:"grantors"`
+	// Public is the schema public, nil if it does not exist.
+	Public *schemaSeen `json:"public"`
 	// Defaults are the default privileges on what the owner creates. What begins with the object type: "r SELECT" (pg_default_acl).
 	Defaults []right `json:"defaults"`
+}
+
+// schemaSeen is the observed state of a schema. A tenant can give it to each of its roles.
+type schemaSeen struct {
+	Owner string `json:"owner"`
+	// OwnerUsable says what roleSeen.Usable does, of the owner.
+	OwnerUsable bool `json:"ownerUsable"`
+	// Rights are the privileges of the tenant's roles and of PUBLIC on it.
+	Rights []right `json:"rights"`
+	// Grantors are the roles beside its owner that have given PUBLIC a privilege on it.
+	Grantors []grantor `json:"grantors"`
 }
 
 // inside observes the contents of the database and returns the statements of the transaction that is needed.
@@ -217,10 +226,12 @@ func (t Tenant) inside(ctx context.Context, on executor) ([]string, error) {
 	defer cancel()
 	var seen insideSeen
 	err := on.QueryRow(ctx, `SELECT json_build_object(
-		'public', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
-			FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
-			WHERE nspname = 'public' AND (grantee = 0 OR rolname = ANY($2))),
-		'grantors', (SELECT (`+grantors("nspacl", "nspowner")+`) FROM pg_namespace WHERE nspname = 'public'),
+		'public', (SELECT json_build_object('owner', pg_get_userbyid(nspowner),
+				'ownerUsable', (SELECT `+uses+` FROM pg_roles WHERE oid = nspowner), 'rights', (
+				SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', privilege_type))
+				FROM aclexplode(coalesce(nspacl, acldefault('n', nspowner))) LEFT JOIN pg_roles ON pg_roles.oid = grantee
+				WHERE grantee = 0 OR rolname = ANY($2)), 'grantors', (`+grantors("nspacl", "nspowner")+`))
+			FROM pg_namespace WHERE nspname = 'public'),
 		'defaults', (SELECT json_agg(json_build_object('who', coalesce(rolname, ''), 'what', defaclobjtype::text || ' ' || privilege_type))
 			FROM pg_default_acl, aclexplode(defaclacl) LEFT JOIN pg_roles ON pg_roles.oid = grantee
 			WHERE defaclnamespace = 0 AND pg_get_userbyid(defaclrole) = $1 AND rolname = ANY($2)))`, t.Owner, t.roles()).Scan(&seen)

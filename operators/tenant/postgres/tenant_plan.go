@@ -104,39 +104,55 @@ func (t Tenant) planRoles(owner credential.Owner, seen map[string]roleSeen) []st
 // own apps and the administrator. Connections are limited for each login.
 func (t Tenant) planRights(seen databaseSeen) []string {
 	var statements []string
-	on := " ON DATABASE " + identifier(t.Database)
 	if !seen.Open || seen.Limit != unlimited || seen.Template {
 		statements = append(statements, "ALTER DATABASE "+identifier(t.Database)+" ALLOW_CONNECTIONS true CONNECTION LIMIT -1 IS_TEMPLATE false")
 	}
+	on := object{" ON DATABASE " + identifier(t.Database), actor{seen.Owner, seen.OwnerUsable}}
 	if slices.ContainsFunc(seen.Rights, func(one right) bool { return one.Who == "" }) {
-		statements = append(statements, revoke("ALL", on, seen.Grantors)...)
+		statements = append(statements, on.revoke("ALL", seen.Grantors)...)
 	}
-	for _, want := range []right{
+	return append(statements, on.grant(seen.Rights, []right{
 		{t.Owner, "CONNECT"},
 		{t.Owner, "CREATE"},
 		{t.Owner, "TEMPORARY"},
 		{t.ReadWrite, "CONNECT"},
 		{t.ReadWrite, "TEMPORARY"},
 		{t.ReadOnly, "CONNECT"},
-	} {
-		if !slices.Contains(seen.Rights, want) {
-			statements = append(statements, "GRANT "+want.What+on+" TO "+identifier(want.Who))
-		}
-	}
-	return statements
+	})...)
 }
 
-// revoke takes privileges on an object from PUBLIC: those that the owner of the object has granted, and those of other grantors. PostgreSQL
-// revokes only what the current role has granted and still has the grant option for: GRANTED BY may only name that role, and CASCADE leaves the
-// grants of a role that inherits the owner's rights too. So the administrator acts as each grantor, which gets the option for that and then
-// loses the privileges.
-func revoke(what, on string, grantors []grantor) []string {
-	statements := []string{"REVOKE " + what + on + " FROM PUBLIC"}
+// object is a database or a schema, as the words that follow the privileges in GRANT and REVOKE, with its owner.
+type object struct {
+	on    string
+	owner actor
+}
+
+// grant gives roles the privileges on the object that they do not have.
+func (o object) grant(has, wanted []right) []string {
+	var statements []string
+	for _, want := range wanted {
+		if !slices.Contains(has, want) {
+			statements = append(statements, "GRANT "+want.What+o.on+" TO "+identifier(want.Who))
+		}
+	}
+	return o.owner.becomes(statements...)
+}
+
+// revoke takes privileges on the object from PUBLIC: those that its owner has granted, and those of other grantors. PostgreSQL revokes only what
+// the current role has granted and still has the grant option for, or a role whose rights it inherits, if the current role has no such option: which
+// one is undefined, and a tenant can give the option to others, also to the administrator. GRANTED BY may only name the current role, and CASCADE
+// leaves the grants of a role that inherits the owner's rights. So the administrator becomes the owner, and then each grantor, which gets the
+// option for that and then loses the privileges.
+func (o object) revoke(what string, grantors []grantor) []string {
+	statements := o.owner.becomes("REVOKE " + what + o.on + " FROM PUBLIC")
 	for _, one := range grantors {
 		name := identifier(one.Name)
-		as := []string{"SET LOCAL ROLE " + name, "REVOKE " + one.Privileges + on + " FROM PUBLIC", "RESET ROLE"}
-		statements = append(statements, "GRANT "+one.Privileges+on+" TO "+name+" WITH GRANT OPTION")
-		statements = append(append(statements, actor{one.Name, one.Usable}.executes(as...)...), "REVOKE "+one.Privileges+on+" FROM "+name+" CASCADE")
+		statements = slices.Concat(
+			statements,
+			o.owner.becomes("GRANT "+one.Privileges+o.on+" TO "+name+" WITH GRANT OPTION"),
+			actor{one.Name, one.Usable}.becomes("REVOKE "+one.Privileges+o.on+" FROM PUBLIC"),
+			o.owner.becomes("REVOKE "+one.Privileges+o.on+" FROM "+name+" CASCADE"),
+		)
 	}
 	return statements
 }
@@ -146,14 +162,11 @@ func revoke(what, on string, grantors []grantor) []string {
 func (t Tenant) planInside(seen insideSeen) []string {
 	var statements []string
 	if seen.Public != nil {
-		if slices.Contains(seen.Public, right{"", "CREATE"}) {
-			statements = append(statements, revoke("CREATE", " ON SCHEMA public", seen.Grantors)...)
+		on := object{" ON SCHEMA public", actor{seen.Public.Owner, seen.Public.OwnerUsable}}
+		if slices.Contains(seen.Public.Rights, right{"", "CREATE"}) {
+			statements = append(statements, on.revoke("CREATE", seen.Public.Grantors)...)
 		}
-		for _, who := range []string{t.ReadWrite, t.ReadOnly} {
-			if !slices.Contains(seen.Public, right{who, "USAGE"}) {
-				statements = append(statements, "GRANT USAGE ON SCHEMA public TO "+identifier(who))
-			}
-		}
+		statements = append(statements, on.grant(seen.Public.Rights, []right{{t.ReadWrite, "USAGE"}, {t.ReadOnly, "USAGE"}})...)
 	}
 	for _, give := range t.defaults() {
 		missing := slices.DeleteFunc(slices.Clone(give.rights), func(what string) bool {
