@@ -15,12 +15,14 @@ import (
 // firstGeneration ends the name of the Secret with the first password. The Secret without it is its copy for apps.
 const firstGeneration = ".g1"
 
-// credentials are the passwords of a database.
+// credentials are the passwords of a database. Those that cannot be read are zero.
 type credentials struct {
 	app, monitor, replication credential.Record
-	// secret is the Secret that err is about.
+	// err is about the first Secret that cannot be read, whose name is secret.
 	secret string
 	err    error
+	// passes is about one whose error passes by itself.
+	passes error
 	// versions are those of the Secrets when they were read last.
 	versions []string
 }
@@ -45,22 +47,32 @@ func ensureCredentials(ctx context.Context, c *change, known int) credentials {
 			Store: credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace},
 			Name:  one.secret, Owner: owner(c.Object), Username: one.username, Generation: known,
 		}.Ensure(ctx)
-		if err != nil {
-			found.secret, found.err = one.secret, err
-			return found
-		}
+		found.missing(one.secret, err)
 		*one.into = record
 	}
 	return found
+}
+
+// missing notes why a Secret cannot be read. The error is nil if it could.
+func (c *credentials) missing(secret string, err error) {
+	switch {
+	case err == nil:
+	case refusal(err) == nil:
+		c.passes = err
+	case c.err == nil:
+		c.secret, c.err = secret, err
+	}
 }
 
 // currentCredentials returns the passwords of a database. It reads the Secrets only if the cache shows that one of them has changed since the last call.
 func currentCredentials(ctx context.Context, c *change, known int) credentials {
 	versions, err := versionsOfSecrets(ctx, c)
 	if err != nil {
-		return credentials{secret: manifest.AppSecret(c.Object), err: err}
+		var found credentials
+		found.missing(manifest.AppSecret(c.Object), err)
+		return found
 	}
-	if last := einmal.Memo[findings](c).credentials; last.err == nil && last.app.Generation > 0 && slices.Equal(last.versions, versions) {
+	if last := einmal.Memo[findings](c).credentials; last.err == nil && last.passes == nil && last.app.Generation > 0 && slices.Equal(last.versions, versions) {
 		return last
 	}
 	found := ensureCredentials(ctx, c, known)

@@ -15,6 +15,9 @@ import (
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
+// objectRefused is the reason for which an object of a Database cannot be made or used.
+const objectRefused = "ObjectRefused"
+
 // volumeFull is the reason for which a server ends whose volume is full: see server.sh.
 const volumeFull = "VolumeFull"
 
@@ -33,13 +36,13 @@ func diagnose(db *v1.Database, found findings) problem {
 	case !supported(db):
 		return problem{"EngineNotSupported", engineMessage(db), true}
 	case found.foreign != nil:
-		return problem{"ObjectRefused", found.foreign.Error(), true}
+		return problem{objectRefused, found.foreign.Error(), true}
 	case found.leaving:
 		return problem{"Stopping", "the server of the deleted Database of this name has not ended yet", false}
-	case found.credentials.err != nil:
+	case found.credentials.err != nil && !found.replaceable(db):
 		return credentialProblem(found.credentials)
 	case found.children != nil:
-		return problem{"ObjectRefused", found.children.Error(), true}
+		return problem{objectRefused, found.children.Error(), true}
 	case found.choice.Problem != "":
 		return problem{"VersionNotSupported", found.choice.Problem, true}
 	case found.parameters.wrong != "":

@@ -36,7 +36,8 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 	}
 	candidates, err := d.candidates(ctx, c, *found)
 	if err != nil {
-		c.Log.Warn("could not ask a standby what it has", "error", err)
+		c.Log.Warn("the failover waits", "error", err)
+		found.failover = err
 		return true, einmal.RequeueAfter(switchoverDelay)
 	}
 	if len(candidates) == 0 {
@@ -59,7 +60,7 @@ func (d *databases) candidates(ctx context.Context, c *change, found findings) (
 		state, err := d.askBriefly(ctx, c.Object, found, one)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the standby %s: %w", one.name, err)
+			return nil, fmt.Errorf("the standby %s does not answer, and can have more than the others: to go on without it, delete its Pod: %w", one.name, err)
 		case !state.Recovering:
 			return nil, errors.New("the server in the Pod " + one.name + " is not a standby")
 		}
@@ -71,12 +72,21 @@ func (d *databases) candidates(ctx context.Context, c *change, found findings) (
 // withFailover adds to a problem of the primary that a standby can replace it, where waiting may not help.
 func withFailover(db *v1.Database, found findings, of problem) problem {
 	known := db.Status.Primary
-	lost := slices.Contains([]string{primaryNodeLost, "DataMissing", "NotThePrimary", "Unschedulable"}, of.reason)
-	if !lost || db.Status.DataVersion == "" || known == nil || givenUp(db) == known.UID || len(found.readyStandbys()) == 0 {
+	if !isLoss(of) || db.Status.DataVersion == "" || known == nil || givenUp(db) == known.UID || len(found.readyStandbys()) == 0 {
 		return of
 	}
 	message := strings.TrimSuffix(of.message, ".") // The messages of the scheduler are sentences.
 	of.message = fmt.Sprintf("%s; to make a standby the primary, without what only the Pod %s has: kubectl annotate --namespace %s database %s %s=%s",
 		message, known.Pod, db.Namespace, db.Name, failoverAnnotation, known.UID)
 	return of
+}
+
+// isLoss reports whether waiting may not help against a problem of the primary.
+func isLoss(of problem) bool {
+	return slices.Contains([]string{primaryNodeLost, "DataMissing", "NotThePrimary", "Unschedulable"}, of.reason)
+}
+
+// replaceable reports whether the primary is lost and a standby can replace it. That matters more than the password of apps.
+func (f findings) replaceable(db *v1.Database) bool {
+	return db.Status.DataVersion != "" && !f.available() && f.pod != nil && isLoss(f.problemIn(f.pod)) && len(f.readyStandbys()) > 0
 }

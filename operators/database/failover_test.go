@@ -251,3 +251,54 @@ func TestARequestToGiveUpAPrimaryWaitsForAStandby(t *testing.T) {
 		})
 	}
 }
+
+// A failover waits for a standby that does not answer, and says so.
+func TestAFailoverSaysForWhomItWaits(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		n.silent["orders-db-2"] = true
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		giveUp(w)
+		w.Advance(time.Minute)
+		expect(w, "PrimaryAsRequested=False FailingOver")
+		db := ordersDB()
+		w.Get(db)
+		said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionPrimaryAsRequested).Message
+		if !strings.Contains(said, "the standby orders-db-2 does not answer") {
+			w.Errorf("it says %q", said)
+		}
+		n.silent["orders-db-2"] = false
+		w.Advance(time.Minute)
+		expect(w, "Ready=True DatabaseReady")
+		expectNoRequest(w)
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		checkReady(w, n)
+	})
+}
+
+// The password of apps is not needed for a failover. The status offers one although that password is lost too.
+func TestALostPasswordForbidsNoFailover(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		for _, name := range []string{"orders-db-app.g1", "orders-db-app"} {
+			w.Delete(&corev1.Secret{ObjectMeta: in(name)})
+		}
+		w.Advance(time.Minute)
+		expect(w, "Ready=False CredentialsMissing", "Available=True AcceptsConnections")
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		expect(w, "Ready=False PrimaryNodeLost")
+		giveUp(w)
+		w.Advance(time.Minute)
+		expect(w, "Ready=False CredentialsMissing", "Available=True AcceptsConnections")
+		expectServers(w, "1/2, 0: NotReady , 1: Ready primary")
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		w.Patch(ordersDB(), `{"spec":{"primary":0}}`)
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+	})
+}

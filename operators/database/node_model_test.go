@@ -68,6 +68,8 @@ type modelNode struct {
 	registry *prometheus.Registry
 	// backups plays what makes backups.
 	backups backups
+	// silent are the Pods whose servers do not answer the operator.
+	silent map[string]bool
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }
@@ -81,7 +83,7 @@ const terminating = "model.example.com/grace-period"
 // start starts the operator and the node.
 func start(w *einmaltest.World) *modelNode {
 	w.AllowUnchecked(unchecked()...)
-	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, used: 10, images: defaultImages()}
+	n := &modelNode{w: w, volumes: map[types.UID]*volume{}, servers: map[string]*configuration{}, connected: map[string]bool{}, slots: map[string]bool{}, off: map[string]bool{}, silent: map[string]bool{}, used: 10, images: defaultImages()}
 	w.Start(func(*einmaltest.Process) *einmal.Operator { return declare(clients{n, n}, n.images, n.metrics()) })
 	w.React(&appsv1.StatefulSetList{}, func(object client.Object) { n.set(object.(*appsv1.StatefulSet)) })
 	w.React(&corev1.PersistentVolumeClaimList{}, func(object client.Object) { n.claim(object.(*corev1.PersistentVolumeClaim)) })

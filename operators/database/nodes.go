@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,8 +54,12 @@ func whyNotReady(node *corev1.Node) string {
 	return ""
 }
 
-// lookAgain returns when to look at the nodes again, or nil if all Pods on nodes accept connections.
+// lookAgain returns when to look again at nodes and claims of others, which send no events, or nil if all Pods on nodes accept connections and no
+// standby waits for a claim.
 func (o observed) lookAgain() error {
+	if slices.ContainsFunc(o.standbys, func(one standby) bool { return one.foreign != nil }) {
+		return einmal.RequeueAfter(nodeInterval)
+	}
 	for _, pod := range o.pods() {
 		if pod.Spec.NodeName != "" && !isReady(pod) {
 			return einmal.RequeueAfter(nodeInterval)

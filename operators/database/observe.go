@@ -52,7 +52,7 @@ func observe(ctx context.Context, c *change) (observed, error) {
 
 // withServers adds the Pods and claims of all servers, also of those that the StatefulSet has not ended yet.
 func (o observed) withServers(ctx context.Context, c *change) (observed, error) {
-	servers, looked := o.servers(c.Object), o.servers(c.Object)
+	looked := o.servers(c.Object)
 	if c.Object.Status.Primary == nil {
 		looked = manifest.MostReplicas // The status can be lost, and any server can be the primary.
 	}
@@ -63,10 +63,7 @@ func (o observed) withServers(ctx context.Context, c *change) (observed, error) 
 			return o, err
 		}
 		if one.claim != nil && isForeign(c.Object, one.claim) {
-			if ordinal < servers {
-				o.foreign = orElse(o.foreign, foreignClaim(c.Object, one.claim))
-			}
-			one.claim = nil
+			one.foreign, one.claim = foreignClaim(c.Object, one.claim), nil
 		}
 		if one.pod, err = get(ctx, c, one.name, &corev1.Pod{}); err != nil {
 			return o, err
@@ -94,13 +91,23 @@ func (o observed) servers(db *v1.Database) int {
 	return servers
 }
 
-// needed returns how many servers the Database must have: those of the spec, and the primary or the standby that becomes it.
+// needed returns how many servers the Database must have: those of the spec, and the primary or the standby that becomes it. A new server must not get a
+// claim of others, so there are no more than before if there is such a claim.
 func (o observed) needed(db *v1.Database) int32 {
-	least := o.first + 1
+	least := int32(o.first + 1) //nolint:gosec // At most MostReplicas.
 	if moving := moving(db); moving != nil {
-		least = max(least, manifest.Ordinal(db, moving.To)+1)
+		least = max(least, int32(manifest.Ordinal(db, moving.To)+1)) //nolint:gosec // At most MostReplicas.
 	}
-	return max(db.Spec.Replicas, int32(least)) //nolint:gosec // At most MostReplicas.
+	wanted, has := db.Spec.Replicas, int32(0)
+	if o.set != nil {
+		has = *o.set.Spec.Replicas
+	}
+	for _, one := range o.standbys {
+		if next := int32(one.ordinal); one.foreign != nil && next < wanted { //nolint:gosec // At most MostReplicas.
+			wanted = max(next, min(wanted, has))
+		}
+	}
+	return max(wanted, least)
 }
 
 // withPrimary takes the server that got the last term for the primary. The first one is it before any server has got one.
@@ -125,6 +132,7 @@ func (o observed) withPrimary(db *v1.Database) observed {
 	}
 	if o.first < len(o.standbys) {
 		o.pod, o.claim = o.standbys[o.first].pod, o.standbys[o.first].claim
+		o.foreign = orElse(o.foreign, o.standbys[o.first].foreign)
 		o.standbys = slices.Delete(o.standbys, o.first, o.first+1)
 	}
 	if db.Status.Primary == nil {

@@ -54,7 +54,7 @@ type probe struct {
 }
 
 // wait returns when to probe again before the interval has passed, or nil.
-func (f findings) wait() error {
+func (f findings) wait(db *v1.Database) error {
 	switch {
 	case f.probe == nil:
 		return nil
@@ -62,6 +62,8 @@ func (f findings) wait() error {
 		return einmal.RequeueAfter(reconnect)
 	case f.parameters.reloading(f.probe):
 		return einmal.RequeueAfter(reload)
+	case f.silent(db) != nil:
+		return einmal.RequeueAfter(switchoverDelay)
 	}
 	return nil
 }
@@ -76,13 +78,13 @@ func (d *databases) probeAgain(ctx context.Context, c *change) error {
 	if found.probe == nil || !found.available() || moving(c.Object) != nil {
 		return nil
 	}
-	if len(found.standbys) == 0 && found.wait() == nil && time.Since(found.probe.at) < probeInterval-pollInterval/2 {
+	if len(found.standbys) == 0 && found.wait(c.Object) == nil && time.Since(found.probe.at) < probeInterval-pollInterval/2 {
 		return nil
 	}
 	found.probe = d.probe(ctx, c, found)
 	err := d.act(ctx, c, found)
 	report(c, found)
-	return orElse(err, found.wait())
+	return orElse(err, found.wait(c.Object))
 }
 
 // act does what the last probe asks for.
@@ -94,7 +96,7 @@ func (d *databases) act(ctx context.Context, c *change, found findings) error {
 func (d *databases) probeNew(ctx context.Context, c *change, found findings) *probe {
 	last := einmal.Memo[findings](c).probe
 	switch {
-	case !found.available() || found.credentials.err != nil:
+	case !found.available():
 		return nil
 	case last != nil && last.unreachable.IsZero() && !found.parameters.reloading(last) && last.pod == found.pod.UID &&
 		last.password == found.credentials.app.Password && slices.Equal(last.ready, found.readyStandbys()):
@@ -113,7 +115,7 @@ func (o observed) readyStandbys() (ready []types.UID) {
 	return ready
 }
 
-// probe logs in as the app and as the monitor.
+// probe logs in as the app and as the monitor. It does not try a password of the app that is lost.
 func (d *databases) probe(ctx context.Context, c *change, found findings) *probe {
 	app := found.credentials.app
 	made := &probe{at: time.Now(), pod: found.pod.UID, password: app.Password, ready: found.readyStandbys()}
@@ -125,7 +127,9 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 		made.state = last.state
 	}
 	made.standbys = d.askStandbys(ctx, c, found)
-	made.login = d.clients.of(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
+	if app.Generation > 0 {
+		made.login = d.clients.of(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
+	}
 	if made.login != nil && !errors.Is(made.login, engine.ErrRefused) {
 		made.unreachable = time.Now()
 		if last != nil && !last.unreachable.IsZero() {

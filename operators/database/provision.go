@@ -46,10 +46,10 @@ func (d *databases) provision(ctx context.Context, c *change) error {
 		known = 1 // The database was created with the first password.
 	}
 	found.credentials = currentCredentials(ctx, c, known)
-	unread := found.credentials.err
-	if unread != nil && refusal(unread) == nil {
-		return unread // It passes by itself, and says nothing about the database.
+	if found.credentials.passes != nil {
+		return found.credentials.passes // It says nothing about the database.
 	}
+	unread := found.credentials.err
 	defer func() { report(c, found) }()
 	if unread != nil && known == 0 {
 		return unlessBlocked(unread)
@@ -85,7 +85,7 @@ func (d *databases) serve(ctx context.Context, c *change, found *findings, unapp
 		return d.promote(ctx, c, *found)
 	}
 	err = errors.Join(d.act(ctx, c, *found), startAgain(ctx, c, found.observed))
-	return orElse(orElse(err, d.switchOver(ctx, c, *found)), found.wait())
+	return orElse(orElse(err, d.switchOver(ctx, c, *found)), found.wait(c.Object))
 }
 
 // decide decides which Pod may accept writes. It reports false if the status must be stored first, or if a switchover waits for the former primary.

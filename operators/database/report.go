@@ -26,6 +26,8 @@ type findings struct {
 	parameters  parameters
 	// probe is the last probe, or nil.
 	probe *probe
+	// failover is why a failover that was asked for waits, or nil.
+	failover error
 	// comparing is since when the standby of a switchover has not replayed everything, or zero.
 	comparing time.Time
 }
@@ -159,6 +161,9 @@ func progress(db *v1.Database, found findings, problem problem) metav1.Condition
 		return no(v1.ConditionProgressing, standby.reason, standby.message)
 	case standby.reason != "":
 		return yes(v1.ConditionProgressing, standby.reason, standby.message)
+	case found.silent(db) != nil:
+		return yes(v1.ConditionProgressing, "StandbyNotAnswering", fmt.Sprintf("the server in the Pod %s is restarted when the standby %s answers the operator, "+
+			"because a standby that needs a restart comes first; if it does not answer, delete its Pod", manifest.Pod(db, found.first), found.silent(db).name))
 	case found.target(db) != nil:
 		requested := asRequested(db, found)
 		if found.hindrance(db, *found.target(db)).person {

@@ -53,8 +53,8 @@ func (f findings) successor(db *v1.Database) *standby {
 	return nil
 }
 
-// next returns the Pod whose turn it is to be restarted and why, or "". Standbys come first, one after the other: if one does not start or stream, the
-// primary goes on. A primary that does not run cannot wait for them.
+// next returns the Pod whose turn it is to be restarted and why, or "". Standbys come first, one after the other: if one does not start, stream or answer,
+// the primary goes on. A primary that does not run cannot wait for them.
 func (f findings) next(db *v1.Database) (*corev1.Pod, string) {
 	first := f.restartReason(db, f.pod)
 	if first != "" && !f.available() {
@@ -71,11 +71,24 @@ func (f findings) next(db *v1.Database) (*corev1.Pod, string) {
 		if reason := f.restartReason(db, one.pod); reason != "" {
 			return one.pod, reason
 		}
-		if !isReady(one.pod) || !said.Streams() {
+		if !isReady(one.pod) || !said.Streams() || f.stateIn(one.pod) == nil {
 			return nil, ""
 		}
 	}
 	return f.pod, first
+}
+
+// silent returns a standby for whose answer the restart of the primary waits, or nil: it may need a restart too, and then comes first.
+func (f findings) silent(db *v1.Database) *standby {
+	if f.probe == nil || !f.probe.answered || !f.available() || f.restartReason(db, f.pod) == "" {
+		return nil
+	}
+	for _, one := range f.wanted(db) {
+		if said, _ := f.said(one); isReady(one.pod) && said.Streams() && f.stateIn(one.pod) == nil {
+			return &one
+		}
+	}
+	return nil
 }
 
 // restartReason returns why the server in a Pod must be restarted, or "". A server that refuses its parameters would not start again.

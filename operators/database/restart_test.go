@@ -108,3 +108,30 @@ func TestAnotherImageForAllRestartsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A standby that does not answer may need a restart too. Until it answers, the primary is not restarted for what it would have to get first.
+func TestAStandbyThatDoesNotAnswerMayNeedARestart(t *testing.T) {
+	for title, patch := range map[string]string{
+		"parameter": `{"spec":{"parameters":{"max_connections":"200"}}}`,
+		"version":   `{"spec":{"version":"16.4"}}`,
+	} {
+		t.Run(title, func(t *testing.T) {
+			einmaltest.Run(t, func(w *einmaltest.World) {
+				n := replicated(w, 2)
+				n.silent["orders-db-1"] = true
+				w.Advance(time.Minute)
+				before := podUID(w, "orders-db-0")
+				w.Patch(ordersDB(), patch)
+				w.Advance(10 * time.Minute)
+				expect(w, "Ready=True DatabaseReady", "Progressing=True StandbyNotAnswering")
+				if podUID(w, "orders-db-0") != before {
+					w.Errorf("the primary was restarted")
+				}
+				n.silent["orders-db-1"] = false
+				w.Advance(10 * time.Minute)
+				expect(w, "Ready=True DatabaseReady", "Progressing=False Complete")
+				checkReady(w, n)
+			})
+		})
+	}
+}

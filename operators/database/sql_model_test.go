@@ -46,7 +46,7 @@ func (n *modelNode) reach(ctx context.Context, login engine.Login) (*configurati
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if server := n.servers[name]; server != nil {
+	if server := n.servers[name]; server != nil && !n.silent[name] {
 		return server, name[:strings.LastIndex(name, "-")], nil
 	}
 	return nil, "", errors.New("dial tcp: connection refused")

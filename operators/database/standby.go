@@ -34,6 +34,8 @@ type standby struct {
 	name  string
 	pod   *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
+	// foreign names the claim if it does not belong to the Database. Then the server gets no grant, and does not touch the volume. The field claim is nil.
+	foreign error
 }
 
 // claims returns the claims that exist of the servers that the spec wants, that of the primary first.
@@ -71,7 +73,7 @@ func follow(ctx context.Context, c *change, seen observed) error {
 	}
 	var failed error
 	for _, one := range seen.standbys {
-		if one.pod != nil && one.pod.UID != chosen.UID {
+		if one.pod != nil && one.pod.UID != chosen.UID && one.foreign == nil {
 			failed = errors.Join(failed, demote(ctx, c, one.pod))
 		}
 	}
@@ -229,6 +231,9 @@ func (f findings) standbyProblem(db *v1.Database) problem {
 
 // problemOf explains why a standby does not stream, or returns no problem.
 func (f findings) problemOf(db *v1.Database, one standby) problem {
+	if one.foreign != nil {
+		return problem{objectRefused, one.foreign.Error(), true}
+	}
 	switch f.instance(db, one).State {
 	case v1.InstanceReady, v1.InstanceStreaming:
 	case v1.InstanceCopying:

@@ -203,7 +203,7 @@ func TestStandbysAreRestartedFirst(t *testing.T) {
 	})
 }
 
-// A Pod of a standby whose grant or role is edited gets it again. A claim of others is not used.
+// A Pod of a standby whose grant or role is edited gets it again.
 func TestWhatStandbysAreIsRepaired(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		n := replicated(w, 2)
@@ -220,17 +220,50 @@ func TestWhatStandbysAreIsRepaired(t *testing.T) {
 		w.Advance(time.Minute)
 		expectServers(w, "1/2, 0: Ready primary, 1: Disconnected ")
 		n.connected["orders-db-1"] = true
+	})
+}
+
+// A claim of others with the name of a new standby's is not used. It keeps the other servers from nothing.
+func TestAClaimOfOthersOnlyKeepsItsStandbyAway(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
 		foreign := n.claimOf(n.setOf("orders-db"), 2)
 		foreign.Labels = nil
 		w.Create(foreign)
 		w.Patch(ordersDB(), `{"spec":{"replicas":3}}`)
 		w.Advance(time.Minute)
-		expect(w, "Ready=False ObjectRefused")
+		expect(w, "Ready=True DatabaseReady", "StandbysStreaming=False ObjectRefused", "Degraded=True ObjectRefused", "Progressing=False ObjectRefused")
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-0")})
+		w.Advance(time.Minute)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby, 2: NotReady ")
 		if w.Get(&corev1.Pod{ObjectMeta: in("orders-db-2")}) {
 			w.Errorf("a claim of others was used")
 		}
 		w.Delete(foreign)
 		w.Advance(10 * time.Minute)
 		expectServers(w, "3/3, 0: Ready primary, 1: Streaming standby, 2: Streaming standby")
+		checkReady(w, n)
+	})
+}
+
+// A claim of a standby that is no longer the Database's is not used for its next Pod, and no other server is stopped for that.
+func TestAStandbyDoesNotTouchAVolumeOfOthers(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 3)
+		before := podUID(w, "orders-db-0") + podUID(w, "orders-db-2")
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: in("data-orders-db-1")}
+		w.Patch(claim, `{"metadata":{"labels":null,"annotations":null}}`)
+		delete(n.volumes, claim.UID)
+		w.Delete(&corev1.Pod{ObjectMeta: in("orders-db-1")})
+		w.Advance(10 * time.Minute)
+		expect(w, "Ready=True DatabaseReady", "StandbysStreaming=False ObjectRefused", "Degraded=True ObjectRefused")
+		expectServers(w, "2/3, 0: Ready primary, 1: NotReady , 2: Streaming standby")
+		if after := podUID(w, "orders-db-0") + podUID(w, "orders-db-2"); after != before || n.volumes[claim.UID] != nil {
+			w.Errorf("another server was stopped: %t, the volume has data: %t", after != before, n.volumes[claim.UID] != nil)
+		}
+		w.Patch(claim, `{"metadata":{"labels":{"database.einmal.dev/name":"orders-db"}}}`)
+		w.Advance(10 * time.Minute)
+		expectServers(w, "3/3, 0: Ready primary, 1: Streaming standby, 2: Streaming standby")
+		checkReady(w, n)
 	})
 }

@@ -260,7 +260,11 @@ func asRequested(db *v1.Database, found findings) metav1.Condition {
 	target := found.target(db)
 	switch {
 	case moving(db) == nil && found.latest != nil && givenUp(db) == found.latest.UID:
-		return no(kind, "FailingOver", "a standby becomes the primary when one accepts connections")
+		waits := "a standby becomes the primary when one accepts connections"
+		if found.failover != nil {
+			waits = "a standby becomes the primary when it is known which has most: " + found.failover.Error()
+		}
+		return no(kind, "FailingOver", waits)
 	case moving(db) != nil:
 		now := movingProblem(*db.Status.Switchover, found)
 		return no(kind, now.reason, now.message)
