@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Sourced by server.sh of each engine. The variable engine is what the spec calls it, software its name in messages, flag the flag of the operator with its
-# image, and volume the file that einmal.volume() reads.
+# image, volume the file that einmal.volume() reads, and scripts the folder with the scripts.
 
 say() { printf '%s\n' "$*"; }
 
@@ -58,12 +58,20 @@ check_versions() {
 	[ "${2:-$MAJOR}" = "$MAJOR" ] || fail VersionMismatch "the volume holds data of version $2, not $MAJOR: restore the volume, or set spec.version to $2"
 }
 
+# pin TO copies the scripts, so that an upgrade of the operator changes none of a Pod that runs.
+pin() {
+	mkdir -p "$1"
+	for one in "$scripts"/*.sh "$scripts"/*.sql; do
+		[ ! -e "$one" ] || cp "$one" "$1/"
+	done
+}
+
 # choose_backup sets the backup of the folder /backup that the new database begins with, if there is one, and checks it. Backups are made by backup.sh.
 # RESTORE is the name of one, or "newest", and RESTORE_FROM the place of all, for messages.
 choose_backup() {
 	[ -n "${RESTORE:-}" ] || return 0
-	# shellcheck disable=SC1091 # The script load.sh of the engine is in the same folder of the ConfigMap.
-	. /config/load.sh
+	# shellcheck disable=SC1091 # The script load.sh of the engine is in the same folder.
+	. "$scripts/load.sh"
 	chosen='' names=''
 	for one in /backup/*Z; do
 		[ ! -e "$one/dump" ] || chosen=${one##*/} names="$names ${one##*/}"

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,16 +61,16 @@ func containerSecurity() *corev1.SecurityContext {
 
 // initContainer also sees the passwords for a new database.
 func initContainer(db *v1.Database, settings Settings) corev1.Container {
-	init := container(db, settings, "data")
+	init := container(db, settings, "data", "/config")
 	init.Name = "data"
-	init.Env = append(init.Env, appVariables(db)...)
 	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
 	init.VolumeMounts = append(init.VolumeMounts, restoreMounts(settings.Restore)...)
 	return init
 }
 
 func serverContainer(db *v1.Database, settings Settings) corev1.Container {
-	of, server := engineOf(db), container(db, settings, "server")
+	of := engineOf(db)
+	server := container(db, settings, "server", of.run+"/scripts") // The init container copies them there.
 	server.Name = Container(db)
 	if of.standbys {
 		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
@@ -87,18 +89,18 @@ func probe(period, failures int32, command []string) *corev1.Probe {
 	}
 }
 
-// container returns what both containers have.
-func container(db *v1.Database, settings Settings, mode string) corev1.Container {
+// container returns what both containers have. The argument scripts is the folder of the script that it runs.
+func container(db *v1.Database, settings Settings, mode, scripts string) corev1.Container {
 	of := engineOf(db)
 	variables := append([]corev1.EnvVar{
 		{Name: "POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
 		{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 		{Name: "PRIMARY", Value: ReadWriteService(db)},
 		{Name: "MAJOR", Value: settings.Major},
-	}, of.server...)
+	}, slices.Concat(appVariables(db), of.server)...)
 	return corev1.Container{
 		Image:           settings.Images.Server,
-		Command:         []string{"/bin/sh", "/config/server.sh", mode},
+		Command:         []string{"/bin/sh", scripts + "/server.sh", mode},
 		Env:             append(variables, restoreVariables(db, settings.Restore)...),
 		Resources:       Resources(db),
 		SecurityContext: containerSecurity(),

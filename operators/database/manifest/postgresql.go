@@ -15,6 +15,12 @@ var postgresqlServer string
 //go:embed postgresql/load.sh
 var postgresqlLoad string
 
+//go:embed postgresql/monitor.sql
+var postgresqlMonitor string
+
+//go:embed postgresql/limit.sql
+var postgresqlLimit string
+
 //go:embed postgresql/dump.sh
 var postgresqlDump string
 
@@ -41,7 +47,8 @@ func postgresql() engine {
 // postgresqlFiles returns the files of the ConfigMap. A server with a configuration has its identity in the parameter einmal.configuration.
 func postgresqlFiles(configuration string) map[string]string {
 	return map[string]string{
-		"server.sh": postgresqlServer, "load.sh": postgresqlLoad, "dump.sh": postgresqlDump, "pg_hba.conf": pgHBA,
+		"server.sh": postgresqlServer, "load.sh": postgresqlLoad, "dump.sh": postgresqlDump, "monitor.sql": postgresqlMonitor, "limit.sql": postgresqlLimit,
+		"pg_hba.conf":     pgHBA,
 		"postgresql.conf": postgresqlConf + fmt.Sprintf("einmal.configuration = '%s'\n", configuration),
 	}
 }

@@ -80,6 +80,9 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 			if diff := cmp.Diff(test.want, outcome(dir)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s\n%v: %s", diff, err, out)
 			}
+			if _, err := os.Stat(filepath.Join(dir, "run/postgresql/scripts/common.sh")); err != nil {
+				t.Errorf("the Pod keeps no scripts for its server: %v", err)
+			}
 		})
 	}
 }

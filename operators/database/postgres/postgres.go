@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,7 +50,11 @@ func (c Client) Try(ctx context.Context, login engine.Login) error {
 	return c.within(ctx, login, func(context.Context, *pgx.Conn) error { return nil })
 }
 
-// Ask asks a server for its state. Only the monitor may ask.
+// undefinedFunction is the code of an error about a function that does not exist.
+const undefinedFunction = "42883"
+
+// Ask asks a server for its state. Only the monitor may ask. A server that an earlier operator has started has no functions for timelines yet: see migrate in
+// server.sh. Then the state does not have them.
 func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
@@ -61,8 +66,15 @@ func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, erro
 	var state engine.State
 	var volume string
 	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
-		return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
-			&state.Timeline, &state.Received, &state.Forks, &state.Standbys)
+		ask := func(question string) error {
+			return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
+				&state.Timeline, &state.Received, &state.Forks, &state.Standbys)
+		}
+		err := ask(question)
+		if answer, ok := errors.AsType[*pgconn.PgError](err); ok && answer.Code == undefinedFunction {
+			err = ask(strings.NewReplacer("einmal.timeline()", "0", "einmal.forks()", "null").Replace(question))
+		}
+		return err
 	})
 	if err != nil {
 		return engine.State{}, fmt.Errorf("ask the server for its state: %w", err)

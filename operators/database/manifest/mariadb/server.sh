@@ -8,9 +8,9 @@
 # its uid, and "UID TERM initdb" if an empty volume may also become an empty database.
 set -eu
 umask 077
-engine=mariadb software=MariaDB flag=--mariadb-image volume=/run/mysqld/public/volume
-# shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
-. /config/common.sh
+engine=mariadb software=MariaDB flag=--mariadb-image volume=/run/mysqld/public/volume scripts=${0%/*}
+# shellcheck disable=SC1091 # It is in the same folder.
+. "$scripts/common.sh"
 
 # create makes the database under another name, so that one that is not complete is never used.
 create() {
@@ -80,6 +80,7 @@ prepare() {
 }
 
 data() {
+	pin /run/mysqld/scripts
 	image=$(mariadbd --version)
 	image=${image#*Ver }
 	image=${image%%-*}

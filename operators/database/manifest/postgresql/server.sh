@@ -8,9 +8,9 @@
 # its uid, "UID TERM initdb" if an empty volume may also become an empty database, and "UID standby" if it is a standby.
 set -eu
 umask 077
-engine=postgresql software=PostgreSQL flag=--image volume=/run/postgresql/volume
-# shellcheck disable=SC1091 # It is in the same folder of the ConfigMap.
-. /config/common.sh
+engine=postgresql software=PostgreSQL flag=--image volume=/run/postgresql/volume scripts=${0%/*}
+# shellcheck disable=SC1091 # It is in the same folder.
+. "$scripts/common.sh"
 
 # create makes the database under another name, so that one that is not complete is never used.
 create() {
@@ -41,35 +41,7 @@ create() {
 		create role einmal_replication login replication password '$replication';
 		create role einmal_backup login bypassrls password '$backup' in role pg_read_all_data, "$APP_USERNAME";
 		alter role einmal_backup set default_transaction_read_only = on;
-		create schema einmal;
-		create function einmal.volume() returns text language sql security definer set search_path = pg_catalog, pg_temp
-			as 'select pg_read_file(''/run/postgresql/volume'')';
-		create function einmal.refused_parameters() returns text language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select coalesce(string_agg(name || ': ' || error, '; '), '') from pg_file_settings left join pg_settings using (name)
-				where error is not null and pending_restart is not true\$\$;
-		create function einmal.standbys() returns json language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select coalesce(json_agg(json_build_object('slot', slot_name, 'lost', coalesce(wal_status = 'lost', false), 'copying', coalesce(application_name =
-				'pg_basebackup', false), 'state', coalesce(state, ''), 'lag', greatest(0, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint)) order by slot_name), '[]')
-				from pg_replication_slots left join pg_stat_replication on pid = active_pid
-				where slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not pg_is_in_recovery()\$\$;
-		create function einmal.timeline() returns int language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select coalesce(max(('x' || left(name, 8))::bit(32)::int), 0) from pg_ls_waldir() where name ~ '^[0-9A-F]{24}\$'\$\$;
-		create function einmal.forks() returns json language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select coalesce(json_object_agg(split_part(line, chr(9), 1), pg_wal_lsn_diff(split_part(line, chr(9), 2)::pg_lsn, '0/0')), '{}')
-				from regexp_split_to_table(case when pg_is_in_recovery() then '' else
-					pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 1000000, true) end, chr(10)) line
-				where line ~ '^[0-9]'\$\$;
-		create function einmal.release(slot text) returns void language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select pg_drop_replication_slot(slot_name) from pg_replication_slots
-				where slot_name = slot and slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+\$' and not active\$\$;
-		create function einmal.promote(slots text[]) returns boolean language sql security definer set search_path = pg_catalog, pg_temp
-			as \$\$select pg_create_physical_replication_slot(slot, true) from unnest(slots) slot
-				where slot ~ '^einmal_[0-9]+\$' and slot not in (select slot_name from pg_replication_slots);
-			select case when pg_is_in_recovery() then pg_promote(true, 30) else true end\$\$;
-		revoke all on all functions in schema einmal from public;
-		grant pg_checkpoint to einmal_monitor;
-		grant usage on schema einmal to einmal_monitor;
-		grant execute on all functions in schema einmal to einmal_monitor;
+		\i $scripts/monitor.sql
 	SQL
 		fail CreationFailed 'the user and the database of the apps could not be created'
 	[ -z "${RESTORE:-}" ] || restore
@@ -166,6 +138,7 @@ demote() {
 }
 
 data() {
+	pin "$PGHOST/scripts"
 	image=$(postgres --version)
 	image=${image##*) }
 	lock
@@ -191,10 +164,29 @@ data() {
 # configuration prints which configuration the kubelet has put into the container.
 configuration() { readlink /config/..data; }
 
+# migrate lets the functions of the operator be those of this script, once and when the server accepts writes. So an upgrade of the operator reaches a
+# database that an earlier one has created, and its standbys. It also limits the connections of apps, so that some are left for the operator.
+migrate() {
+	[ -z "$migrated" ] || return 0
+	[ ! -e "$PGDATA/standby.signal" ] || return 0
+	pg_isready -q || return 0
+	# Whatever the parameters of the Database are.
+	if PGOPTIONS='-c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=10s' \
+		psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --set VERBOSITY=terse --set app="${APP_USERNAME:-}" --dbname postgres \
+		--file "$scripts/monitor.sql" --file "$scripts/limit.sql" >/tmp/migrate.log 2>&1; then
+		migrated=1
+	else
+		say 'the functions of the operator could not be updated; it is tried again'
+		cat /tmp/migrate.log
+	fi
+}
+
 # watch measures the volume every five seconds, and lets the server read its configuration when that has changed.
 watch() {
+	migrated=
 	while sleep 5; do
 		measure || :
+		migrate
 		now=$(configuration)
 		[ "$now" = "$loaded" ] || {
 			loaded=$now
