@@ -50,7 +50,8 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 	return true, einmal.RequeueAfter(recorded)
 }
 
-// candidates returns the standbys that accept connections. It returns an error if one of them does not answer, because it can have more than the others.
+// candidates returns the standbys that accept connections. It returns an error if one of them does not answer, because it can have more than the others, or
+// if one still gets something from the primary: its server runs, and what apps write there would be lost.
 func (d *databases) candidates(ctx context.Context, c *change, found findings) ([]primary.Candidate, error) {
 	var all []primary.Candidate
 	for _, one := range found.wanted(c.Object) {
@@ -61,6 +62,9 @@ func (d *databases) candidates(ctx context.Context, c *change, found findings) (
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("the standby %s does not answer, and can have more than the others: to go on without it, delete its Pod: %w", one.name, err)
+		case state.Receiving:
+			return nil, fmt.Errorf("the standby %s still gets what the server in the Pod %s writes: delete that Pod, or switch off its node",
+				one.name, found.latest.Pod)
 		case !state.Recovering:
 			return nil, errors.New("the server in the Pod " + one.name + " is not a standby")
 		}

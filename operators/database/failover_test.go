@@ -302,3 +302,27 @@ func TestALostPasswordForbidsNoFailover(t *testing.T) {
 		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
 	})
 }
+
+// A primary that only Kubernetes cannot reach goes on. As long as a standby gets something from it, a failover would lose what apps write, so it waits.
+func TestAFailoverWaitsForTheEndOfThePrimary(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		n.lose("orders-db-0")
+		w.Advance(time.Minute)
+		giveUp(w)
+		w.Advance(10 * time.Minute)
+		expect(w, "Ready=False PrimaryNodeLost", "PrimaryAsRequested=False FailingOver")
+		db := ordersDB()
+		w.Get(db)
+		said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionPrimaryAsRequested).Message
+		if !strings.Contains(said, "still gets what the server in the Pod orders-db-0 writes") || db.Status.Primary.Pod != "orders-db-0" {
+			w.Errorf("the primary is %s, and it says %q", db.Status.Primary.Pod, said)
+		}
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		expectServers(w, "1/2, 0: NotReady , 1: Ready primary")
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		checkReady(w, n)
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/einmal-operators/einmal/operators/database/engine"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
 // Try logs in to the only database that there is.
@@ -70,6 +71,10 @@ func (n *modelNode) Ask(ctx context.Context, login engine.Login) (engine.State, 
 		state.Pending = "max_connections"
 	}
 	if server.data.copied {
+		name, _, _ := strings.Cut(login.Host, ".")
+		for _, primary := range n.servers {
+			state.Receiving = state.Receiving || !primary.data.copied && n.streams(manifest.Slot(ordinalOf(name)), database, primary.data)
+		}
 		return state, nil
 	}
 	if data := server.data; data.timeline > 0 {

@@ -262,7 +262,7 @@ func asRequested(db *v1.Database, found findings) metav1.Condition {
 	case moving(db) == nil && found.latest != nil && givenUp(db) == found.latest.UID:
 		waits := "a standby becomes the primary when one accepts connections"
 		if found.failover != nil {
-			waits = "a standby becomes the primary when it is known which has most: " + found.failover.Error()
+			waits = "no standby can become the primary yet: " + found.failover.Error()
 		}
 		return no(kind, "FailingOver", waits)
 	case moving(db) != nil:

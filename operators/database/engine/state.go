@@ -19,6 +19,8 @@ type State struct {
 	// Timeline is the last timeline of which a standby has received something, and Received how much of the write-ahead log it has, in bytes. They say nothing
 	// of a primary. The control file of a standby would name the timeline too, but only some time later.
 	Timeline, Received int64
+	// Receiving reports whether a standby gets what its primary writes: then the server of the primary runs.
+	Receiving bool
 	// Forks are the timelines that the primary has left, with where it left them, in bytes of the write-ahead log. A standby says nothing of them.
 	Forks map[int64]int64
 	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.

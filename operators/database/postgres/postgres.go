@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +54,22 @@ func (c Client) Try(ctx context.Context, login engine.Login) error {
 // undefinedFunction is the code of an error about a function that does not exist.
 const undefinedFunction = "42883"
 
-// Ask asks a server for its state. Only the monitor may ask. A server that an earlier operator has started has no functions for timelines yet: see migrate in
-// server.sh. Then the state does not have them.
+// askEarlier asks a server that an earlier operator has started, which has not all functions yet: see migrate in server.sh. It leaves out what is missing.
+func askEarlier(ctx context.Context, connection *pgx.Conn, question string, ask func(string) error) error {
+	var has []string
+	err := connection.QueryRow(ctx, "select coalesce(array_agg(proname::text), '{}') from pg_proc where pronamespace = 'einmal'::regnamespace").Scan(&has)
+	if err != nil {
+		return err
+	}
+	for name, instead := range map[string]string{"timeline": "0", "forks": "null::json", "receiving": "false"} {
+		if !slices.Contains(has, name) {
+			question = strings.Replace(question, "einmal."+name+"()", instead, 1)
+		}
+	}
+	return ask(question)
+}
+
+// Ask asks a server for its state. Only the monitor may ask.
 func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, error) {
 	const question = `select einmal.volume(), coalesce(current_setting('einmal.configuration', true), ''), einmal.refused_parameters(),
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
@@ -62,17 +77,17 @@ func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, erro
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
 			where pending_restart and source = 'command line' and pg_is_in_recovery()), ''),
 		pg_is_in_recovery(), einmal.timeline(),
-		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys()`
+		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys(), einmal.receiving()`
 	var state engine.State
 	var volume string
 	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		ask := func(question string) error {
 			return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
-				&state.Timeline, &state.Received, &state.Forks, &state.Standbys)
+				&state.Timeline, &state.Received, &state.Forks, &state.Standbys, &state.Receiving)
 		}
 		err := ask(question)
 		if answer, ok := errors.AsType[*pgconn.PgError](err); ok && answer.Code == undefinedFunction {
-			err = ask(strings.NewReplacer("einmal.timeline()", "0", "einmal.forks()", "null").Replace(question))
+			return askEarlier(ctx, connection, question, ask)
 		}
 		return err
 	})

@@ -8,10 +8,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,7 +79,8 @@ func newPod(t *testing.T, parameters string) pod {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := pod{T: t, dir: dir}
 	if os.Getuid() == 0 {
-		p.as = nobody(t)
+		const overflow = 65534 // The user without rights, on every Linux.
+		p.as = &syscall.Credential{Uid: overflow, Gid: overflow}
 	}
 	db := &v1.Database{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1.DatabaseSpec{Engine: v1.PostgreSQL}}
 	config := manifest.Children(db, manifest.Settings{Parameters: parameters})[0].(*corev1.ConfigMap) //nolint:forcetypeassert // It is the first.
@@ -95,21 +94,6 @@ func newPod(t *testing.T, parameters string) pod {
 	p.place("run/volume", "100 50")
 	p.place("data/lock", "")
 	return p
-}
-
-// nobody returns a user that is not root.
-func nobody(t *testing.T) *syscall.Credential {
-	t.Helper()
-	found, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, err1 := strconv.ParseUint(found.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(found.Gid, 10, 32)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
 // own puts paths of the container into the folder. Nothing listens on TCP, and the superuser is that of the test.

@@ -14,6 +14,8 @@ create or replace function einmal.standbys() returns json language sql security 
 		where slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+$' and not pg_is_in_recovery()$$;
 create or replace function einmal.timeline() returns int language sql security definer set search_path = pg_catalog, pg_temp
 	as $$select coalesce(max(('x' || left(name, 8))::bit(32)::int), 0) from pg_ls_waldir() where name ~ '^[0-9A-F]{24}$'$$;
+create or replace function einmal.receiving() returns boolean language sql security definer set search_path = pg_catalog, pg_temp
+	as $$select exists (select from pg_stat_wal_receiver where status = 'streaming')$$;
 create or replace function einmal.forks() returns json language sql security definer set search_path = pg_catalog, pg_temp
 	as $$select coalesce(json_object_agg(split_part(line, chr(9), 1), pg_wal_lsn_diff(split_part(line, chr(9), 2)::pg_lsn, '0/0')), '{}')
 		from regexp_split_to_table(case when pg_is_in_recovery() then '' else

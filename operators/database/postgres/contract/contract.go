@@ -48,6 +48,12 @@ func Run(t *testing.T, w World) {
 	keepsActiveSlots(t, w)
 	before := ask(t, w, 1)
 	w.End()
+	w.Eventually("the standby gets nothing more", func(ctx context.Context) error {
+		if now, err := server.Ask(ctx, w.Login(1)); err != nil || now.Receiving {
+			return fmt.Errorf("it says %+v, %w", now, err)
+		}
+		return nil
+	})
 	promotes(t, w, before)
 }
 
@@ -70,6 +76,9 @@ func follows(t *testing.T, w World) {
 		}
 		return nil
 	})
+	if now := ask(t, w, 1); !now.Receiving || ask(t, w, 0).Receiving {
+		t.Errorf("the standby gets something from the primary, and says %+v", now)
+	}
 	if now := ask(t, w, 1); primary.Diverged(leader.Forks, now.Timeline, now.Received) {
 		t.Errorf("the standby %+v has more than the primary had of a timeline: %v", now, leader.Forks)
 	}
