@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,12 @@ psql() {
 	echo "$statement" >>"$TEST/asked"
 	answer "$statement" || { echo 'psql: error' >&2; return 2; }
 }
-pg_basebackup() { mkdir "$PGDATA.new"; echo copied >>"$TEST/asked"; }
+pg_basebackup() {
+	mkdir "$PGDATA.new"
+	[ ! -e "$TEST/breaks" ] || return 1
+	echo copied >>"$TEST/asked"
+}
+df() { printf 'Filesystem 1024-blocks Used Available\nx 100 50 %s x\n' "$(cat "$TEST/free")"; }
 pg_controldata() { control_file; }
 sync() { :; }
 sleep() { :; }
@@ -63,25 +69,103 @@ func TestTheVolumeOfAStandbyIsKeptOnlyIfThePrimaryHasAllOfIt(t *testing.T) {
 	}
 	for title, test := range tests {
 		t.Run(title, func(t *testing.T) {
-			dir := t.TempDir()
-			place(t, dir, "pod/annotations", `database.einmal.dev/grant="u standby"`+"\n")
-			place(t, dir, "secret/replication", "secret")
-			place(t, dir, "run/postgresql/none", "")
-			place(t, dir, "data/pgdata/PG_VERSION", "16")
+			dir := standbyPod(t)
 			if test.signal != "" {
 				place(t, dir, "data/pgdata/standby.signal", "")
 			}
-			answers := "answer() { case $1 in\n" + answer("IDENTIFY_SYSTEM", test.identity) + answer("TIMELINE_HISTORY 3", test.history) +
-				answer("READ_REPLICATION_SLOT einmal_1", test.slot) + "*REPLICATION_SLOT*) ;;\n*) return 1 ;;\nesac; }\n" +
-				"control_file() { cat <<END\nDatabase system identifier:           7\nDatabase cluster state:               " + test.state +
-				"\nLatest checkpoint location:           " + test.checkpoint + "\nLatest checkpoint's TimeLineID:       " + test.timeline + "\nEND\n}\n"
-			cmd := script(t, dir, "data", strings.Replace(postgresqlServer, "umask 077\n", "umask 077\n"+programs+answers, 1))
+			cmd := script(t, dir, "data", withAnswers(answers{
+				test.state, test.timeline, test.checkpoint, test.identity, test.history, test.slot,
+			}))
 			out, err := cmd.CombinedOutput()
 			if diff := cmp.Diff(test.want, outcome(dir)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s\n%v: %s", diff, err, out)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "run/postgresql/scripts/common.sh")); err != nil {
 				t.Errorf("the Pod keeps no scripts for its server: %v", err)
+			}
+		})
+	}
+}
+
+// standbyPod returns a folder with the files of a Pod that is a standby and has a volume with data.
+func standbyPod(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	place(t, dir, "pod/annotations", `database.einmal.dev/grant="u standby"`+"\n")
+	place(t, dir, "secret/replication", "secret")
+	place(t, dir, "run/postgresql/none", "")
+	place(t, dir, "data/pgdata/PG_VERSION", "16")
+	place(t, dir, "free", "1000000")
+	return dir
+}
+
+// answers are what the control file and the primary say.
+type answers struct{ state, timeline, checkpoint, identity, history, slot string }
+
+// withAnswers returns the script of a server that gets answers.
+func withAnswers(from answers) string {
+	text := "answer() { case $1 in\n" + answer("IDENTIFY_SYSTEM", from.identity) + answer("TIMELINE_HISTORY 3", from.history) +
+		answer("READ_REPLICATION_SLOT einmal_1", from.slot) + "*REPLICATION_SLOT*) ;;\n*) return 1 ;;\nesac; }\n" +
+		"control_file() { cat <<END\nDatabase system identifier:           7\nDatabase cluster state:               " + from.state +
+		"\nLatest checkpoint location:           " + from.checkpoint + "\nLatest checkpoint's TimeLineID:       " + from.timeline + "\nEND\n}\n"
+	return strings.Replace(postgresqlServer, "umask 077\n", "umask 077\n"+programs+text, 1)
+}
+
+// What the volume of a standby holds is kept until a copy of the primary is complete, if there is room for both. A copy that has begun is made, also if the
+// primary has a slot for the standby again.
+func TestTheVolumeOfAStandbyIsKeptUntilItsCopyIsComplete(t *testing.T) {
+	lost := answers{"shut down in recovery", "3", "1/300", "7|3|1/400", "", "||"}
+	reserved := lost
+	reserved.slot = "physical|0/3000000|1"
+	for title, test := range map[string]struct {
+		free string
+		kept bool
+	}{"room for both": {"1000000", true}, "no room": {"3", false}} {
+		t.Run(title, func(t *testing.T) {
+			dir := standbyPod(t)
+			place(t, dir, "data/pgdata/standby.signal", "")
+			place(t, dir, "free", test.free)
+			place(t, dir, "breaks", "")
+			if out, err := script(t, dir, "data", withAnswers(lost)).CombinedOutput(); err == nil || outcome(dir) != "CopyFailed" {
+				t.Fatalf("the copy has not failed: %s", out)
+			}
+			_, err := os.Stat(filepath.Join(dir, "data/pgdata/PG_VERSION"))
+			if kept := err == nil; kept != test.kept {
+				t.Errorf("the data is kept: %t, want %t", kept, test.kept)
+			}
+			_, _ = os.Remove(filepath.Join(dir, "breaks")), os.Remove(filepath.Join(dir, "said"))
+			if out, err := script(t, dir, "data", withAnswers(reserved)).CombinedOutput(); err != nil || outcome(dir) != "copied" {
+				t.Errorf("it was not copied: %v: %s", err, out)
+			}
+			names, err := filepath.Glob(filepath.Join(dir, "data/*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{dir + "/data/lock", dir + "/data/pgdata"}; !slices.Equal(names, want) {
+				t.Errorf("the volume has %q, want %q", names, want)
+			}
+		})
+	}
+}
+
+// A crash while a complete copy replaces what the volume held loses nothing.
+func TestACompleteCopyReplacesTheDataAfterACrash(t *testing.T) {
+	for title, left := range map[string][]string{
+		"before it has its name": {"data/pgdata.old/PG_VERSION", "data/pgdata.new/PG_VERSION", "data/pgdata.new/standby.signal", "data/copying"},
+		"afterwards":             {"data/pgdata.old/PG_VERSION", "data/pgdata/PG_VERSION", "data/pgdata/standby.signal", "data/copying"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			dir := standbyPod(t)
+			if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range left {
+				place(t, dir, name, "16")
+			}
+			out, err := script(t, dir, "data", withAnswers(answers{"shut down in recovery", "3", "1/300", "7|3|1/400", "", "physical|0/3000000|1"})).CombinedOutput()
+			names, _ := filepath.Glob(filepath.Join(dir, "data/pgdata*"))
+			if err != nil || outcome(dir) != "kept as a standby" || len(names) != 1 {
+				t.Errorf("%s, %q: %v: %s", outcome(dir), names, err, out)
 			}
 		})
 	}

@@ -76,21 +76,51 @@ await_primary() {
 	until primary IDENTIFY_SYSTEM >/dev/null 2>&1; do sleep 1; done
 }
 
-# copy makes the copy of a standby under another name, so that one that is not complete is never used. The slot keeps what the primary writes
-# meanwhile.
+# The file $copying exists while the volume's database is to be replaced by a copy. It is not empty if there was no room for both.
+copying=${PGDATA%/*}/copying
+
+# free prints how much of the volume is free, in KiB.
+free() { df -kP "${PGDATA%/*}" | while read -r _ _ _ kibibytes _; do say "$kibibytes"; done | tail -n 1; }
+
+# has_room reports whether the volume has room for a second copy.
+has_room() {
+	[ -e "$PGDATA" ] || return 0
+	size=$(du -sk "$PGDATA")
+	size=${size%%[!0-9]*}
+	[ ! -s "$copying" ] && [ "$(free)" -gt "$((size + size / 10))" ]
+}
+
+# copy makes the copy of a standby under another name, so that one that is not complete is never used, and so that what the volume holds is kept until then.
+# The slot keeps what the primary writes meanwhile.
 copy() {
 	await_primary
 	say 'copying the primary'
-	rm -rf "$PGDATA" "$PGDATA.new"
+	: >>"$copying"
+	rm -rf "$PGDATA.new"
+	has_room || {
+		say 'the volume has no room for two copies, so the old one is removed first'
+		rm -rf "$PGDATA"
+	}
 	primary "DROP_REPLICATION_SLOT $slot WAIT" 2>/dev/null || :
 	primary "CREATE_REPLICATION_SLOT $slot PHYSICAL RESERVE_WAL" >/dev/null || fail CopyFailed 'the primary does not make a replication slot; see the log of the container data'
-	pg_basebackup --pgdata "$PGDATA.new" --dbname "$connection" --wal-method stream --checkpoint fast --slot "$slot" --no-password ||
+	pg_basebackup --pgdata "$PGDATA.new" --dbname "$connection" --wal-method stream --checkpoint fast --slot "$slot" --no-password || {
+		[ "$(free)" -gt 20480 ] || say full >"$copying"
 		fail CopyFailed 'pg_basebackup failed; see the log of the container data'
+	}
 	: >"$PGDATA.new/standby.signal"
 	sync
-	mv "$PGDATA.new" "$PGDATA"
-	sync
+	[ ! -e "$PGDATA" ] || mv "$PGDATA" "$PGDATA.old"
+	replace
 	say 'copied the primary'
+}
+
+# replace puts a complete copy in the place of what the volume held. After a crash, it goes on where it was: the name with .old exists only if the copy is
+# complete.
+replace() {
+	[ -e "$PGDATA" ] || mv "$PGDATA.new" "$PGDATA"
+	sync
+	rm -f "$copying"
+	rm -rf "$PGDATA.old"
 }
 
 # number LOCATION prints a location in the write-ahead log as a number.
@@ -142,6 +172,7 @@ data() {
 	image=$(postgres --version)
 	image=${image##*) }
 	lock
+	[ ! -e "$PGDATA.old" ] || replace
 	found=
 	[ ! -s "$PGDATA/PG_VERSION" ] || found=$(cat "$PGDATA/PG_VERSION")
 	check_versions "${image%%[!0-9]*}" "$found"
@@ -153,9 +184,10 @@ data() {
 		;;
 	'standby data')
 		follow
-		check_copy
+		if [ -e "$copying" ]; then copy; else check_copy; fi
 		;;
 	*' initdb ') create ;;
+	*' data') [ ! -e "$copying" ] || fail NotThePrimary 'the volume holds a database that is being replaced by a copy of the primary' ;;
 	*' ') fail DataMissing 'the volume is empty, and held a database before' ;;
 	esac
 	report_restored
