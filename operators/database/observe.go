@@ -94,20 +94,25 @@ func (o observed) servers(db *v1.Database) int {
 // needed returns how many servers the Database must have: those of the spec, and the primary or the standby that becomes it. A new server must not get a
 // claim of others, so there are no more than before if there is such a claim.
 func (o observed) needed(db *v1.Database) int32 {
-	least := int32(o.first + 1) //nolint:gosec // At most MostReplicas.
+	least, has := o.first+1, 0
 	if moving := moving(db); moving != nil {
-		least = max(least, int32(manifest.Ordinal(db, moving.To)+1)) //nolint:gosec // At most MostReplicas.
+		least = max(least, manifest.Ordinal(db, moving.To)+1)
 	}
-	wanted, has := db.Spec.Replicas, int32(0)
 	if o.set != nil {
-		has = *o.set.Spec.Replicas
+		has = int(*o.set.Spec.Replicas)
 	}
 	for _, one := range o.standbys {
-		if next := int32(one.ordinal); one.foreign != nil && next < wanted { //nolint:gosec // At most MostReplicas.
-			wanted = max(next, min(wanted, has))
+		if one.pod != nil && one.foreign == nil { // The StatefulSet can be away for a moment.
+			has = max(has, one.ordinal+1)
 		}
 	}
-	return max(wanted, least)
+	wanted := int(db.Spec.Replicas)
+	for _, one := range o.standbys {
+		if one.foreign != nil && one.ordinal < wanted {
+			wanted = max(one.ordinal, min(wanted, has))
+		}
+	}
+	return int32(max(wanted, least)) //nolint:gosec // At most MostReplicas.
 }
 
 // withPrimary takes the server that got the last term for the primary. The first one is it before any server has got one.

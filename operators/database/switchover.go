@@ -109,6 +109,9 @@ func (d *databases) handOver(ctx context.Context, c *change, found *findings) er
 	action, text := primary.Next(*moving, found.former(c.Object.Status.Primary), candidate(found.standby(moving.To)))
 	switch action {
 	case primary.Stop:
+		if claim := found.vanishing(c.Object); claim != nil {
+			return abandon(c, fmt.Sprintf("the claim %s is being deleted, and its volume would be when its Pod ends", claim.Name))
+		}
 		return removeKeeping(ctx, c, found.pod)
 	case primary.Compare:
 		return d.compare(ctx, c, found, text)

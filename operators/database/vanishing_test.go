@@ -61,3 +61,22 @@ func TestThePrimaryDoesNotChangeWhileAClaimIsBeingDeleted(t *testing.T) {
 		})
 	}
 }
+
+// A claim that is deleted when a switchover has begun, and before the Pod of the primary is deleted, ends the switchover.
+func TestASwitchoverThatHasBegunEndsWithTheDeletionOfAClaim(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		before := podUID(w, "orders-db-0")
+		w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+		awaitPhase(w, "Stopping")
+		w.Kill()
+		deleteClaim(w, "data-orders-db-0")
+		w.Restart()
+		w.Advance(10 * time.Minute)
+		expect(w, "Ready=True DatabaseReady", "PrimaryAsRequested=False ClaimDeleted", "Degraded=True ClaimDeleted")
+		if podUID(w, "orders-db-0") != before {
+			w.Errorf("the Pod of the primary was deleted")
+		}
+		checkReady(w, n)
+	})
+}

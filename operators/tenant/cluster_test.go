@@ -207,7 +207,18 @@ func (s *stage) logIn(t *testing.T, tenant string, with credential.Record, state
 // sql does something as a superuser.
 func (s *stage) sql(t *testing.T, statement string) {
 	t.Helper()
-	session, err := pgx.Connect(t.Context(), s.postgres.DSN())
+	s.sqlIn(t, "postgres", statement)
+}
+
+// sqlIn is sql in a database.
+func (s *stage) sqlIn(t *testing.T, database, statement string) {
+	t.Helper()
+	settings, err := pgx.ParseConfig(s.postgres.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.Database = database
+	session, err := pgx.ConnectConfig(t.Context(), settings)
 	if err != nil {
 		t.Fatal(err)
 	}

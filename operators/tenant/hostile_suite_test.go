@@ -197,6 +197,12 @@ func (h *hostile) round(t *testing.T, n int) {
 // heal takes back what the tenant has done in the round before, as far as it keeps the app itself from logging in.
 func (h *hostile) heal(t *testing.T) {
 	login := names.Tenant{Name: h.name}.App("web").Login(1)
+	var prepared []string // They can hold the locks that the statements below need.
+	h.query(t, &prepared, "SELECT coalesce(array_agg(database || ' ' || quote_literal(gid)), '{}') FROM pg_prepared_xacts WHERE owner = $1", login)
+	for _, one := range prepared {
+		database, id, _ := strings.Cut(one, " ")
+		h.sqlIn(t, database, "ROLLBACK PREPARED "+id)
+	}
 	h.sql(t, `ALTER ROLE "`+login+`" RESET ALL`)
 	h.sql(t, `ALTER ROLE "`+login+`" IN DATABASE "`+h.attacker.database+`" RESET ALL`)
 	h.sql(t, `ALTER DATABASE "`+h.attacker.database+`" RESET ALL`)

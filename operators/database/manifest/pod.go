@@ -76,16 +76,18 @@ func serverContainer(db *v1.Database, settings Settings) corev1.Container {
 		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: "replication", MountPath: "/secret", ReadOnly: true})
 	}
 	server.Ports = []corev1.ContainerPort{{Name: server.Name, ContainerPort: of.port, Protocol: corev1.ProtocolTCP}}
-	server.StartupProbe = probe(1, startSeconds, of.ready)
-	server.ReadinessProbe = probe(2, 2, of.ready)
-	server.LivenessProbe = probe(10, 6, of.alive)
+	server.StartupProbe = probe(1, startSeconds, 5, of.ready)
+	server.ReadinessProbe = probe(2, 3, 10, of.ready)
+	server.LivenessProbe = probe(10, 6, 30, of.alive)
 	return server
 }
 
-func probe(period, failures int32, command []string) *corev1.Probe {
+// probe returns a probe that starts a command in the container. On a busy node, that alone can take many seconds, and does not mean that the server hangs. So
+// a server is killed only after six failures in a row, each of which takes 30 seconds if the command does not end.
+func probe(period, failures, timeout int32, command []string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}},
-		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
+		PeriodSeconds: period, TimeoutSeconds: timeout, FailureThreshold: failures,
 	}
 }
 
