@@ -207,25 +207,26 @@ func (s *stage) logIn(t *testing.T, tenant string, with credential.Record, state
 // sql does something as a superuser.
 func (s *stage) sql(t *testing.T, statement string) {
 	t.Helper()
-	s.sqlIn(t, "postgres", statement)
+	if err := s.sqlIn(t, "postgres", statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
 }
 
-// sqlIn is sql in a database.
-func (s *stage) sqlIn(t *testing.T, database, statement string) {
+// sqlIn does something in a database as a superuser.
+func (s *stage) sqlIn(t *testing.T, database, statement string) error {
 	t.Helper()
 	settings, err := pgx.ParseConfig(s.postgres.DSN())
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	settings.Database = database
 	session, err := pgx.ConnectConfig(t.Context(), settings)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer func() { _ = session.Close(t.Context()) }()
-	if _, err := session.Exec(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	_, err = session.Exec(t.Context(), statement)
+	return err
 }
 
 // query asks for one value as a superuser.

@@ -160,6 +160,10 @@ func (h *hostile) round(t *testing.T, n int) {
 		of.chance = rand.New(rand.NewPCG(h.attacker.chance.Uint64(), uint64(i)))
 		sessions.Go(func() { h.attack(ctx, &of, leaked) })
 	}
+	if known := sharedWays(); h.attacker.chance.IntN(2) == 0 {
+		way := known[h.attacker.chance.IntN(len(known))]
+		sessions.Go(func() { h.hinder(ctx, way, leaked) })
+	}
 	<-time.After(time.Second + time.Duration(h.attacker.chance.IntN(2000))*time.Millisecond)
 	before := h.pids(t, leaked.Username)
 	begun := time.Now()
@@ -174,7 +178,10 @@ func (h *hostile) round(t *testing.T, n int) {
 	h.rejected = append(h.rejected, time.Since(begun))
 	for h.survives(t, leaked.Username, before) {
 		if time.Since(begun) > 3*hostileBound {
-			t.Errorf("%s, round %d: a session is left after %s; the status is %+v", h.name, n, time.Since(begun), h.conditions(t))
+			var doing []string
+			h.query(t, &doing, "SELECT array_agg(concat_ws(' ', pid, state, wait_event_type, wait_event, left(query, 100))) FROM pg_stat_activity WHERE usename = $1",
+				leaked.Username)
+			t.Errorf("%s, round %d: a session is left after %s: %q; the status is %+v", h.name, n, time.Since(begun), doing, h.conditions(t))
 			return
 		}
 		<-time.After(50 * time.Millisecond)
@@ -201,7 +208,7 @@ func (h *hostile) heal(t *testing.T) {
 	h.query(t, &prepared, "SELECT coalesce(array_agg(database || ' ' || quote_literal(gid)), '{}') FROM pg_prepared_xacts WHERE owner = $1", login)
 	for _, one := range prepared {
 		database, id, _ := strings.Cut(one, " ")
-		h.sqlIn(t, database, "ROLLBACK PREPARED "+id)
+		_ = h.sqlIn(t, database, "ROLLBACK PREPARED "+id) // The operator can have done it.
 	}
 	h.sql(t, `ALTER ROLE "`+login+`" RESET ALL`)
 	h.sql(t, `ALTER ROLE "`+login+`" IN DATABASE "`+h.attacker.database+`" RESET ALL`)
@@ -234,6 +241,38 @@ func (h *hostile) attack(ctx context.Context, of *attacker, leaked credential.Re
 		if len(of.settings) > 0 {
 			h.execute(ctx, of, session)
 		}
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		_ = session.Close(closing)
+		cancel()
+	}
+}
+
+// sharedWays are the ways to hold up a revocation that are tried beside others.
+func sharedWays() []way { return slices.DeleteFunc(ways(), func(one way) bool { return one.alone }) }
+
+// hinder holds up the revocation in a known way, as far as the attacks in the other sessions let it, until ctx is done.
+func (h *hostile) hinder(ctx context.Context, way way, leaked credential.Record) {
+	replaced := strings.NewReplacer("LOGIN", leaked.Username, "OWNER", h.attacker.database)
+	var sessions []*pgx.Conn
+	for i, statements := range [][]string{way.first, {"SET ROLE NONE", way.second}} {
+		database := h.attacker.database
+		if i == 1 && strings.HasPrefix(way.second, "ALTER DATABASE") {
+			database = "postgres"
+		}
+		session, err := pgx.Connect(ctx, h.postgres.DSNOf(leaked.Username, leaked.Password.Reveal(), database))
+		if err != nil {
+			break
+		}
+		sessions = append(sessions, session)
+		for _, statement := range statements {
+			_, err := session.Exec(ctx, replaced.Replace(statement))
+			if h.executed.Add(1); err == nil {
+				h.succeeded.Add(1)
+			}
+		}
+	}
+	<-ctx.Done()
+	for _, session := range sessions {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		_ = session.Close(closing)
 		cancel()

@@ -27,6 +27,8 @@ type way struct {
 	// first are the statements of a session that stays open, second that of another session, which is not waited for.
 	first  []string
 	second string
+	// alone reports whether it is not tried beside attacks of other tenants, because it keeps a processor or the whole server busy.
+	alone bool
 }
 
 // ownVerifier is a statement that gives the login itself a verifier for SCRAM.
@@ -44,9 +46,9 @@ func ways() []way {
 	}
 	return []way{
 		{name: "nothing", first: []string{"SELECT 1"}},
-		{name: "verifier with 10,000,001 iterations", first: []string{"SET ROLE NONE", ownVerifier(10_000_001, salt)}},
+		{name: "verifier with 10,000,001 iterations", alone: true, first: []string{"SET ROLE NONE", ownVerifier(10_000_001, salt)}},
 		{name: "salt of 180 kB", first: []string{"SET ROLE NONE", ownVerifier(4096, strings.Repeat("A", 240_000))}},
-		{name: "md5 verifier, md5 in pg_hba.conf", before: md5, first: []string{
+		{name: "md5 verifier, md5 in pg_hba.conf", before: md5, alone: true, first: []string{
 			"SET ROLE NONE", "SET password_encryption = md5", "ALTER ROLE CURRENT_USER PASSWORD 'the tenant knows this'",
 		}},
 		{name: "setting of 100 MB", first: large("search_path", 100_000_000)},
@@ -61,10 +63,10 @@ func ways() []way {
 			`ALTER DATABASE "OWNER" SET client_encoding = LATIN1`, "SET ROLE NONE", "BEGIN", "ALTER ROLE CURRENT_USER SET work_mem = '1MB'",
 			"PREPARE TRANSACTION 'ça LOGIN'",
 		}},
-		{name: "session that computes a verifier", first: []string{"SET ROLE NONE"}, second: ownVerifier(40_000_000, salt)},
+		{name: "session that computes a verifier", alone: true, first: []string{"SET ROLE NONE"}, second: ownVerifier(40_000_000, salt)},
 		{name: "own password in an open transaction", first: []string{"SET ROLE NONE", "BEGIN", "ALTER ROLE CURRENT_USER PASSWORD 'the tenant knows this'"}},
 		{name: "database that allows no connections", first: []string{"CREATE TABLE notes ()"}, second: `ALTER DATABASE "OWNER" ALLOW_CONNECTIONS false`},
-		{name: "4,000 tables of the login", first: []string{`GRANT CREATE ON SCHEMA public TO "LOGIN"`, "SET ROLE NONE", `DO $$ BEGIN FOR i IN 1..4000 LOOP
+		{name: "4,000 tables of the login", alone: true, first: []string{`GRANT CREATE ON SCHEMA public TO "LOGIN"`, "SET ROLE NONE", `DO $$ BEGIN FOR i IN 1..4000 LOOP
 			EXECUTE 'CREATE TABLE public.t' || i || ' ()'; END LOOP; END $$`}},
 	}
 }

@@ -126,17 +126,13 @@ func TestTheVolumeOfAStandbyIsKeptUntilItsCopyIsComplete(t *testing.T) {
 			place(t, dir, "data/pgdata/standby.signal", "")
 			place(t, dir, "free", test.free)
 			place(t, dir, "breaks", "")
-			if out, err := script(t, dir, "data", withAnswers(lost)).CombinedOutput(); err == nil || outcome(dir) != "CopyFailed" {
-				t.Fatalf("the copy has not failed: %s", out)
-			}
+			expectOutcome(t, dir, lost, "CopyFailed")
 			_, err := os.Stat(filepath.Join(dir, "data/pgdata/PG_VERSION"))
 			if kept := err == nil; kept != test.kept {
 				t.Errorf("the data is kept: %t, want %t", kept, test.kept)
 			}
 			_, _ = os.Remove(filepath.Join(dir, "breaks")), os.Remove(filepath.Join(dir, "said"))
-			if out, err := script(t, dir, "data", withAnswers(reserved)).CombinedOutput(); err != nil || outcome(dir) != "copied" {
-				t.Errorf("it was not copied: %v: %s", err, out)
-			}
+			expectOutcome(t, dir, reserved, "copied")
 			names, err := filepath.Glob(filepath.Join(dir, "data/*"))
 			if err != nil {
 				t.Fatal(err)
@@ -145,6 +141,15 @@ func TestTheVolumeOfAStandbyIsKeptUntilItsCopyIsComplete(t *testing.T) {
 				t.Errorf("the volume has %q, want %q", names, want)
 			}
 		})
+	}
+}
+
+// expectOutcome runs the command "data" of a Pod and expects its outcome.
+func expectOutcome(t *testing.T, dir string, from answers, want string) {
+	t.Helper()
+	out, err := script(t, dir, "data", withAnswers(from)).CombinedOutput()
+	if got := outcome(dir); got != want {
+		t.Errorf("the outcome is %q, want %q; %v: %s", got, want, err, out)
 	}
 }
 
@@ -162,10 +167,9 @@ func TestACompleteCopyReplacesTheDataAfterACrash(t *testing.T) {
 			for _, name := range left {
 				place(t, dir, name, "16")
 			}
-			out, err := script(t, dir, "data", withAnswers(answers{"shut down in recovery", "3", "1/300", "7|3|1/400", "", "physical|0/3000000|1"})).CombinedOutput()
-			names, _ := filepath.Glob(filepath.Join(dir, "data/pgdata*"))
-			if err != nil || outcome(dir) != "kept as a standby" || len(names) != 1 {
-				t.Errorf("%s, %q: %v: %s", outcome(dir), names, err, out)
+			expectOutcome(t, dir, answers{"shut down in recovery", "3", "1/300", "7|3|1/400", "", "physical|0/3000000|1"}, "kept as a standby")
+			if names, err := filepath.Glob(filepath.Join(dir, "data/pgdata*")); err != nil || len(names) != 1 {
+				t.Errorf("the volume has %q: %v", names, err)
 			}
 		})
 	}

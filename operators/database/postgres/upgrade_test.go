@@ -72,7 +72,7 @@ type pod struct {
 // newPod makes the files of a Pod.
 func newPod(t *testing.T, parameters string) pod {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pg") // The path of a socket must be short.
+	dir, err := os.MkdirTemp("", "pg") //nolint:usetesting // The path of a socket must be short.
 	if err != nil {
 		t.Fatal(err)
 	}
