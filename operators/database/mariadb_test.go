@@ -12,6 +12,7 @@ import (
 
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
 // ordersMariaDB returns the Database of the tests with engine mariadb.
@@ -75,6 +76,34 @@ func TestAChangedParameterRestartsAMariaDBOnce(t *testing.T) {
 		}
 		checkReady(w, n)
 		expectQuiet(w)
+	})
+}
+
+// A MariaDB that an earlier operator has started, which identified its configuration in another way, is not restarted.
+func TestAnUpgradeOfTheOperatorRestartsNoMariaDB(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := createMariaDB(w)
+		db := ordersDB()
+		w.Get(db)
+		server := n.servers["orders-db-0"]
+		earlier := manifest.EarlierConfiguration(db, manifest.Defaults(db))
+		if server.loaded == earlier {
+			t.Error("settings of the operator count")
+		}
+		server.loaded = earlier
+		w.Kill()
+		w.Restart()
+		w.Advance(10 * time.Minute)
+		checkReady(w, n)
+		if said := restarts(w); len(said) > 0 {
+			t.Errorf("it was restarted: %q", said)
+		}
+		w.Patch(ordersDB(), `{"spec":{"parameters":{"max_connections":"50"}}}`)
+		w.Advance(10 * time.Minute)
+		if said := restarts(w); len(said) != 1 {
+			t.Errorf("the events are %q", said)
+		}
+		checkReady(w, n)
 	})
 }
 

@@ -17,8 +17,8 @@ import (
 
 // parameters are those that the server gets.
 type parameters struct {
-	// lines is the configuration file that sets them, and configuration what a server says that has read it.
-	lines, configuration string
+	// lines is the configuration file that sets them, and configuration what a server says that has read it, or earlier, if an earlier operator started it.
+	lines, configuration, earlier string
 	// atStart reports whether servers read it only when they start.
 	atStart bool
 	// wrong is what is wrong with those of the spec, or "". Then lines has the last that were right.
@@ -45,7 +45,8 @@ func chooseParameters(ctx context.Context, c *change) (parameters, error) {
 
 // withLines adds the configuration file.
 func withLines(db *v1.Database, chosen parameters, lines string) parameters {
-	chosen.lines, chosen.configuration, chosen.atStart = lines, manifest.Configuration(db, lines), manifest.ReadsAtStart(db)
+	chosen.lines, chosen.atStart = lines, manifest.ReadsAtStart(db)
+	chosen.configuration, chosen.earlier = manifest.Configuration(db, lines), manifest.EarlierConfiguration(db, lines)
 	return chosen
 }
 
@@ -72,7 +73,7 @@ func (p parameters) reloading(last *probe) bool {
 
 // readBy reports whether a server has read these parameters.
 func (p parameters) readBy(state engine.State) bool {
-	return state.Configuration == p.configuration
+	return state.Configuration == p.configuration || state.Configuration == p.earlier
 }
 
 // pending says which parameters a server gets when it is restarted, or "".

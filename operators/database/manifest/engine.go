@@ -62,9 +62,23 @@ func appVariables(db *v1.Database) []corev1.EnvVar {
 // Defaults returns lines of the configuration file that parameters of the spec come after.
 func Defaults(db *v1.Database) string { return engineOf(db).defaults(db) }
 
-// Configuration identifies the configuration of the servers of a Database with these parameters.
+// Configuration identifies the configuration of the servers of a Database with these parameters. Where servers read it only when they start, only the
+// parameters count: the other settings change with an upgrade of the operator, which restarts no server.
 func Configuration(db *v1.Database, parameters string) string {
-	sum := sha256.Sum256([]byte(strings.Join(append(engineOf(db).settings, parameters), "\x00")))
+	if ReadsAtStart(db) {
+		return identity(parameters)
+	}
+	return EarlierConfiguration(db, parameters)
+}
+
+// EarlierConfiguration identifies the configuration as operators did that did not leave out settings. A server that one of them has started says so.
+func EarlierConfiguration(db *v1.Database, parameters string) string {
+	return identity(append(engineOf(db).settings, parameters)...)
+}
+
+// identity returns a short text that depends on all texts.
+func identity(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
