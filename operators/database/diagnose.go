@@ -88,6 +88,10 @@ func loginProblem(db *v1.Database, found findings) problem {
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
 			"kubectl exec --namespace %s %s -- %s", manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first), manifest.SetPassword(db)), true}
 	}
+	if errors.Is(found.probe.login, engine.ErrFull) {
+		return problem{"ConnectionsExhausted", fmt.Sprintf("apps use all connections that the user %s can have: let them close some, or raise max_connections in spec.parameters",
+			db.Spec.Auth.Username), false}
+	}
 	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", found.probe.login, db.Status.Endpoint), false}
 }
 

@@ -326,6 +326,21 @@ func TestAPasswordThatTheServerRefusesIsSaid(t *testing.T) {
 	})
 }
 
+// Apps that use all connections that they can have are named as the cause. The operator has connections of its own, so another server can become the primary.
+func TestAppsThatUseAllConnectionsHinderNoSwitchover(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		n.full = true
+		w.Advance(2 * time.Minute)
+		expect(w, "Ready=False ConnectionsExhausted", "Available=True AcceptsConnections", "StandbysStreaming=True Streaming")
+		request(w, 1)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		n.full = false
+		w.Advance(2 * time.Minute)
+		checkReady(w, n)
+	})
+}
+
 // A server that cannot be reached through its Service is not ready, and is probed again soon.
 func TestAServerThatCannotBeReachedIsProbedAgain(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {

@@ -70,6 +70,8 @@ type modelNode struct {
 	backups backups
 	// silent are the Pods whose servers do not answer the operator.
 	silent map[string]bool
+	// full reports whether apps have all connections that they can have.
+	full bool
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }

@@ -130,7 +130,7 @@ func (d *databases) probe(ctx context.Context, c *change, found findings) *probe
 	if app.Generation > 0 {
 		made.login = d.clients.of(c.Object).Try(ctx, login(c.Object, app, c.Object.Spec.Auth.Database))
 	}
-	if made.login != nil && !errors.Is(made.login, engine.ErrRefused) {
+	if answers := errors.Is(made.login, engine.ErrRefused) || errors.Is(made.login, engine.ErrFull); made.login != nil && !answers {
 		made.unreachable = time.Now()
 		if last != nil && !last.unreachable.IsZero() {
 			made.unreachable = last.unreachable

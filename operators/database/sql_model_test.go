@@ -24,6 +24,9 @@ func (n *modelNode) Try(_ context.Context, login engine.Login) error {
 			return engine.ErrRefused
 		}
 	}
+	if n.full && login.Username == ordersDB().Spec.Auth.Username {
+		return engine.ErrFull
+	}
 	return nil
 }
 

@@ -12,6 +12,9 @@ import (
 // ErrRefused means that the server said that the password is wrong, or that the user does not exist. It says the same in both cases.
 var ErrRefused = errors.New("the server refuses the password")
 
+// ErrFull means that the server accepts no further connection of the user now: there are as many as it or the user may have.
+var ErrFull = errors.New("the user has all connections that it can have")
+
 // Login is how to log in to a server.
 type Login struct {
 	// Host is the name or the address of the server.
@@ -25,7 +28,7 @@ type Login struct {
 
 // Server is what the operator asks of every server.
 type Server interface {
-	// Try logs in and out. It returns ErrRefused only if the server says so. It executes no statement: the database belongs to others, whose functions
+	// Try logs in and out. It returns ErrRefused or ErrFull only if the server says so. It executes no statement: the database belongs to others, whose functions
 	// must not run here.
 	Try(ctx context.Context, login Login) error
 	// Ask asks a server for its state. Only the monitor may ask.

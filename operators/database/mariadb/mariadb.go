@@ -111,12 +111,14 @@ func query(ctx context.Context, connection driver.Conn, text string) (string, er
 	return string(value), nil
 }
 
-// explain returns engine.ErrRefused for the server's own refusal.
+// explain returns engine.ErrRefused and engine.ErrFull for the server's own refusals.
 func explain(login engine.Login, err error) error {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		const wrongPassword, noPassword = 1045, 1698 // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-		if answer.Number == wrongPassword || answer.Number == noPassword {
+		switch answer.Number {
+		case 1045, 1698: // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR
 			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
+		case 1040, 1203, 1226: // ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrFull)
 		}
 		return fmt.Errorf("log in as %s: the server answers %s (%d)", login.Username, answer.Message, answer.Number)
 	}

@@ -203,12 +203,14 @@ func (b *bounded) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// explain returns engine.ErrRefused for the server's own refusal.
+// explain returns engine.ErrRefused and engine.ErrFull for the server's own refusals.
 func explain(login engine.Login, err error) error {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
-		const wrongPassword = "28P01"
-		if answer.Code == wrongPassword {
+		switch answer.Code {
+		case "28P01": // invalid_password
 			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
+		case "53300": // too_many_connections
+			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrFull)
 		}
 		return fmt.Errorf("log in as %s: the server answers %s (%s)", login.Username, answer.Message, answer.Code)
 	}

@@ -58,6 +58,10 @@ func TestADatabaseOfAnEarlierOperatorIsUpgraded(t *testing.T) {
 	if _, err := p.ask(); err != nil {
 		t.Errorf("apps have all connections: %v", err)
 	}
+	app := engine.Login{Host: "127.0.0.1", Port: 5432, Database: "app", Username: "app", Password: credential.NewPassword("app")}
+	if err := p.client().Try(t.Context(), app); !errors.Is(err, engine.ErrFull) {
+		t.Errorf("apps have all connections: %v", err)
+	}
 }
 
 // pod stands for the container of a server: a folder with the scripts and the files of its ConfigMap.
