@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,10 +33,10 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 		delete(c.Object.Annotations, failoverAnnotation)
 		return false, nil
 	}
-	candidates, err := d.candidates(ctx, c, *found)
-	if err != nil {
-		c.Log.Warn("the failover waits", "error", err)
-		found.failover = err
+	candidates, waits, err := d.candidates(ctx, c, *found)
+	if waits != "" {
+		c.Log.Warn("the failover waits: "+waits, "error", err)
+		found.waits = waits
 		return true, einmal.RequeueAfter(switchoverDelay)
 	}
 	if len(candidates) == 0 {
@@ -50,10 +49,9 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 	return true, einmal.RequeueAfter(recorded)
 }
 
-// candidates returns the standbys that accept connections. It returns an error if one of them does not answer, because it can have more than the others, or
-// if one still gets something from the primary: its server runs, and what apps write there would be lost.
-func (d *databases) candidates(ctx context.Context, c *change, found findings) ([]primary.Candidate, error) {
-	var all []primary.Candidate
+// candidates returns the standbys that accept connections. It also returns for what the failover must wait, if one of them does not answer, because it can
+// have more than the others, or if one still gets something from the primary: its server runs, and what apps write there would be lost.
+func (d *databases) candidates(ctx context.Context, c *change, found findings) (all []primary.Candidate, waits string, err error) {
 	for _, one := range found.wanted(c.Object) {
 		if !isReady(one.pod) {
 			continue
@@ -61,16 +59,16 @@ func (d *databases) candidates(ctx context.Context, c *change, found findings) (
 		state, err := d.askBriefly(ctx, c.Object, found, one)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the standby %s does not answer, and can have more than the others: to go on without it, delete its Pod: %w", one.name, err)
+			return nil, fmt.Sprintf("the standby %s does not answer, and can have more than the others; to go on without it, delete its Pod", one.name), err
 		case state.Receiving:
-			return nil, fmt.Errorf("the standby %s still gets what the server in the Pod %s writes: delete that Pod, or switch off its node",
-				one.name, found.latest.Pod)
+			return nil, fmt.Sprintf("the standby %s still gets what the server in the Pod %s writes; delete that Pod, or switch off its node",
+				one.name, found.latest.Pod), nil
 		case !state.Recovering:
-			return nil, errors.New("the server in the Pod " + one.name + " is not a standby")
+			return nil, fmt.Sprintf("the server in the Pod %s is not a standby", one.name), nil
 		}
 		all = append(all, primary.Candidate{Pod: one.name, UID: one.pod.UID, Timeline: state.Timeline, Received: state.Received})
 	}
-	return all, nil
+	return all, "", nil
 }
 
 // withFailover adds to a problem of the primary that a standby can replace it, where waiting may not help.

@@ -26,8 +26,8 @@ type findings struct {
 	parameters  parameters
 	// probe is the last probe, or nil.
 	probe *probe
-	// failover is why a failover that was asked for waits, or nil.
-	failover error
+	// waits is for what a failover waits that was asked for, or "".
+	waits string
 	// comparing is since when the standby of a switchover has not replayed everything, or zero.
 	comparing time.Time
 }

@@ -73,19 +73,20 @@ func follow(ctx context.Context, c *change, seen observed) error {
 	}
 	var failed error
 	for _, one := range seen.standbys {
-		if one.pod != nil && one.pod.UID != chosen.UID && one.foreign == nil {
-			failed = errors.Join(failed, demote(ctx, c, one.pod))
+		if one.pod != nil && one.pod.UID != chosen.UID {
+			failed = errors.Join(failed, demote(ctx, c, one))
 		}
 	}
 	return failed
 }
 
-// demote lets a Pod be a standby. The Service for writes does not lead to it. If it was the primary, its server can still accept writes, so it is deleted,
+// demote lets a Pod be a standby, unless its claim belongs to others. The Service for writes does not lead to it. If it was the primary, its server can still accept writes, so it is deleted,
 // and the next Pod is a standby.
-func demote(ctx context.Context, c *change, pod *corev1.Pod) error {
+func demote(ctx context.Context, c *change, one standby) error {
+	pod := one.pod
 	fields, ending := map[string]any{}, pod.DeletionTimestamp != nil
 	wasPrimary := primary.Term(*candidate(pod)) > 0
-	if grant := primary.StandbyGrant(pod.UID); !ending && !wasPrimary && pod.Annotations[manifest.GrantAnnotation] != grant {
+	if grant := primary.StandbyGrant(pod.UID); !ending && !wasPrimary && one.foreign == nil && pod.Annotations[manifest.GrantAnnotation] != grant {
 		fields["annotations"] = map[string]string{manifest.GrantAnnotation: grant}
 	}
 	if pod.Labels[manifest.RoleLabel] == manifest.RolePrimary {

@@ -262,12 +262,10 @@ func asRequested(db *v1.Database, found findings) metav1.Condition {
 	const kind = v1.ConditionPrimaryAsRequested
 	target := found.target(db)
 	switch {
+	case found.waits != "":
+		return no(kind, "FailingOver", "no standby can become the primary yet: "+found.waits)
 	case moving(db) == nil && found.latest != nil && givenUp(db) == found.latest.UID:
-		waits := "a standby becomes the primary when one accepts connections"
-		if found.failover != nil {
-			waits = "no standby can become the primary yet: " + found.failover.Error()
-		}
-		return no(kind, "FailingOver", waits)
+		return no(kind, "FailingOver", "a standby becomes the primary when one accepts connections")
 	case moving(db) != nil:
 		now := movingProblem(*db.Status.Switchover, found)
 		return no(kind, now.reason, now.message)
