@@ -35,7 +35,7 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 	}
 	candidates, waits, err := d.candidates(ctx, c, *found)
 	if waits != "" {
-		c.Log.Warn("the failover waits: "+waits, "error", err)
+		c.Log.Warn("the failover waits", "for", waits, "error", err)
 		found.waits = waits
 		return true, einmal.RequeueAfter(switchoverDelay)
 	}
