@@ -10,6 +10,7 @@ import (
 
 	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/primary"
 )
 
@@ -49,9 +50,12 @@ func (d *databases) failOver(ctx context.Context, c *change, found *findings) (b
 	return true, einmal.RequeueAfter(recorded)
 }
 
-// candidates returns the standbys that accept connections. It also returns for what the failover must wait, if one of them does not answer, because it can
-// have more than the others, or if one still gets something from the primary: its server runs, and what apps write there would be lost.
+// candidates returns the standbys that accept connections. It also returns for what the failover must wait: for one that does not answer, because it can have
+// more than the others, or for one that still gets something from the primary, because its server runs, and what apps write there would be lost.
 func (d *databases) candidates(ctx context.Context, c *change, found findings) (all []primary.Candidate, waits string, err error) {
+	if found.credentials.monitor.Generation == 0 {
+		return nil, fmt.Sprintf("the operator needs the password in the Secret %s to ask the standbys; restore it", manifest.MonitorSecret(c.Object)), found.credentials.err
+	}
 	for _, one := range found.wanted(c.Object) {
 		if !isReady(one.pod) {
 			continue

@@ -261,13 +261,7 @@ func TestAFailoverSaysForWhomItWaits(t *testing.T) {
 		w.Advance(time.Minute)
 		giveUp(w)
 		w.Advance(time.Minute)
-		expect(w, "PrimaryAsRequested=False FailingOver")
-		db := ordersDB()
-		w.Get(db)
-		said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionPrimaryAsRequested).Message
-		if !strings.Contains(said, "the standby orders-db-2 does not answer") {
-			w.Errorf("it says %q", said)
-		}
+		expectWaiting(w, "the standby orders-db-2 does not answer")
 		n.silent["orders-db-2"] = false
 		w.Advance(time.Minute)
 		expect(w, "Ready=True DatabaseReady")
@@ -303,6 +297,41 @@ func TestALostPasswordForbidsNoFailover(t *testing.T) {
 	})
 }
 
+// Without the password of the monitor, no standby can be asked. The failover waits for the Secret, and says so.
+func TestAFailoverNeedsThePasswordOfTheMonitor(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		kept := &corev1.Secret{ObjectMeta: in("orders-db-monitor.g1")}
+		w.Get(kept)
+		w.Delete(kept.DeepCopy())
+		w.Delete(&corev1.Secret{ObjectMeta: in("orders-db-monitor")})
+		n.switchOff("orders-db-0")
+		w.Advance(time.Minute)
+		giveUp(w)
+		w.Advance(time.Minute)
+		expectWaiting(w, "the Secret orders-db-monitor")
+		kept.ResourceVersion, kept.UID = "", ""
+		w.Create(kept)
+		w.Advance(time.Minute)
+		expectServers(w, "1/2, 0: NotReady , 1: Ready primary")
+		n.switchOn("orders-db-0")
+		w.Advance(time.Minute)
+		checkReady(w, n)
+	})
+}
+
+// expectWaiting expects that a failover waits, and that the status says for what.
+func expectWaiting(w *einmaltest.World, what string) {
+	w.Helper()
+	expect(w, "PrimaryAsRequested=False FailingOver")
+	db := ordersDB()
+	w.Get(db)
+	said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionPrimaryAsRequested).Message
+	if !strings.Contains(said, what) || db.Status.Primary.Pod != "orders-db-0" {
+		w.Errorf("the primary is %s, and it says %q", db.Status.Primary.Pod, said)
+	}
+}
+
 // A primary that only Kubernetes cannot reach goes on. As long as a standby gets something from it, a failover would lose what apps write, so it waits.
 func TestAFailoverWaitsForTheEndOfThePrimary(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
@@ -311,13 +340,8 @@ func TestAFailoverWaitsForTheEndOfThePrimary(t *testing.T) {
 		w.Advance(time.Minute)
 		giveUp(w)
 		w.Advance(10 * time.Minute)
-		expect(w, "Ready=False PrimaryNodeLost", "PrimaryAsRequested=False FailingOver")
-		db := ordersDB()
-		w.Get(db)
-		said := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionPrimaryAsRequested).Message
-		if !strings.Contains(said, "still gets what the server in the Pod orders-db-0 writes") || db.Status.Primary.Pod != "orders-db-0" {
-			w.Errorf("the primary is %s, and it says %q", db.Status.Primary.Pod, said)
-		}
+		expect(w, "Ready=False PrimaryNodeLost")
+		expectWaiting(w, "still gets what the server in the Pod orders-db-0 writes")
 		n.switchOff("orders-db-0")
 		w.Advance(time.Minute)
 		expectServers(w, "1/2, 0: NotReady , 1: Ready primary")
