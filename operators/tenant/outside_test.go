@@ -90,8 +90,8 @@ func (s session) connect(wrap func(credential.Store) credential.Store) func(cont
 // outsideDatabases are databases.
 type outsideDatabases struct{ session }
 
-func (d outsideDatabases) tenant(of names.Tenant, _ v1.TenantSpec) sharedDatabase {
-	return outsideTenant{d.session, []string{"role " + of.Owner(), "role " + of.ReadWrite(), "database of " + of.Database()}}
+func (d outsideDatabases) tenant(of names.Tenant, spec v1.TenantSpec) sharedDatabase {
+	return outsideTenant{d.session, []string{"role " + of.Owner(), "role " + of.ReadWrite(), "database of " + of.Database()}, spec.DropOwned}
 }
 
 func (d outsideDatabases) logins(_ names.App, limits postgres.Limits, _ v1.App, _ v1.TenantSpec) logins {
@@ -144,7 +144,8 @@ func (outsideDatabases) close() {}
 type outsideTenant struct {
 	session
 
-	names []string
+	names     []string
+	dropOwned bool
 }
 
 func (t outsideTenant) Converge(_ context.Context, owner credential.Owner) (bool, error) {
@@ -180,7 +181,18 @@ func (t outsideTenant) markOf(name string) (string, bool) {
 }
 
 func (t outsideTenant) Delete(_ context.Context, owner credential.Owner) error {
-	for _, name := range slices.Backward(t.names) {
+	return t.drop(owner, t.names)
+}
+
+func (t outsideTenant) DeleteDatabase(_ context.Context, owner credential.Owner) error {
+	if !t.dropOwned {
+		return nil
+	}
+	return t.drop(owner, t.names[len(t.names)-1:])
+}
+
+func (t outsideTenant) drop(owner credential.Owner, names []string) error {
+	for _, name := range slices.Backward(names) {
 		mark, there := t.markOf(name)
 		if !there {
 			continue

@@ -45,7 +45,8 @@ func (p *provisioner) release(ctx context.Context, c *change) error {
 }
 
 // remove removes all resources of the tenant. It finds them by their ownership marks, so that it does not depend on the status. A system that
-// does not answer does not keep logins in the others: only the database and the credentials wait until all users are gone.
+// does not answer does not keep logins in the others: only the roles and the credentials wait until all users are gone. A database that is to be dropped goes
+// when all logins are closed.
 func (p *pass) remove(ctx context.Context) error {
 	known, err := p.everyApp(ctx)
 	if err != nil {
@@ -55,15 +56,17 @@ func (p *pass) remove(ctx context.Context) error {
 	for _, app := range known { // No app keeps a login because another one holds up its deletion.
 		p.shutLogins(ctx, names.Tenant{Name: p.tenant.Name}.App(app))
 	}
+	of := names.Tenant{Name: p.tenant.Name}
+	if p.databases != nil && err == nil {
+		_ = p.databases.tenant(of, p.tenant.Spec).DeleteDatabase(ctx, p.owner(names.App{Tenant: of.Name})) // Delete returns the error again.
+	}
 	for _, app := range known {
-		of := names.Tenant{Name: p.tenant.Name}.App(app)
-		failed = append(failed, p.dropLogins(ctx, of), p.dropUser(ctx, of))
+		failed = append(failed, p.dropLogins(ctx, of.App(app)), p.dropUser(ctx, of.App(app)))
 	}
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	if p.databases != nil {
-		of := names.Tenant{Name: p.tenant.Name}
 		if err := p.databases.tenant(of, p.tenant.Spec).Delete(ctx, p.owner(names.App{Tenant: of.Name})); err != nil {
 			return err
 		}

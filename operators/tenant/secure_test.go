@@ -77,6 +77,8 @@ func (s stubbornTenant) Converge(context.Context, credential.Owner) (bool, error
 	return false, s.shared
 }
 
+func (s stubbornTenant) DeleteDatabase(context.Context, credential.Owner) error { return s.shared }
+
 func (s stubbornTenant) Delete(context.Context, credential.Owner) error { return s.shared }
 
 // noLogins are logins that are as they should be.

@@ -24,6 +24,7 @@ type databases interface {
 // sharedDatabase is a database with the roles that own and use its contents. See postgres.Tenant.
 type sharedDatabase interface {
 	Converge(ctx context.Context, owner credential.Owner) (bool, error)
+	DeleteDatabase(ctx context.Context, owner credential.Owner) error
 	Delete(ctx context.Context, owner credential.Owner) error
 }
 

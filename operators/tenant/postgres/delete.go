@@ -191,6 +191,20 @@ func (s *Server) dropDatabase(ctx context.Context, owner credential.Owner, datab
 // databases. It skips what does not exist. If the database exists and DropDatabase is not set, it drops nothing and returns ErrDependent.
 // If a role does not have the owner's mark, it drops nothing and returns credential.ErrConflict. The logins of apps must be deleted before.
 func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
+	return t.drop(ctx, owner, true)
+}
+
+// DeleteDatabase does what Delete does, but keeps the roles. It does nothing if DropDatabase is not set. Call it before the logins are deleted: what they own
+// in the database need not be handed over then, which needs a lock of the server for each table.
+func (t Tenant) DeleteDatabase(ctx context.Context, owner credential.Owner) error {
+	if !t.DropDatabase {
+		return nil
+	}
+	return t.drop(ctx, owner, false)
+}
+
+// drop executes the next step and observes again, until the database and, if they must go, the roles do not exist.
+func (t Tenant) drop(ctx context.Context, owner credential.Owner, roles bool) error {
 	rolledBack, disowned := false, false
 	err := settleDropped(ctx, func(ctx context.Context) (bool, error) {
 		seen, err := t.observe(ctx)
@@ -208,7 +222,7 @@ func (t Tenant) Delete(ctx context.Context, owner credential.Owner) error {
 			return false, t.Server.rollBack(ctx, owner, everyPrepared, t.present(seen))
 		case drop:
 			return false, t.Server.dropDatabase(ctx, owner, t.Database)
-		case len(seen.Roles) == 0:
+		case len(seen.Roles) == 0 || !roles:
 			return true, nil
 		case !disowned:
 			disowned = true
