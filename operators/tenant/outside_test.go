@@ -191,8 +191,8 @@ func (t outsideTenant) DeleteDatabase(_ context.Context, owner credential.Owner)
 	return t.drop(owner, t.names[len(t.names)-1:])
 }
 
-func (t outsideTenant) drop(owner credential.Owner, names []string) error {
-	for _, name := range slices.Backward(names) {
+func (t outsideTenant) drop(owner credential.Owner, what []string) error {
+	for _, name := range slices.Backward(what) {
 		mark, there := t.markOf(name)
 		if !there {
 			continue
