@@ -36,9 +36,8 @@ func TestAServerThatFallsSilentIsNotWaitedFor(t *testing.T) {
 		},
 	}
 	for i, look := range looks {
-		if err := look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		answers := func() bool { return look(t.Context()) == nil } // On a busy machine, half a second can be too short.
+		eventually(t, "a look succeeds", answers)
 		freeze(t, "frozen")
 		// A look gives up after half a second. One that does not still waits when the minute is over, also on a busy machine.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -49,9 +48,7 @@ func TestAServerThatFallsSilentIsNotWaitedFor(t *testing.T) {
 			t.Errorf("look %d waited for a server that is silent", i)
 		}
 		cancel()
-		if err := look(t.Context()); err != nil {
-			t.Errorf("look %d, the next time: %v", i, err)
-		}
+		eventually(t, "the next look succeeds", answers)
 	}
 }
 
