@@ -23,7 +23,7 @@ const fullCaches = 400 * time.Second
 
 // reporting says what a report contains.
 type reporting struct {
-	enforce bool // A part that uses more than failAbove of its budget has failed.
+	enforce bool // A part that uses more than failAbove of its budget has failed. A slow machine is taken into account.
 	slowest int  // How many tests to list.
 }
 
@@ -34,6 +34,7 @@ func (r *runner) report(to io.Writer, chosen []part, reports reporting) error {
 		fmt.Fprintf(to, "\nBudgets are not enforced: compiling took more than %.0f CPU seconds, so the caches of Go were not full.\n", fullCaches.Seconds())
 		reports.enforce = false
 	}
+	allowed := r.allowed(to, chosen)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\npart\tCPU seconds\tbudget\twall time")
 	fmt.Fprintf(table, "compile and link\t%.0f\t-\t%s\n", r.builder.used.cpu.Seconds(), minutes(r.builder.used.wall))
@@ -51,8 +52,8 @@ func (r *runner) report(to io.Writer, chosen []part, reports reporting) error {
 				failed = append(failed, one.name+": "+each.folder)
 			}
 		}
-		if percent := percentOf(done.used.cpu, budget); reports.enforce && percent > failAbove {
-			failed = append(failed, fmt.Sprintf("%s: used %d %% of its budget of CPU seconds; at most %d %% are allowed", one.name, percent, failAbove))
+		if percent := percentOf(done.used.cpu, budget); reports.enforce && percent > allowed {
+			failed = append(failed, fmt.Sprintf("%s: used %d %% of its budget of CPU seconds; at most %d %% are allowed", one.name, percent, allowed))
 		}
 	}
 	err := table.Flush()
@@ -67,6 +68,33 @@ func (r *runner) report(to io.Writer, chosen []part, reports reporting) error {
 	}
 	fmt.Fprintf(to, "\n%s for all parts.\n%d passed, %d failed, %d skipped\n", r.elapsed(), passed, broken, skipped)
 	return err
+}
+
+// allowed returns the percentage of its budget above which a part has failed, and prints why if that is more than failAbove.
+func (r *runner) allowed(to io.Writer, chosen []part) int {
+	usual := r.usual(chosen)
+	if usual <= 100 {
+		return failAbove
+	}
+	percent := failAbove * usual / 100
+	fmt.Fprintf(to, "\nHalf of the parts used %d %% of their budgets or more, as on a slow machine. So at most %d %% are allowed.\n", usual, percent)
+	return percent
+}
+
+// usual returns the median percentage of the budgets that the parts used, or 100 if there are fewer than three. On a machine that is slow for a while, all
+// parts use more. A part that has become expensive stands out.
+func (r *runner) usual(chosen []part) int {
+	var all []int
+	for _, one := range chosen {
+		if percent := percentOf(r.results[one.name].used.cpu, r.list.budgets[one.name]); percent > 0 {
+			all = append(all, percent)
+		}
+	}
+	if len(all) < 3 {
+		return 100
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
 }
 
 // warn prints the ten slowest tests of a part that uses much more than its budget.

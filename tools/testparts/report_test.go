@@ -52,6 +52,31 @@ func TestABudgetIsNotEnforcedIfTheCachesWereEmpty(t *testing.T) {
 	}
 }
 
+func TestASlowMachineFailsNoPart(t *testing.T) {
+	for name, test := range map[string]struct {
+		fast, others float64
+		fails        bool
+	}{
+		"all parts use more":       {190, 170, false},
+		"one part uses much more":  {190, 90, true},
+		"and more than the others": {300, 170, true},
+	} {
+		r := after(test.fast)
+		var chosen []part
+		for _, part := range []string{"fast", "real", "explore-quick"} {
+			r.list.budgets[part] = 100
+			if part != "fast" {
+				r.results[part] = &result{part: part, used: duration{cpu: time.Duration(test.others * float64(time.Second))}}
+			}
+			chosen = append(chosen, partNamed(t, part))
+		}
+		var printed bytes.Buffer
+		if err := r.report(&printed, chosen, reporting{enforce: true}); (err != nil) != test.fails {
+			t.Errorf("%s: got error %v:\n%s", name, err, printed.String())
+		}
+	}
+}
+
 func TestAFailedPackageFailsTheRunAndTestsAreCounted(t *testing.T) {
 	var printed bytes.Buffer
 	err := after(1, outcome{folder: "one", passed: 2, skipped: 1}, outcome{folder: "two", failed: 1, err: errors.New("exit status 1")}).
