@@ -34,8 +34,8 @@ run: build ## run OPERATOR in a local control plane, with its servers and its sa
 test: build ## run the tests that every change must pass: fast, real, explore-quick and node-quick
 	@$(TESTPARTS) $(SHORT)
 
-test-ci: build ## run "make test" and race-quick; fail if a part uses much more CPU time than its budget
-	@$(TESTPARTS) -enforce $(SHORT) race-quick
+test-ci: build ## run "make test" and race-quick
+	@$(TESTPARTS) $(SHORT) race-quick
 
 test-all: build ## run all other tests: race, explore, mutate, soak, field, node and terraform; then lint
 	@$(TESTPARTS) -slowest 30 $(LONG)

@@ -46,7 +46,6 @@ func command(ctx context.Context, arguments []string, to io.Writer) error {
 	flags.SetOutput(to)
 	flags.Usage = func() { usage(flags) }
 	check := flags.Bool("check", false, "do not run tests: check "+listFile+", and that "+budgetPage+" shows its budgets")
-	enforce := flags.Bool("enforce", false, "fail if a part uses more than 150 % of its budget, or of what most parts use on a slow machine, unless Go had to compile nearly everything")
 	slowest := flags.Int("slowest", 0, "print this number of tests that took longest")
 	if err := flags.Parse(arguments); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -65,7 +64,7 @@ func command(ctx context.Context, arguments []string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return runParts(ctx, to, list, chosen, reporting{enforce: *enforce, slowest: *slowest})
+	return runParts(ctx, to, list, chosen, *slowest)
 }
 
 // chooseParts returns the parts with the given names.

@@ -63,7 +63,7 @@ func lock(to io.Writer, directory string) (unlock func(), err error) {
 }
 
 // runParts builds and runs parts, prints a report and returns an error if something failed.
-func runParts(ctx context.Context, to io.Writer, of list, chosen []part, reports reporting) error {
+func runParts(ctx context.Context, to io.Writer, of list, chosen []part, listed int) error {
 	directory, err := filepath.Abs(cmp.Or(os.Getenv(binariesVariable), "bin/tests"))
 	if err != nil {
 		return fmt.Errorf("find the directory of test binaries: %w", err)
@@ -93,7 +93,7 @@ func runParts(ctx context.Context, to io.Writer, of list, chosen []part, reports
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("run the tests: %w", context.Cause(ctx))
 	}
-	return r.report(to, chosen, reports)
+	return r.report(to, chosen, listed)
 }
 
 // runTogether runs the parts that wait beside the others, and then those that run alone.
