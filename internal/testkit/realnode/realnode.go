@@ -157,6 +157,15 @@ func (n *Node) MustKubectl(t *testing.T, args ...string) string {
 	return out
 }
 
+// BuildImage builds an image with devcluster and loads it into the node: see "devcluster image build --help".
+func (n *Node) BuildImage(t *testing.T, name string, args ...string) {
+	t.Helper()
+	all := append([]string{"image", "build", name, "--data", n.data}, args...)
+	if out, err := exec.CommandContext(t.Context(), n.devcluster, all...).CombinedOutput(); err != nil { //nolint:gosec // The test's own arguments.
+		t.Fatalf("build the image %s: %v: %s", name, err, out)
+	}
+}
+
 // FreezeKubelet stops the kubelet of the node, so that Kubernetes takes the node for lost. Its containers go on. The function that it returns, and the end of
 // the test, let the kubelet continue.
 func (n *Node) FreezeKubelet(t *testing.T) (thaw func()) {

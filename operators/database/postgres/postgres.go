@@ -37,6 +37,7 @@ func ownSettings() map[string]string {
 		"application_name": "databases.einmal.dev", "search_path": "pg_catalog, pg_temp", "client_encoding": "UTF8", "client_min_messages": "error",
 		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", "default_transaction_deferrable": "off",
 		"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+		"work_mem": "64MB", // The catalogs need a temporary file otherwise, which temp_file_limit can forbid.
 	}
 }
 

@@ -52,6 +52,7 @@ func TestTheSessionsOfTheOperatorHaveTheirOwnSettings(t *testing.T) {
 	for name, want := range map[string]string{
 		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", "default_transaction_deferrable": "off",
 		"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0", "idle_session_timeout": "0",
+		"work_mem":            "64MB",
 		"client_min_messages": "error", "client_encoding": "UTF8", "search_path": "pg_catalog, pg_temp",
 	} {
 		if got[name] != want {
