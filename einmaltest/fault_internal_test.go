@@ -135,11 +135,11 @@ func (of probe) look(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) {
 	of.note("%d: it has the annotations %v, size %s, deleted: %t", of.number, slices.Sorted(maps.Keys(live.Annotations)), live.Data["size"], live.DeletionTimestamp != nil)
 	if version, err := strconv.Atoi(live.ResourceVersion); err == nil {
 		of.mu.Lock()
-		lower := version < of.version
+		notHigher := version <= of.version
 		of.version = max(of.version, version)
 		of.mu.Unlock()
-		if lower {
-			of.note("%d: its version is lower than before", of.number)
+		if notHigher {
+			of.note("%d: its version is no higher than before", of.number)
 		}
 	}
 }
@@ -162,7 +162,8 @@ func faultsThatEndProcesses() []faultRow {
 		{"crash after, its answer lost: effect charge #1", []string{crashed, "0s process 3 begins", "0s 3: charged"}},
 		{"crash before, down 5m: effect charge #1", []string{crashed, "5m0s process 3 begins", "5m0s 3: charged"}},
 		{"crash before, bookkeeping wiped while down: patch configmaps default/one #2", []string{"10m0s 3: it has the annotations [], size 2"}},
-		{"crash before, resource versions reset while down: patch configmaps default/one #2", []string{"10m0s 3: its version is lower than before"}},
+		{"crash before, resource versions reset while down: patch configmaps default/one #2", []string{"10m0s 3: its version is no higher than before"}},
+		{"resource versions reset before: patch configmaps default/one #2", []string{"30m0s 2: its version is no higher than before"}},
 		{"rolling update before: effect charge #1", []string{"0s process 3 begins", "10m0s 3: check, attempt 1, size 2"}},
 		{"update before, rolled back 1m later: effect charge #1", []string{"0s process 3 begins", "5m0s process 4 begins", "10m0s 4: check, attempt 1, size 2"}},
 	}

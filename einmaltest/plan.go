@@ -63,7 +63,8 @@ const (
 	// Updates replace the operator by a rolling update with leader election, with and without the way back. World.UpgradeFrom says what
 	// the previous version is; without it the version is updated to itself.
 	Updates Dimension = "updates"
-	// Restores end the process, and restore the cluster while it is down: all resource versions are lower then. What the objects hold is the same.
+	// Restores restore the cluster while the operator runs, or end the process and do it while it is down: all resource versions are lower then. What the
+	// objects hold is the same.
 	Restores Dimension = "restores"
 	// Operators runs another operator that handles the same objects.
 	Operators Dimension = "operators"
@@ -131,6 +132,7 @@ func atSomePoints() []trouble {
 		{Updates, simulation.RollingUpdate},
 		{Updates, simulation.RollBack},
 		{Restores, simulation.CrashThenReset},
+		{Restores, simulation.VersionsReset},
 		{OlderRecords, simulation.OlderRecords},
 		{OlderRecords, simulation.CrashThenOlder},
 		{ForgedRecords, simulation.RecordForged},

@@ -36,9 +36,10 @@ type daemon struct {
 	stopped, ended, abandoned bool
 	stages                    []*time.Timer
 
-	// These belong to its goroutine: the next attempt, and the newest object that it has seen.
+	// These belong to its goroutine: the next attempt, and the newest object that it has seen, and when.
 	run    handler.Run
 	newest object.Body
+	known  time.Time
 }
 
 // live makes one attempt after the other.
@@ -131,16 +132,35 @@ func (d *daemon) stopRequested() bool {
 // why tells why its context has ended.
 func (d *daemon) why() error { return context.Cause(d.ctx) }
 
-// look reads the newest object from the cache. What is older than what the daemon knows already is not looked at.
+// look reads the newest object from the cache. What is older than what the daemon knows already is not looked at. If that lasts, the API server itself may
+// have an older object, because its etcd was restored, so it is asked.
 func (d *daemon) look() {
 	cached := d.keeper.kind.New()
-	if err := d.keeper.cache.Get(d.ctx, d.key, cached); err != nil || string(cached.GetUID()) != d.uid ||
-		kube.Older(cached.GetResourceVersion(), version(d.newest)) {
+	if err := d.keeper.cache.Get(d.ctx, d.key, cached); err != nil || string(cached.GetUID()) != d.uid {
 		return
 	}
-	if body, err := d.keeper.kind.Body(cached); err == nil {
-		d.newest = body
+	body, err := d.keeper.kind.Body(cached)
+	if kube.Older(cached.GetResourceVersion(), version(d.newest)) {
+		if time.Since(d.known) < patience {
+			return
+		}
+		body, err = d.lookLive() // mutant: daemon-after-restore
 	}
+	if err == nil {
+		d.newest, d.known = body, time.Now()
+	}
+}
+
+// lookLive reads the object from the API server.
+func (d *daemon) lookLive() (object.Body, error) {
+	live, err := d.keeper.objects.Get(d.ctx, d.key)
+	switch {
+	case err != nil:
+		return nil, err
+	case object.Text(live, "metadata", "uid") != d.uid:
+		return nil, errObjectGone
+	}
+	return d.keeper.kind.Canonical(live)
 }
 
 // sync writes what the daemon has changed, and gives it the newest object.
@@ -186,7 +206,7 @@ func (d *daemon) settle(answer object.Body, err error) (object.Body, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", d.key, err)
 	}
-	d.newest = body
+	d.newest, d.known = body, time.Now()
 	d.look()
 	return record.Cut(d.newest), nil
 }

@@ -27,6 +27,8 @@ type memory struct {
 	// recheck, which is zero where our own write has ended the object.
 	over    bool
 	recheck time.Time
+	// marked: our finalizer is on the object.
+	marked bool
 	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
 	inherited, older bool
 	// othersRecord is the text of the record that this process has read first, if another client has written it. It can be older than what
@@ -74,10 +76,40 @@ func (m *memory) refutedBy(shown string, now time.Time) bool {
 	return shown != m.newest && kube.Older(m.newest, shown) || !m.recheck.IsZero() && !now.Before(m.recheck)
 }
 
+// mostEnds limits how many ends of objects are remembered, which takes about a megabyte.
+const mostEnds = 10_000
+
 // memories holds the memory of every object of one kind.
 type memories struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*memory
+	// ends are when the last objects ended whose deletion was handled, by uid. ended are their uids in this order.
+	ends  map[string]time.Time
+	ended []string
+}
+
+// end remembers that the deletion of an object was handled.
+func (m *memories) end(uid string, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ends == nil {
+		m.ends = map[string]time.Time{}
+	}
+	if _, known := m.ends[uid]; known {
+		return
+	}
+	m.ends[uid], m.ended = at, append(m.ended, uid)
+	if len(m.ended) > mostEnds {
+		delete(m.ends, m.ended[0])
+		m.ended = m.ended[1:]
+	}
+}
+
+// endOf returns when the deletion of an object was handled, or zero if that is not known.
+func (m *memories) endOf(uid string) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ends[uid]
 }
 
 // of returns the memory of the object with this uid. An object that was re-created under the same name has a new one;

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
@@ -254,19 +253,6 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	return nil
 }
 
-// recall finds what this process remembers of the object.
-func (p *pass) recall(body object.Body) {
-	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
-		p.forgetMissing(p.key.Namespace, last.uid)
-	}
-	remembered, known := p.memories.of(p.key, body)
-	if p.memory = remembered; !known {
-		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
-		p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
-		p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
-	}
-}
-
 // chooseRecord decides between the record in the object and the one that this process remembers. One in the object that is older was put there
 // with an older version of the object, such as by kubectl rollout undo, and counts as overwritten.
 func (p *pass) chooseRecord(found record.Stored) error {
@@ -323,15 +309,6 @@ func (p *pass) state() handler.State {
 	}
 }
 
-func (p *pass) marked() bool {
-	for _, finalizer := range object.List(p.body, "metadata", "finalizers") {
-		if finalizer == p.settings.Finalizer() {
-			return true
-		}
-	}
-	return false
-}
-
 // mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
 // goes on with the answer.
 func (p *pass) mark(ctx context.Context) error {
@@ -365,36 +342,4 @@ func (p *pass) next(done *work) time.Time {
 		return state.Now
 	}
 	return following.Wake
-}
-
-// gone forgets an object that neither the API server nor the cache has any more.
-func (p *pass) gone() {
-	if last := p.memories.at(p.key); last != nil { // Objects that match no handler get no log lines.
-		p.report.Log.Info("the object is gone")
-		p.memories.forget(p.key)
-		p.forgetMissing(p.key.Namespace, last.uid)
-		p.recordOwners.Forget(last.uid)
-	}
-	p.endHandling()
-}
-
-// goneButShown handles an object that the API server no longer has although the cache still shows it. It counts as over, and is read again
-// after a while.
-func (p *pass) goneButShown() {
-	if last := p.memories.at(p.key); last != nil {
-		last.over, last.recheck = true, time.Now().Add(goneRecheck)
-		if kube.Older(last.newest, p.shown) {
-			last.newest = p.shown
-		}
-		p.queue.AddAfter(reconcile.Request{NamespacedName: p.key}, goneRecheck)
-	}
-	p.endHandling()
-}
-
-// endHandling stops all that goes on for an object that does not exist any more.
-func (p *pass) endHandling() {
-	p.pendingTriggers.forget(p.key)
-	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
-	p.daemons.drop(p.key)
-	p.reports.Metrics.Settled(p.key.String())
 }

@@ -158,6 +158,7 @@ func (p *pass) encode(w *work) (string, error) {
 func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
 	p.awaitCache(answer)
 	p.memory.over, p.memory.recheck = object.Ended(answer), time.Time{} // mutant: pod-gone-before-grace-period
+	p.noteRelease(answer)
 	p.memory.ours = version(answer)
 	p.memory.conflicts.note(answer, edits)
 }

@@ -72,6 +72,14 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{
+			name: "restored-etcd-unnoticed", changed: `if order, err := resourceversion.CompareResourceVersion(newest, seen); err != nil || order >= 0 || MUTATED {`,
+			in: "test/virtual", test: "TestARestoredEtcdIsNoticed", says: "is logged 0 times",
+		},
+		{
+			name: "daemon-after-restore", changed: `if MUTATED { return }; LINE`,
+			in: "test/virtual", test: "TestADaemonSeesItsObjectOfARestoredEtcd", says: "handlers ran",
+		},
+		{
 			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.pendingTriggers.take(p.key, run.ID) }`,
 			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
 		},

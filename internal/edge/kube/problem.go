@@ -30,11 +30,17 @@ type Problem struct {
 // ProblemOf classifies an error. The second result is false if the error belongs to no known class.
 func ProblemOf(err error) (problem Problem, ok bool) {
 	_, disconnected := errors.AsType[net.Error](err)
+	_, restored := errors.AsType[*RestoredError](err)
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return Problem{}, false
 	case Denied(err):
 		return Problem{}, false
+	case restored:
+		return Problem{
+			Message: "the API server has older data than before, as after a restore of its etcd: listing everything again",
+			Remedy:  "read docs/concepts/after-a-restore.md: what was made outside of the cluster since the copy must be compared",
+		}, true
 	case apierrors.IsUnauthorized(err):
 		return Problem{
 			Message: "the API server rejects the credentials (401 Unauthorized), will retry",

@@ -32,6 +32,8 @@ import (
 type Tolerance struct {
 	// mark is an annotation that marks the replacements. It is random, so that users cannot set it.
 	mark string
+
+	restores restores
 }
 
 // NewTolerance returns a new Tolerance.
@@ -53,12 +55,16 @@ func (t *Tolerance) Failure(of metav1.Object) *UndecodableError {
 	return failure
 }
 
-// NewInformer creates the informers of a cache, for cache.Options.
+// NewInformer creates the informers of a cache, for cache.Options. They also list again after the etcd of the API server was restored.
 func (t *Tolerance) NewInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	asked := toolscache.ToListerWatcherWithContext(from)
+	guard := &restoreGuard{from: asked, restores: &t.restores, newest: asked.ListWithContext, undecodable: func() {}}
 	if _, free := example.(runtime.Unstructured); !free {
-		from = t.source(toolscache.ToListerWatcherWithContext(from), example).listWatch()
+		source := t.source(asked, example)
+		guard.from, guard.newest = toolscache.ToListerWatcherWithContext(source.listWatch()), source.listChecked
+		guard.undecodable = func() { source.failed.Store(true) }
 	}
-	return toolscache.NewSharedIndexInformer(from, example, resync, by)
+	return toolscache.NewSharedIndexInformer(guard.listWatch(), example, resync, by)
 }
 
 func (t *Tolerance) source(from toolscache.ListerWatcherWithContext, example runtime.Object) *tolerantSource {
@@ -91,13 +97,14 @@ func (s *tolerantSource) list(ctx context.Context, options metav1.ListOptions) (
 	return found, err //nolint:wrapcheck // client-go compares some errors by identity.
 }
 
+// listChecked lists objects, each of which is checked. What the next list or watch does remains the same.
+func (s *tolerantSource) listChecked(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return s.from.ListWithContext(s.check(ctx), options) //nolint:wrapcheck // As above.
+}
+
 func (s *tolerantSource) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	asked, _ := s.checking(ctx)
-	begun, err := s.from.WatchWithContext(asked, options)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // As above.
-	}
-	return relay(begun, func() { s.failed.Store(true) }), nil
+	return s.from.WatchWithContext(asked, options) //nolint:wrapcheck // As above.
 }
 
 // checking returns a context for a request whose objects are checked, if that is necessary.
@@ -181,10 +188,10 @@ type relayed struct {
 	once sync.Once
 }
 
-// relay returns a watch with the same events. It calls undecodable before it delivers an event that could not be decoded.
-func relay(from watch.Interface, undecodable func()) watch.Interface {
+// relay returns a watch with the same events. It calls undecodable before it delivers an event that could not be decoded, and ends when the channel is closed.
+func relay(from watch.Interface, undecodable func(), end <-chan struct{}) watch.Interface {
 	r := &relayed{from: from, to: make(chan watch.Event), stop: make(chan struct{})}
-	go r.run(undecodable)
+	go r.run(undecodable, end)
 	return r
 }
 
@@ -197,15 +204,24 @@ func (r *relayed) Stop() {
 	r.once.Do(func() { close(r.stop) })
 }
 
-func (r *relayed) run(undecodable func()) {
+func (r *relayed) run(undecodable func(), end <-chan struct{}) {
 	defer close(r.to)
-	for event := range r.from.ResultChan() {
-		if event.Type == watch.Error && isDecoding(event.Object) {
-			undecodable()
-		}
+	for {
 		select {
-		case r.to <- event:
-		case <-r.stop: // The loop drains the rest.
+		case event, more := <-r.from.ResultChan():
+			if !more {
+				return
+			}
+			if event.Type == watch.Error && isDecoding(event.Object) {
+				undecodable()
+			}
+			select {
+			case r.to <- event:
+			case <-r.stop: // The loop drains the rest.
+			}
+		case <-end:
+			r.Stop()
+			end = nil
 		}
 	}
 }

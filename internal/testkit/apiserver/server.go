@@ -145,8 +145,19 @@ func (s *Server) SeverWatches() {
 // continue tokens of older lists.
 func (s *Server) ExpireWatches() { s.store.Compact() }
 
-// ResetVersions gives all objects lower resource versions in the same order, and expires all watches.
-func (s *Server) ResetVersions() { s.store.Renumber() }
+// ResetVersions gives all objects lower resource versions in the same order, as a restore into a new cluster does. All watches end, without an error. One
+// from a version that does not exist yet begins, and delivers nothing until it does.
+func (s *Server) ResetVersions() { s.store.Renumber(nil) }
+
+// Copy returns a copy of all data, as a snapshot of etcd is.
+func (s *Server) Copy() *store.Copy { return s.store.Copy() }
+
+// Restore replaces all data by those of a copy, as it is when all API servers stop, etcd is restored from a snapshot, and the API servers start again: all
+// connections break, and new versions can be those of writes that are lost.
+func (s *Server) Restore(from *store.Copy) {
+	s.store.Restore(from)
+	s.SeverWatches()
+}
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -3,7 +3,9 @@ package cluster
 import (
 	"encoding/json"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -68,6 +70,28 @@ func (c *Cluster) KillServer(t *testing.T) (restart func()) {
 		if path := c.up(t); path != c.Kubeconfig {
 			t.Fatalf("the kubeconfig was %s and is %s", c.Kubeconfig, path)
 		}
+	}
+}
+
+// Snapshot copies the data of etcd. The function that it returns puts the copy back. Both kill the control plane and start it again.
+func (c *Cluster) Snapshot(t *testing.T) (restore func()) {
+	t.Helper()
+	data, kept := filepath.Join(c.data, "etcd"), filepath.Join(t.TempDir(), "etcd")
+	replace := func(to, from string) {
+		t.Helper()
+		restart := c.KillServer(t)
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil { //nolint:gosec // Folders of the test.
+			t.Fatalf("copy %s to %s: %v: %s", from, to, err, out)
+		}
+		restart()
+	}
+	replace(kept, data)
+	return func() {
+		t.Helper()
+		replace(data, kept)
 	}
 }
 

@@ -44,6 +44,8 @@ func (w *World) disturb(fault Fault) {
 		w.goBack(fault)
 	case RecordForged:
 		w.forgeRecords(fault)
+	case VersionsReset:
+		w.resetVersions()
 	case AnotherWriter:
 		w.writeAnother(fault.At.N)
 	case ChildEdited, ChildReplaced, ChildDeleted:

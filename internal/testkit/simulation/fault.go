@@ -45,6 +45,7 @@ const (
 	RecordReplaced   Kind = "record replaced by other text before"
 	OlderRecords     Kind = "older records put back before"
 	RecordForged     Kind = "record forged in an annotation before"
+	VersionsReset    Kind = "resource versions reset before"
 	ClockForward     Kind = "API server's clock 5m forward before"
 	ClockBack        Kind = "API server's clock 5m back before"
 )
@@ -98,7 +99,7 @@ func Kinds() map[Kind]bool {
 		Unreachable: true, AnotherWriter: true, BookkeepingWiped: true, ClockForward: true, ClockBack: true,
 		ChildEdited: true, ChildReplaced: true, ChildDeleted: true, UserEdits: true, UserDeletes: true,
 		RollingUpdate: true, RollBack: true, CrashThenReset: true, CrashThenOlder: true, OlderRecords: true,
-		CrashThenForged: true, RecordForged: true,
+		CrashThenForged: true, RecordForged: true, VersionsReset: true,
 		IdleChildEdited: true, IdleChildReplaced: true, IdleChildDeleted: true,
 		EventDoubled: true, EventLost: true, EventsSwapped: true,
 		StaleCache: false, OldCache: false, SlowCalls: false, TwoReplicas: false, Standby: false,

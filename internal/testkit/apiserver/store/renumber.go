@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Renumber gives all objects lower revisions in the order of their old ones, and ends every watch. So it is when a backup is restored into a
-// new cluster.
-func (s *Store) Renumber() {
+// Renumber gives all objects lower revisions in the order of their old ones, and ends every watch, with the error if there is one. So it is when a backup is
+// restored into a new cluster.
+func (s *Store) Renumber(ended error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type stored struct {
@@ -34,5 +34,5 @@ func (s *Store) Renumber() {
 	}
 	s.revision = int64(len(all)) + 1
 	s.history, s.compacted = nil, s.revision
-	s.end(func(*Watcher) bool { return true }, ErrTooOld)
+	s.end(func(*Watcher) bool { return true }, ended)
 }

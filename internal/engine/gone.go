@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/kube"
+)
+
+// recall finds what this process remembers of the object.
+func (p *pass) recall(body object.Body) {
+	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
+		p.forgetMissing(p.key.Namespace, last.uid)
+		p.reportLoss(last)
+	}
+	remembered, known := p.memories.of(p.key, body)
+	if p.memory = remembered; !known {
+		p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(body)
+		p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
+		p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
+		p.reportReturn()
+	}
+	p.memory.marked = p.marked()
+}
+
+func (p *pass) marked() bool { return hasFinalizer(p.body, p.settings.Finalizer()) }
+
+func hasFinalizer(of object.Body, finalizer string) bool {
+	return slices.Contains(object.List(of, "metadata", "finalizers"), finalizer)
+}
+
+// noteRelease remembers whether our finalizer is on an object as our write has left it, and that its deletion is handled if we have removed it.
+func (p *pass) noteRelease(answer object.Body) {
+	marked := hasFinalizer(answer, p.settings.Finalizer())
+	if p.memory.marked && !marked && object.Text(answer, "metadata", "deletionTimestamp") != "" {
+		p.memories.end(p.memory.uid, time.Now())
+	}
+	p.memory.marked = marked
+}
+
+// reportLoss reports that an object is gone which our finalizer was still on, so that not all delete handlers have run. Another client has removed the
+// finalizer, or etcd was restored from a copy that does not have the object.
+func (p *pass) reportLoss(of *memory) bool {
+	if !of.marked || of.over {
+		return false
+	}
+	p.report.Log.Warn("the object is gone, and its delete handlers have not run", "uid", of.uid, "finalizer", p.settings.Finalizer(),
+		"remedy", "remove by hand what the handlers made outside of the cluster, unless an object of the same name uses it")
+	return true
+}
+
+// reportReturn reports that an object is there whose deletion this process has handled: etcd was restored from a copy that has it.
+func (p *pass) reportReturn() {
+	if ended := p.memories.endOf(p.memory.uid); !ended.IsZero() {
+		p.report.Log.Warn("the object is back although its delete handlers have run", "uid", p.memory.uid, "deleted", ended.UTC(),
+			"remedy", "delete the object, and create it again if it is wanted: what the delete handlers removed outside of the cluster is not there")
+	}
+}
+
+// gone forgets an object that neither the API server nor the cache has any more.
+func (p *pass) gone() {
+	if last := p.memories.at(p.key); last != nil { // Objects that match no handler get no log lines.
+		if !p.reportLoss(last) {
+			p.report.Log.Info("the object is gone")
+		}
+		p.memories.forget(p.key)
+		p.forgetMissing(p.key.Namespace, last.uid)
+		p.recordOwners.Forget(last.uid)
+	}
+	p.endHandling()
+}
+
+// goneButShown handles an object that the API server no longer has although the cache still shows it. It counts as over, and is read again
+// after a while.
+func (p *pass) goneButShown() {
+	if last := p.memories.at(p.key); last != nil {
+		last.over, last.recheck = true, time.Now().Add(goneRecheck)
+		if kube.Older(last.newest, p.shown) {
+			last.newest = p.shown
+		}
+		p.queue.AddAfter(reconcile.Request{NamespacedName: p.key}, goneRecheck)
+	}
+	p.endHandling()
+}
+
+// endHandling stops all that goes on for an object that does not exist any more.
+func (p *pass) endHandling() {
+	p.pendingTriggers.forget(p.key)
+	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
+	p.daemons.drop(p.key)
+	p.reports.Metrics.Settled(p.key.String())
+}
