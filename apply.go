@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,13 @@ import (
 // If the operator caches the kind of the child whole, as Owns does, and the cache shows the child as the last Apply of the same desired state in this
 // process left it, Apply sends no request.
 //
-// It is refused, with an error that names the remedy, when an object of that name exists without our owner reference
+// Apply is refused, with an error that names the remedy, when an object of that name exists without our owner reference
 // (unless Adopt is given), and when the garbage collector would take the owner for missing: a child in another
 // namespace, or a cluster-wide child of a namespaced owner.
+//
+// The annotation <identity>/applied-for of the child names the handled object, with its kind and uid. Objects that are restored from a backup have new
+// uids and no owner references. If the annotation <identity>/former-uid of the handled object has the uid that the child names, and the child has no
+// controller, Apply takes it back: the child gets the owner reference. Without that annotation, the error is a command that sets it.
 func (c *Change[T]) Apply(ctx context.Context, child client.Object, options ...ApplyOption) error {
 	if c.driven {
 		return c.apply.apply(ctx, child, options)
@@ -59,7 +64,28 @@ func (c *Change[T]) ownApplier() (applier, error) {
 		return applier{}, fmt.Errorf("apply: owner %T: %w", owner, err)
 	}
 	body, err := bodyOf(gvk)(owner)
-	return applier{client: c.Client, manager: "einmaltest/apply", kind: gvk, owner: body}, err
+	return applier{client: c.Client, identity: "einmaltest", kind: gvk, owner: body}, err
+}
+
+// CheckOwner returns an error if an existing object does not belong to the handled object, so that Apply without Adopt would not change it. The error is that
+// of Apply, and names the remedy. It returns nil for a child, and for an object that Apply would take back. Use it in a handler that reads an object and
+// decides by it before it applies it. CheckOwner looks at the object as it is given, which must have its metadata.
+func (c *Change[T]) CheckOwner(existing client.Object) error {
+	made := c.apply
+	if !c.driven {
+		var err error
+		if made, err = c.ownApplier(); err != nil {
+			return err
+		}
+	}
+	gvk, err := made.kindOf("check the owner of", existing)
+	if err != nil {
+		return err
+	}
+	if err := made.children(true).Check(existing); err != nil {
+		return fmt.Errorf("%s %s: %w", gvk.Kind, strings.TrimPrefix(client.ObjectKeyFromObject(existing).String(), "/"), err)
+	}
+	return nil
 }
 
 // goneDelay is when a handler is called again whose object is gone, if the operator has not learned of the deletion until then.
@@ -69,10 +95,11 @@ const goneDelay = time.Second
 type applier struct {
 	client client.Client
 	// verify is true if the owner is an object of the API server.
-	verify  bool
-	manager string
-	kind    schema.GroupVersionKind
-	owner   object.Body
+	verify bool
+	// identity is that of the operator.
+	identity string
+	kind     schema.GroupVersionKind
+	owner    object.Body
 	// cached is the client with the cache of the operator.
 	cached client.Client
 	// known returns what earlier calls have applied. It is nil if that is not remembered.
@@ -108,10 +135,9 @@ func (a applier) apply(ctx context.Context, child client.Object, options []Apply
 	if settled {
 		return nil
 	}
-	applied, err := kube.Children{
-		Client: a.client, Manager: a.manager, Owner: a.reference(!settings.shared), Labels: labels,
-		Adopt: settings.adopt, Shared: settings.shared, VerifyOwner: a.verify,
-	}.Apply(ctx, desired)
+	children := a.children(!settings.shared)
+	children.Labels, children.Adopt, children.Shared, children.VerifyOwner = labels, settings.adopt, settings.shared, a.verify
+	applied, err := children.Apply(ctx, desired)
 	if errors.Is(err, kube.ErrGone) {
 		return fmt.Errorf("apply %s %s: the %s %s is gone: %w", gvk.Kind, child.GetName(), a.kind.Kind, object.Text(a.owner, "metadata", "name"), RequeueAfter(goneDelay))
 	}
@@ -148,6 +174,14 @@ func (a applier) settled(ctx context.Context, child client.Object, settings appl
 	return func() { before.Keep(named, wish, child) }, before.Unchanged(ctx, a.cached, named, wish, child)
 }
 
+// children returns what applies and deletes the children that the owner controls, or owns only.
+func (a applier) children(controller bool) kube.Children {
+	return kube.Children{
+		Client: a.client, Manager: applyManager(a.identity), Identity: a.identity, Owner: a.reference(controller),
+		FormerUID: object.Text(a.owner, "metadata", "annotations", object.FormerUIDAnnotation(a.identity)),
+	}
+}
+
 // reference returns the owner of the children, as their controller or not.
 func (a applier) reference(controller bool) kube.Owner {
 	block := true
@@ -180,7 +214,7 @@ func Adopt() ApplyOption {
 //
 // Apply then keeps the references to other owners, and is repeated if another client changes the child meanwhile. If several objects share a child,
 // give NotController to each Apply of it, and Adopt to those that can find it existing: an Apply without NotController removes the references
-// to other owners that the operator has set. Owns looks for controllers only, so use Watches for such children.
+// to other owners that the operator has set. Such a child does not get the annotation that names its owner. Owns looks for controllers only, so use Watches for such children.
 func NotController() ApplyOption {
 	return option{name: "NotController", apply: func(settings *applySettings) error {
 		settings.shared = true
@@ -244,7 +278,7 @@ func (a applier) prune(ctx context.Context, kind client.Object, wanted []string)
 		return err
 	}
 	namespace := object.Text(a.owner, "metadata", "namespace")
-	children := kube.Children{Client: a.client, Manager: a.manager, Owner: a.reference(true)}
+	children := a.children(true)
 	var failed []error
 	for _, key := range all {
 		name := key.Name

@@ -7,7 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal"
 )
@@ -88,4 +90,24 @@ func ExampleChange_Apply_fieldsOfOthers() {
 	einmal.For[corev1.ConfigMap](op).Reconcile("deploy", deployServer, einmal.Labels("kind", einmal.Equals("server")))
 	fmt.Println("deployed without replicas")
 	// Output: deployed without replicas
+}
+
+// A handler decides by an existing Deployment. It does so only if the Deployment belongs to its object, as Apply sees it.
+func ExampleChange_CheckOwner() {
+	op := einmal.New("servers.example.com", einmal.Applies(&appsv1.Deployment{}), einmal.Permissions(&appsv1.Deployment{}, "get"))
+	keepReplicas := func(ctx context.Context, c *einmal.Change[corev1.ConfigMap]) error {
+		existing := &appsv1.Deployment{}
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(c.Object), existing)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err := errors.Join(err, c.CheckOwner(existing)); err != nil {
+			return err
+		}
+		c.Log.Info("the Deployment belongs to the ConfigMap", "replicas", existing.Status.Replicas)
+		return nil
+	}
+	einmal.For[corev1.ConfigMap](op).Reconcile("look", keepReplicas, einmal.Labels("kind", einmal.Equals("server")))
+	fmt.Println("a Deployment of others is an error")
+	// Output: a Deployment of others is an error
 }

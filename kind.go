@@ -181,7 +181,7 @@ func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call
 		was:         call.Old,
 		is:          call.Given,
 		apply: applier{
-			client: kube.Live(k.op.client), cached: k.op.client, verify: true, manager: k.op.applyManager(), kind: k.declared.kind.GVK, owner: call.Given,
+			client: kube.Live(k.op.client), cached: k.op.client, verify: true, identity: k.op.settings.Identity, kind: k.declared.kind.GVK, owner: call.Given,
 			pruned: k.pruned,
 		},
 	}

@@ -117,8 +117,8 @@ func (op *Operator) logTo(handler slog.Handler) { op.settings.Log = slog.New(log
 
 func (op *Operator) mistake(err error) { op.mistakes = append(op.mistakes, err) }
 
-// applyManager owns the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
-func (op *Operator) applyManager() string { return op.settings.Identity + "/apply" }
+// applyManager returns the field manager of the fields that handlers apply: never those of the bookkeeping, which the identity itself owns.
+func applyManager(identity string) string { return identity + "/apply" }
 
 // podNamespace is the namespace of the pod that the process runs in, "" outside of one.
 func podNamespace() string {

@@ -43,7 +43,7 @@ func observe(ctx context.Context, c *change) (observed, error) {
 	if found.set, err = get(ctx, c, c.Object.Name, &appsv1.StatefulSet{}); err != nil {
 		return found, err
 	}
-	found = found.withoutOthers(c.Object)
+	found = found.withoutOthers(c.Object, c.CheckOwner)
 	if found, err = found.withServers(ctx, c); err != nil {
 		return found, err
 	}
@@ -146,16 +146,17 @@ func (o observed) withPrimary(db *v1.Database) observed {
 	return o
 }
 
-// withoutOthers leaves out the StatefulSet if it does not belong to the Database, so that it is not touched.
-func (o observed) withoutOthers(db *v1.Database) observed {
+// withoutOthers leaves out the StatefulSet if it does not belong to the Database, so that it is not touched. It belongs to the Database if check, which is
+// Change.CheckOwner, returns no error.
+func (o observed) withoutOthers(db *v1.Database, check func(client.Object) error) observed {
 	if o.set == nil || metav1.IsControlledBy(o.set, db) {
 		return o
 	}
 	controller := metav1.GetControllerOf(o.set)
 	if controller != nil && controller.APIVersion == v1.GroupVersion.String() && controller.Kind == "Database" && controller.Name == db.Name {
 		o.leaving = true // The garbage collector deletes it.
-	} else {
-		o.foreign = fmt.Errorf("the StatefulSet %s exists and does not belong to this Database: delete it, or choose another name for the Database", o.set.Name)
+	} else if o.foreign = check(o.set); o.foreign == nil {
+		return o // It was restored from a backup, and Apply takes it back.
 	}
 	o.set = nil
 	return o

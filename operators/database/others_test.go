@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -68,7 +69,8 @@ func TestTheServerOfAnotherKindOfDatabaseIsForeign(t *testing.T) {
 		yes := true
 		set := &appsv1.StatefulSet{ObjectMeta: in("orders-db")}
 		set.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: "Database", Name: "orders-db", UID: "other", Controller: &yes}}
-		seen := observed{set: set}.withoutOthers(ordersDB())
+		refuse := func(client.Object) error { return errors.New("it belongs to another") }
+		seen := observed{set: set}.withoutOthers(ordersDB(), refuse)
 		if seen.set != nil || seen.leaving != leaving || (seen.foreign == nil) != leaving {
 			t.Errorf("%s: %+v", version, seen)
 		}

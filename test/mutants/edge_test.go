@@ -111,3 +111,17 @@ func labelMutants() []mutant {
 		},
 	}
 }
+
+// ownerMutants returns the bugs in taking back children.
+func ownerMutants() []mutant {
+	return []mutant{
+		{
+			name: "takes-back-unasked", changed: `if !MUTATED && c.FormerUID == "" {`,
+			in: "test/virtual", test: "TestApplyDoesNotTakeOverAnObjectThatAppearsMeanwhile", says: "Apply returned [<nil>]",
+		},
+		{
+			name: "takes-back-from-any-owner", changed: `return c.appliedFor(existing) == c.FormerUID || MUTATED && c.appliedFor(existing) != ""`,
+			in: "test/virtual", test: "TestObjectsOfOthersAreNotTakenBack", says: "Apply says <nil>, CheckOwner apply <nil>, want ",
+		},
+	}
+}

@@ -23,7 +23,7 @@ type mutant struct {
 
 // mutants returns every mutant. Each part of the library has a table of its own.
 func mutants() []mutant {
-	return slices.Concat(promiseMutants(), watermarkMutants(), recordMutants(), effectMutants(), edgeMutants(), labelMutants())
+	return slices.Concat(promiseMutants(), watermarkMutants(), recordMutants(), effectMutants(), edgeMutants(), labelMutants(), ownerMutants())
 }
 
 // promiseMutants returns the bugs that the README promises not to have.

@@ -85,12 +85,21 @@ func Essence(body Body, identity string, statusFields []Path) Body {
 func meaningful(annotations Body, identity string) Body {
 	kept := make(Body, len(annotations))
 	for key, value := range annotations {
-		ours := key == RecordAnnotation(identity) || key == RecreateAnnotation(identity) || key == ReleaseAnnotation(identity) || strings.HasPrefix(key, identity+effectName)
-		if !ours && !isBookkeeping(key, value, annotations) {
+		if !isOurs(key, identity) && !isBookkeeping(key, value, annotations) {
 			kept[key] = value
 		}
 	}
 	return kept
+}
+
+// isOurs reports whether an annotation belongs to the operator with this identity. FormerUIDAnnotation does not: a user who sets it edits the object, so
+// that a handler that has failed is called again at once.
+func isOurs(key, identity string) bool {
+	switch key {
+	case RecordAnnotation(identity), RecreateAnnotation(identity), ReleaseAnnotation(identity), OwnerAnnotation(identity):
+		return true
+	}
+	return strings.HasPrefix(key, identity+effectName)
 }
 
 func isBookkeeping(key string, value any, all Body) bool {
@@ -107,7 +116,7 @@ func isBookkeeping(key string, value any, all Body) bool {
 	if _, marked := all[prefix+kopfMarker]; marked {
 		return true
 	}
-	return IsRecord(key, value)
+	return IsRecord(key, value) || IsOwnerMark(key, value)
 }
 
 // IsRecord reports whether an annotation is a record of an operator of this framework.

@@ -61,13 +61,16 @@ func TestEssenceLeavesOutWhatMeansNothing(t *testing.T) {
 				"kept": "yes", "other.example.com/record": "a vinyl",
 				"kubectl.kubernetes.io/last-applied-configuration": "{}",
 				"op.example.com/recreate": "token", "op.example.com/record": "{\"v\":1,\"uid\":\"u\"}",
+				"op.example.com/applied-for": "edited", "op.example.com/former-uid": "f",
+				"b.example.com/applied-for": "{\"kind\":\"K.g\",\"name\":\"n\",\"uid\":\"u\"}", "c.example.com/applied-for": "a job",
 				"kopf.zalando.org/last-handled-configuration": "{}", "sub.kopf.zalando.org/x": "y",
 				"marked.example.com/kopf-managed": "yes", "marked.example.com/handler": "{}"
 			}
 		}
 	}`)
 	want := body(t, `{"spec": {"size": 1}, "data": {"k": "v"},
-		"metadata": {"labels": {"team": "a"}, "annotations": {"kept": "yes", "other.example.com/record": "a vinyl"}}}`)
+		"metadata": {"labels": {"team": "a"}, "annotations": {"kept": "yes", "other.example.com/record": "a vinyl",
+			"op.example.com/former-uid": "f", "c.example.com/applied-for": "a job"}}}`)
 	if diff := cmp.Diff(want, object.Essence(full, "op.example.com", nil)); diff != "" {
 		t.Error(diff)
 	}

@@ -78,7 +78,7 @@ func (l *Leftovers) stripRecords(base object.Body, marks Marks, status *Document
 
 // stripAnnotations removes the annotations with which users have sent requests to the operator.
 func (l *Leftovers) stripAnnotations(base object.Body, marks Marks) {
-	names := []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity)}
+	names := []string{object.RecreateAnnotation(marks.Identity), object.ReleaseAnnotation(marks.Identity), object.FormerUIDAnnotation(marks.Identity)}
 	for _, token := range slices.Sorted(maps.Keys(object.EffectWords(base, marks.Identity))) {
 		names = append(names, object.EffectAnnotation(marks.Identity, token))
 	}

@@ -17,7 +17,7 @@ const stripped = `{"metadata":{"uid":"u","annotations":{"a":"1","b.example.com/r
 // Strip removes what one operator leaves in an object, and no marks of other operators.
 func TestOneOperatorsMarksAreTakenOut(t *testing.T) {
 	marked := `{"metadata":{"uid":"u","annotations":{"a":"1","b.example.com/record":"{\"v\":1}","a.example.com/record":"{\"v\":1}",` +
-		`"a.example.com/recreate":"x","a.example.com/release":"*"},"finalizers":["a.example.com/finalizer","b.example.com/finalizer"]},` +
+		`"a.example.com/recreate":"x","a.example.com/release":"*","a.example.com/former-uid":"f"},"finalizers":["a.example.com/finalizer","b.example.com/finalizer"]},` +
 		`"status":{"phase":"p","records":{"a.example.com":"r","b.example.com":"r"},"conditions":[` +
 		`{"type":"StateLost","message":"see the annotation a.example.com/recreate"},{"type":"StateLost","message":"see the annotation b.example.com/recreate"},{"type":"Ready"}]}}`
 	marks := patch.Marks{Identity: "a.example.com", Finalizer: "a.example.com/finalizer", Conditions: []string{"StateLost"}}
@@ -27,10 +27,12 @@ func TestOneOperatorsMarksAreTakenOut(t *testing.T) {
 		found       []string
 	}{
 		"status subresource": {marked, stripped, true, []string{
-			"record", "annotation a.example.com/recreate", "annotation a.example.com/release", "condition StateLost", "finalizer",
+			"record", "annotation a.example.com/recreate", "annotation a.example.com/release", "annotation a.example.com/former-uid",
+			"condition StateLost", "finalizer",
 		}},
 		"no subresource": {marked, stripped, false, []string{
-			"record", "annotation a.example.com/recreate", "annotation a.example.com/release", "condition StateLost", "finalizer",
+			"record", "annotation a.example.com/recreate", "annotation a.example.com/release", "annotation a.example.com/former-uid",
+			"condition StateLost", "finalizer",
 		}},
 		"another's alone": {stripped, stripped, true, nil},
 		"the only one": {

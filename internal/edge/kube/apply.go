@@ -16,9 +16,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 )
 
-// ErrForeign means that an object exists and does not belong to the owner.
-var ErrForeign = errors.New("object exists and does not belong to this owner")
-
 // Owner is the object that owns the children.
 type Owner struct {
 	Reference metav1.OwnerReference
@@ -30,8 +27,12 @@ type Owner struct {
 type Children struct {
 	Client  client.Client
 	Manager string
-	Owner   Owner
-	// Adopt also applies to an existing object without the owner's reference.
+	// Identity is that of the operator, after which annotations are named.
+	Identity string
+	Owner    Owner
+	// FormerUID is the uid of an object that the owner continues, as a user says. It is "" if there is none.
+	FormerUID string
+	// Adopt also applies to any existing object without the owner's reference.
 	Adopt bool
 	// Shared keeps the references of an existing object to other owners.
 	Shared bool
@@ -43,8 +44,8 @@ type Children struct {
 }
 
 // Apply brings the child to the desired state by server-side apply and returns the resulting object. It adds the owner's reference, the
-// owner's namespace if the child has none, and those of Labels that the child does not have. It returns ErrForeign if an
-// object of that name exists without the owner's reference, and ErrGone if the child does not have the reference yet and VerifyOwner finds no owner. If the API
+// owner's namespace if the child has none, those of Labels that the child does not have, and an annotation that names the owner. It returns ErrForeign if
+// an object of that name exists and Check refuses it, and ErrGone if the child does not have the reference yet and VerifyOwner finds no owner. If the API
 // server refuses the content, the error names the fields of an existing object that the request changes.
 func (c Children) Apply(ctx context.Context, desired object.Body) (object.Body, error) {
 	child := &unstructured.Unstructured{Object: object.Without(withoutNulls(desired), object.Path{"status"})}
@@ -77,8 +78,8 @@ const applyTries = 3
 // revision of an etcd belongs to no object.
 const absent = "1"
 
-// applyOnce applies the child to the existing object or creates it. Again means that another client has just created it or, if it is shared,
-// changed it.
+// applyOnce applies the child to the existing object or creates it. Again means that another client has just created it or, if the request depends on
+// its owners, changed it.
 func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructured) (applied object.Body, again bool, err error) {
 	existing, err := c.existing(ctx, child)
 	if err != nil {
@@ -92,13 +93,17 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 	if err := c.label(child, existing); err != nil {
 		return nil, false, err
 	}
+	if err := c.mark(child); err != nil {
+		return nil, false, err
+	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}
+	versioned := c.Shared || existing != nil && !c.owns(existing) && !c.Adopt
 	child.SetOwnerReferences(c.owners(child, existing))
 	if existing != nil {
 		// The uid makes the request fail if the object is no longer the one that was checked.
 		child.SetUID(existing.GetUID())
 		options = append(options, client.ForceOwnership)
-		if c.Shared { // So does the version if another owner was added meanwhile, whose reference would be removed.
+		if versioned { // So does the version if another owner was added meanwhile: its reference would be removed, or the child taken from it.
 			child.SetResourceVersion(existing.GetResourceVersion()) // mutant: shared-owner-lost
 		}
 	} else {
@@ -108,7 +113,7 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 	if existing != nil {
 		err = withChanges(err, existing.Object, child.Object)
 	}
-	return child.Object, (existing == nil || c.Shared) && conflicted(err), err
+	return child.Object, (existing == nil || versioned) && conflicted(err), err
 }
 
 // owners returns the owner references of the child: those that it names, that of the owner, and of a shared child those that it has.
@@ -166,15 +171,14 @@ func (c Children) existing(ctx context.Context, child *unstructured.Unstructured
 	case found.GetDeletionTimestamp() != nil:
 		return nil, errors.New("the existing object is being deleted; retry when it is gone")
 	}
-	if !c.owns(found) && !c.Adopt {
-		return nil, fmt.Errorf("%w: it has no owner reference to %s %s; choose another name, delete it, or allow einmal.Adopt()",
-			ErrForeign, c.Owner.Reference.Kind, c.Owner.Reference.Name)
+	if !c.Adopt {
+		err = c.Check(found)
 	}
-	return found, nil
+	return found, err
 }
 
 // owns reports whether an object has the reference to the owner.
-func (c Children) owns(child *unstructured.Unstructured) bool {
+func (c Children) owns(child metav1.Object) bool {
 	return slices.ContainsFunc(child.GetOwnerReferences(), func(reference metav1.OwnerReference) bool { return reference.UID == c.Owner.Reference.UID })
 }
 
