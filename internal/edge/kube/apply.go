@@ -90,10 +90,7 @@ func (c Children) applyOnce(ctx context.Context, child *unstructured.Unstructure
 			return nil, false, err
 		}
 	}
-	if err := c.label(child, existing); err != nil {
-		return nil, false, err
-	}
-	if err := c.mark(child); err != nil {
+	if err := errors.Join(c.label(child, existing), c.mark(child)); err != nil {
 		return nil, false, err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.Manager)}

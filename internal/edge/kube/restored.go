@@ -139,11 +139,17 @@ func (g *restoreGuard) check(ctx context.Context, seen string, known int) error 
 		return err
 	}
 	newest := versionOf(found)
-	if order, err := resourceversion.CompareResourceVersion(newest, seen); err != nil || order >= 0 { // mutant: restored-etcd-unnoticed
+	if !isLower(newest, seen) { // mutant: restored-etcd-unnoticed
 		return nil
 	}
 	g.restores.note(known)
 	return &RestoredError{Newest: newest, Seen: seen}
+}
+
+// isLower reports whether a version is lower than another one. It is false for versions that cannot be compared, as those of some aggregated API servers.
+func isLower(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
 
 // versionOf returns the resource version of a list, or "".

@@ -112,7 +112,7 @@ func hostileObjects() []hostile {
 		{name: "each-minute", spec: `{"backupEnabled":true,"backup":{"schedule":"* * * * *"}}`, ready: fine},
 		{name: "no-schedule", spec: `{"backupEnabled":true,"backup":{"schedule":"every day"}}`, ready: fine},
 		{name: "no-bucket", spec: `{"backupEnabled":true,"backup":{"s3":{"endpoint":"http://192.0.2.1","bucket":"none","secretName":"missing"}}}`, ready: fine},
-		{name: "no-backup", spec: `{"bootstrap":{"fromBackup":{"database":"missing"}}}`, ready: "RestoreFailed"},
+		{name: "no-backup", spec: `{"bootstrap":{"fromBackup":{"database":"missing"}}}`, ready: "Unschedulable"},
 		{name: "no-version", spec: `{"version":"99"}`, ready: "VersionNotSupported"},
 		{name: "no-engine", spec: `{"engine":"mysql"}`, ready: "EngineNotSupported"},
 		{name: "a-name-as-long-as-a-name-of-a-database-can-be", ready: fine},
