@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal"
@@ -113,6 +114,33 @@ func TestTheConfigMapOfTheClusterIsLeftAlone(t *testing.T) {
 		w.Advance(time.Minute)
 		if len(handled) > 0 {
 			w.Errorf("handled %v, want nothing", handled)
+		}
+	})
+}
+
+// A tool for backups restores an object and its child into a new cluster. Does the operator use the child that there is? It does when a user says that the
+// object continues the earlier one.
+func TestARestoredCertificateKeepsItsCopy(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator {
+			op := einmal.New("certificates.example.com")
+			kind := einmal.For[certificate](op, einmal.GVK("example.com", "v1", "Certificate"))
+			kind.Reconcile("copy", func(ctx context.Context, c *einmal.Change[certificate]) error {
+				return c.Apply(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.Object.Name}, Data: map[string]string{"domain": c.Object.Spec.Domain}})
+			}, einmal.Applies(&corev1.ConfigMap{}))
+			return op
+		})
+		one, copied := newCertificate(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
+		w.Create(one)
+		w.Advance(time.Minute)
+		former := string(one.UID)
+		w.Stop()
+		w.RestoreFromBackup(copied, one)
+		w.Patch(one, `{"metadata":{"annotations":{"certificates.example.com/former-uid":"`+former+`"}}}`)
+		w.Restart()
+		w.Advance(time.Minute)
+		if w.Get(copied); !metav1.IsControlledBy(copied, one) {
+			w.Errorf("the copy has the owner references %v", copied.OwnerReferences)
 		}
 	})
 }

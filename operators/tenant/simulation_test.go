@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -298,4 +299,32 @@ func TestAStoreThatOverwritesIsFound(t *testing.T) {
 	if finding == nil || !strings.Contains(finding.String(), "Secret tenant-credentials/acme.web.db.g1, password: it has had 2 values") {
 		t.Errorf("it is not found, or something else is: %v", finding)
 	}
+}
+
+// A Tenant and its Secrets are restored from a backup, with new uids and without a status. No password is generated, and no login of the Tenant is taken for
+// that of another one.
+func TestARestoredTenantKeepsItsCredentials(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		l := begin(w, sameStore)
+		l.ask(kept, "", "")
+		l.Advance(pause)
+		l.has(kept, 1)
+		tenant := &v1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: kept}}
+		var restored []client.Object
+		var secrets corev1.SecretList
+		if err := w.Client().List(w.Context(), &secrets, client.InNamespace(credentials)); err != nil {
+			w.Fatal(err)
+		}
+		for i := range secrets.Items {
+			restored = append(restored, &secrets.Items[i])
+		}
+		w.Stop()
+		w.RestoreFromBackup(append(restored, tenant)...)
+		w.Restart()
+		l.Advance(pause)
+		l.has(kept, 1)
+		if w.Get(tenant); !meta.IsStatusConditionTrue(tenant.Status.Conditions, v1.ConditionReady) {
+			w.Errorf("the conditions of the tenant are %+v", tenant.Status.Conditions)
+		}
+	})
 }

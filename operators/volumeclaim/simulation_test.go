@@ -343,3 +343,33 @@ func TestAClaimIsKeptWhenItIsForNoCertainPodsAnyMore(t *testing.T) {
 		}
 	})
 }
+
+// A namespace is restored from a backup: the claim gets a new uid, and its volume has no owner. The status has the command by which the claim takes it back. The
+// volume is not made again.
+func TestARestoredClaimTakesBackItsVolume(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Start(func(*einmaltest.Process) *einmal.Operator { return operator() })
+		provideVolumes(w, time.Second)
+		claim := &v1.EphemeralVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Spec: v1.EphemeralVolumeClaimSpec{Size: resource.MustParse("1G")}}
+		volume := &corev1.PersistentVolumeClaim{ObjectMeta: claim.ObjectMeta}
+		w.Create(claim)
+		w.Advance(time.Minute)
+		w.Stop()
+		w.RestoreFromBackup(volume, claim)
+		restored := volume.UID
+		w.Restart()
+		w.Advance(time.Minute)
+		w.Get(claim)
+		said := meta.FindStatusCondition(claim.Status.Conditions, v1.ConditionReady).Message
+		_, command, _ := strings.Cut(said, "kubectl annotate --overwrite --namespace default ephemeralvolumeclaims."+v1.GroupVersion.Group+" one ")
+		annotation, uid, is := strings.Cut(command, "=")
+		if !is {
+			w.Fatalf("the status has no command: %s", said)
+		}
+		w.Patch(claim, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, uid))
+		w.Advance(10 * time.Minute) // At the next attempt.
+		if w.Get(volume); volume.UID != restored || !metav1.IsControlledBy(volume, claim) {
+			w.Errorf("the volume %s was restored, and there is %s with the owners %v", restored, volume.UID, volume.OwnerReferences)
+		}
+	})
+}

@@ -40,31 +40,6 @@ func startNotedParts(w *einmaltest.World, refused *fixture.Notes) {
 	})
 }
 
-// restore deletes an owner with its children, and creates the children and the owner again, as a tool for backups does: with new uids, without owner
-// references. It returns the former uid of the owner.
-func restore(w *einmaltest.World, owner client.Object, children ...client.Object) string {
-	w.Helper()
-	all := append(slices.Clone(children), owner)
-	for _, one := range all {
-		if !w.Get(one) {
-			w.Fatalf("%s is not there", one.GetName())
-		}
-	}
-	former := string(owner.GetUID())
-	w.Delete(owner)
-	w.Advance(time.Minute)
-	for _, one := range all {
-		one.SetUID("")
-		one.SetResourceVersion("")
-		one.SetGeneration(0)
-		one.SetOwnerReferences(nil)
-		one.SetManagedFields(nil)
-		one.SetFinalizers(nil)
-		w.Create(one)
-	}
-	return former
-}
-
 // ownedPart returns how a part is owned: the name of its controller, and its annotation that names the owner.
 func ownedPart(w *einmaltest.World, name string) (controller, mark string) {
 	w.Helper()
@@ -103,7 +78,8 @@ func TestARestoredNamespaceIsTakenBackByOneCommand(t *testing.T) {
 		w.Create(one)
 		w.Advance(time.Minute)
 		checkOwnedParts(w, one, "one-0", "one-1", "one-2")
-		former := restore(w, one, fixture.NewConfigMap("one-0", 0), fixture.NewConfigMap("one-1", 0), fixture.NewConfigMap("one-2", 0))
+		former := string(one.UID)
+		w.RestoreFromBackup(fixture.NewConfigMap("one-0", 0), fixture.NewConfigMap("one-1", 0), fixture.NewConfigMap("one-2", 0), one)
 		w.Advance(time.Hour) // The backoff gets long.
 		if controller, _ := ownedPart(w, "one-0"); controller != "" {
 			w.Errorf("without a word of a user, the child was taken back: it has the controller %s", controller)

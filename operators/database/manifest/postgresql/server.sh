@@ -56,7 +56,9 @@ create() {
 follow() {
 	replication=$(password replication)
 	printf '*:*:*:*:%s\n' "$replication" >"$PGHOST/pgpass"
-	connection="host=$PRIMARY port=5432 user=einmal_replication passfile=$PGHOST/pgpass application_name=$POD_NAME connect_timeout=5 sslmode=disable"
+	# The parameters of the Database must not end the connection: it is idle between two commands.
+	own='-c idle_session_timeout=0 -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0'
+	connection="host=$PRIMARY port=5432 user=einmal_replication passfile=$PGHOST/pgpass application_name=$POD_NAME connect_timeout=5 sslmode=disable options='$own'"
 	slot=einmal_${POD_NAME##*-}
 }
 
@@ -203,7 +205,8 @@ migrate() {
 	[ ! -e "$PGDATA/standby.signal" ] || return 0
 	pg_isready -q || return 0
 	# Whatever the parameters of the Database are.
-	if PGOPTIONS='-c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=10s' \
+	own='-c search_path=pg_catalog,pg_temp -c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c statement_timeout=0'
+	if PGOPTIONS="$own -c lock_timeout=10s -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0" \
 		psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --set VERBOSITY=terse --set app="${APP_USERNAME:-}" --dbname postgres \
 		--file "$scripts/monitor.sql" --file "$scripts/limit.sql" >/tmp/migrate.log 2>&1; then
 		migrated=1
