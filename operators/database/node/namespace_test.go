@@ -42,7 +42,7 @@ func TestNodeTakesBackARestoredNamespace(t *testing.T) {
 	}
 	s.follows(t)
 	owner := s.uid(t, "database", "orders-db")
-	for _, child := range []string{"statefulset/orders-db", "service/orders-db-rw", "secret/orders-db-app", "cronjob/orders-db-backup"} {
+	for _, child := range []string{"statefulset/orders-db", "service/orders-db-rw", "configmap/orders-db-config", "cronjob/orders-db-backup"} {
 		kind, name, _ := strings.Cut(child, "/")
 		s.await(t, kind, name, ".metadata.ownerReferences[0].uid", owner)
 	}

@@ -105,7 +105,8 @@ copy() {
 	}
 	primary "DROP_REPLICATION_SLOT $slot WAIT" 2>/dev/null || :
 	primary "CREATE_REPLICATION_SLOT $slot PHYSICAL RESERVE_WAL" >/dev/null || fail CopyFailed 'the primary does not make a replication slot; see the log of the container data'
-	pg_basebackup --pgdata "$PGDATA.new" --dbname "$connection" --wal-method stream --checkpoint fast --slot "$slot" --no-password || {
+	# A manifest needs a temporary file in the primary, which temp_file_limit can forbid, and nothing reads it.
+	pg_basebackup --pgdata "$PGDATA.new" --dbname "$connection" --wal-method stream --checkpoint fast --slot "$slot" --no-password --no-manifest || {
 		[ "$(free)" -gt 20480 ] || say full >"$copying"
 		fail CopyFailed 'pg_basebackup failed; see the log of the container data'
 	}
