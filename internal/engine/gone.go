@@ -14,7 +14,7 @@ import (
 func (p *pass) recall(body object.Body) {
 	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
 		p.forgetMissing(p.key.Namespace, last.uid)
-		p.reportLoss(last)
+		p.noteEnd(last)
 	}
 	remembered, known := p.memories.of(p.key, body)
 	if p.memory = remembered; !known {
@@ -32,23 +32,18 @@ func hasFinalizer(of object.Body, finalizer string) bool {
 	return slices.Contains(object.List(of, "metadata", "finalizers"), finalizer)
 }
 
-// noteRelease remembers whether our finalizer is on an object as our write has left it, and that its deletion is handled if we have removed it.
-func (p *pass) noteRelease(answer object.Body) {
-	marked := hasFinalizer(answer, p.settings.Finalizer())
-	if p.memory.marked && !marked && object.Text(answer, "metadata", "deletionTimestamp") != "" {
-		p.memories.end(p.memory.uid, time.Now())
-	}
-	p.memory.marked = marked
-}
-
-// reportLoss reports that an object is gone which our finalizer was still on, so that not all delete handlers have run. Another client has removed the
-// finalizer, or etcd was restored from a copy that does not have the object.
-func (p *pass) reportLoss(of *memory) bool {
-	if !of.marked || of.over {
+// noteEnd remembers that the deletion of an object that is gone was handled. If it was not, because our finalizer was still on the object, noteEnd reports
+// that, and returns false: another client has removed the finalizer, or etcd was restored from a copy that does not have the object. The answer to our own
+// removal can be lost, so it counts from the request on.
+func (p *pass) noteEnd(of *memory) bool {
+	switch {
+	case of.released:
+		p.memories.end(of.uid, time.Now())
+	case of.marked:
+		p.report.Log.Warn("the object is gone, and its delete handlers have not run", "uid", of.uid, "finalizer", p.settings.Finalizer(),
+			"remedy", "remove by hand what the handlers made outside of the cluster, unless an object of the same name uses it")
 		return false
 	}
-	p.report.Log.Warn("the object is gone, and its delete handlers have not run", "uid", of.uid, "finalizer", p.settings.Finalizer(),
-		"remedy", "remove by hand what the handlers made outside of the cluster, unless an object of the same name uses it")
 	return true
 }
 
@@ -63,7 +58,7 @@ func (p *pass) reportReturn() {
 // gone forgets an object that neither the API server nor the cache has any more.
 func (p *pass) gone() {
 	if last := p.memories.at(p.key); last != nil { // Objects that match no handler get no log lines.
-		if !p.reportLoss(last) {
+		if p.noteEnd(last) {
 			p.report.Log.Info("the object is gone")
 		}
 		p.memories.forget(p.key)

@@ -27,8 +27,8 @@ type memory struct {
 	// recheck, which is zero where our own write has ended the object.
 	over    bool
 	recheck time.Time
-	// marked: our finalizer is on the object.
-	marked bool
+	// marked: our finalizer is on the object. released: the deletion was handled, and we have asked to remove the finalizer.
+	marked, released bool
 	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
 	inherited, older bool
 	// othersRecord is the text of the record that this process has read first, if another client has written it. It can be older than what

@@ -158,7 +158,6 @@ func (p *pass) encode(w *work) (string, error) {
 func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
 	p.awaitCache(answer)
 	p.memory.over, p.memory.recheck = object.Ended(answer), time.Time{} // mutant: pod-gone-before-grace-period
-	p.noteRelease(answer)
 	p.memory.ours = version(answer)
 	p.memory.conflicts.note(answer, edits)
 }
@@ -216,6 +215,7 @@ func (p *pass) compose(w *work, text string, main, status *request) {
 	case removing:
 		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.RemoveFinalizer(p.settings.Finalizer())
+		p.memory.released = object.Text(p.base, "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
 	case w.finalizer == handler.Add:
 		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
 		main.document.AddFinalizer(p.settings.Finalizer())

@@ -76,6 +76,10 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestARestoredEtcdIsNoticed", says: "is logged 0 times",
 		},
 		{
+			name: "release-forgotten", changed: `LINE; p.memory.released = p.memory.released && !MUTATED`,
+			in: "test/virtual", test: "TestADeletionWhoseAnswerIsLostIsNoLoss", says: "is logged 0 times",
+		},
+		{
 			name: "daemon-after-restore", changed: `if MUTATED { return }; LINE`,
 			in: "test/virtual", test: "TestADaemonSeesItsObjectOfARestoredEtcd", says: "handlers ran",
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 	"github.com/einmal-operators/einmal/test/fixture"
 )
 
@@ -83,4 +84,23 @@ func TestADaemonSeesItsObjectOfARestoredEtcd(t *testing.T) {
 		w.Pass(2 * time.Minute)
 		j.Called(t, "one", "1", "1", "2", "1", "1")
 	})
+}
+
+// The answer to the request that removes the finalizer is lost, and the object is gone. Its delete handlers have run, so the log does not claim that they have
+// not.
+func TestADeletionWhoseAnswerIsLostIsNoLoss(t *testing.T) {
+	j, log := &fixture.Journal{}, &fixture.Log{}
+	removal := simulation.Point{What: "patch widgets.test.einmal.dev default/one", N: 2}
+	virtually(t, log, func(op *einmal.Operator) { fixture.NoteLives(op, j) }, func(t *testing.T, w *virtualWorld) {
+		w.Pass(time.Second)
+		w.create(t, fixture.NewWidget("one"))
+		w.Pass(time.Minute)
+		if err := w.User.Delete(t.Context(), fixture.NewWidget("one")); err != nil {
+			t.Fatal(err)
+		}
+		w.Pass(time.Hour)
+		j.Called(t, "one", "invoice", "make 1", "end 1")
+		fixture.ExpectLine(t, log, "msg=the object is gone")
+		fixture.ExpectLine(t, log, "error~connection")
+	}, simulation.Fault{Kind: simulation.AnswerLost, At: removal})
 }
