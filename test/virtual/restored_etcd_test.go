@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal"
+	"github.com/einmal-operators/einmal/internal/testkit/apiserver/store"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 	"github.com/einmal-operators/einmal/test/fixture"
 )
@@ -103,4 +104,34 @@ func TestADeletionWhoseAnswerIsLostIsNoLoss(t *testing.T) {
 		fixture.ExpectLine(t, log, "msg=the object is gone")
 		fixture.ExpectLine(t, log, "error~connection")
 	}, simulation.Fault{Kind: simulation.AnswerLost, At: removal})
+}
+
+// The copy has the intent of an effect, but not its result. The process that has made the effect remembers the result, and does not make it again. The next
+// process finds it in the record.
+func TestAnEffectSinceTheCopyIsNotMadeAgain(t *testing.T) {
+	var snapshot func()
+	made, log := 0, &fixture.Log{}
+	virtually(t, log, func(op *einmal.Operator) {
+		einmal.For[fixture.Widget](op).OnCreate("make", func(ctx context.Context, c *einmal.Change[fixture.Widget]) error {
+			_, err := einmal.Effect(ctx, c, "invoice", einmal.RecoverByHand(func(context.Context) (fixture.Account, error) {
+				made++
+				snapshot()
+				return fixture.Account{}, nil
+			}))
+			return err
+		})
+	}, func(t *testing.T, w *virtualWorld) {
+		var copied *store.Copy
+		snapshot = func() { copied = w.Server.Copy() }
+		w.Pass(time.Second)
+		w.create(t, fixture.NewWidget("one"))
+		w.Pass(time.Minute)
+		w.Server.Restore(copied)
+		w.Pass(time.Hour)
+		w.restart(func() {})
+		w.Pass(time.Hour)
+		if made != 1 || log.Count("error~is unknown") > 0 {
+			t.Errorf("the effect was made %d times:\n%s", made, log)
+		}
+	})
 }
