@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,9 +47,19 @@ func erase(ctx context.Context, c *change) error {
 	if err := eraseClaim(ctx, c, manifest.Backup(c.Object)); err != nil {
 		return err
 	}
+	return eraseSecrets(ctx, c)
+}
+
+// eraseSecrets deletes the passwords. A Secret of others that has the name of one was never used, and stays.
+func eraseSecrets(ctx context.Context, c *change) error {
 	secrets := credential.Secrets{Client: c.Client, Namespace: c.Object.Namespace}
 	for _, name := range manifest.Secrets(c.Object) {
-		if err := secrets.Delete(ctx, name, owner(c.Object)); err != nil {
+		err := secrets.Delete(ctx, name, owner(c.Object))
+		if errors.Is(err, credential.ErrConflict) {
+			c.Log.Info("left a Secret that does not belong to the Database", "secret", name)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
-// A Secret of another app is not used as the password.
+// A Secret of another app is not used as the password. It stays when the Database is erased.
 func TestObjectsOfOthersAreNotUsed(t *testing.T) {
 	einmaltest.Run(t, func(w *einmaltest.World) {
 		start(w)
@@ -25,6 +25,12 @@ func TestObjectsOfOthersAreNotUsed(t *testing.T) {
 		expect(w, "Ready=False CredentialsConflict")
 		if w.Get(&appsv1.StatefulSet{ObjectMeta: in("orders-db")}) {
 			w.Errorf("a server was started with a Secret of another app")
+		}
+		w.Patch(ordersDB(), `{"spec":{"deletionPolicy":"Delete"}}`)
+		w.Delete(ordersDB())
+		w.Advance(time.Minute)
+		if w.Get(ordersDB()) || !w.Get(foreign) {
+			w.Errorf("the Database is there: %t; the Secret of the other app is there: %t", w.Get(ordersDB()), w.Get(foreign))
 		}
 	})
 }
