@@ -88,11 +88,28 @@ func loginProblem(db *v1.Database, found findings) problem {
 		return problem{"PasswordRefused", fmt.Sprintf("the server refuses the password in the Secret %s: restore the Secret, or set the password in the database: "+
 			"kubectl exec --namespace %s %s -- %s", manifest.AppSecret(db), db.Namespace, manifest.Pod(db, found.first), manifest.SetPassword(db)), true}
 	}
-	if errors.Is(found.probe.login, engine.ErrFull) {
-		return problem{"ConnectionsExhausted", fmt.Sprintf("apps use all connections that the user %s can have: let them close some, or raise max_connections in spec.parameters",
-			db.Spec.Auth.Username), false}
+	return refusedLogin(db, found)
+}
+
+// refusedLogin explains a failed login by what the server has answered, if it has.
+func refusedLogin(db *v1.Database, found findings) problem {
+	failed := found.probe.login
+	answer, answered := errors.AsType[*engine.AnswerError](failed)
+	switch {
+	case errors.Is(failed, engine.ErrFull):
+		return problem{"ConnectionsExhausted", fmt.Sprintf("%v: let apps close connections, raise max_connections in spec.parameters, or raise the connection limit that the answer names",
+			failed), false}
+	case !answered:
+		return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", failed, db.Status.Endpoint), false}
+	case answer.Passes:
+		return problem{"Connecting", fmt.Sprintf("%v; the operator tries again", failed), false}
 	}
-	return problem{"Unreachable", fmt.Sprintf("%v; the operator connects to %s as apps do: check its network policies", found.probe.login, db.Status.Endpoint), false}
+	remedy := "correct that as the superuser"
+	if answer.Remedy != "" {
+		remedy += " (" + answer.Remedy + ")"
+	}
+	return problem{"LoginRejected", fmt.Sprintf("%v: %s: kubectl exec --stdin --tty --namespace %s %s -- %s",
+		failed, remedy, db.Namespace, manifest.Pod(db, found.first), manifest.Shell(db)), true}
 }
 
 // podProblem explains why the server does not accept connections.

@@ -64,6 +64,8 @@ type modelNode struct {
 	missing string
 	// damaged is the name of a backup that cannot be restored.
 	damaged string
+	// unrestored is what load.sh says of parts that could not be restored.
+	unrestored string
 	// registry has the metrics of the operator.
 	registry *prometheus.Registry
 	// backups plays what makes backups.

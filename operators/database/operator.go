@@ -38,6 +38,8 @@ type databases struct {
 	clients clients
 	metrics backup.Metrics
 	images  images
+	// extensions are the extensions that the superuser creates when a database is restored.
+	extensions []string
 }
 
 // operator returns the operator with real connections.
@@ -54,6 +56,8 @@ func declare(clients clients, images images, registry prometheus.Registerer) *ei
 		set.StringVar(&of.mariadb, "mariadb-image", of.mariadb, "`IMAGE` of MariaDB for Databases without spec.image; {version} stands for spec.version")
 		set.StringVar(&of.operator, "operator-image", "",
 			"`IMAGE` of this operator, which copies backups to buckets and fetches them; by default, that of the container "+container+" of its Pod")
+		set.Func("restore-extensions", "`NAMES` of extensions of PostgreSQL, with commas between them, that the superuser creates in a restore; all others must be "+
+			"trusted extensions, which the owner of the database creates (default none)", handled.setExtensions)
 	}))
 	of := einmal.For[v1.Database](op)
 	of.Reconcile("provision", handled.provision,

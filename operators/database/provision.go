@@ -135,7 +135,7 @@ func refusal(err error) error {
 // apply applies all objects of the Database. One that is refused keeps no other from being applied.
 func (d *databases) apply(ctx context.Context, c *change, found findings) error {
 	running, seen := found.choice.Version, found.observed
-	settings := manifest.Settings{Images: manifest.Images{Server: d.images.ofServers(c.Object, running)}, Version: running, Major: versionsOf(c.Object).Major(running), Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage}
+	settings := manifest.Settings{Images: manifest.Images{Server: d.images.ofServers(c.Object, running)}, Version: running, Major: versionsOf(c.Object).Major(running), Replicas: seen.needed(c.Object), Parameters: found.parameters.lines, Template: c.Object.Spec.Storage, Extensions: d.extensions}
 	if settings.Restore = restoring(c.Object); settings.Restore != nil {
 		settings.Replicas = 1 // Only one node can use the volume of the backup, and one server fetches it from a bucket.
 		if settings.Restore.S3 != nil {
@@ -197,7 +197,7 @@ func permit(ctx context.Context, c *change, seen observed) error {
 	}
 	mark := data
 	switch {
-	case seen.available() || restored(seen.pod) != "":
+	case seen.available() || isRestored(seen.pod):
 		mark = versionsOf(c.Object).Major(seen.pod.Annotations[manifest.VersionAnnotation])
 		c.Object.Status.DataVersion = mark
 	case data == "":

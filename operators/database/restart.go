@@ -98,7 +98,7 @@ func (f findings) restartReason(db *v1.Database, pod *corev1.Pod) string {
 	}
 	state := f.stateIn(pod)
 	switch {
-	case f.restoresOther(pod) && restored(pod) != "":
+	case f.restoresOther(pod) && isRestored(pod):
 		return "the backup is restored, and its volume is not needed any more"
 	case f.restoresOther(pod):
 		return "spec.bootstrap has changed"

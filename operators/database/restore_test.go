@@ -1,11 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/einmal-operators/einmal/einmaltest"
@@ -82,4 +84,60 @@ func TestADatabaseThatIsRestoredSaysSo(t *testing.T) {
 		expect(w, "Ready=False Restoring", "Progressing=True Restoring")
 		w.Advance(10 * time.Minute)
 	})
+}
+
+// The status says for ever which parts of the backup the database does not have. It is ready nevertheless, because its rows are there.
+func TestWhatCouldNotBeRestoredIsSaid(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := start(w)
+		n.unrestored = "\nEXTENSION - bloom\nINDEX public item_name\n"
+		w.Create(restoredDB())
+		w.Advance(10 * time.Minute)
+		checkReady(w, n)
+		expectEvents(w, "Restored", 1)
+		expectEvents(w, "RestoredIncompletely", 1)
+		expect(w, "Ready=True DatabaseReady", "RestoreComplete=False PartsMissing")
+		db := ordersDB()
+		w.Get(db)
+		const want = "all rows of the backup shop-db-backup/20261127T030000Z are restored, but not: EXTENSION - bloom, INDEX public item_name; " +
+			"for the errors: kubectl exec --namespace default orders-db-0 -- cat /data/restore.log"
+		if got := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionRestoreComplete).Message; got != want {
+			w.Errorf("the message is\n%s\nwant\n%s", got, want)
+		}
+		w.Patch(ordersDB(), `{"spec":{"bootstrap":null}}`)
+		w.Advance(time.Minute)
+		expect(w, "RestoreComplete=False PartsMissing")
+	})
+}
+
+// The superuser creates the extensions that the operator names when a backup is restored. A Pod that has restored without them is replaced.
+func TestTheOperatorNamesExtensionsForTheSuperuser(t *testing.T) {
+	for value, want := range map[string]string{
+		"postgis, vector": "postgis vector", "": "", `evil" "x`: "", "a,,b": "",
+	} {
+		d := &databases{}
+		err := d.setExtensions(value)
+		if got := strings.Join(d.extensions, " "); err == nil && got != want || (err != nil) != (want == "") {
+			t.Errorf("--restore-extensions=%s: %q, %v; want %q", value, got, err, want)
+		}
+	}
+	db := restoredDB()
+	settings := manifest.Settings{Restore: &db.Spec.Bootstrap.FromBackup, Extensions: []string{"postgis", "vector"}}
+	template := func(settings manifest.Settings) corev1.PodSpec {
+		for _, child := range manifest.Children(db, settings) {
+			if set, ok := child.(*appsv1.StatefulSet); ok {
+				return set.Spec.Template.Spec
+			}
+		}
+		t.Fatal("there is no StatefulSet")
+		return corev1.PodSpec{}
+	}
+	if !slices.Contains(template(settings).InitContainers[0].Env, corev1.EnvVar{Name: "EXTENSIONS", Value: "postgis vector"}) {
+		t.Errorf("the container that restores has %v", template(settings).InitContainers[0].Env)
+	}
+	without := settings
+	without.Extensions = nil
+	if !manifest.RestoresOtherwise(template(without), template(settings)) {
+		t.Error("a Pod that restores without the extensions is not replaced")
+	}
 }

@@ -65,7 +65,7 @@ func (n *modelNode) start(pod *corev1.Pod) {
 		return
 	}
 	if restores != "" {
-		n.initialized(pod, 0, "Restored: "+backup)
+		n.initialized(pod, 0, "Restored: "+backup+n.unrestored)
 		return
 	}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: databaseOf(pod) + "-config"}}

@@ -5,6 +5,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/einmal-operators/einmal/credential"
 )
@@ -14,6 +16,31 @@ var ErrRefused = errors.New("the server refuses the password")
 
 // ErrFull means that the server accepts no further connection of the user now: there are as many as it or the user may have.
 var ErrFull = errors.New("the user has all connections that it can have")
+
+// AnswerError is a refusal of a login for another reason than the password or the number of connections. So the server can be reached.
+type AnswerError struct {
+	// Message are the words of the server, and Code is its code of the error.
+	Message, Code string
+	// Remedy is what the superuser of the server can do, or "" if that is not known.
+	Remedy string
+	// Passes reports whether the reason passes by itself, for example because the server starts.
+	Passes bool
+}
+
+// longestText is the length in bytes of the longest text of a server in an error. A status has room for it.
+const longestText = 500
+
+// NewAnswerError returns an error with the words of a server, or with their beginning.
+func NewAnswerError(message, code string) *AnswerError {
+	if len(message) > longestText {
+		message = message[:longestText] + "…"
+	}
+	return &AnswerError{Message: strings.ToValidUTF8(message, ""), Code: code}
+}
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("the server answers %s (%s)", e.Message, e.Code)
+}
 
 // Login is how to log in to a server.
 type Login struct {

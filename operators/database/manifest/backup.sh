@@ -4,7 +4,7 @@
 #
 # A backup is a folder of /backups with the name of the time when it began, in UTC:
 #   dump     the dump of the database, which dump.sh of the engine makes
-#   about    the major version of the server, the owner of the database, and the engine, if it is not postgresql, in one line
+#   about    the major version of the server, the owner of the database, and the engine, if it is not postgresql, in one line; then what dump.sh adds
 #   roles    the names of other roles, a line each
 #   sha256   the checksums of these files
 # The folder has the suffix .part until it is complete and on the disk.

@@ -36,6 +36,8 @@ type engine struct {
 	monitored string
 	// setPassword is the command in the server's container that sets the password of a user.
 	setPassword string
+	// shell is the command in the server's container with which a person executes statements as the superuser.
+	shell string
 	// settings are the files with the settings of the server that do not depend on the Database.
 	settings []string
 	// files returns the scripts and the settings by the names of their files. The argument is what Configuration returns.
@@ -115,6 +117,9 @@ func ImageFlag(pod corev1.PodSpec) string {
 
 // MonitorDatabase returns the database that the operator logs in to as the monitor.
 func MonitorDatabase(db *v1.Database) string { return engineOf(db).monitored }
+
+// Shell returns the command in the server's container with which a person executes statements as the superuser.
+func Shell(db *v1.Database) string { return engineOf(db).shell }
 
 // SetPassword returns the command in the server's container that sets the password of the apps to PASSWORD.
 func SetPassword(db *v1.Database) string {

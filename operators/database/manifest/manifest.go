@@ -61,6 +61,8 @@ type Settings struct {
 	Parameters string
 	// Restore is the backup that the new database is filled with, or nil if it exists already or begins empty.
 	Restore *v1.BackupSource
+	// Extensions are the extensions of PostgreSQL that the superuser creates in a restore. All others must be trusted.
+	Extensions []string
 	// Template is the size in the claim template of the StatefulSet, which cannot be changed.
 	Template resource.Quantity
 }

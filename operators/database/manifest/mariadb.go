@@ -25,12 +25,12 @@ func mariadb() engine {
 	return engine{ //nolint:gosec // MYSQL_PWD is the name of a variable.
 		port: port, data: data, run: run, ready: ping, alive: ping, atStart: true,
 		setPassword: `mariadb --execute "alter user '%s'@'%%' identified by 'PASSWORD'"`,
-		monitored:   "einmal",
-		server:      []corev1.EnvVar{{Name: "DATA", Value: data}, {Name: "MYSQL_UNIX_PORT", Value: run + "/mysqld.sock"}},
-		password:    "MYSQL_PWD",
-		backup:      appVariables,
-		settings:    []string{mariadbCnf},
-		files:       mariadbFiles,
+		monitored:   "einmal", shell: "mariadb",
+		server:   []corev1.EnvVar{{Name: "DATA", Value: data}, {Name: "MYSQL_UNIX_PORT", Value: run + "/mysqld.sock"}},
+		password: "MYSQL_PWD",
+		backup:   appVariables,
+		settings: []string{mariadbCnf},
+		files:    mariadbFiles,
 		// Parameters of the spec come after the name of their group.
 		defaults: func(*v1.Database) string { return "[mariadbd]\n" },
 	}

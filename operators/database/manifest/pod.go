@@ -63,6 +63,7 @@ func containerSecurity() *corev1.SecurityContext {
 func initContainer(db *v1.Database, settings Settings) corev1.Container {
 	init := container(db, settings, "data", "/config")
 	init.Name = "data"
+	init.Env = append(init.Env, extensionVariables(settings)...)
 	init.VolumeMounts = append(init.VolumeMounts, corev1.VolumeMount{Name: "secret", MountPath: "/secret", ReadOnly: true})
 	init.VolumeMounts = append(init.VolumeMounts, restoreMounts(settings.Restore)...)
 	return init
@@ -152,18 +153,28 @@ func configuration(db *v1.Database) corev1.Volume {
 
 // volumes returns the volumes besides that of the claim.
 func volumes(db *v1.Database) []corev1.Volume {
-	small, shared := resource.MustParse("16Mi"), resource.MustParse("128Mi")
-	memory := func(size resource.Quantity) *corev1.EmptyDirVolumeSource {
-		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}
+	small := resource.MustParse("16Mi")
+	memory := func(size *resource.Quantity) *corev1.EmptyDirVolumeSource {
+		return &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: size}
 	}
 	return append(append([]corev1.Volume{configuration(db)}, secretVolumes(db)...), []corev1.Volume{
 		{Name: "pod", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "annotations", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations"}},
 		}}}},
-		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: memory(small)}},
+		{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: memory(&small)}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: memory(shared)}},
+		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: memory(sharedMemory(db))}},
 	}...)
+}
+
+// sharedMemory returns the size of the folder in which the processes of PostgreSQL that work on one query share memory: half of the memory of the server. A query
+// that needs more fails, and the server is not killed for it. It is nil, which stands for half of the memory of the node, if the server has no limit.
+func sharedMemory(db *v1.Database) *resource.Quantity {
+	limit, limited := Resources(db).Limits[corev1.ResourceMemory]
+	if !limited {
+		return nil
+	}
+	return resource.NewQuantity(limit.Value()/2, resource.BinarySI)
 }
 
 // secretVolumes returns the volumes with the passwords for a new database, and with the one that a standby needs.

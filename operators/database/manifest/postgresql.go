@@ -28,7 +28,7 @@ var postgresqlDump string
 func postgresql() engine {
 	const port, data, run = 5432, "/data/pgdata", "/run/postgresql"
 	return engine{ //nolint:gosec // PGPASSWORD is the name of a variable.
-		monitored: "postgres", setPassword: `psql --command "alter role \"%s\" password 'PASSWORD'"`,
+		monitored: "postgres", shell: "psql", setPassword: `psql --command "alter role \"%s\" password 'PASSWORD'"`,
 		port: port, data: data, run: run, standbys: true,
 		ready: []string{"pg_isready", "-q"},
 		// 1 means that the server rejects connections: it starts, stops or recovers, and must not be killed for that.
@@ -79,9 +79,11 @@ host  replication einmal_replication all scram-sha-256
 host  all all      all scram-sha-256
 `
 
-// postgresqlDefaults limits what the primary keeps for a standby that is away to a tenth of the volume, so that it does not fill the volume. Then the
-// standby copies the database again.
+// postgresqlDefaults limits the write-ahead log, so that it does not fill a small volume: a server whose log cannot be written ends. The log gets a tenth of the
+// volume, as far as PostgreSQL's own default of 1GB, and another tenth for a standby that is away, which copies the database again then.
 func postgresqlDefaults(db *v1.Database) string {
-	const mebibyte, least = 1 << 20, 64
-	return fmt.Sprintf("max_slot_wal_keep_size = '%dMB'\n", max(least, db.Spec.Storage.Value()/mebibyte/10))
+	const mebibyte, least, most = 1 << 20, 64, 1024
+	tenth := max(least, db.Spec.Storage.Value()/mebibyte/10)
+	log := min(tenth, most)
+	return fmt.Sprintf("max_slot_wal_keep_size = '%dMB'\nmax_wal_size = '%dMB'\nmin_wal_size = '%dMB'\n", tenth, log, min(log/2, 80))
 }

@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"path"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +20,10 @@ const (
 	restoreVariable = "RESTORE"
 	// locationVariable is the variable with the place of the backups, for messages.
 	locationVariable = "RESTORE_FROM"
+	// extensionsVariable is the variable with the names of extensions that the superuser creates in a restore.
+	extensionsVariable = "EXTENSIONS"
+	// RestoreLog is the file in the Pod of the first server with the errors of a restore that has left out something.
+	RestoreLog = "/data/restore.log"
 	// Newest is the value of RESTORE for the newest backup.
 	Newest = "newest"
 )
@@ -52,8 +58,8 @@ func Restores(pod corev1.PodSpec) (location, name string) {
 	return location, name
 }
 
-// RestoresOtherwise reports whether a Pod fills a new database with a backup, and another one would do that with another backup, from another place or
-// with another access key, or not at all.
+// RestoresOtherwise reports whether a Pod fills a new database with a backup, and another one would do that with another backup, from another place, with
+// another access key or with other extensions, or not at all.
 func RestoresOtherwise(pod, other corev1.PodSpec) bool {
 	location, _ := Restores(pod)
 	return location != "" && !equality.Semantic.DeepEqual(restoring(pod), restoring(other))
@@ -64,7 +70,7 @@ func restoring(pod corev1.PodSpec) []corev1.EnvVar {
 	var found []corev1.EnvVar
 	for _, container := range pod.InitContainers {
 		for _, variable := range container.Env {
-			if variable.Name == locationVariable || variable.Name == restoreVariable || container.Name == fetchName {
+			if slices.Contains([]string{locationVariable, restoreVariable, extensionsVariable}, variable.Name) || container.Name == fetchName {
 				found = append(found, variable)
 			}
 		}
@@ -82,6 +88,14 @@ func restoreVariables(db *v1.Database, from *v1.BackupSource) []corev1.EnvVar {
 		name = Newest
 	}
 	return []corev1.EnvVar{{Name: restoreVariable, Value: name}, {Name: locationVariable, Value: BackupsAt(db, *from)}}
+}
+
+// extensionVariables returns the variable that says which extensions the superuser creates in a restore.
+func extensionVariables(settings Settings) []corev1.EnvVar {
+	if settings.Restore == nil || len(settings.Extensions) == 0 {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: extensionsVariable, Value: strings.Join(settings.Extensions, " ")}}
 }
 
 // restoreVolumes returns the volume with the backup that a new database is filled with. One of a bucket is fetched into the volume of the database.

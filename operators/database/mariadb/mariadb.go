@@ -111,16 +111,24 @@ func query(ctx context.Context, connection driver.Conn, text string) (string, er
 	return string(value), nil
 }
 
-// explain returns engine.ErrRefused and engine.ErrFull for the server's own refusals.
+// explain returns engine.ErrRefused, engine.ErrFull and engine.AnswerError for the server's own refusals.
 func explain(login engine.Login, err error) error {
-	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		switch answer.Number {
-		case 1045, 1698: // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
-		case 1040, 1203, 1226: // ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
-			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrFull)
-		}
-		return fmt.Errorf("log in as %s: the server answers %s (%d)", login.Username, answer.Message, answer.Number)
+	answer, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return fmt.Errorf("log in as %s: %w", login.Username, err)
 	}
-	return fmt.Errorf("log in as %s: %w", login.Username, err)
+	words := engine.NewAnswerError(answer.Message, strconv.Itoa(int(answer.Number)))
+	switch answer.Number {
+	case 1045, 1698: // ER_ACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+		return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
+	case 1040, 1203, 1226: // ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+		return fmt.Errorf("log in as %s: %w: %w", login.Username, engine.ErrFull, words)
+	case 1044: // ER_DBACCESS_DENIED_ERROR
+		words.Remedy = fmt.Sprintf("grant all on `%s`.* to '%s'@'%%'", login.Database, login.Username)
+	case 1049: // ER_BAD_DB_ERROR
+		words.Remedy = fmt.Sprintf("create database `%s`", login.Database)
+	case 4151: // ER_ACCOUNT_HAS_BEEN_LOCKED
+		words.Remedy = fmt.Sprintf("alter user '%s'@'%%' account unlock", login.Username)
+	}
+	return fmt.Errorf("log in as %s: %w", login.Username, words)
 }

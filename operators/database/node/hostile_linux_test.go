@@ -75,7 +75,7 @@ func harmfulParameters() []hostile {
 		works("few-connections", `"max_connections":"10","max_locks_per_transaction":"10"`),
 		works("no-space", `"temp_file_limit":"0","work_mem":"64","temp_buffers":"100","shared_buffers":"16","maintenance_work_mem":"1024"`),
 		works("all-is-logged", `"log_min_duration_statement":"0","log_autovacuum_min_duration":"0","log_temp_files":"0","log_lock_waits":"on"`),
-		works("late-writes", `"checkpoint_timeout":"86400","max_wal_size":"64TB","min_wal_size":"64TB","wal_writer_delay":"10000","commit_delay":"100000"`),
+		works("late-writes", `"checkpoint_timeout":"86400","max_wal_size":"299MB","min_wal_size":"299MB","wal_writer_delay":"10000","commit_delay":"100000"`),
 		{name: "much-memory", spec: `{"parameters":{"max_connections":"10000","track_activity_query_size":"1MB"}}`, ready: "Restarting", parameters: "NotAsked"},
 	}
 }
@@ -93,6 +93,7 @@ func refusedParameters() []hostile {
 		refused("waits-for-standbys", `"synchronous_standby_names":"*"`),
 		refused("loses-commits", `"fsync":"off","full_page_writes":"off"`),
 		refused("adds-lines", `"work_mem":"64MB'\nlisten_addresses = ''"`),
+		refused("more-than-the-volume", `"max_wal_size":"64TB"`),
 		refused("more-than-memory", `"shared_buffers":"64GB"`),
 		refused("no-number", `"work_mem":"0x7fffffffffffffff","random_page_cost":"nan"`),
 	}
@@ -131,9 +132,9 @@ func hostileSuperusers() []hostile {
 		{name: "wrong-answer", sql: volume("select 'no number'"), ready: fine},
 		{name: "no-functions", sql: "drop schema einmal cascade", ready: fine},
 		{name: "no-monitor", sql: "alter role einmal_monitor nologin; alter role einmal_monitor rename to other", ready: fine},
-		{name: "no-login", sql: "alter role app nologin", ready: "Unreachable"},
+		{name: "no-login", sql: "alter role app nologin", ready: "LoginRejected"},
 		{name: "no-connections", sql: "alter database app connection limit 0", ready: "ConnectionsExhausted"},
-		{name: "no-database", sql: "alter database app rename to other", ready: "Unreachable"},
+		{name: "no-database", sql: "alter database app rename to other", ready: "LoginRejected"},
 		{name: "late-logins", sql: "alter system set post_auth_delay = '2s'", ready: fine},
 		{name: "many-slots", sql: "select pg_create_physical_replication_slot('einmal_' || n) from generate_series(1, 9) n", ready: fine},
 	}

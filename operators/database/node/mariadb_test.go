@@ -57,6 +57,7 @@ func TestNodeRunsMariaDB(t *testing.T) {
 	t.Run("a password that is lost or refused is said and healed", s.healsThePasswordOfTheShop)
 	t.Run("a full volume is said and can grow", s.growsAShop)
 	t.Run("a dropped table is in the copy", s.copiesTheShop)
+	t.Run("a forged backup executes nothing", s.refusesAForgedShop)
 	t.Run("a backup that is killed leaves nothing that looks whole", s.backsUpTheShopAfterAKill)
 	t.Run("a backup of another engine is refused", func(t *testing.T) {
 		s.requestBackup(t, "orders-db", "other")

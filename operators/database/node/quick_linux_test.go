@@ -19,6 +19,11 @@ func TestADatabaseRunsOnARealNode(t *testing.T) {
 	s.change(t, "orders-db", `{"parameters":{"default_transaction_isolation":"serializable"}}`)
 	s.awaitSQL(t, "show default_transaction_isolation", "serializable")
 	s.switchesOver(t, 2, func(int) {})
+	// A restore also has the index that needs the search_path of the app, and the settings of its role.
+	s.awaitSQL(t, "create function one() returns int language sql immutable as 'select 1'; create function two() returns int language sql immutable as 'select one() + one()'; "+
+		"create index on kept ((n + two())); alter role app set work_mem = '9MB'", "")
 	s.isRestored(t, "15", "kept")
+	s.inPod(t, "copy", "select setconfig from pg_db_role_setting join pg_indexes on tablename = 'kept' where setrole = 'app'::regrole", "{work_mem=9MB}")
+	s.await(t, "database", "copy", `.status.conditions[?(@.type=="RestoreComplete")].reason`, "Complete")
 	s.fulfilsTheContract(t)
 }

@@ -39,12 +39,21 @@ func (k kind) check(value string) string {
 		return ""
 	}
 	if k.number {
+		if leadingZero(value) {
+			return "must not begin with 0, because a server can take it for an octal number; it must be " + k.describe()
+		}
 		amount, is := k.amount(value)
 		if is && amount >= k.least && amount <= k.most && (k.step == 0 || math.Mod(amount, k.step) == 0) {
 			return ""
 		}
 	}
 	return "must be " + k.describe()
+}
+
+// leadingZero reports whether a number begins with a zero that is not its only digit before the point.
+func leadingZero(value string) bool {
+	digits := strings.TrimPrefix(value, "-")
+	return len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'
 }
 
 // amount returns a number in the base unit.

@@ -27,7 +27,7 @@ func TestParametersThatServersAcceptAreAccepted(t *testing.T) {
 }
 
 func TestWrongParametersAreNamedWithTheirRemedy(t *testing.T) {
-	memory := resource.MustParse("1Gi")
+	memory, volume := resource.MustParse("1Gi"), resource.MustParse("2Gi")
 	for _, test := range []struct{ name, value, want string }{
 		{"max_connections", "many", `must be a whole number from 10 to 10000, not "many"`},
 		{"max_connections", "20000", `must be a whole number from 10 to 10000, not "20000"`},
@@ -40,10 +40,14 @@ func TestWrongParametersAreNamedWithTheirRemedy(t *testing.T) {
 		{"work_mem", "NaN", `must be a whole number from 64 to 2147483647 in kB, or with one of the units B, kB, MB, GB, TB, not "NaN"`},
 		{"random_page_cost", "1e400", `must be a number from 0 to 10000000000, not "1e400"`},
 		{"autovacuum", "maybe", `must be one of on, off, not "maybe"`},
+		{"max_connections", "0100", `must not begin with 0, because a server can take it for an octal number; it must be a whole number from 10 to 10000, not "0100"`},
 		{"shared_buffers", "1GB", `must be less than the memory of the server, 1Gi, not "1GB"; a quarter of it is usual`},
+		{"random_page_cost", "01.5", `must not begin with 0, because a server can take it for an octal number; it must be a number from 0 to 10000000000, not "01.5"`},
+		{"max_wal_size", "2GB", `must be less than the volume, 2Gi, not "2GB"; a tenth of it is the default`},
+		{"min_wal_size", "64TB", `must be less than the volume, 2Gi, not "64TB"; a twentieth of it is the default`},
 		{"shared_buffers", "131072", `must be less than the memory of the server, 1Gi, not "131072"; a quarter of it is usual`},
 	} {
-		if diff := cmp.Diff([]string{test.name + ": " + test.want}, PostgreSQL().Check(map[string]string{test.name: test.value}, Room{Memory: &memory})); diff != "" {
+		if diff := cmp.Diff([]string{test.name + ": " + test.want}, PostgreSQL().Check(map[string]string{test.name: test.value}, Room{&memory, &volume})); diff != "" {
 			t.Errorf("%s=%q (-want +got):\n%s", test.name, test.value, diff)
 		}
 	}

@@ -8,12 +8,19 @@ const largest = 2147483647
 // PostgreSQL returns the parameters of PostgreSQL. Names and ranges are those of its manual, chapter "Server Configuration".
 func PostgreSQL() Engine {
 	return Engine{
-		list: postgreSQL(), bounds: []bound{{sharedBuffers, memory, "the memory of the server", "a quarter of it is usual"}},
+		list: postgreSQL(), bounds: []bound{
+			{sharedBuffers, memory, "the memory of the server", "a quarter of it is usual"},
+			{maxWALSize, volume, "the volume", "a tenth of it is the default"}, {minWALSize, volume, "the volume", "a twentieth of it is the default"},
+		},
 		line: func(name, value string) string { return name + " = '" + strings.ReplaceAll(value, "'", "''") + "'\n" },
 	}
 }
 
-const sharedBuffers = "shared_buffers"
+const (
+	sharedBuffers = "shared_buffers"
+	maxWALSize    = "max_wal_size"
+	minWALSize    = "min_wal_size"
+)
 
 // postgreSQL returns the parameters that can be set. It has none that decides where the server listens, where its files are, who may log in or how it writes
 // its log, because the operator depends on these, none that loads a library, which may be missing in an image, and none that gives up data for speed.
@@ -58,9 +65,9 @@ func postgreSQL() map[string]kind {
 		"max_parallel_workers":                  whole(0, 1024),
 		"max_parallel_workers_per_gather":       whole(0, 1024),
 		"max_prepared_transactions":             whole(0, 10000),
-		"max_wal_size":                          megabytes(32, largest),
+		maxWALSize:                              megabytes(32, largest),
 		"max_worker_processes":                  whole(8, 1000),
-		"min_wal_size":                          megabytes(32, largest),
+		minWALSize:                              megabytes(32, largest),
 		"random_page_cost":                      fraction(0, 1e10),
 		"seq_page_cost":                         fraction(0, 1e10),
 		sharedBuffers:                           blocks(16, 1073741823),

@@ -204,16 +204,26 @@ func (b *bounded) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// explain returns engine.ErrRefused and engine.ErrFull for the server's own refusals.
+// explain returns engine.ErrRefused, engine.ErrFull and engine.AnswerError for the server's own refusals.
 func explain(login engine.Login, err error) error {
-	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch answer.Code {
-		case "28P01": // invalid_password
-			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
-		case "53300": // too_many_connections
-			return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrFull)
-		}
-		return fmt.Errorf("log in as %s: the server answers %s (%s)", login.Username, answer.Message, answer.Code)
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return fmt.Errorf("log in as %s: %w", login.Username, err)
 	}
-	return fmt.Errorf("log in as %s: %w", login.Username, err)
+	words := engine.NewAnswerError(answer.Message, answer.Code)
+	switch answer.Code {
+	case "28P01": // invalid_password
+		return fmt.Errorf("log in as %s: %w", login.Username, engine.ErrRefused)
+	case "53300": // too_many_connections
+		return fmt.Errorf("log in as %s: %w: %w", login.Username, engine.ErrFull, words)
+	case "28000": // invalid_authorization_specification
+		words.Remedy = fmt.Sprintf(`alter role "%s" login`, login.Username)
+	case "3D000": // invalid_catalog_name
+		words.Remedy = fmt.Sprintf(`create the database "%s", or give it its name again`, login.Database)
+	case "42501": // insufficient_privilege
+		words.Remedy = fmt.Sprintf(`grant connect on database "%s" to "%s"`, login.Database, login.Username)
+	case "57P03": // cannot_connect_now
+		words.Passes = true
+	}
+	return fmt.Errorf("log in as %s: %w", login.Username, words)
 }

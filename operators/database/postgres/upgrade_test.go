@@ -102,9 +102,9 @@ func newPod(t *testing.T, parameters string) pod {
 
 // own puts paths of the container into the folder. Nothing listens on TCP, and the superuser is that of the test.
 func (p pod) own(text string) string {
-	return strings.NewReplacer(" /data", " "+p.dir+"/data", ">>/data/", ">>"+p.dir+"/data/", "/pod/", p.dir+"/pod/", "/run/postgresql", p.dir+"/run",
-		"/dev/termination-log", p.dir+"/said", "/config/", p.dir+"/config/", "/tmp/", p.dir+"/", "'*'", "''",
-		"local all postgres peer", "local all postgres trust").Replace(text)
+	return strings.NewReplacer(" /data", " "+p.dir+"/data", "/data/", p.dir+"/data/", "/pod/", p.dir+"/pod/", "/run/postgresql", p.dir+"/run",
+		"/dev/termination-log", p.dir+"/said", "/config/", p.dir+"/config/", "/secret/", p.dir+"/secret/", "/backup/", p.dir+"/backup/",
+		"/backups", p.dir+"/backups", "/tmp/", p.dir+"/", "listen_addresses = '*'", "listen_addresses = ''", "local all postgres peer", "local all postgres trust").Replace(text)
 }
 
 // place writes a file that belongs to the user of the server.
@@ -135,7 +135,7 @@ func (p pod) command(program string, arguments ...string) *exec.Cmd {
 	command.Dir = p.dir
 	command.Env = []string{
 		"PATH=" + path + ":" + os.Getenv("PATH"), "PGDATA=" + p.dir + "/data/pgdata", "PGHOST=" + p.dir + "/run", "PGUSER=postgres",
-		"POD_UID=u", "POD_NAME=db-0", "MAJOR=15", "PRIMARY=db-rw", "APP_USERNAME=app", "LC_ALL=C.UTF-8",
+		"POD_UID=u", "POD_NAME=db-0", "MAJOR=15", "PRIMARY=db-rw", "APP_USERNAME=app", "APP_DATABASE=app", "LC_ALL=C.UTF-8",
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.as}
 	return command

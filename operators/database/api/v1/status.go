@@ -45,6 +45,8 @@ const (
 	ConditionEngineSupported = "EngineSupported"
 	// ConditionParametersApplied: the server runs with the parameters of the spec.
 	ConditionParametersApplied = "ParametersApplied"
+	// ConditionRestoreComplete: the database has everything that the backup has which it began with. It is missing if there was no such backup.
+	ConditionRestoreComplete = "RestoreComplete"
 	// ConditionVersionSupported: the operator can run this version with the data of the volume.
 	ConditionVersionSupported = "VersionSupported"
 )
@@ -112,8 +114,8 @@ type DatabaseStatus struct {
 	// storage is the size of the volumes.
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`
-	// conditions are Ready, Available, Progressing, Degraded, StandbysStreaming, PrimaryAsRequested, StorageResizing, BackupHealthy, EngineSupported, VersionSupported
-	// and ParametersApplied.
+	// conditions are Ready, Available, Progressing, Degraded, StandbysStreaming, PrimaryAsRequested, StorageResizing, BackupHealthy, RestoreComplete,
+	// EngineSupported, VersionSupported and ParametersApplied.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

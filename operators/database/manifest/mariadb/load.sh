@@ -12,11 +12,12 @@ as_owner() {
 		-e "s,^(/\*!50013) DEFINER=$name(@$name)? (SQL SECURITY ),\1 \5,"
 }
 
-# restore fills the new database. The owner makes everything: what a function does would be done by the administrator otherwise.
+# restore fills the new database. The owner makes everything: what a function does would be done by the administrator otherwise. A dump cannot make the client
+# execute commands or read files: in binary mode the client has no commands, and the option --sandbox of newer clients does the same.
 restore() {
 	say "restoring the backup $chosen"
 	{ gzip -dc "/backup/$chosen/dump" || say 'the dump cannot be read;'; } | as_owner |
-		MYSQL_PWD=$app mariadb --no-defaults --user "$APP_USERNAME" --default-character-set=utf8mb4 --max-allowed-packet=1G "$APP_DATABASE" ||
+		MYSQL_PWD=$app mariadb --no-defaults --binary-mode --loose-sandbox --skip-local-infile --user "$APP_USERNAME" --default-character-set=utf8mb4 --max-allowed-packet=1G "$APP_DATABASE" ||
 		fail RestoreFailed "the backup $chosen could not be restored; see the log of the container data"
 	say "$chosen" >/data/restored
 }

@@ -1,55 +1,227 @@
 # shellcheck shell=sh
 # Sourced by server.sh: fills the new database with the backup that common.sh has chosen.
+#
+# The owner of the database makes everything, because a backup can have any SQL in it. What fails does not end the restore: it is in the file $missing, a line
+# each, and the errors are in the file $log. But a database without some of its rows is not complete, and the restore fails.
+
+missing=/tmp/missing again=/tmp/again log=/data/restore.log
 
 # can_load VERSION reports whether a server of this major version can read a backup.
 can_load() { [ "$1" -le "$MAJOR" ]; }
 
-# restore_part LIST USER restores the listed parts of the backup as a user. It ends with the first error.
+# as_owner COMMAND… runs a program that connects to the database as its owner. Settings that the backup has for the owner must not disturb it.
+as_owner() {
+	own='-c role=none -c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=0'
+	LC_ALL=C PGUSER="$APP_USERNAME" PGDATABASE="$APP_DATABASE" \
+		PGOPTIONS="$own -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on" "$@"
+}
+
+# sql executes the statements of its input. Variables of psql are its arguments: --set name=value. Errors are also in the file $log.
+sql() {
+	psql --no-psqlrc --quiet --no-align --tuples-only --set ON_ERROR_STOP=1 --set VERBOSITY=terse "$@" 2>/tmp/errors || {
+		cat /tmp/errors >>$log
+		cat /tmp/errors >&2
+		return 1
+	}
+}
+
+# restore_part LIST LOG restores the listed parts of the backup. The numbers of those that fail are in the file $again. Errors are also in the file LOG.
 restore_part() {
+	: >$again
 	{
-		LC_ALL=C pg_restore --verbose --no-owner --username "$2" --dbname "$APP_DATABASE" --use-list "$1" "/backup/$chosen/dump" 2>&1 || say "pg_restore ended with $?"
-	} | until_error || fail RestoreFailed "the backup $chosen could not be restored; see the log of the container data"
+		as_owner pg_restore --verbose --no-owner --dbname "$APP_DATABASE" --use-list "$1" "/backup/$chosen/dump" 2>&1 && say 'pg_restore has ended' ||
+			say "pg_restore failed with $?"
+	} | failures "$2" || fail RestoreFailed "the backup $chosen could not be restored; see the log of the container data"
 }
 
-# until_error prints what pg_restore says, up to the end of the first error. A pg_restore of PostgreSQL 17 or later sets a parameter that an older server
-# does not know. This error has no effect, and --exit-on-error would end with it.
-until_error() {
-	harmless='' failed=''
+# failures LOG prints what pg_restore says, and writes the numbers of the parts that fail into the file $again, and errors into the file LOG. It fails if
+# pg_restore has not come to its end. A pg_restore of PostgreSQL 17 or later sets a parameter that an older server does not know, which has no effect.
+failures() {
+	part='' ended=1
 	while IFS= read -r line; do
-		case "$failed$line" in
-		'pg_restore: error: '*'parameter "transaction_timeout"') harmless=1 ;;
-		'pg_restore: error: '*) failed='an error: ' ;;
-		'an error: pg_restore: '*) break ;;
-		'pg_restore ended with 1') [ -n "$harmless" ] || failed=1 ;;
-		'pg_restore ended with '*) failed=1 ;;
-		esac
 		say "$line"
+		case $line in
+		'pg_restore: from TOC entry '*) part=${line#*' entry '} part=${part%%;*} ;;
+		'pg_restore: error: '*'parameter "transaction_timeout"') ;;
+		'pg_restore: error: '*) say "$part" >>$again ;;
+		'pg_restore: warning: errors ignored on restore: '* | 'pg_restore has ended') ended=0 ;;
+		esac
+		case $line in
+		'pg_restore: error: '* | 'pg_restore: from TOC entry '*) say "$line" >>"$1" ;;
+		'pg_restore'*) ;;
+		*) say "$line" >>"$1" ;;
+		esac
 	done
-	[ -z "$failed" ]
+	return $ended
 }
 
-# restore fills the new database. The superuser makes extensions only. The owner of the database makes all else: a function that the owner has used in a
-# constraint, for example, would run as the superuser otherwise.
-restore() {
-	say "restoring the backup $chosen"
+# listed prints the lines of the list of all parts whose numbers are in the file $again, in the order of the list.
+listed() {
+	numbers=" $(tr '\n' ' ' <$again)"
+	while IFS= read -r line; do
+		case $numbers in *" ${line%%;*} "*) say "$line" ;; esac
+	done </tmp/list
+}
+
+# note_parts writes what the listed parts of its input are into the file $missing.
+note_parts() {
+	while IFS= read -r line; do
+		line=${line#*; } line=${line#* } line=${line#* } line=${line% *} # Without the numbers and the owner.
+		case $line in
+		'COMMENT - EXTENSION '*) ;; # Each extension has one, and only its owner can set it.
+		*) say "$line" ;;
+		esac
+	done >>$missing
+}
+
+# create_roles creates the other roles, which cannot log in.
+create_roles() {
 	while read -r role; do
-		psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --set role="$role" --dbname postgres <<-'SQL' ||
+		sql --set role="$role" --dbname postgres <<-'SQL' || fail RestoreFailed "the role $role could not be created; see the log of the container data"
 			select format('create role %I', :'role') where not exists (select from pg_roles where rolname = :'role') \gexec
 		SQL
-			fail RestoreFailed "the role $role could not be created; see the log of the container data"
 	done <"/backup/$chosen/roles"
-	pg_restore --list "/backup/$chosen/dump" >/tmp/list
+}
+
+# create_extensions creates the listed extensions: as the owner of the database, who can create those that are marked as trusted. The superuser creates the
+# extensions of the variable EXTENSIONS. Of their SQL in the backup, only the name and the schema count.
+create_extensions() {
+	while IFS= read -r line; do
+		say "$line" >/tmp/extension
+		statement=$(pg_restore --use-list /tmp/extension --file - "/backup/$chosen/dump" | while IFS= read -r line; do
+			case $line in 'CREATE EXTENSION IF NOT EXISTS '*' WITH SCHEMA '*';') say "$line" && break ;; esac
+		done)
+		name=${statement#'CREATE EXTENSION IF NOT EXISTS '} role=$APP_USERNAME
+		schema=${name##*' WITH SCHEMA '}
+		schema=$(unquote "${schema%;}") name=$(unquote "${name%%' WITH SCHEMA '*}")
+		case $name in
+		*[!a-zA-Z0-9_-]*) ;;
+		*) case " ${EXTENSIONS:-} " in *" $name "*) role=postgres ;; esac ;;
+		esac
+		say "creating the extension $name"
+		[ -n "$name" ] && sql --username "$role" --dbname "$APP_DATABASE" --set name="$name" --set schema="$schema" <<-'SQL' || say "$line" | note_parts
+			create extension if not exists :"name" schema :"schema";
+		SQL
+	done <"$1"
+}
+
+# unquote NAME prints a name as it is without the quotes of SQL.
+unquote() {
+	case $1 in
+	'"'*'"') set -- "${1#?}" && say "${1%?}" ;;
+	*) say "$1" ;;
+	esac
+}
+
+# apply_properties KIND… applies those properties of the backup that are of these kinds: see dump.sh.
+apply_properties() {
+	tail -n +2 "/backup/$chosen/about" | while IFS= read -r line; do
+		for kind; do
+			as_owner sql --set line="$line" --set kind="$kind" <<-'SQL' || describe_property "$line" >>$missing
+				begin;
+				\o /dev/null
+				with properties as (select kind, name, value, grantable, quote_ident(current_database()) as this, role as named, coalesce(quote_ident(role), 'public') as role,
+						case when role is null then 'database ' || quote_ident(current_database()) else 'role ' || quote_ident(role) ||
+							case when database then ' in database ' || quote_ident(current_database()) else '' end end as owner
+					from json_to_record(:'line') as line(kind text, role text, database boolean, name text, value text, grantable boolean))
+				select case kind
+					when 'setting' then format('select set_config(%L, %L, true)', name, value)
+					when 'rights' then format('revoke all on database %s from public', this)
+					when 'right' then format('grant %s on database %s to %s', name, this, role) || case when grantable then ' with grant option' else '' end
+					when 'comment' then format('comment on database %s is %L', this, value) end,
+					case kind when 'setting' then format('alter %s set %I from current', owner, name) end
+				from properties where kind = :'kind' \gexec
+				commit;
+			SQL
+		done
+	done
+}
+
+# describe_property LINE prints what a property is.
+describe_property() {
+	sql --dbname postgres --set line="$1" <<-'SQL'
+		select upper(kind) || coalesce(' ' || name, '') || coalesce(' of ' || role, '')
+			from json_to_record(:'line') as line(kind text, role text, name text);
+	SQL
+}
+
+# try_again restores once more what has failed. A dump sets an empty search_path, with which a function of the apps does not find what its body names without a
+# schema. So each function that does not set a search_path gets that of the owner, until this is over.
+try_again() {
+	[ -s $again ] || return 0
+	say 'trying again what has failed, with the search_path of the owner'
+	listed >/tmp/second
+	functions=$(as_owner sql <<-'SQL'
+		select coalesce(string_agg(oid::text, ','), '0') from pg_proc where proowner = current_user::regrole and prokind <> 'a'
+			and not exists (select from unnest(proconfig) as setting where setting like 'search\_path=%')
+			and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e');
+	SQL
+	)
+	alter_functions 'set search_path from current'
+	restore_part /tmp/second $log
+	alter_functions 'reset search_path'
+}
+
+# alter_functions ACTION alters the functions whose oids are in the variable functions.
+alter_functions() {
+	as_owner sql <<-SQL
+		select format('alter routine %s $1', oid::regprocedure) from pg_proc where oid in ($functions) \gexec
+	SQL
+}
+
+# check_server fails if the server has failed at something for reasons of its own, for example because the volume is full. Its log has the code of each error.
+check_server() {
+	while read -r code level _; do
+		case "$code $level" in
+		08???' '[EFP]*: | 53???' '[EFP]*: | 57???' '[EFP]*: | 58???' '[EFP]*: | XX00[12]' '[EFP]*:)
+			fail RestoreFailed "the backup $chosen could not be restored, because the server has failed with $code; see the log of the container data" ;;
+		esac
+	done </tmp/create.log
+}
+
+# check_rows fails if rows, large objects or numbers of sequences are missing.
+check_rows() {
+	while IFS= read -r line; do
+		case $line in
+		'TABLE DATA '* | 'SEQUENCE SET '* | BLOB*)
+			fail RestoreFailed "data of the backup $chosen could not be restored; see the log of the container data; what failed: $(summary | paste -s -d , -)" ;;
+		esac
+	done <$missing
+}
+
+# summary prints some lines of the file $missing.
+summary() {
+	more=$(($(wc -l <$missing) - 20))
+	head -n 20 $missing | cut -b -150
+	[ $more -le 0 ] || say "and $more more"
+}
+
+# restore fills the new database.
+restore() {
+	say "restoring the backup $chosen"
+	: >$missing
+	: >$log
+	create_roles
+	pg_restore --list "/backup/$chosen/dump" >/tmp/list || fail RestoreFailed "the list of the backup $chosen cannot be read; see the log of the container data"
 	exec 3>/tmp/schemas 4>/tmp/extensions 5>/tmp/others
 	while IFS= read -r line; do
 		case ${line#*; } in # A number, and the catalog: 2615 has the schemas, and 3079 the extensions.
 		'2615 '*) say "$line" >&3 ;;
-		'3079 '* | '0 0 COMMENT - EXTENSION '*) say "$line" >&4 ;;
+		'3079 '*) say "$line" >&4 ;;
 		*) say "$line" >&5 ;;
 		esac
 	done </tmp/list
-	restore_part /tmp/schemas "$APP_USERNAME"
-	restore_part /tmp/extensions postgres
-	restore_part /tmp/others "$APP_USERNAME"
-	psql --no-psqlrc --quiet --username "$APP_USERNAME" --dbname "$APP_DATABASE" --command analyze
-	say "$chosen" >/data/restored
+	restore_part /tmp/schemas $log
+	listed | note_parts
+	create_extensions /tmp/extensions
+	restore_part /tmp/others /tmp/first.log
+	apply_properties setting
+	try_again
+	listed | note_parts
+	apply_properties rights right comment
+	check_server
+	check_rows
+	as_owner sql --command 'set client_min_messages = error' --command analyze || say 'some tables have no statistics yet'
+	[ -s $missing ] || rm $log
+	{ say "$chosen" && summary; } >/data/restored
 }

@@ -30,7 +30,7 @@ create() {
 	printf 'local all postgres peer\nlocal "%s" "%s" trust\n' "$APP_DATABASE" "$APP_USERNAME" >/tmp/hba.conf
 	# A statement with the password must not be logged, even if it fails.
 	pg_ctl --pgdata "$PGDATA.new" --wait --silent --log /tmp/create.log start \
-		--options "-c hba_file=/tmp/hba.conf -c listen_addresses='' -c unix_socket_directories=$PGHOST -c password_encryption=scram-sha-256 -c log_min_error_statement=panic" || {
+		--options "-c hba_file=/tmp/hba.conf -c listen_addresses='' -c unix_socket_directories=$PGHOST -c password_encryption=scram-sha-256 -c log_min_error_statement=panic -c log_line_prefix='%e '" || {
 		cat /tmp/create.log
 		fail CreationFailed 'the server for the new database did not start; see the log of the container data'
 	}

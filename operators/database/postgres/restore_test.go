@@ -1,0 +1,295 @@
+package postgres_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// awkward is something that a restore must not lose in silence, and that must not become a way to the rights of the superuser.
+type awkward struct {
+	title string
+	// sql is what the superuser executes in the original. Statements of the app begin after "set role app".
+	sql string
+	// query returns the same in the copy as in the original.
+	query string
+	// missing is what the restore says is missing.
+	missing string
+}
+
+// awkwardContents are in one backup. The functions of the app find each other only with its search_path, which a dump leaves empty.
+func awkwardContents() []awkward {
+	return slices.Concat(functionsWithoutSchemas(), propertiesOfTheDatabase(), matterForSuperusers())
+}
+
+func functionsWithoutSchemas() []awkward {
+	return []awkward{
+		{
+			title: "an index",
+			sql: "set role app; create function twice(int) returns int language sql immutable as 'select $1 * 2'; " +
+				"create function four(int) returns int language sql immutable as 'select twice(twice($1))'; " +
+				"create table indexed (n int); insert into indexed values (1), (2); create index indexed_four on indexed (four(n))",
+			query: "select sum(n) from indexed, pg_indexes where indexname = 'indexed_four'",
+		},
+		{
+			title: "a constraint",
+			sql:   "set role app; create table checked (n int check (four(n) > 0)); insert into checked values (7)",
+			query: "select n from checked",
+		},
+		{
+			title: "a generated column",
+			sql:   "set role app; create table generated (n int, m int generated always as (four(n)) stored); insert into generated values (3)",
+			query: "select n, m from generated",
+		},
+		{
+			title: "partitions and a foreign key",
+			sql: "set role app; create table split (n int primary key check (four(n) > 0)) partition by range (n); " +
+				"create table split_1 partition of split for values from (1) to (9); insert into split values (1); " +
+				"create table referring (n int references split); insert into referring values (1)",
+			query: "select split.tableoid::regclass, split.n, referring.n from split, referring",
+		},
+		{
+			title: "a materialized view",
+			sql:   "set role app; create materialized view quadruple as select four(n) from indexed",
+			query: "select * from quadruple order by 1",
+		},
+		{title: "no function is altered in the end", query: "select proname, proconfig from pg_proc where proname in ('twice', 'four') order by 1"},
+	}
+}
+
+func propertiesOfTheDatabase() []awkward {
+	return []awkward{
+		{
+			title: "an operator that pretends to be one of PostgreSQL",
+			sql: "set role app; create table stolen (what text); grant insert on stolen to public; " +
+				"create function steal(name, text) returns boolean language plpgsql as " +
+				"$$begin insert into public.stolen values (current_user); return true; exception when others then return true; end$$; " +
+				"create operator !~~ (leftarg = name, rightarg = text, function = steal); create operator !~ (leftarg = name, rightarg = text, function = steal); " +
+				"alter database app set search_path = public, ext, pg_catalog",
+			query: "select count(*) from stolen",
+		},
+		{
+			title: "large objects",
+			sql:   "set role app; select lo_from_bytea(4711, 'large'); grant select on large object 4711 to public",
+			query: "select convert_from(lo_get(4711), 'utf8'), lomacl from pg_largeobject_metadata",
+		},
+		{
+			title: "settings of the role and of the database",
+			sql: "alter role app set work_mem = '9MB'; alter role app in database app set statement_timeout = '1ms'; " +
+				"alter database app set default_transaction_read_only = on; alter database app set default_text_search_config = 'pg_catalog.german'",
+			query: "select one from pg_db_role_setting, unnest(setconfig) as one where (setdatabase <> 0 or setrole = 'app'::regrole) and one <> 'log_statement=all' order by 1",
+		},
+		{
+			title: "rights and the comment of the database",
+			sql: "create role reading; revoke all on database app from public; grant connect on database app to reading with grant option; " +
+				"comment on database app is 'of ''all'''",
+			query: "select datacl, shobj_description(oid, 'pg_database') from pg_database where datname = 'app'",
+		},
+		{
+			title: "a trusted extension",
+			sql:   "create schema ext authorization app; create extension hstore schema ext",
+			query: "select nspname from pg_extension join pg_namespace n on n.oid = extnamespace where extname = 'hstore'",
+		},
+		{
+			title: "an extension that the operator may create",
+			sql:   "create extension bloom",
+			query: "select extowner::regrole from pg_extension where extname = 'bloom'",
+		},
+	}
+}
+
+func matterForSuperusers() []awkward {
+	return []awkward{
+		{title: "another extension", sql: "create extension pageinspect", missing: "EXTENSION - pageinspect"},
+		{title: "a setting", sql: "alter role app set log_statement = 'all'", missing: "SETTING log_statement of app"},
+		{
+			title:   "an event trigger",
+			sql:     "create function noted() returns event_trigger language plpgsql as 'begin end'; create event trigger noted on ddl_command_end execute function noted()",
+			missing: "EVENT TRIGGER - noted",
+		},
+		{title: "a publication of all tables", sql: "create publication everything for all tables", missing: "PUBLICATION - everything"},
+		{
+			title:   "a function in C",
+			sql:     "create function in_c(double precision) returns double precision language internal as 'dsqrt'",
+			missing: "FUNCTION public in_c(double precision)",
+		},
+		{title: "an extension whose text is a command", sql: "create extension pg_trgm schema ext", missing: "EXTENSION - pg_trgm"},
+	}
+}
+
+// A backup with what a restore often fails at becomes a database that has all rows, and the restore names what is missing. The superuser executes nothing from the
+// backup, and a backup executes nothing from the database.
+func TestAnAwkwardBackupIsRestored(t *testing.T) {
+	p := newPod(t, "")
+	end := p.createOriginal()
+	for _, one := range awkwardContents() {
+		p.inApp("set transaction read write; set search_path = public, ext; " + one.sql)
+	}
+	want := p.answers()
+	backup := p.backUp()
+	if got := p.inApp("select count(*) from stolen"); got != "0" {
+		t.Errorf("%s functions of the app were executed by a backup", got)
+	}
+	end()
+	command := "COPY (SELECT 1) TO PROGRAM 'touch forged';"
+	p.forge(backup, "CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA ext;\n", command)
+
+	said, err := p.restore("EXTENSIONS=postgis bloom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	missing := lines[1:]
+	slices.Sort(missing)
+	var expected []string
+	for _, one := range awkwardContents() {
+		if one.missing != "" {
+			expected = append(expected, one.missing)
+		}
+	}
+	slices.Sort(expected)
+	if diff := cmp.Diff(expected, missing); diff != "" || lines[0] != "Restored: "+filepath.Base(backup) {
+		t.Errorf("%s, and what is missing (-want +got):\n%s", lines[0], diff)
+	}
+	p.expectLog(`permission denied to create extension "pageinspect"`)
+	for _, folder := range []string{"", "data/pgdata"} {
+		if fileExists(filepath.Join(p.dir, folder, "forged")) {
+			t.Errorf("the superuser has executed %s", command)
+		}
+	}
+	defer p.startForAll()()
+	for title, got := range p.answers() {
+		if diff := cmp.Diff(want[title], got); diff != "" {
+			t.Errorf("%s (-original +copy):\n%s", title, diff)
+		}
+	}
+}
+
+// A database that lacks rows is not complete: its restore fails, and names the tables.
+func TestARestoreFailsIfRowsAreMissing(t *testing.T) {
+	p := newPod(t, "")
+	end := p.createOriginal()
+	const small = "create or replace function small(int) returns boolean language sql as 'select $1 < %d'; "
+	p.inApp("set role app; create table whole as select 1 as n; " + fmt.Sprintf(small, 10) +
+		"create table violating (n int check (small(n))); insert into violating values (7); " + fmt.Sprintf(small, 5))
+	p.backUp()
+	end()
+	said, err := p.restore()
+	if err == nil || !strings.HasPrefix(said, "RestoreFailed: data of the backup ") || !strings.HasSuffix(said, "what failed: TABLE DATA public violating") {
+		t.Errorf("the restore says %q, and ends with %v", said, err)
+	}
+	if fileExists(p.dir + "/data/pgdata") {
+		t.Error("there is a database that lacks rows")
+	}
+}
+
+// createOriginal creates a database as server.sh does, starts it, and returns what ends it.
+func (p pod) createOriginal() (end func()) {
+	p.Helper()
+	for _, name := range []string{"app", "monitor", "replication", "backup"} {
+		p.place("secret/"+name, name)
+	}
+	p.place("pod/annotations", "database.einmal.dev/grant=\"u 1 initdb\"\n")
+	p.place("backups/lock", "")
+	p.run(p.command("sh", p.dir+"/config/server.sh", "data"), "")
+	return p.startForAll()
+}
+
+// startForAll starts the server, to which every user of this machine can log in, and returns what ends it.
+func (p pod) startForAll() (end func()) {
+	p.Helper()
+	p.place("all.conf", "local all all trust\n")
+	arguments := []string{"--pgdata", p.dir + "/data/pgdata", "--wait", "--silent", "--log", p.dir + "/server.log"}
+	options := fmt.Sprintf("-c hba_file=%[1]s/all.conf -c listen_addresses='' -c unix_socket_directories=%[1]s/run", p.dir)
+	p.run(p.command("pg_ctl", append(arguments, "--options", options, "start")...), "")
+	return func() { p.run(p.command("pg_ctl", append(arguments[:4:4], "--mode", "fast", "stop")...), "") }
+}
+
+// inApp executes statements as the superuser in the database of the app, and returns what the last one returns.
+func (p pod) inApp(statements string) string {
+	p.Helper()
+	out, err := p.command("psql", "-qAtX", "--dbname", "app", "--command", statements).CombinedOutput()
+	if err != nil {
+		p.Fatalf("%s: %v: %s", statements, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// answers returns the results of all queries by their titles.
+func (p pod) answers() map[string]string {
+	p.Helper()
+	all := make(map[string]string)
+	for _, one := range awkwardContents() {
+		if one.query != "" {
+			all[one.title] = p.inApp(one.query)
+		}
+	}
+	return all
+}
+
+// backUp makes a backup and returns its folder.
+func (p pod) backUp() string {
+	p.Helper()
+	command := p.command("sh", p.dir+"/config/backup.sh")
+	command.Env = append(command.Env, "PRIMARY="+p.dir+"/run", "PGUSER=einmal_backup", "PGDATABASE=app")
+	p.run(command, "")
+	made, err := filepath.Glob(p.dir + "/backups/2*Z")
+	if err != nil || len(made) != 1 {
+		p.Fatalf("the backups are %v, %v", made, err)
+	}
+	return made[0]
+}
+
+// forge replaces a text in the dump of a backup by a shorter one, and corrects the checksums, as a person with access to the volume can.
+func (p pod) forge(backup, old, text string) {
+	p.Helper()
+	name := backup + "/dump"
+	dump, err := os.ReadFile(name)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if len(text) > len(old) || bytes.Count(dump, []byte(old)) != 1 {
+		p.Fatalf("the dump does not have %q once, or %q is longer", old, text)
+	}
+	dump = bytes.Replace(dump, []byte(old), []byte(text+strings.Repeat(" ", len(old)-len(text))), 1)
+	if err := os.WriteFile(name, dump, 0o600); err != nil {
+		p.Fatal(err)
+	}
+	command := p.command("sh", "-c", "sha256sum dump about roles >sha256")
+	command.Dir = backup
+	p.run(command, "")
+}
+
+// restore creates the database again with the newest backup, and returns what the container says at its end.
+func (p pod) restore(environment ...string) (string, error) {
+	p.Helper()
+	for _, err := range []error{os.RemoveAll(p.dir + "/data/pgdata"), os.RemoveAll(p.dir + "/backup"), os.Rename(p.dir+"/backups", p.dir+"/backup")} {
+		if err != nil {
+			p.Fatal(err)
+		}
+	}
+	command := p.command("sh", p.dir+"/config/server.sh", "data")
+	command.Env = append(command.Env, append(environment, "RESTORE=newest", "RESTORE_FROM=claim")...)
+	out, failed := command.CombinedOutput()
+	said, err := os.ReadFile(p.dir + "/said")
+	if err != nil || failed != nil && len(said) == 0 {
+		p.Fatalf("%v, %v: %s", failed, err, out)
+	}
+	p.Logf("the restore has said:\n%s", out)
+	return string(said), failed
+}
+
+// expectLog expects that the log of a restore has a text.
+func (p pod) expectLog(want string) {
+	p.Helper()
+	log, err := os.ReadFile(p.dir + "/data/restore.log")
+	if err != nil || !strings.Contains(string(log), want) {
+		p.Errorf("the log of the restore does not have %q, %v:\n%s", want, err, log)
+	}
+}
