@@ -74,6 +74,8 @@ type modelNode struct {
 	silent map[string]bool
 	// full reports whether apps have all connections that they can have.
 	full bool
+	// unlogged reports whether apps have unlogged tables.
+	unlogged bool
 	// cut reports whether the operator cannot reach servers.
 	cut bool
 }

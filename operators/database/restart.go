@@ -37,9 +37,10 @@ func (f findings) turn(db *v1.Database) (*corev1.Pod, string) {
 }
 
 // successor returns the standby that becomes the primary while the primary gets another version or image, or nil. Apps wait less than for a restart. A
-// primary that the spec names stays the primary, and a standby that has not lowered its parameters cannot replace it.
+// primary that the spec names stays the primary, as does one with unlogged tables, which keep their rows only in a restart. A standby that has not lowered its
+// parameters cannot replace it.
 func (f findings) successor(db *v1.Database) *standby {
-	if db.Spec.Primary != nil || !f.available() || !f.outdated(db, f.pod) {
+	if db.Spec.Primary != nil || !f.available() || !f.outdated(db, f.pod) || f.unlogged() {
 		return nil
 	}
 	for _, one := range f.wanted(db) {
@@ -51,6 +52,12 @@ func (f findings) successor(db *v1.Database) *standby {
 		}
 	}
 	return nil
+}
+
+// unlogged reports whether the primary has unlogged tables.
+func (f findings) unlogged() bool {
+	state := f.stateIn(f.pod)
+	return state != nil && state.Unlogged
 }
 
 // next returns the Pod whose turn it is to be restarted and why, or "". Standbys come first, one after the other: if one does not start, stream or answer,

@@ -65,7 +65,7 @@ func (n *modelNode) Ask(ctx context.Context, login engine.Login) (engine.State, 
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	state := engine.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
+	state := engine.State{Used: n.used, Configuration: server.loaded, Refused: n.refused, Recovering: server.data.copied, Unlogged: n.unlogged, Timeline: int64(server.data.timeline), Received: int64(server.data.written)}
 	switch {
 	case server.wanted == server.connections:
 	case server.kept && server.data.copied:

@@ -99,6 +99,9 @@ func (d *databases) switchOver(ctx context.Context, c *change, found findings) e
 	if against.reason != "" {
 		return einmal.RequeueAfter(switchoverDelay)
 	}
+	if found.unlogged() {
+		c.Event(einmal.EventWarning, "UnloggedTables", "unlogged tables have no rows after the switchover to the Pod %s, because standbys do not get them", target.name)
+	}
 	c.Object.Status.Switchover = &v1.Switchover{Phase: v1.SwitchoverStopping, From: found.pod.Name, To: target.name, UID: target.pod.UID}
 	return einmal.RequeueAfter(recorded)
 }

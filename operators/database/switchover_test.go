@@ -199,6 +199,25 @@ func TestAnotherVersionNeedsNoRestartOfThePrimary(t *testing.T) {
 	})
 }
 
+// Standbys have unlogged tables without rows. So another version restarts a primary that has some, after its standbys, and a switchover that a person asks for
+// says what is lost.
+func TestUnloggedTablesKeepTheirRowsIfThePrimaryGetsAnotherVersion(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := replicated(w, 2)
+		n.unlogged = true
+		w.Patch(ordersDB(), `{"spec":{"version":"16.4"}}`)
+		w.Advance(5 * time.Minute)
+		expectServers(w, "2/2, 0: Ready primary, 1: Streaming standby")
+		expectStops(w, "orders-db-1", "orders-db-0")
+		expectEvents(w, "UnloggedTables", 0)
+		w.Patch(ordersDB(), `{"spec":{"primary":1}}`)
+		w.Advance(5 * time.Minute)
+		expectServers(w, "2/2, 0: Streaming standby, 1: Ready primary")
+		expectEvents(w, "UnloggedTables", 1)
+		checkReady(w, n)
+	})
+}
+
 // expectStops expects the Pods that the operator has deleted so far.
 func expectStops(w *einmaltest.World, want ...string) {
 	w.Helper()

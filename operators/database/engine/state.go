@@ -21,6 +21,8 @@ type State struct {
 	Timeline, Received int64
 	// Receiving reports whether a standby gets what its primary writes: then the server of the primary runs.
 	Receiving bool
+	// Unlogged reports whether there are unlogged tables. Standbys have them without rows.
+	Unlogged bool
 	// Forks are the timelines that the primary has left, with where it left them, in bytes of the write-ahead log. A standby says nothing of them.
 	Forks map[int64]int64
 	// Standbys are the standbys that have a slot, in the order of the slots. A standby has none itself.

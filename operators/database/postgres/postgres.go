@@ -62,7 +62,7 @@ func askEarlier(ctx context.Context, connection *pgx.Conn, question string, ask 
 	if err != nil {
 		return err
 	}
-	for name, instead := range map[string]string{"timeline": "0", "forks": "null::json", "receiving": "false"} {
+	for name, instead := range map[string]string{"timeline": "0", "forks": "null::json", "receiving": "false", "unlogged": "false"} {
 		if !slices.Contains(has, name) {
 			question = strings.Replace(question, "einmal."+name+"()", instead, 1)
 		}
@@ -78,13 +78,13 @@ func (c Client) Ask(ctx context.Context, login engine.Login) (engine.State, erro
 		coalesce((select string_agg(name, ', ' order by name) from pg_settings
 			where pending_restart and source = 'command line' and pg_is_in_recovery()), ''),
 		pg_is_in_recovery(), einmal.timeline(),
-		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys(), einmal.receiving()`
+		coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'), 0)::bigint, einmal.forks(), einmal.standbys(), einmal.receiving(), einmal.unlogged()`
 	var state engine.State
 	var volume string
 	err := c.within(ctx, login, func(ctx context.Context, connection *pgx.Conn) error {
 		ask := func(question string) error {
 			return connection.QueryRow(ctx, question).Scan(&volume, &state.Configuration, &state.Refused, &state.Pending, &state.Kept, &state.Recovering,
-				&state.Timeline, &state.Received, &state.Forks, &state.Standbys, &state.Receiving)
+				&state.Timeline, &state.Received, &state.Forks, &state.Standbys, &state.Receiving, &state.Unlogged)
 		}
 		err := ask(question)
 		if answer, ok := errors.AsType[*pgconn.PgError](err); ok && answer.Code == undefinedFunction {

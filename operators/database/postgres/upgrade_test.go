@@ -54,6 +54,13 @@ func TestADatabaseOfAnEarlierOperatorIsUpgraded(t *testing.T) {
 		}
 		return nil
 	})
+	if state, err := p.ask(); err != nil || state.Unlogged {
+		t.Errorf("it has unlogged tables: %+v, %v", state, err)
+	}
+	p.run(p.command("psql", "--no-psqlrc", "--dbname", "app", "--command", "create unlogged table fast (n int)"), "")
+	if state, err := p.ask(); err != nil || !state.Unlogged {
+		t.Errorf("it has no unlogged tables: %+v, %v", state, err)
+	}
 	p.takeAllConnections(4) // Of 12, three are left for superusers, and five for the operator and for backups.
 	if _, err := p.ask(); err != nil {
 		t.Errorf("apps have all connections: %v", err)
@@ -100,11 +107,11 @@ func newPod(t *testing.T, parameters string) pod {
 	return p
 }
 
-// own puts paths of the container into the folder. Nothing listens on TCP, and the superuser is that of the test.
+// own puts paths of the container into the folder. Nothing listens on TCP, the superuser is that of the test, and no script waits for the disk of the machine.
 func (p pod) own(text string) string {
 	return strings.NewReplacer(" /data", " "+p.dir+"/data", "/data/", p.dir+"/data/", "/pod/", p.dir+"/pod/", "/run/postgresql", p.dir+"/run",
 		"/dev/termination-log", p.dir+"/said", "/config/", p.dir+"/config/", "/secret/", p.dir+"/secret/", "/backup/", p.dir+"/backup/",
-		"/backups", p.dir+"/backups", "/tmp/", p.dir+"/", "listen_addresses = '*'", "listen_addresses = ''", "local all postgres peer", "local all postgres trust").Replace(text)
+		"/backups", p.dir+"/backup", "/tmp/", p.dir+"/", "\tsync\n", "\t:\n", "listen_addresses = '*'", "listen_addresses = ''", "local all postgres peer", "local all postgres trust").Replace(text)
 }
 
 // place writes a file that belongs to the user of the server.

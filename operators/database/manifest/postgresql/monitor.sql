@@ -21,6 +21,8 @@ create or replace function einmal.forks() returns json language sql security def
 		from regexp_split_to_table(case when pg_is_in_recovery() then '' else
 			pg_read_file('pg_wal/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '.history', 0, 1000000, true) end, chr(10)) line
 		where line ~ '^[0-9]'$$;
+create or replace function einmal.unlogged() returns boolean language sql security definer set search_path = pg_catalog, pg_temp
+	as $$select exists (select from pg_database, pg_ls_dir('base/' || oid, true, false) as file where file like '%\_init')$$;
 create or replace function einmal.release(slot text) returns void language sql security definer set search_path = pg_catalog, pg_temp
 	as $$select pg_drop_replication_slot(slot_name) from pg_replication_slots
 		where slot_name = slot and slot_type = 'physical' and slot_name ~ '^einmal_[0-9]+$' and not active$$;
