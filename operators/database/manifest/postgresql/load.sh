@@ -77,7 +77,7 @@ note_parts() {
 # create_roles creates the other roles, which cannot log in.
 create_roles() {
 	while read -r role; do
-		sql --set role="$role" --dbname postgres <<-'SQL' || fail RestoreFailed "the role $role could not be created; see the log of the container data"
+		sql --set role="$role" --username postgres --dbname postgres <<-'SQL' || fail RestoreFailed "the role $role could not be created; see the log of the container data"
 			select format('create role %I', :'role') where not exists (select from pg_roles where rolname = :'role') \gexec
 		SQL
 	done <"/backup/$chosen/roles"
@@ -117,7 +117,8 @@ unquote() {
 apply_properties() {
 	tail -n +2 "/backup/$chosen/about" | while IFS= read -r line; do
 		for kind; do
-			as_owner sql --set line="$line" --set kind="$kind" <<-'SQL' || describe_property "$line" >>$missing
+			case $line in '{"kind" : "'"$kind"'"'*) ;; *) continue ;; esac
+			as_owner sql --set line="$line" <<-'SQL' || describe_property "$line" >>$missing
 				begin;
 				\o /dev/null
 				with properties as (select kind, name, value, grantable, quote_ident(current_database()) as this, role as named, coalesce(quote_ident(role), 'public') as role,
@@ -130,7 +131,7 @@ apply_properties() {
 					when 'right' then format('grant %s on database %s to %s', name, this, role) || case when grantable then ' with grant option' else '' end
 					when 'comment' then format('comment on database %s is %L', this, value) end,
 					case kind when 'setting' then format('alter %s set %I from current', owner, name) end
-				from properties where kind = :'kind' \gexec
+				from properties \gexec
 				commit;
 			SQL
 		done
@@ -139,7 +140,7 @@ apply_properties() {
 
 # describe_property LINE prints what a property is.
 describe_property() {
-	sql --dbname postgres --set line="$1" <<-'SQL'
+	sql --username postgres --dbname postgres --set line="$1" <<-'SQL' || say 'a setting that cannot be read'
 		select upper(kind) || coalesce(' ' || name, '') || coalesce(' of ' || role, '')
 			from json_to_record(:'line') as line(kind text, role text, name text);
 	SQL
