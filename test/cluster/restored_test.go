@@ -65,15 +65,22 @@ func (w *world) setSize(t *testing.T, name string, size int) {
 	}
 }
 
-func (w *world) outlivesRestore(t *testing.T, options einmal.RunOptions, replicas int) {
-	j, log := &fixture.Journal{}, fixture.NewLog(t)
-	stop := w.runLives(t, j, log, options, replicas)
+// copyAndChange creates objects, copies etcd and changes what there is. It returns what puts the copy back.
+func (w *world) copyAndChange(t *testing.T, j *fixture.Journal) (restore func()) {
+	t.Helper()
 	for _, name := range []string{"same", "changed", "deleted", "much"} {
 		w.create(t, fixture.StatusCarrier(), name)
 		did(t, j, name, "invoice", "make 1")
 	}
-	restore := w.Snapshot(t)
+	restore = w.Snapshot(t)
 	w.changeSinceCopy(t, j)
+	return restore
+}
+
+func (w *world) outlivesRestore(t *testing.T, options einmal.RunOptions, replicas int) {
+	j, log := &fixture.Journal{}, fixture.NewLog(t)
+	stop := w.runLives(t, j, log, options, replicas)
+	restore := w.copyAndChange(t, j)
 	restore()
 	did(t, j, "changed", "invoice", "make 1", "resize 1 to 2", "resize 2 to 1")
 	cluster.Until(t, "what cannot be known is said", func() bool {
@@ -88,12 +95,7 @@ func (w *world) outlivesRestore(t *testing.T, options einmal.RunOptions, replica
 func (w *world) restoredWhileDown(t *testing.T) {
 	j, log := &fixture.Journal{}, fixture.NewLog(t)
 	stop := w.runLives(t, j, log, einmal.RunOptions{SingleReplica: true}, 1)
-	for _, name := range []string{"same", "changed", "deleted", "much"} {
-		w.create(t, fixture.StatusCarrier(), name)
-		did(t, j, name, "invoice", "make 1")
-	}
-	restore := w.Snapshot(t)
-	w.changeSinceCopy(t, j)
+	restore := w.copyAndChange(t, j)
 	stop()
 	restore()
 	later := &fixture.Journal{}

@@ -70,6 +70,9 @@ func StartIn(t *testing.T, data, script, ready string) *Node {
 			return
 		}
 		stopped = true
+		if t.Failed() {
+			n.explain(t)
+		}
 		_ = cmd.Process.Signal(syscall.SIGTERM) // It can have ended.
 		select {
 		case <-ended:
@@ -92,6 +95,30 @@ func StartIn(t *testing.T, data, script, ready string) *Node {
 		t.Fatalf("%s was not ready after %s", script, startTimeout)
 	}
 	return n
+}
+
+// explain logs what can explain a failure: the Pods, the events, the custom objects and the ends of the operators' logs.
+func (n *Node) explain(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ask := func(args ...string) string {
+		out, err := n.Kubectl(ctx, args...)
+		if err != nil {
+			out += err.Error()
+		}
+		return out
+	}
+	t.Logf("Pods:\n%s", ask("get", "pods", "--all-namespaces", "--output", "wide"))
+	t.Logf("events:\n%s", ask("get", "events", "--all-namespaces", "--sort-by", ".lastTimestamp"))
+	for _, kind := range strings.Fields(ask("get", "customresourcedefinitions", "--output", "jsonpath={.items[*].metadata.name}")) {
+		t.Logf("%s:\n%s", kind, ask("get", kind, "--all-namespaces", "--output", "yaml"))
+	}
+	for line := range strings.Lines(ask("get", "deployments", "--all-namespaces", "--no-headers")) {
+		if deployment := strings.Fields(line); len(deployment) > 1 {
+			t.Logf("the end of the log of %s:\n%s", deployment[1], ask("logs", "--namespace", deployment[0], "deployment/"+deployment[1], "--tail", "100"))
+		}
+	}
 }
 
 // Stop stops everything, as Ctrl-C does. The data directory stays.
