@@ -38,7 +38,7 @@ postgres_image() {
 
 # mariadb_image NAME builds an image of MariaDB 10.11. flock keeps two servers from using one volume.
 mariadb_image() {
-	image "$1" --debian bookworm libc-bin coreutils dash util-linux sed gzip mariadb-server-core mariadb-client-core mariadb-client \
+	image "$1" --debian bookworm libc-bin coreutils dash util-linux sed gzip tzdata mariadb-server-core mariadb-client-core mariadb-client \
 		--exclude "$unneeded" --user mysql:999 --env PATH=/usr/sbin:/usr/bin:/bin
 }
 

@@ -13,8 +13,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/einmal-operators/einmal"
 	"github.com/einmal-operators/einmal/einmaltest"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/manifest"
 )
 
 // backedUpDB returns the Database of the tests with a backup at 03:00 in Berlin.
@@ -341,6 +343,37 @@ func TestARequestThatCannotBeIsRefused(t *testing.T) {
 		w.Get(foreign)
 		if metav1.GetControllerOf(foreign) != nil || w.Get(&batchv1.Job{ObjectMeta: in("orders-db-backup-y")}) {
 			w.Errorf("a backup was made")
+		}
+	})
+}
+
+// The claim of the backups has no owner. So it has no label by which a tool finds the objects that it manages, and one of an earlier operator loses them once.
+func TestNoToolTakesTheClaimOfBackupsForItsOwn(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := start(w)
+		claim := manifest.BackupClaim(backedUpDB())
+		claim.Namespace = ordersDB().Namespace
+		claim.Labels["app.kubernetes.io/instance"], claim.Labels["app.kubernetes.io/managed-by"] = "orders-db", "databases.einmal.dev"
+		claim.Labels["team"] = "shop"
+		w.Create(claim)
+		w.Create(backedUpDB())
+		w.Advance(10 * time.Minute)
+		checkReady(w, n)
+		w.Get(claim)
+		if diff := cmp.Diff(map[string]string{manifest.BackupOfLabel: "orders-db", "team": "shop"}, claim.Labels); diff != "" {
+			w.Errorf("the labels of the claim (-want +got):\n%s", diff)
+		}
+		version := claim.ResourceVersion
+		w.Restart()
+		w.Advance(time.Hour)
+		if w.Get(claim); claim.ResourceVersion != version {
+			w.Errorf("the claim is written again")
+		}
+		other := manifest.BackupClaim(backedUpDB())
+		for key := range other.Labels {
+			if einmal.IsTrackingLabel(key) {
+				w.Errorf("a new claim has the label %s", key)
+			}
 		}
 	})
 }

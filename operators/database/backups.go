@@ -132,8 +132,20 @@ func keepBackupClaim(ctx context.Context, c *change) (time.Time, error) {
 			"if its volume holds the backups of this Database: kubectl label --namespace %s persistentvolumeclaim %s %s=%s",
 			claim.Name, c.Object.Namespace, claim.Name, manifest.BackupOfLabel, c.Object.Name)
 	}
+	if claim.DeletionTimestamp != nil {
+		return claim.CreationTimestamp.Time, nil
+	}
+	if tracking := manifest.TrackingLabels(c.Object, claim); len(tracking) > 0 {
+		removed := make(map[string]any)
+		for _, key := range tracking {
+			removed[key] = nil
+		}
+		if err := patch(ctx, c, claim, "metadata", map[string]any{"labels": removed}); err != nil {
+			return claim.CreationTimestamp.Time, err
+		}
+	}
 	size := manifest.BackupStorage(c.Object)
-	if claim.DeletionTimestamp != nil || claim.Spec.Resources.Requests.Storage().Cmp(size) >= 0 {
+	if claim.Spec.Resources.Requests.Storage().Cmp(size) >= 0 {
 		return claim.CreationTimestamp.Time, nil
 	}
 	return claim.CreationTimestamp.Time, patch(ctx, c, claim, "spec", map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size.String()}}})

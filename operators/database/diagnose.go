@@ -48,7 +48,7 @@ func diagnose(db *v1.Database, found findings) problem {
 	case found.parameters.wrong != "":
 		return problem{"ParametersInvalid", found.parameters.wrong, true}
 	case found.growth != nil:
-		return problem{"GrowthRefused", found.growth.Error(), true}
+		return problem{"GrowthRefused", fmt.Sprintf("%v: let the storage class expand volumes, or set spec.storage back to status.storage.requested", found.growth), true}
 	case moving(db) != nil:
 		return withFailover(db, found, movingProblem(*db.Status.Switchover, found))
 	case found.available() && found.probe != nil && found.probe.state != nil && found.probe.state.Refused != "":

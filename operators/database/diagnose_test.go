@@ -94,7 +94,7 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 		},
 		{findings{credentials: credentials{secret: "orders-db-app", err: errors.New("timeout")}}, "CredentialsUnknown: read the Secret orders-db-app: timeout", false},
 		{findings{children: errors.New("quota")}, "ObjectRefused: quota", true},
-		{findings{growth: errors.New("no")}, "GrowthRefused: no", true},
+		{findings{growth: errors.New("no")}, "GrowthRefused: no: let the storage class expand volumes, or set spec.storage back to status.storage.requested", true},
 		{findings{choice: version.Choice{Problem: "too old"}}, "VersionNotSupported: too old", true},
 	}
 	for _, test := range tests {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -108,6 +109,28 @@ func TestWrongDatabasesAreRefused(t *testing.T) {
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s (-want +got), rewrite it with -update:\n%s", file, diff)
 	}
+}
+
+// A raise of the storage that its class refuses can be taken back, because the claim has the size of before.
+func TestARefusedRaiseOfTheStorageCanBeTakenBack(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		w.Install(func(*einmaltest.Process) *einmal.Operator {
+			return declare(clients{}, defaultImages(), prometheus.NewRegistry())
+		})
+		db := ordersDB()
+		w.Create(db)
+		db.Status.Storage = &v1.StorageStatus{Requested: resource.MustParse("1Gi")}
+		if err := w.Client().Status().Update(w.Context(), db); err != nil {
+			w.Fatal(err)
+		}
+		for _, size := range []string{"2Gi", "3Gi", "1Gi", "2Gi", "1.5Gi"} {
+			w.Patch(db, `{"spec":{"storage":"`+size+`"}}`)
+		}
+		err := w.Client().Patch(w.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"storage":"900Mi"}}`)))
+		if err == nil || !strings.Contains(err.Error(), "can grow but not shrink: a volume does not give back space, and this one has 1Gi") {
+			w.Errorf("the claim has 1Gi, and the answer to less is %v", err)
+		}
+	})
 }
 
 // refuseCreations adds the answers to creations.

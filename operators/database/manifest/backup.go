@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/einmal-operators/einmal"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
 )
 
@@ -49,10 +50,23 @@ func BackupSelector(db *v1.Database) map[string]string {
 
 // BackupClaim returns the claim whose volume holds the backups.
 func BackupClaim(db *v1.Database) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: backupMeta(db, Backup(db)), Spec: corev1.PersistentVolumeClaimSpec{
+	// It has no owner, so a tool that finds its objects by a label of the database would take it for one of its own, and delete it.
+	own := metav1.ObjectMeta{Name: Backup(db), Labels: BackupSelector(db)}
+	return &corev1.PersistentVolumeClaim{ObjectMeta: own, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: db.Spec.Backup.Claim.StorageClassName,
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: BackupStorage(db)}},
 	}}
+}
+
+// TrackingLabels returns the labels of a claim of backups by which tools find the objects that they manage. Earlier operators have set them.
+func TrackingLabels(db *v1.Database, claim *corev1.PersistentVolumeClaim) []string {
+	var found []string
+	for key, value := range backupLabels(db) {
+		if einmal.IsTrackingLabel(key) && claim.Labels[key] == value {
+			found = append(found, key)
+		}
+	}
+	return found
 }
 
 // BackupStorage returns the size of the volume of the backups.

@@ -74,6 +74,7 @@ func TestNodeRestoresBackups(t *testing.T) {
 	s.await(t, "pod", "backups", ".status.phase", "Running")
 	t.Run("a backup that cannot be restored is said", s.cannotBeRestored)
 	t.Run("a restore that is killed begins again", s.isRestoredAfterAKill)
+	t.Run("kubectl apply --prune deletes nothing", s.isNotPruned)
 	t.Run("what cannot be restored is named", s.namesWhatIsMissing)
 	t.Run("backups are made on the schedule, and old ones are deleted", s.keepsSomeBackups)
 	t.Run("a backup that is killed leaves nothing that looks whole", s.backsUpAfterAKill)

@@ -40,6 +40,9 @@ func TestNodeRunsMariaDB(t *testing.T) {
 	}
 	s.inShop(t, "shop-db", string(contents))
 	s.awaitShop(t)
+	if got := s.inShop(t, "shop-db", "select convert_tz('2026-07-01 12:00', 'UTC', 'Europe/Berlin')"); got != "2026-07-01 14:00:00" {
+		t.Errorf("noon in UTC is %s in Berlin", got)
+	}
 
 	t.Run("the Pod is deleted", func(t *testing.T) {
 		s.remove(t, "pod", "shop-db-0")

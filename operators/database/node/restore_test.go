@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // namesWhatIsMissing restores an extension that only a superuser can create: without the operator's flag, the status and a file in the volume say that it is
@@ -29,6 +31,31 @@ func (s *started) namesWhatIsMissing(t *testing.T) {
 	s.awaitReason(t, "whole", "DatabaseReady")
 	s.await(t, "database", "whole", `.status.conditions[?(@.type=="RestoreComplete")].reason`, "Complete")
 	s.inPod(t, "whole", "select extowner::regrole from pg_extension where extname = 'bloom'", "postgres")
+}
+
+// isNotPruned applies a Database twice with an ApplySet, as GitOps tools do, and lets kubectl delete what is not in it.
+func (s *started) isNotPruned(t *testing.T) {
+	database := s.write(t, s.MustKubectl(t, "get", "database", "--namespace", "production", "orders-db", "--output",
+		`go-template={"apiVersion":"{{.apiVersion}}","kind":"{{.kind}}","metadata":{"name":"{{.metadata.name}}"},"spec":{"engine":"{{.spec.engine}}","version":"{{.spec.version}}","storage":"{{.spec.storage}}","replicas":{{.spec.replicas}}}}`))
+	all := func() string {
+		return s.MustKubectl(t, "get", "persistentvolumeclaims,secrets,statefulsets,services,configmaps,cronjobs,jobs,networkpolicies,poddisruptionbudgets,pods",
+			"--namespace", "production", "--output", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{"\n"}{end}`)
+	}
+	set := fmt.Sprintf("export KUBECTL_APPLYSET=true\nkubectl apply --prune --applyset=orders --namespace production --filename %s\n", database)
+	s.Shell(t, set)
+	before := all()
+	out := s.Shell(t, set+set)
+	if strings.Contains(out, "pruned") {
+		t.Errorf("kubectl has deleted objects:\n%s", out)
+	}
+	if diff := cmp.Diff(before, all()); diff != "" {
+		t.Errorf("the objects of the Database (-before +after):\n%s", diff)
+	}
+	for _, label := range []string{"app.kubernetes.io/instance", "applyset.kubernetes.io/part-of"} {
+		if claims := s.MustKubectl(t, "get", "persistentvolumeclaims,secrets", "--namespace", "production", "--selector", label, "--output", "name"); claims != "" {
+			t.Errorf("objects without an owner have the label %s: %s", label, claims)
+		}
+	}
 }
 
 // refusesAForgedShop restores a backup of MariaDB with commands of the client, as someone with access to the volume can write them.

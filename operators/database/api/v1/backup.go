@@ -117,7 +117,7 @@ type BackupResult struct {
 	// name is the name of the backup: the time when it began, in UTC. It is missing if the Pod that has made it was deleted before the operator saw its result.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// time is when the backup began. What was committed before is in it.
+	// time is when the backup began. A backup of a standby has what the standby had then, which can lack what the primary had committed just before.
 	Time metav1.Time `json:"time"`
 	// job is the Job that made it.
 	Job string `json:"job"`

@@ -28,6 +28,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$')",message="metadata.name must be at most 45 lowercase letters, digits and hyphens, and start with a letter: Services and Pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec)",fieldPath=".spec",reason=FieldValueRequired,message="required: set at least spec.engine, spec.version and spec.storage"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(oldSelf.spec) || self.spec.version == oldSelf.spec.version || !self.spec.version.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$') || !has(self.status) || !has(self.status.dataVersion) || int(self.spec.version.split('.')[0]) >= int(self.status.dataVersion.split('.')[0])",fieldPath=".spec.version",messageExpression="'the major version cannot be lowered: an older server cannot read the data of version ' + self.status.dataVersion",message="the major version cannot be lowered"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(oldSelf.spec) || !isQuantity(string(self.spec.storage)) || quantity(string(self.spec.storage)).compareTo(quantity(string(oldSelf.spec.storage))) >= 0 || has(self.status) && has(self.status.storage) && quantity(string(self.spec.storage)).compareTo(quantity(string(self.status.storage.requested))) >= 0",fieldPath=".spec.storage",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + (has(self.status) && has(self.status.storage) ? string(self.status.storage.requested) : string(oldSelf.spec.storage))",message="can grow but not shrink: a volume does not give back space"
 type Database struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -59,13 +60,13 @@ type DatabaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]?([.][0-9]{1,3}){0,2}$')",message="must be a version such as \"16\" or \"16.4\""
 	Version string `json:"version"`
 
-	// storage is the size of the volume, from 300Mi to 64Ti, for example 100Gi. It can grow but not shrink.
+	// storage is the size of the volume, from 300Mi to 64Ti, for example 100Gi. It can grow but not shrink. A raise that
+	// the condition StorageResizing reports as refused can be taken back.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="must be a number with a unit, for example 10Gi"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('300Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="must be from 300Mi to 64Ti"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",messageExpression="'can grow but not shrink: a volume does not give back space, and this one has ' + string(oldSelf)",message="can grow but not shrink: a volume does not give back space"
 	Storage resource.Quantity `json:"storage"`
 
 	// storageClassName is the storage class of the volume. The default is the default class of the cluster. It is immutable.

@@ -37,6 +37,7 @@ create() {
 	done
 	# An error can quote a statement with a password, so it is not printed.
 	users | mariadb --no-defaults >/tmp/create-users.log 2>&1 || fail CreationFailed 'the user and the database of the apps could not be created'
+	zones
 	[ -z "${RESTORE:-}" ] || restore
 	kill "$pid"
 	wait "$pid" || fail CreationFailed 'the server for the new database did not end in order'
@@ -62,6 +63,12 @@ users() {
 		create function einmal.configuration() returns text sql security definer reads sql data return load_file('/run/mysqld/public/configuration');
 		grant execute on einmal.* to einmal_monitor@'%';
 	SQL
+}
+
+# zones loads the names of time zones, which CONVERT_TZ needs, if the image has them.
+zones() {
+	[ -d /usr/share/zoneinfo ] || return 0
+	mariadb-tzinfo-to-sql --skip-write-binlog /usr/share/zoneinfo 2>/dev/null | mariadb --no-defaults mysql || say 'the names of time zones could not be loaded'
 }
 
 # escape NAME prints a name for a grant.
