@@ -52,7 +52,7 @@ func expectPatience(t *testing.T, name string, container corev1.Container) {
 // A server whose write-ahead log fills the volume ends, and one whose parallel query has no shared memory fails it. So both follow what the Database has.
 func TestDefaultsFollowWhatTheDatabaseHas(t *testing.T) {
 	for storage, want := range map[string]string{
-		"300Mi": "max_slot_wal_keep_size = '64MB'\nmax_wal_size = '64MB'\nmin_wal_size = '32MB'\n",
+		"300Mi": "max_slot_wal_keep_size = '48MB'\nmax_wal_size = '48MB'\nmin_wal_size = '32MB'\n",
 		"1Gi":   "max_slot_wal_keep_size = '102MB'\nmax_wal_size = '102MB'\nmin_wal_size = '51MB'\n",
 		"100Gi": "max_slot_wal_keep_size = '10240MB'\nmax_wal_size = '1024MB'\nmin_wal_size = '80MB'\n",
 	} {

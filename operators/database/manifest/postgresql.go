@@ -82,8 +82,8 @@ host  all all      all scram-sha-256
 // postgresqlDefaults limits the write-ahead log, so that it does not fill a small volume: a server whose log cannot be written ends. The log gets a tenth of the
 // volume, as far as PostgreSQL's own default of 1GB, and another tenth for a standby that is away, which copies the database again then.
 func postgresqlDefaults(db *v1.Database) string {
-	const mebibyte, least, most = 1 << 20, 64, 1024
+	const mebibyte, least, most = 1 << 20, 48, 1024
 	tenth := max(least, db.Spec.Storage.Value()/mebibyte/10)
 	log := min(tenth, most)
-	return fmt.Sprintf("max_slot_wal_keep_size = '%dMB'\nmax_wal_size = '%dMB'\nmin_wal_size = '%dMB'\n", tenth, log, min(log/2, 80))
+	return fmt.Sprintf("max_slot_wal_keep_size = '%dMB'\nmax_wal_size = '%dMB'\nmin_wal_size = '%dMB'\n", tenth, log, min(max(log/2, 32), 80))
 }
