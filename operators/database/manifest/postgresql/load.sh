@@ -113,7 +113,8 @@ unquote() {
 	esac
 }
 
-# apply_properties KIND… applies those properties of the backup that are of these kinds: see dump.sh.
+# apply_properties KIND… applies those properties of the backup that are of these kinds: see dump.sh. The value of a setting that is a list of names has quotes
+# in it, so it is set in the session first, and taken from there.
 apply_properties() {
 	tail -n +2 "/backup/$chosen/about" | while IFS= read -r line; do
 		for kind; do
@@ -126,12 +127,13 @@ apply_properties() {
 							case when database then ' in database ' || quote_ident(current_database()) else '' end end as owner
 					from json_to_record(:'line') as line(kind text, role text, database boolean, name text, value text, grantable boolean))
 				select case kind
-					when 'setting' then format('select set_config(%L, %L, true)', name, value)
+					when 'setting' then case when lists then format('select set_config(%L, %L, true)', name, value) end
 					when 'rights' then format('revoke all on database %s from public', this)
 					when 'right' then format('grant %s on database %s to %s', name, this, role) || case when grantable then ' with grant option' else '' end
 					when 'comment' then format('comment on database %s is %L', this, value) end,
-					case kind when 'setting' then format('alter %s set %I from current', owner, name) end
-				from properties \gexec
+					case kind when 'setting' then case when lists then format('alter %s set %I from current', owner, name)
+						else format('alter %s set %I to %L', owner, name, value) end end
+				from properties, lateral (select name in ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries')) as of_names(lists) \gexec
 				commit;
 			SQL
 		done
@@ -174,7 +176,7 @@ alter_functions() {
 check_server() {
 	while read -r code level _; do
 		case "$code $level" in
-		08???' '[EFP]*: | 53???' '[EFP]*: | 57???' '[EFP]*: | 58???' '[EFP]*: | XX00[12]' '[EFP]*:)
+		08???' '[EFP]*: | 53???' '[EFP]*: | 57P??' '[EFP]*: | 58???' '[EFP]*: | XX00[12]' '[EFP]*:)
 			fail RestoreFailed "the backup $chosen could not be restored, because the server has failed with $code; see the log of the container data" ;;
 		esac
 	done </tmp/create.log
