@@ -11,6 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal/credential"
 	v1 "github.com/einmal-operators/einmal/operators/database/api/v1"
+	"github.com/einmal-operators/einmal/operators/database/engine"
 	"github.com/einmal-operators/einmal/operators/database/manifest"
 	"github.com/einmal-operators/einmal/operators/database/version"
 )
@@ -24,6 +25,13 @@ func podWith(init, server corev1.ContainerStatus) *corev1.Pod {
 			InitContainerStatuses: []corev1.ContainerStatus{init}, ContainerStatuses: []corev1.ContainerStatus{server},
 		},
 	}
+}
+
+// loginFails is what was found if the login of the app fails.
+func loginFails(err error) findings {
+	ready := podWith(corev1.ContainerStatus{}, corev1.ContainerStatus{})
+	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return findings{observed: observed{set: &appsv1.StatefulSet{}, pod: ready}, probe: &probe{login: err}}
 }
 
 // ended is a container that has ended and waits for its next start.
@@ -40,8 +48,6 @@ func waiting(reason string) corev1.ContainerStatus {
 
 func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 	none := corev1.ContainerStatus{}
-	ready := podWith(none, none)
-	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	unschedulable := podWith(none, none)
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
 	stopping := podWith(none, none)
@@ -57,7 +63,7 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 		want    string
 		blocked bool
 	}{
-		{inPod(ready), ": ", false},
+		{loginFails(nil), ": ", false},
 		{inPod(nil), "WaitingForPod: waiting for the Pod orders-db-0", false},
 		{inPod(podWith(none, none)), "Starting: the server in the Pod orders-db-0 starts", false},
 		{inPod(stopping), "Stopping: the Pod orders-db-0 is being deleted", false},
@@ -93,12 +99,39 @@ func TestProblemsAreNamedWithTheirRemedy(t *testing.T) {
 				credential.ErrConflict.Error(), true,
 		},
 		{findings{credentials: credentials{secret: "orders-db-app", err: errors.New("timeout")}}, "CredentialsUnknown: read the Secret orders-db-app: timeout", false},
+		{loginFails(engine.ErrRefused), "PasswordRefused: the server refuses the password in the Secret orders-db-app: restore the Secret, or set the password in the database: " +
+			"kubectl exec --namespace default orders-db-0 -- " + manifest.SetPassword(ordersDB()), true},
+		{
+			loginFails(fmt.Errorf("%w: %w", engine.ErrFull, engine.NewAnswerError("too many connections", "53300"))),
+			"ConnectionsExhausted: the user has all connections that it can have: the server answers too many connections (53300): " +
+				"let apps close connections, raise max_connections in spec.parameters, or raise the connection limit that the answer names", false,
+		},
+		{
+			loginFails(errors.New("no route to host")),
+			"Unreachable: no route to host; the operator connects to orders-db-rw as apps do: check its network policies", false,
+		},
+		{
+			loginFails(&engine.AnswerError{Message: "the database system is in recovery mode", Code: "57P03", Passes: true}),
+			"Connecting: the server answers the database system is in recovery mode (57P03); the operator tries again", false,
+		},
+		{
+			loginFails(&engine.AnswerError{Message: "role is not permitted to log in", Code: "28000", Remedy: "alter role app login"}),
+			"LoginRejected: the server answers role is not permitted to log in (28000): correct that as the superuser (alter role app login): " +
+				"kubectl exec --stdin --tty --namespace default orders-db-0 -- " + manifest.Shell(ordersDB()), true,
+		},
+		{
+			loginFails(engine.NewAnswerError("no pg_hba.conf entry", "28000")),
+			"LoginRejected: the server answers no pg_hba.conf entry (28000): correct that as the superuser: " +
+				"kubectl exec --stdin --tty --namespace default orders-db-0 -- " + manifest.Shell(ordersDB()), true,
+		},
 		{findings{children: errors.New("quota")}, "ObjectRefused: quota", true},
 		{findings{growth: errors.New("no")}, "GrowthRefused: no: let the storage class expand volumes, or set spec.storage back to status.storage.requested", true},
 		{findings{choice: version.Choice{Problem: "too old"}}, "VersionNotSupported: too old", true},
 	}
 	for _, test := range tests {
-		got := diagnose(ordersDB(), test.found)
+		db := ordersDB()
+		db.Status.Endpoint = "orders-db-rw"
+		got := diagnose(db, test.found)
 		if text := fmt.Sprintf("%s: %s", got.reason, got.message); text != test.want || got.person != test.blocked {
 			t.Errorf("got %q, a person has to act: %t; want %q, %t", text, got.person, test.want, test.blocked)
 		}

@@ -217,7 +217,9 @@ func explain(login engine.Login, err error) error {
 	case "53300": // too_many_connections
 		return fmt.Errorf("log in as %s: %w: %w", login.Username, engine.ErrFull, words)
 	case "28000": // invalid_authorization_specification
-		words.Remedy = fmt.Sprintf(`alter role "%s" login`, login.Username)
+		if !strings.Contains(answer.Message, "pg_hba.conf") { // A login that this file refuses has the same code.
+			words.Remedy = fmt.Sprintf(`alter role "%s" login`, login.Username)
+		}
 	case "3D000": // invalid_catalog_name
 		words.Remedy = fmt.Sprintf(`create the database "%s", or give it its name again`, login.Database)
 	case "42501": // insufficient_privilege

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"net"
 	"runtime"
 	"strings"
@@ -57,6 +58,36 @@ func TestTheSessionsOfTheOperatorHaveTheirOwnSettings(t *testing.T) {
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// A refused login names what the superuser can do about it, if that is known. Several refusals have the same code.
+func TestARefusedLoginNamesWhatASuperuserCanDo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		code, message string
+		want          engine.AnswerError
+	}{
+		{"28000", `role "app" is not permitted to log in`, engine.AnswerError{Remedy: `alter role "app" login`}},
+		{"28000", `pg_hba.conf rejects connection for host "10.0.0.1"`, engine.AnswerError{}},
+		{"3D000", `database "app" does not exist`, engine.AnswerError{Remedy: `create the database "app", or give it its name again`}},
+		{"42501", `permission denied for database "app"`, engine.AnswerError{Remedy: `grant connect on database "app" to "app"`}},
+		{"57P03", "the database system is starting up", engine.AnswerError{Passes: true}},
+		{"XX000", "something else", engine.AnswerError{}},
+	} {
+		refusal, err := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: test.code, Message: test.message}).Encode(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		login, _ := pretender(t, func(connection net.Conn) error {
+			_, _ = connection.Write(refusal) // The client says whether it has come.
+			return net.ErrClosed
+		})
+		test.want.Code, test.want.Message = test.code, test.message
+		got, ok := errors.AsType[*engine.AnswerError](postgres.Client{}.Try(t.Context(), login))
+		if !ok || *got != test.want {
+			t.Errorf("%s %s: %+v, want %+v", test.code, test.message, got, test.want)
 		}
 	}
 }

@@ -65,13 +65,32 @@ listed() {
 
 # note_parts writes what the listed parts of its input are into the file $missing.
 note_parts() {
-	while IFS= read -r line; do
-		line=${line#*; } line=${line#* } line=${line#* } line=${line% *} # Without the numbers and the owner.
+	while IFS= read -r part; do
+		line=${part#*; } line=${line#* } line=${line#* } line=${line% *} # Without the numbers and the owner.
 		case $line in
-		'COMMENT - EXTENSION '*) ;; # Each extension has one, and only its owner can set it.
-		*) say "$line" ;;
+		'COMMENT - EXTENSION '*) continue ;; # Each extension has one, and only its owner can set it.
+		'TABLE DATA '*) ! of_extension "$line" || has_rows "$part" || continue ;;
 		esac
+		say "$line"
 	done >>$missing
+}
+
+# of_extension LINE succeeds if a line of the file $missing is a table or a sequence of an extension, such as spatial_ref_sys of PostGIS. A backup has the rows
+# that a superuser has added to it.
+of_extension() {
+	while IFS= read -r known; do
+		[ "$known" != "$1" ] || return 0
+	done </tmp/configuration
+	return 1
+}
+
+# has_rows PART succeeds if the backup has rows of this listed table.
+has_rows() {
+	say "$1" >/tmp/table
+	first=$(pg_restore --use-list /tmp/table --file - "/backup/$chosen/dump" | while IFS= read -r text; do
+		case $text in 'COPY '*' FROM stdin;') IFS= read -r text && say "row $text" && break ;; esac
+	done)
+	[ "$first" != 'row \.' ]
 }
 
 # create_roles creates the other roles, which cannot log in.
@@ -103,6 +122,16 @@ create_extensions() {
 			create extension if not exists :"name" schema :"schema";
 		SQL
 	done <"$1"
+}
+
+# list_configuration lists the tables and sequences of extensions whose contents are in a backup, as note_parts names them.
+list_configuration() {
+	sql --username postgres --dbname "$APP_DATABASE" >/tmp/configuration <<-'SQL'
+		set search_path = pg_catalog, pg_temp;
+		select format('%s %s %s', kind, nspname, relname)
+			from pg_extension, unnest(extconfig) as config join pg_class on pg_class.oid = config join pg_namespace on pg_namespace.oid = relnamespace,
+				unnest(array['TABLE DATA', 'SEQUENCE SET']) as kind;
+	SQL
 }
 
 # unquote NAME prints a name as it is without the quotes of SQL.
@@ -182,12 +211,13 @@ check_server() {
 	done </tmp/create.log
 }
 
-# check_rows fails if rows, large objects or numbers of sequences are missing.
+# check_rows fails if rows, large objects or numbers of sequences are missing. Those of extensions are named only: a superuser has made them.
 check_rows() {
-	while IFS= read -r line; do
-		case $line in
+	while IFS= read -r part; do
+		case $part in
 		'TABLE DATA '* | 'SEQUENCE SET '* | BLOB*)
-			fail RestoreFailed "data of the backup $chosen could not be restored; see the log of the container data; what failed: $(summary | paste -s -d , -)" ;;
+			of_extension "$part" ||
+				fail RestoreFailed "data of the backup $chosen could not be restored; see the log of the container data; what failed: $(summary | paste -s -d , -)" ;;
 		esac
 	done <$missing
 }
@@ -217,6 +247,7 @@ restore() {
 	restore_part /tmp/schemas $log
 	listed | note_parts
 	create_extensions /tmp/extensions
+	list_configuration || fail RestoreFailed 'the extensions could not be read; see the log of the container data'
 	restore_part /tmp/others /tmp/first.log
 	apply_properties setting
 	try_again
