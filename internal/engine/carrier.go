@@ -31,53 +31,65 @@ func (p *pass) resourceOf(carrier record.Carrier) string {
 // recordResource is the subresource through which the record is written.
 func (p *pass) recordResource() string { return p.resourceOf(p.description.Carrier) }
 
-// composeRecord adds the record to the request of its carrier, on condition that the carrier holds what was read.
-func (p *pass) composeRecord(w *work, text string, carrier *request) {
-	at := p.description.Carrier.Path(p.settings.Identity)
-	carrier.document.Test(at) // mutant: record-without-test
-	carrier.document.Edit(patch.Edit{Path: at, Value: text, Remove: w.reduction == handler.NotStored})
-	sent := carrier.sent
-	carrier.sent = func() {
-		sent()
-		if w.reduction < handler.NotStored {
-			p.memory.record, p.memory.denied, p.stored, p.inPlace = text, "", text, true
-			p.noteRecorded()
-		}
+// composeRecord adds the record to the document of its carrier, on condition that the carrier holds what was read, and the conditions to that of the status.
+func (p *pass) composeRecord(w *work, text string, main, status *document) {
+	if !p.description.HasStatus {
+		status = main
 	}
+	carrier := main
+	if p.recordResource() == statusResource {
+		carrier = status
+	}
+	at := p.description.Carrier.Path(p.settings.Identity)
+	carrier.changes.Test(at) // mutant: record-without-test
+	carrier.changes.Edit(patch.Edit{Path: at, Value: text, Remove: w.reduction == handler.NotStored})
+	carrier.record = w.reduction < handler.NotStored
+	p.markConditions(w, status.changes)
 }
 
-// removeFormer removes the record that an earlier release kept in the other carrier, in a request of its own, once the API server
-// is known to hold the newer one: a crash or a refusal in between leaves both. A failure is no failure of the work, since
-// the newer record is read first: another pass tries again.
+// removeFormer sends the third document, if there is one. A failure is no failure of the work, since the newer record is read first: another pass
+// tries again.
 func (p *pass) removeFormer(ctx context.Context, w *work) {
 	if p.removes(time.Now()) {
 		p.memory.removal = time.Time{}
 	}
 	former, found := p.description.Carrier.Other()
-	if !found || p.memory.over || p.plan.Cause == cause.Free {
+	if !found {
 		return
 	}
-	preferred, at := p.description.Carrier.Path(p.settings.Identity), former.Path(p.settings.Identity)
-	kept := p.inPlace && object.Text(p.base, preferred...) == p.stored
-	if !kept && w.reduction < handler.NotStored || !record.Usable(object.Text(p.base, at...), p.memory.uid) {
+	removal, found := p.formerDocument(w, former)
+	if !found {
 		return
 	}
-	edit := patch.Edit{Path: at, Remove: true}
-	p.countConflict(w, []patch.Edit{edit})
-	document := patch.New(p.base)
-	document.Test(preferred)
-	document.Test(at)
-	document.Edit(edit)
-	answer, err := p.objects.Patch(ctx, p.key, p.resourceOf(former), document.Operations())
+	p.countConflict(w, removal.edits)
+	answer, err := p.objects.Patch(ctx, p.key, removal.subresource, removal.changes.Operations())
 	switch {
 	case err == nil:
 		p.base, p.exact = answer, true
-		p.acknowledge(answer, []patch.Edit{edit})
+		p.acknowledge(answer, removal.edits)
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
 		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.reports.RedactError(err, p.body))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
+}
+
+// formerDocument composes the document that removes the record which an earlier release kept in the other carrier. It is sent once the API server is
+// known to hold the newer one: a crash or a refusal in between leaves both.
+func (p *pass) formerDocument(w *work, former record.Carrier) (removal document, found bool) {
+	if p.memory.over || p.plan.Cause == cause.Free {
+		return document{}, false
+	}
+	preferred, at := p.description.Carrier.Path(p.settings.Identity), former.Path(p.settings.Identity)
+	kept := p.inPlace && object.Text(p.base, preferred...) == p.stored
+	if !kept && w.reduction < handler.NotStored || !record.Usable(object.Text(p.base, at...), p.memory.uid) {
+		return document{}, false
+	}
+	removal = document{subresource: p.resourceOf(former), changes: patch.New(p.base), edits: []patch.Edit{{Path: at, Remove: true}}}
+	removal.changes.Test(preferred)
+	removal.changes.Test(at)
+	removal.changes.Edit(removal.edits[0])
+	return removal, true
 }
 
 // removes reports whether it is time to try again to remove the record in the other carrier.

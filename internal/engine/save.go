@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,12 +22,16 @@ const saveTries = 5
 // statusResource is the subresource that status writes go to.
 const statusResource = "status"
 
-// request is one document and where it goes.
-type request struct {
+// document is one request that stores work, and says what of it is stored once the API server has accepted it.
+type document struct {
 	subresource string
-	document    *patch.Document
-	edits       []patch.Edit
-	sent        func()
+	changes     *patch.Document
+	// edits are those of handlers. rest and status tell which parts of the object they cover: if a kind has no subresource for the status, both are in one
+	// document.
+	edits        []patch.Edit
+	rest, status bool
+	// record: it stores the record of the work.
+	record bool
 }
 
 // save writes what a pass did. After a conflict it reads live and folds again; handlers are not run again. What cannot
@@ -117,7 +122,7 @@ func (p *pass) send(ctx context.Context, w *work) error {
 	edits := p.changedFields(w, text)
 	p.countConflict(w, edits)
 	ctx = kube.WithSetter(ctx, w.setter)
-	requests, err := p.requests(w, text)
+	documents, err := p.documents(w, text)
 	if err != nil {
 		return err
 	}
@@ -126,15 +131,18 @@ func (p *pass) send(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	for _, next := range requests {
-		if next.document.Empty() {
+	for _, next := range documents {
+		if next.changes.Empty() {
 			continue
 		}
-		answer, err := p.objects.Patch(ctx, p.key, next.subresource, next.document.Operations()) // mutant: patch-without-tests
+		answer, err := p.objects.Patch(ctx, p.key, next.subresource, next.changes.Operations()) // mutant: patch-without-tests
 		if err != nil {
 			return err
 		}
-		next.sent()
+		w.accepted(next)
+		if next.record {
+			p.stores(w.sent)
+		}
 		p.base, p.exact = answer, true // mutant: status-full-update
 		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
 	}
@@ -152,6 +160,23 @@ func (p *pass) encode(w *work) (string, error) {
 	}
 	w.record.Writes++ // mutant: record-not-counted
 	return w.record.Encode()
+}
+
+// accepted notes that the API server has accepted a document.
+func (w *work) accepted(d document) {
+	w.written = patch.Apply(w.written, d.edits)
+	if d.rest {
+		w.rest, w.finalizer = nil, handler.Keep
+	}
+	if d.status {
+		w.status = nil
+	}
+}
+
+// stores notes the text of the record that the object has now.
+func (p *pass) stores(text string) {
+	p.memory.record, p.memory.denied, p.stored, p.inPlace = text, "", text, true
+	p.noteRecorded()
 }
 
 // acknowledge notes the object as our write has left it.
@@ -172,72 +197,49 @@ func (p *pass) updateFinalizer(w *work) {
 	w.keepRecord = w.keepRecord || w.marks
 }
 
-// requests composes the documents. The record goes last, so that it never says more than what is written; only a
+// documents composes at most two documents. The record goes last, so that it never says more than what is written; only a
 // finalizer goes after it. A contestedError names a list in which another client has changed the same items.
-func (p *pass) requests(w *work, text string) ([]request, error) {
+func (p *pass) documents(w *work, text string) ([]document, error) {
 	seen, err := p.seen(w)
 	if err != nil {
 		return nil, err
 	}
-	main := request{document: patch.Seen(p.base, seen), edits: w.rest}
-	status := request{subresource: statusResource, document: patch.Seen(p.base, seen), edits: w.status}
+	main := document{changes: patch.Seen(p.base, seen), edits: w.rest, rest: true}
+	status := document{subresource: statusResource, changes: patch.Seen(p.base, seen), edits: w.status, status: true}
 	if !p.description.HasStatus {
-		main.edits, status.edits = append(append([]patch.Edit{}, w.rest...), w.status...), nil
+		main.edits, main.status, status.edits = slices.Concat(w.rest, w.status), true, nil
 	}
-	for _, composed := range []*request{&main, &status} {
+	for _, composed := range []document{main, status} {
 		for _, edit := range composed.edits {
-			composed.document.Edit(edit)
+			composed.changes.Edit(edit)
 		}
-		if field := composed.document.Contested(); field != nil {
+		if field := composed.changes.Contested(); field != nil {
 			return nil, &contestedError{field}
 		}
 	}
-	status.sent = func() {
-		w.written, w.status = patch.Apply(w.written, status.edits), nil
+	removing := p.removing(w)
+	p.composeFinalizer(w, removing, main.changes)
+	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded
+	if !w.keepRecord && !released && text != p.stored {
+		p.composeRecord(w, text, &main, &status) // mutant: former-removed-first
 	}
-	main.sent = func() {
-		w.written = patch.Apply(w.written, main.edits)
-		if w.rest, w.finalizer = nil, handler.Keep; !p.description.HasStatus {
-			w.status = nil
-		}
+	if p.recordResource() == statusResource && !removing { // mutant: finalizer-before-record
+		return []document{main, status}, nil
 	}
-	p.compose(w, text, &main, &status)
-	if p.recordResource() == statusResource && !p.removing(w) { // mutant: finalizer-before-record
-		return []request{main, status}, nil
-	}
-	return []request{status, main}, nil
+	return []document{status, main}, nil
 }
 
-// compose adds the finalizer and the record to the documents.
-func (p *pass) compose(w *work, text string, main, status *request) {
-	removing := p.removing(w)
+// composeFinalizer adds or removes the finalizer.
+func (p *pass) composeFinalizer(w *work, removing bool, changes *patch.Document) {
 	switch {
 	case removing:
 		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
-		main.document.RemoveFinalizer(p.settings.Finalizer())
+		changes.RemoveFinalizer(p.settings.Finalizer())
 		p.memory.released = object.Text(p.base, "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
 	case w.finalizer == handler.Add:
 		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
-		main.document.AddFinalizer(p.settings.Finalizer())
+		changes.AddFinalizer(p.settings.Finalizer())
 	}
-	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded
-	if w.keepRecord || released || text == p.stored {
-		return
-	}
-	carrier := main
-	if p.recordResource() == statusResource {
-		carrier = status
-	}
-	p.composeRecord(w, text, carrier) // mutant: former-removed-first
-	p.markConditions(w, p.statusOf(main, status).document)
-}
-
-// statusOf is the request that carries the status.
-func (p *pass) statusOf(main, status *request) *request {
-	if p.description.HasStatus {
-		return status
-	}
-	return main
 }
 
 // removing reports whether the finalizer goes with this work.

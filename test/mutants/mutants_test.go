@@ -61,7 +61,7 @@ func promiseMutants() []mutant {
 		},
 		{
 			name: "patch-without-tests",
-			changed: `operations := next.document.Operations()
+			changed: `operations := next.changes.Operations()
 				if MUTATED { operations = withoutTests(operations) }
 				answer, err := p.objects.Patch(ctx, p.key, next.subresource, operations)`,
 			in: "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",

@@ -5,7 +5,7 @@ func recordMutants() []mutant {
 	return append(conflictMutants(), []mutant{
 		{
 			name:    "former-removed-first",
-			changed: `if MUTATED { p.removeFormerFirst(main, status) }; LINE`,
+			changed: `if MUTATED { p.removeFormerFirst(&main, &status) }; LINE`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{
@@ -80,7 +80,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "finalizer-before-record",
-			changed: `if p.recordResource() == statusResource && (MUTATED || !p.removing(w)) {`,
+			changed: `if p.recordResource() == statusResource && (MUTATED || !removing) {`,
 			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
 		},
 		{

@@ -5,13 +5,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 )
 
-// removeFormerFirst removes the record in the other carrier with the requests that write the preferred one, of which that of the
+// removeFormerFirst removes the record in the other carrier with the documents that write the preferred one, of which that of the
 // other carrier goes first.
-func (p *pass) removeFormerFirst(main, status *request) {
+func (p *pass) removeFormerFirst(main, status *document) {
 	former, _ := p.description.Carrier.Other()
 	target := main
 	if p.resourceOf(former) == statusResource {
 		target = status
 	}
-	target.document.Edit(patch.Edit{Path: former.Path(p.settings.Identity), Remove: true})
+	target.changes.Edit(patch.Edit{Path: former.Path(p.settings.Identity), Remove: true})
 }
