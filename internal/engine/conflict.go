@@ -98,18 +98,6 @@ func (c *conflicts) slowDown(now time.Time) bool {
 	return isNew
 }
 
-// changedFields returns the edits that the work makes: those of handlers, of the finalizer and of the record.
-func (p *pass) changedFields(w *work, text string) []patch.Edit {
-	edits := slices.Concat(w.rest, w.status)
-	if w.finalizer == handler.Add {
-		edits = append(edits, patch.Edit{Path: object.Path{"metadata", "finalizers"}})
-	}
-	if !w.keepRecord && text != p.stored {
-		edits = append(edits, patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity)})
-	}
-	return edits
-}
-
 // countConflict counts a write that conflicts with another client's, or that handlers make because of our own last write. A pass counts once.
 func (p *pass) countConflict(w *work, edits []patch.Edit) {
 	if p.counted || p.memory.ours == "" || len(edits) == 0 {
@@ -118,7 +106,7 @@ func (p *pass) countConflict(w *work, edits []patch.Edit) {
 	now := time.Now()
 	var field object.Path
 	if p.memory.ours == version(p.base) {
-		made := slices.Concat(w.rest, w.status)
+		made := w.journal.Edits()
 		if !p.chained || len(made) == 0 {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
@@ -133,14 +134,11 @@ func (k *keeper) endDaemons(ctx context.Context) {
 
 // deliver writes what a daemon has handed in.
 func (p *pass) deliver(ctx context.Context, handed handedIn) error {
-	w := &work{
-		keepRecord: true, record: p.plan.Record, current: p.essence(p.body), written: p.body, answered: handed.answer,
-	}
-	p.noteTouches(w, handed.run, handed.edits)
-	w.rest, w.status = patch.Split(handed.edits)
+	w := &work{journal: journal.New(p.about(p.body), handler.Keep, p.plan.Record, true), answered: handed.answer}
+	p.reportTouches(handed.run, handed.edits, w.journal.AddEdits(handed.run.ID, handed.edits))
 	err := p.save(ctx, w)
-	if w.refusal != nil && handed.answer == nil {
-		p.report.Log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", w.refusal)
+	if rejection := w.journal.Rejection(); rejection != nil && handed.answer == nil {
+		p.report.Log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", rejection)
 	}
 	return err
 }

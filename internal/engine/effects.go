@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"sync"
 	"time"
 
@@ -226,8 +225,8 @@ func (p *pass) declared(id string, effect waiting) error {
 func (p *pass) discardAttempt(w *work, run handler.Run) {
 	p.report.Log.Warn("another replica has reconciled the object, attempt not counted", "handler", run.ID, "attempt", run.Attempt)
 	w.ended = errOvertaken
-	w.outcomes = slices.DeleteFunc(w.outcomes, func(o outcome) bool { return o.run.ID == run.ID })
-	if len(w.outcomes) == 0 && p.memory.unsaved == w {
+	w.journal.Drop(run)
+	if len(w.journal.Attempts()) == 0 && p.memory.unsaved == w {
 		p.memory.unsaved = nil
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // notePending tells the metrics whether some handler is not finished with the object, after what was done.
 func (p *pass) notePending(done *work) {
-	if p.plan.Cause != cause.Free && !done.record.Deleted && (p.openIn(done.record.Handlers) || p.openIn(p.memory.levels) || p.retries()) {
+	stored := done.journal.Record()
+	if p.plan.Cause != cause.Free && !stored.Deleted && (p.openIn(stored.Handlers) || p.openIn(p.memory.levels) || p.retries()) {
 		p.reports.Metrics.Pending(p.key.String())
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -64,6 +65,8 @@ type pass struct {
 	// write in a conflict. chained: its handlers run because of our own last write.
 	held             time.Time
 	counted, chained bool
+	// running are the steps of the attempt that goes on; nil for none.
+	running *Steps
 }
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
@@ -312,8 +315,8 @@ func (p *pass) state() handler.State {
 // mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
 // goes on with the answer.
 func (p *pass) mark(ctx context.Context) error {
-	lost := p.record != nil && !p.inPlace && p.recordResource() == ""
-	w := &work{finalizer: handler.Add, marks: true, keepRecord: !lost}
+	lost := p.record != nil && !p.inPlace && journal.Resource(p.description.Carrier, p.description.HasStatus) == ""
+	w := &work{journal: journal.OnlyFinalizer(p.about(p.body), p.plan.Record, !lost)}
 	if err := p.save(ctx, w); err != nil {
 		return err
 	}
@@ -334,8 +337,9 @@ func (p *pass) next(done *work) time.Time {
 		return p.plan.Wake
 	}
 	state := p.state()
-	if state.Essence = done.current; !p.plan.Unrecorded {
-		state.Record = &done.record
+	if state.Essence = done.journal.Current(); !p.plan.Unrecorded {
+		stored := done.journal.Record()
+		state.Record = &stored
 	}
 	following := p.pure.Decide(state)
 	if len(following.Runs) > 0 || len(following.GivenUp) > 0 || following.Err != nil {

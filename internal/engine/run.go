@@ -4,79 +4,49 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // work is what a pass has to write.
 type work struct {
-	finalizer handler.Finalizer
-	// marks is set of work that only adds the finalizer, and writes a lost record again with the same request.
-	marks    bool
-	outcomes []outcome
-	// rest and status are the users' edits that are not sent yet.
-	rest, status []patch.Edit
-	// touched are the fields that handlers have set.
-	touched []touched
-	// written is the object as the handlers were given it, with those of their edits that are sent.
-	written object.Body
+	journal *journal.Journal
 	// attempted reports whether a handler ran, or was given up. canceled: an attempt that was planned was not made, since the
 	// object has changed meanwhile.
 	attempted, canceled bool
-	// current is the newest essence that was handed out.
-	current object.Body
-	// record is the newest one of the object with the outcomes folded in.
-	record record.Record
-	// keepRecord leaves the stored record as it is. reduction is how much of the one that is written is left out.
-	keepRecord bool
-	// marksConditions: the last document had conditions of the framework. withoutConditions leaves them out.
-	marksConditions, withoutConditions bool
-	reduction                          handler.Reduction
-	// answered is called with the result of writing what a daemon has handed in; it may be nil. The refusal is the error of the API server.
+	// answered is called with the result of writing what a daemon has handed in; it may be nil.
 	answered func(object.Body, error)
-	refusal  error
 	// intends: intents of effects are to be stored, which must not go into a record that another process has written
-	// meanwhile; sent is the text of the record that was sent last.
+	// meanwhile.
 	intends bool
-	sent    string
 	// ended is why nothing more is to be begun: another process has done that, or the object is gone. It is nil otherwise.
 	ended error
 }
 
-// outcome is one attempt, and what it saw and changed.
-type outcome struct {
-	run    handler.Run
-	result handler.Result
-	seen   object.Body
-	edited bool
-	at     time.Time
-	// steps are those of the attempt; nil for a handler without a record.
-	steps *Steps
+// about is what a journal of the object has to know, of which the first handler gets this form.
+func (p *pass) about(given object.Body) journal.Object {
+	return journal.Object{UID: p.memory.uid, Given: given, Essence: p.essence}
 }
 
 // beginWork returns the work of a pass before its first attempt: the plan's finalizer and record, and the handlers that are given up.
 func (p *pass) beginWork(working object.Body) *work {
-	w := &work{
-		finalizer: p.plan.Finalizer, record: p.plan.Record,
-		keepRecord: p.plan.Cause == cause.Free || p.plan.Cause == cause.Unmatched,
-	}
+	keepRecord := p.plan.Cause == cause.Free || p.plan.Cause == cause.Unmatched
 	if !p.plan.Learns() {
 		// What is stored stays, unless it is missing, unusable, in the other carrier, or holds entries that are void.
-		w.keepRecord = w.keepRecord || !p.plan.Tidied && (p.inPlace || p.plan.Unrecorded) // mutant: keeps-overwritten-record
+		keepRecord = keepRecord || !p.plan.Tidied && (p.inPlace || p.plan.Unrecorded) // mutant: keeps-overwritten-record
 	}
-	w.current, w.written = p.essence(working), working
+	w := &work{journal: journal.New(p.about(working), p.plan.Finalizer, p.plan.Record, keepRecord)}
 	for _, given := range p.plan.GivenUp {
 		w.attempted = true
-		w.outcomes = append(w.outcomes, outcome{run: given.Run, result: given.Result, seen: w.current, at: time.Now()})
+		w.journal.Add(journal.Attempt{Run: given.Run, Result: given.Result, Seen: w.journal.Current(), At: time.Now()}, nil)
 	}
 	return w
 }
@@ -106,8 +76,8 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 	if err := p.save(ctx, w); err != nil {
 		return err
 	}
-	saved := w.record
-	p.plan.Record, p.record, w.outcomes = saved, &saved, nil
+	saved := w.journal.Stored()
+	p.plan.Record, p.record = saved, &saved
 	return nil
 }
 
@@ -130,7 +100,9 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	p.startup.invoked(p.key)
 	p.report.AttemptBegan(run, names(call.TriggeredBy))
 	begun := time.Now()
+	p.running = call.Steps
 	err := p.invoke(ctx, w, call)
+	p.running = nil
 	if w.ended != nil {
 		return given
 	}
@@ -144,9 +116,10 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	result := p.resultOf(run, err)
 	result.Steps = call.Steps.finished()
 	p.report.AttemptEnded(report.Ended{Run: run, Result: result, Err: err, Took: time.Since(begun), Again: p.memory.broken[run.ID]})
-	w.current, w.attempted = p.essence(left), true
-	p.remember(run, result, w.current)
-	p.note(w, outcome{run: run, result: result, seen: w.current, at: time.Now(), steps: call.Steps}, p.unsent(call, reached))
+	seen := p.essence(left)
+	w.attempted = true
+	p.remember(run, result, seen)
+	p.note(w, journal.Attempt{Run: run, Result: result, Seen: seen, At: time.Now(), Changing: call.Steps.unwritten()}, p.unsent(call, reached))
 	return left
 }
 
@@ -163,15 +136,16 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			return declared.Call(ctx, call)
 		})
 	}
-	if len(w.outcomes) == 0 && call.Steps == nil {
+	unsaved := w.journal.Attempts()
+	if len(unsaved) == 0 && call.Steps == nil {
 		return attempt()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- attempt() }()
-	window, open := time.NewTimer(p.settings.Window), len(w.outcomes) > 0
+	window, open := time.NewTimer(p.settings.Window), len(unsaved) > 0
 	defer window.Stop()
 	if open {
-		window.Reset(p.settings.Window - time.Since(w.outcomes[0].at))
+		window.Reset(p.settings.Window - time.Since(unsaved[0].At))
 	} else {
 		window.Stop()
 	}
@@ -243,61 +217,4 @@ func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body
 	if run.Reason == cause.Resume && !result.Outcome.Open() {
 		p.memory.resumed[run.ID] = true
 	}
-}
-
-// fold enters all outcomes into the newest record of the object.
-func (w *work) fold(pure handler.Kind, newest record.Record) record.Record {
-	if w.marks {
-		return newest
-	}
-	for _, o := range w.outcomes {
-		newest = pure.Fold(newest, o.run, o.result, o.seen, o.at)
-	}
-	return pure.Settle(newest, w.current)
-}
-
-// refuse turns the outcomes whose changes the API server does not accept into failures, and gives the changes up. It
-// reports whether there were any.
-func (w *work) refuse(p *pass, refusal error) bool {
-	if len(w.rest) == 0 && len(w.status) == 0 {
-		return false
-	}
-	w.rest, w.status = nil, nil
-	w.refusal = fmt.Errorf("the API server rejected the changes of the handler: %s", p.reports.Redact(kube.Refusal(refusal), p.body))
-	w.current = p.essence(w.written) // What is given up was not there, or it would seem to be taken back: a change to be seen.
-	reason := p.reports.Redact(kube.Refusal(refusal), p.body)
-	for i, o := range w.outcomes {
-		if o.seen = w.current; o.edited {
-			o = o.refused(p, refusal, reason)
-		}
-		w.outcomes[i] = o
-	}
-	return true
-}
-
-// refused is what becomes of an attempt whose changes the API server does not accept.
-func (o outcome) refused(p *pass, refusal error, reason string) outcome {
-	o, over := o.takenBack(p, handler.Result{
-		Outcome: record.Retry, Message: "the API server rejected the changes of the handler: " + reason, Refused: !kube.Denied(refusal),
-	})
-	if over {
-		p.report.ChangesRejected(o.run, o.result, reason)
-	}
-	return o
-}
-
-// takenBack is an attempt whose changes are not written, with another result. It returns false if the attempt goes on; then the handler
-// learns of it at its end.
-func (o outcome) takenBack(p *pass, bare handler.Result) (outcome, bool) {
-	o.steps.takeBack()
-	done := o.steps.finished()
-	if o.result.Outcome == record.Pending {
-		o.result.Steps, o.edited = done, false
-		return o, false
-	}
-	bare.Broken, bare.Steps = o.result.Broken, done
-	o.result = o.run.Judge(p.memory.uid, bare, time.Now())
-	delete(p.memory.resumed, o.run.ID)
-	p.remember(o.run, o.result, o.seen)
-	return o, true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
@@ -18,21 +19,6 @@ import (
 
 // saveTries is how often one pass sends its work again after another client was faster.
 const saveTries = 5
-
-// statusResource is the subresource that status writes go to.
-const statusResource = "status"
-
-// document is one request that stores work, and says what of it is stored once the API server has accepted it.
-type document struct {
-	subresource string
-	changes     *patch.Document
-	// edits are those of handlers. rest and status tell which parts of the object they cover: if a kind has no subresource for the status, both are in one
-	// document.
-	edits        []patch.Edit
-	rest, status bool
-	// record: it stores the record of the work.
-	record bool
-}
 
 // save writes what a pass did. After a conflict it reads live and folds again; handlers are not run again. What cannot
 // be written now stays in memory, and the next pass of the object starts with it. It returns kube.ErrGone if the object does not exist any
@@ -48,7 +34,7 @@ func (p *pass) save(ctx context.Context, w *work) error {
 		p.goneButShown()
 		w.answer(nil, err)
 		return kube.ErrGone
-	case kube.Denied(err) && len(w.rest) == 0 && len(w.status) == 0: // mutant: denied-record-first
+	case kube.Denied(err) && len(w.journal.Edits()) == 0: // mutant: denied-record-first
 		p.keepDenied(w, err)
 		w.answer(nil, err)
 		return err
@@ -57,16 +43,17 @@ func (p *pass) save(ctx context.Context, w *work) error {
 		return err
 	}
 	p.memory.unsaved = nil
-	w.answer(p.base, w.refusal)
+	w.answer(p.base, w.journal.Rejection())
 	return nil
 }
 
 func (p *pass) trySave(ctx context.Context, w *work) error {
 	var err error
 	for range saveTries {
-		err = p.send(ctx, w)
-		if contested, is := errors.AsType[*contestedError](err); is {
-			w.giveUp(p, contested)
+		var contested object.Path
+		contested, err = p.send(ctx, w)
+		if contested != nil {
+			p.rejected(w.journal.Contested(contested, time.Now()), func(made journal.Attempt) { p.report.ListContested(made.Run, made.Result, contested.String()) })
 			continue
 		}
 		if err == nil || !kube.Refused(err) {
@@ -92,7 +79,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	changed := !p.exact || version(newest) != p.composed || apierrors.IsConflict(refusal) // 409 never says that the content is wrong.
 	conflict := errors.Is(refusal, kube.ErrConflict) && !kube.TooLarge(refusal) && changed
 	if !conflict && !p.concede(w, refusal) {
-		w.reduction = handler.Complete // Another time there may be room for all of it.
+		w.journal.Restore()
 		return w.unfit(refusal)
 	}
 	if conflict {
@@ -102,7 +89,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}
-	if w.intends && p.known() != was && p.stored != w.sent { // mutant: overtaken-intent
+	if w.intends && p.known() != was && p.stored != w.journal.Text() { // mutant: overtaken-intent
 		return errOvertaken
 	}
 	// What is done is saved, also where a filter cannot tell what is next.
@@ -110,71 +97,80 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	return nil
 }
 
-// send sends what is not sent yet, in at most two requests, and then removes a record that is left in the other carrier.
-func (p *pass) send(ctx context.Context, w *work) error {
-	p.updateFinalizer(w)
-	w.record = p.pure.Reduce(w.fold(p.pure, p.plan.Record), w.reduction)
-	text, err := p.encode(w)
-	if err != nil {
-		return err
+// send sends what is not sent yet, in at most two requests, and then removes a record that is left in the other carrier. If contested is not nil, nothing was
+// sent: another client has changed the same items of this list.
+func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err error) {
+	if err := w.journal.Fold(p.pure, p.plan, p.stored, p.memory.record); err != nil {
+		return nil, err
 	}
-	p.composed, w.sent = version(p.base), text
-	edits := p.changedFields(w, text)
+	p.composed = version(p.base)
+	target, err := p.target(w)
+	if err != nil {
+		return nil, err
+	}
+	edits := w.journal.Changes(target)
 	p.countConflict(w, edits)
-	ctx = kube.WithSetter(ctx, w.setter)
-	documents, err := p.documents(w, text)
-	if err != nil {
-		return err
+	documents, contested := w.journal.Documents(target)
+	if contested != nil {
+		return contested, nil
 	}
-	if !w.keepRecord && text != p.stored { // mutant: move-not-stored
+	p.reportFinalizer(w, target.Removes)
+	ctx = kube.WithSetter(ctx, w.journal.Setter)
+	if w.journal.Writes(p.stored) { // mutant: move-not-stored
 		if err := p.beginMove(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, next := range documents {
-		if next.changes.Empty() {
-			continue
-		}
-		answer, err := p.objects.Patch(ctx, p.key, next.subresource, next.changes.Operations()) // mutant: patch-without-tests
+		answer, err := p.objects.Patch(ctx, p.key, next.Subresource, next.Changes.Operations()) // mutant: patch-without-tests
 		if err != nil {
-			return err
+			return nil, err
 		}
-		w.accepted(next)
-		if next.record {
-			p.stores(w.sent)
+		w.journal.Accepted(next)
+		if next.Record {
+			p.recordStored(w.journal.Text())
 		}
 		p.base, p.exact = answer, true // mutant: status-full-update
 		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
 	}
 	p.noteConditions(w)
-	p.rememberUnstored(w, text)
-	p.removeFormer(ctx, w)
-	return nil
+	p.rememberUnstored(w)
+	p.removeFormer(ctx, w, target)
+	return nil, nil
 }
 
-// encode returns the text of the work's record. A record with new content gets the next number, one that is put back keeps its own.
-func (p *pass) encode(w *work) (string, error) {
-	text, err := w.record.Encode()
-	if err != nil || w.keepRecord || text == p.stored || text == p.memory.record {
-		return text, err
+// target is the object as documents change it.
+func (p *pass) target(w *work) (journal.Target, error) {
+	seen, err := p.seen(w)
+	if err != nil {
+		return journal.Target{}, err
 	}
-	w.record.Writes++ // mutant: record-not-counted
-	return w.record.Encode()
+	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.hold(p.key, p.memory.uid)
+	target := journal.Target{
+		Base: p.base, Seen: seen, HasStatus: p.description.HasStatus, Carrier: p.description.Carrier,
+		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.stored, Removes: removes,
+		Released: removes && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete, // mutant: deletion-not-recorded
+		Now:      time.Now(),
+	}
+	if w.journal.Writes(p.stored) {
+		target.Conditions = p.conditions(w)
+	}
+	return target, nil
 }
 
-// accepted notes that the API server has accepted a document.
-func (w *work) accepted(d document) {
-	w.written = patch.Apply(w.written, d.edits)
-	if d.rest {
-		w.rest, w.finalizer = nil, handler.Keep
-	}
-	if d.status {
-		w.status = nil
+// reportFinalizer reports what becomes of the finalizer. From the request on, the removal counts.
+func (p *pass) reportFinalizer(w *work, removes bool) {
+	switch {
+	case removes:
+		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
+		p.memory.released = object.Text(p.base, "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
+	case w.journal.Finalizer() == handler.Add:
+		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
 	}
 }
 
-// stores notes the text of the record that the object has now.
-func (p *pass) stores(text string) {
+// recordStored notes the text of the record that the object has now.
+func (p *pass) recordStored(text string) {
 	p.memory.record, p.memory.denied, p.stored, p.inPlace = text, "", text, true
 	p.noteRecorded()
 }
@@ -187,64 +183,21 @@ func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
 	p.memory.conflicts.note(answer, edits)
 }
 
-// updateFinalizer keeps of the work what the newest plan still wants done with the finalizer: the object may have changed since
-// the work was done. The API server accepts no new finalizer on an object that is being deleted.
-func (p *pass) updateFinalizer(w *work) {
-	if w.finalizer == handler.Keep || w.finalizer == p.plan.Finalizer { // mutant: old-removal
-		return
-	}
-	w.finalizer = handler.Keep // mutant: old-finalizer
-	w.keepRecord = w.keepRecord || w.marks
-}
-
-// documents composes at most two documents. The record goes last, so that it never says more than what is written; only a
-// finalizer goes after it. A contestedError names a list in which another client has changed the same items.
-func (p *pass) documents(w *work, text string) ([]document, error) {
-	seen, err := p.seen(w)
-	if err != nil {
-		return nil, err
-	}
-	main := document{changes: patch.Seen(p.base, seen), edits: w.rest, rest: true}
-	status := document{subresource: statusResource, changes: patch.Seen(p.base, seen), edits: w.status, status: true}
-	if !p.description.HasStatus {
-		main.edits, main.status, status.edits = slices.Concat(w.rest, w.status), true, nil
-	}
-	for _, composed := range []document{main, status} {
-		for _, edit := range composed.edits {
-			composed.changes.Edit(edit)
-		}
-		if field := composed.changes.Contested(); field != nil {
-			return nil, &contestedError{field}
-		}
-	}
-	removing := p.removing(w)
-	p.composeFinalizer(w, removing, main.changes)
-	released := removing && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete // mutant: deletion-not-recorded
-	if !w.keepRecord && !released && text != p.stored {
-		p.composeRecord(w, text, &main, &status) // mutant: former-removed-first
-	}
-	if p.recordResource() == statusResource && !removing { // mutant: finalizer-before-record
-		return []document{main, status}, nil
-	}
-	return []document{status, main}, nil
-}
-
-// composeFinalizer adds or removes the finalizer.
-func (p *pass) composeFinalizer(w *work, removing bool, changes *patch.Document) {
+// seen returns the object that documents are computed from in the form that the Go type of the handlers writes. Only changes of lists need
+// that form.
+func (p *pass) seen(w *work) (object.Body, error) {
+	changesList := func(edit patch.Edit) bool { return edit.List != nil }
 	switch {
-	case removing:
-		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
-		changes.RemoveFinalizer(p.settings.Finalizer())
-		p.memory.released = object.Text(p.base, "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
-	case w.finalizer == handler.Add:
-		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
-		changes.AddFinalizer(p.settings.Finalizer())
+	case !slices.ContainsFunc(w.journal.Edits(), changesList):
+		return p.base, nil
+	case !p.exact:
+		return p.body, nil
 	}
-}
-
-// removing reports whether the finalizer goes with this work.
-func (p *pass) removing(w *work) bool {
-	return w.finalizer == handler.Remove || p.marked() && w.record.Deleted && !p.daemons.hold(p.key, p.memory.uid)
+	seen, err := p.canonical(p.base)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s: %w", p.key, err)
+	}
+	return seen, nil
 }
 
 func version(body object.Body) string { return object.Text(body, "metadata", "resourceVersion") }

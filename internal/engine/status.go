@@ -3,23 +3,15 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-	"github.com/einmal-operators/einmal/internal/report"
 )
-
-// touched is a field that a handler has set in this pass.
-type touched struct {
-	patch.Touch
-
-	by string
-}
 
 // edits are what a handler has changed between two states of its copy; nothing if there is no second.
 func (s *shape) edits(before, after object.Body) []patch.Edit {
@@ -55,21 +47,9 @@ func (s *shape) ownershipViolation(by string, edits []patch.Edit) error {
 		by, strings.Join(found, ", "))
 }
 
-// noteTouches remembers which handler has set what, and reports where one of the status undoes what another one did.
-func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
-	found := patch.Touches(edits)
-	p.report.OwnEdit(run.ID, outsideStatus(found))
-	var overwritten []report.Overwritten
-	for _, touch := range found {
-		for _, earlier := range w.touched {
-			if earlier.by != run.ID && touch.Path.Under(statusResource) && touch.Contradicts(earlier.Touch) {
-				overwritten = append(overwritten, report.Overwritten{Field: touch.Path.String(), Earlier: earlier.by})
-			}
-		}
-	}
-	for _, touch := range found {
-		w.touched = append(w.touched, touched{touch, run.ID})
-	}
+// reportTouches reports what a handler has set outside of the status, and where it undoes in the status what another handler did.
+func (p *pass) reportTouches(run handler.Run, edits []patch.Edit, overwritten []journal.Overwritten) {
+	p.report.OwnEdit(run.ID, outsideStatus(patch.Touches(edits)))
 	p.report.StatusConflict(run.ID, overwritten)
 }
 
@@ -77,21 +57,9 @@ func (p *pass) noteTouches(w *work, run handler.Run, edits []patch.Edit) {
 func outsideStatus(found []patch.Touch) []string {
 	var fields []string
 	for _, touch := range found {
-		if !touch.Path.Under(statusResource) {
+		if !touch.Path.Under(journal.Status) {
 			fields = append(fields, touch.Path.String())
 		}
 	}
 	return fields
-}
-
-// setter returns the handler that has set a field last, or "". The API server names items of lists by their index, as in
-// status.endpoints[0].host, and Einmal by their keys, so it is the last handler that has set any item of the list.
-func (w *work) setter(field string) string {
-	field, _, _ = strings.Cut(field, "[")
-	for _, touch := range slices.Backward(w.touched) {
-		if set := touch.Path.String(); strings.HasPrefix(field, set) || strings.HasPrefix(set, field) {
-			return touch.by
-		}
-	}
-	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -76,20 +77,8 @@ func (p *pass) unsent(call *Call, left object.Body) []patch.Edit {
 }
 
 // note notes what came of an attempt, or of a part of it, in the place of what was noted of an earlier part of it.
-func (p *pass) note(w *work, o outcome, edits []patch.Edit) {
-	for i := range edits {
-		edits[i].By = o.run.ID
-	}
-	p.noteTouches(w, o.run, edits)
-	rest, status := patch.Split(edits)
-	w.rest, w.status = append(w.rest, rest...), append(w.status, status...)
-	o.edited = len(edits) > 0
-	w.outcomes = slices.DeleteFunc(w.outcomes, func(earlier outcome) bool {
-		part := earlier.run.ID == o.run.ID && earlier.result.Outcome == record.Pending
-		o.edited = o.edited || part && earlier.edited
-		return part
-	})
-	w.outcomes = append(w.outcomes, o)
+func (p *pass) note(w *work, made journal.Attempt, edits []patch.Edit) {
+	p.reportTouches(made.Run, edits, w.journal.Add(made, edits))
 }
 
 // saveMeanwhile saves what is done while a handler goes on: by handlers before it, and by its own steps.
@@ -97,17 +86,17 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 	if taken, is := call.Steps.take(); is {
 		edits := p.unsent(call, taken.left)
 		call.Steps.taken = taken.left
-		p.note(w, outcome{
-			run: call.Run, result: handler.Result{Outcome: record.Pending, Steps: taken.done}, steps: call.Steps,
-			seen: p.essence(patch.Apply(call.Given, p.edits(call.Given, taken.left))), at: time.Now(),
+		p.note(w, journal.Attempt{
+			Run: call.Run, Result: handler.Result{Outcome: record.Pending, Steps: taken.done}, Changing: taken.changing,
+			Seen: p.essence(patch.Apply(call.Given, p.edits(call.Given, taken.left))), At: time.Now(),
 		}, edits)
 		defer func() {
-			if len(w.outcomes) == 0 {
+			if len(w.journal.Attempts()) == 0 {
 				call.Steps.written(taken.changing)
 			}
 		}()
 	}
-	if len(w.outcomes) == 0 {
+	if len(w.journal.Attempts()) == 0 {
 		return nil
 	}
 	err := p.flush(ctx, w)
@@ -241,6 +230,16 @@ func (s *Steps) written(taken []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changing = slices.DeleteFunc(s.changing, func(id string) bool { return slices.Contains(taken, id) })
+}
+
+// unwritten are the steps whose changes of the object are not written.
+func (s *Steps) unwritten() []string {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changing)
 }
 
 // takeBack forgets the steps whose changes of the object cannot be written: they have to be made again.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -19,9 +20,6 @@ const (
 // shownFields is how many of the fields that a handler has changed are logged.
 const shownFields = 3
 
-// Overwritten is a field of the status to which a handler gave another value than the one that an earlier handler had given it.
-type Overwritten struct{ Field, Earlier string }
-
 // contradiction and ownEdit are what is reported once for a kind.
 type (
 	contradiction struct{ earlier, later, field string }
@@ -29,7 +27,7 @@ type (
 )
 
 // StatusConflict reports that a handler has overwritten fields that other handlers had set: each field once for the kind.
-func (o Object) StatusConflict(by string, fields []Overwritten) {
+func (o Object) StatusConflict(by string, fields []journal.Overwritten) {
 	var news []string
 	for _, one := range fields {
 		o.kind.Metrics.Contradiction(by, one.Earlier)

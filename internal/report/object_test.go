@@ -17,6 +17,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
@@ -170,7 +171,7 @@ func TestAHandlerThatKeepsFailingHasAnEventAfterTheThirdAndAfterEveryTenthFailur
 
 func TestAFieldThatTwoHandlersWriteIsReportedOnceForItsKind(t *testing.T) {
 	r := newReported(t, "Widget")
-	fields := []Overwritten{{Field: "status.url", Earlier: "a"}, {Field: "status.port", Earlier: "a"}}
+	fields := []journal.Overwritten{{Field: "status.url", Earlier: "a"}, {Field: "status.port", Earlier: "a"}}
 	r.about().StatusConflict("b", fields[:1])
 	if lines, events := r.take(); len(lines) != 1 || len(events) != 1 {
 		t.Errorf("the first time: %q, %q, want one line and one event", lines, events)

@@ -68,7 +68,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestConflictPausesDelayNoFinalizerAndNoDeletion/the_finalizer_is_put_back", says: "it waits",
 		},
 		{
-			name: "own-status-write-not-awaited", changed: `LINE; if next.subresource == statusResource && MUTATED { p.memory.newest = "" }`,
+			name: "own-status-write-not-awaited", changed: `LINE; if next.Subresource == journal.Status && MUTATED { p.memory.newest = "" }`,
 			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{

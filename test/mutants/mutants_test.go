@@ -56,14 +56,14 @@ func promiseMutants() []mutant {
 		},
 		{
 			name:    "status-full-update",
-			changed: `if next.subresource == statusResource && MUTATED { answer = p.replaceStatus(ctx, next.edits, text) }; LINE`,
+			changed: `if next.Subresource == journal.Status && MUTATED { answer = p.replaceStatus(ctx, edits, w.journal.Text()) }; LINE`,
 			in:      "test/virtual", test: "TestConcurrentConditionsOfOthersAreKept", says: "FAIL",
 		},
 		{
 			name: "patch-without-tests",
-			changed: `operations := next.changes.Operations()
+			changed: `operations := next.Changes.Operations()
 				if MUTATED { operations = withoutTests(operations) }
-				answer, err := p.objects.Patch(ctx, p.key, next.subresource, operations)`,
+				answer, err := p.objects.Patch(ctx, p.key, next.Subresource, operations)`,
 			in: "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
 		},
 		{

@@ -5,7 +5,7 @@ func recordMutants() []mutant {
 	return append(conflictMutants(), []mutant{
 		{
 			name:    "former-removed-first",
-			changed: `if MUTATED { p.removeFormerFirst(&main, &status) }; LINE`,
+			changed: `if MUTATED { removeFormerFirst(target, &main, &status) }; LINE`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{
@@ -13,7 +13,7 @@ func recordMutants() []mutant {
 			in: "test/virtual", test: "TestAnAnnotationIsNoRecordWhereRecordsAreInTheStatus", says: "calls (-want +got)",
 		},
 		{
-			name: "move-not-stored", changed: `if !MUTATED && !w.keepRecord && text != p.stored {`,
+			name: "move-not-stored", changed: `if !MUTATED && w.journal.Writes(p.stored) {`,
 			in: "test/virtual", test: "TestAnOldRecordThatCouldNotBeRemovedIsNotRead", says: "calls (-want +got)",
 		},
 		{
@@ -26,7 +26,7 @@ func recordMutants() []mutant {
 			in: "test/virtual", test: "TestADeniedRecordHoldsNothingBack/status/a_policy", says: "make, attempt 1",
 		},
 		{
-			name: "denied-record-first", changed: `case !MUTATED && kube.Denied(err) && len(w.rest) == 0 && len(w.status) == 0:`,
+			name: "denied-record-first", changed: `case !MUTATED && kube.Denied(err) && len(w.journal.Edits()) == 0:`,
 			in: "test/virtual", test: "TestADeniedRecordHoldsNothingBack/status/a_policy", says: "resize, 1 change",
 		},
 		{
@@ -42,7 +42,7 @@ func recordMutants() []mutant {
 		{
 			name: "keeps-overwritten-record",
 			changed: `kept := p.inPlace || MUTATED && p.stored != ""
-				w.keepRecord = w.keepRecord || !p.plan.Tidied && (kept || p.plan.Unrecorded)`,
+				keepRecord = keepRecord || !p.plan.Tidied && (kept || p.plan.Unrecorded)`,
 			in: "test/virtual", test: "TestAnOverwrittenRecordIsPutBack", says: "the record is not put back",
 		},
 		{
@@ -55,7 +55,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "record-not-reduced",
-			changed: `if MUTATED { return false }; LINE`,
+			changed: `if MUTATED { return Concession{}, false }; LINE`,
 			in:      "test/virtual", test: "TestARecordFitsIntoAnObjectThatIsNearlyFull", says: "passes have failed",
 		},
 		{
@@ -70,7 +70,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "old-removal",
-			changed: `if w.finalizer == handler.Keep || w.finalizer == p.plan.Finalizer || MUTATED && w.finalizer == handler.Remove {`,
+			changed: `if j.finalizer == handler.Keep || j.finalizer == plan.Finalizer || MUTATED && j.finalizer == handler.Remove {`,
 			in:      "test/virtual", test: "TestAFinalizerIsNotRemovedFromAnObjectThatMatchesAgain", says: "finalizer requests",
 		},
 		{
@@ -80,12 +80,12 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "finalizer-before-record",
-			changed: `if p.recordResource() == statusResource && (MUTATED || !removing) {`,
+			changed: `if Resource(target.Carrier, target.HasStatus) == Status && (MUTATED || !target.Removes) {`,
 			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
 		},
 		{
 			name:    "deletion-not-recorded",
-			changed: `LINE || MUTATED && removing`,
+			changed: `Released: removes && (MUTATED || len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete),`,
 			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
 		},
 	}...)

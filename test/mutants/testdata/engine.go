@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
+	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
@@ -26,7 +27,7 @@ func (p *pass) markLate(ctx context.Context) {
 
 // saveEarly saves that a handler is done which has not run yet.
 func (p *pass) saveEarly(ctx context.Context, w *work, run handler.Run) {
-	w.outcomes = append(w.outcomes, outcome{run: run, seen: w.current, at: time.Now(), result: handler.Result{Outcome: record.Done}})
+	w.journal.Add(journal.Attempt{Run: run, Seen: w.journal.Current(), At: time.Now(), Result: handler.Result{Outcome: record.Done}}, nil)
 	_ = p.flush(ctx, w)
 }
 
@@ -43,7 +44,7 @@ func uncounted(found *record.Record) *record.Record {
 func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
 	edits = append(slices.Clone(edits), patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity), Value: text})
 	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.base, edits)["status"]}
-	answer, _ := p.objects.Patch(ctx, p.key, statusResource, []patch.Operation{whole})
+	answer, _ := p.objects.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
 	return answer
 }
 

@@ -1,5 +1,5 @@
-// Package engine: helper functions of mutants. Only the build of TestMutantsAreKilled contains this file.
-package engine
+// Package journal: helper functions of mutants. Only the build of TestMutantsAreKilled contains this file.
+package journal
 
 import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
@@ -7,11 +7,11 @@ import (
 
 // removeFormerFirst removes the record in the other carrier with the documents that write the preferred one, of which that of the
 // other carrier goes first.
-func (p *pass) removeFormerFirst(main, status *document) {
-	former, _ := p.description.Carrier.Other()
-	target := main
-	if p.resourceOf(former) == statusResource {
-		target = status
+func removeFormerFirst(target Target, main, status *Document) {
+	former, _ := target.Carrier.Other()
+	carrier := main
+	if Resource(former, target.HasStatus) == Status {
+		carrier = status
 	}
-	target.changes.Edit(patch.Edit{Path: former.Path(p.settings.Identity), Remove: true})
+	carrier.Changes.Edit(patch.Edit{Path: former.Path(target.Identity), Remove: true})
 }
