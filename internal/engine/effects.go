@@ -105,14 +105,10 @@ func (s *Steps) Declare(ctx context.Context, id string, class record.Class, name
 	intent := s.intent(id, class, name, newToken)
 	answer := make(chan error, 1)
 	s.mu.Lock()
-	err := s.closed
-	if err == nil {
-		s.done, s.fresh = record.Declare(s.done, id, intent), true
-		s.waiting = append(s.waiting, waiting{id: id, intent: intent, answer: answer})
-	}
+	s.done, s.fresh = record.Declare(s.done, id, intent), true
 	s.mu.Unlock()
+	err := s.mail.declare(waiting{id: id, intent: intent, answer: answer}) // mutant: effect-before-intent
 	if err == nil {
-		notify(s.declared) // mutant: effect-before-intent
 		select {
 		case err = <-answer:
 		case <-ctx.Done():
@@ -193,7 +189,7 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 	if call.Steps.together() {
 		<-time.After(gathering)
 	}
-	asked := call.Steps.takeWaiting()
+	asked := call.mail.takeEffects()
 	if len(asked) == 0 {
 		return // They went with others.
 	}
@@ -205,7 +201,7 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 			err = p.declared(call.ID, effect)
 		}
 		if errors.Is(err, errOvertaken) {
-			call.Steps.close(err)
+			call.mail.close(err)
 		}
 		effect.answer <- err
 	}
@@ -231,57 +227,9 @@ func (p *pass) discardAttempt(w *work, run handler.Run) {
 	}
 }
 
-// intended yields when an effect was declared. Without steps it never does.
-func (s *Steps) intended() <-chan struct{} {
-	if s == nil {
-		return nil
-	}
-	return s.declared
-}
-
 // together reports whether items run at the same time.
 func (s *Steps) together() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return path.Base(s.at) == AllItems
-}
-
-// takeWaiting hands over the effects that wait.
-func (s *Steps) takeWaiting() []waiting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked := s.waiting
-	s.waiting = nil
-	return asked
-}
-
-// close lets no effect be declared any more in this attempt.
-func (s *Steps) close(why error) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = why
-	for _, effect := range s.waiting {
-		effect.answer <- why
-	}
-	s.waiting = nil
-}
-
-// isOvertaken reports whether another process has handled the object meanwhile.
-func (s *Steps) isOvertaken() bool {
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Is(s.closed, errOvertaken)
-}
-
-func notify(about chan<- struct{}) {
-	select {
-	case about <- struct{}{}:
-	default: // It is known already.
-	}
 }

@@ -66,6 +66,8 @@ type Call struct {
 	Memo func() *sync.Map
 	// Steps are the handler's parts; nil for a handler of which nothing is recorded.
 	Steps *Steps
+	// mail is what the attempt posts to its pass.
+	mail *mailbox
 	// Sync writes what is left of Given, and gives the newest object. Stopping ends when the handler is to stop. Both are for
 	// daemons alone.
 	Sync     func(ctx context.Context, left object.Body) (object.Body, error)

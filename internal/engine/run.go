@@ -89,7 +89,8 @@ func equip(call *Call, about report.Object) {
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
-	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run)}
+	mail := newMailbox()
+	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run, mail), mail: mail}
 	equip(call, p.report)
 	if run.Reason == cause.Reconcile {
 		call.TriggeredBy = p.pendingTriggers.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
@@ -106,7 +107,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if w.ended != nil {
 		return given
 	}
-	if call.Steps.isOvertaken() {
+	if call.mail.overtaken() {
 		p.discardAttempt(w, run)
 		return given
 	}
@@ -136,27 +137,34 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			return declared.Call(ctx, call)
 		})
 	}
-	unsaved := w.journal.Attempts()
-	if len(unsaved) == 0 && call.Steps == nil {
+	if len(w.journal.Attempts()) == 0 && call.Steps == nil {
 		return attempt()
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- attempt() }()
-	window, open := time.NewTimer(p.settings.Window), len(unsaved) > 0
+	go func() { call.mail.end(attempt()) }()
+	return p.accompany(ctx, w, call)
+}
+
+// accompany saves what is done while a handler goes on, and returns what the handler returns.
+func (p *pass) accompany(ctx context.Context, w *work, call *Call) error {
+	window, unsaved := time.NewTimer(p.settings.Window), w.journal.Attempts()
 	defer window.Stop()
+	open := len(unsaved) > 0
 	if open {
 		window.Reset(p.settings.Window - time.Since(unsaved[0].At))
 	} else {
 		window.Stop()
 	}
-	for {
+	for w.ended == nil {
 		select {
-		case err := <-ended:
-			return err
-		case <-call.Steps.intended():
-			p.declare(ctx, w, call)
-		case <-call.Steps.ended():
-			if !open {
+		case <-call.mail.arrived:
+			arrived := call.mail.take()
+			if arrived.ended {
+				return arrived.err
+			}
+			if arrived.declared {
+				p.declare(ctx, w, call)
+			}
+			if arrived.stepped && !open {
 				window.Reset(p.settings.Window)
 				open = true
 			}
@@ -164,11 +172,9 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 			open = false
 			_ = p.saveMeanwhile(ctx, w, call) // The failure is logged, and the write is retried.
 		}
-		if w.ended != nil {
-			call.Steps.close(w.ended)
-			return <-ended
-		}
 	}
+	call.mail.close(w.ended)
+	return call.mail.awaitEnd()
 }
 
 // accepted returns what the handler made of the object, as far as it is to be written; nil for nothing of it. A panic

@@ -26,8 +26,8 @@ type Steps struct {
 	refused func(before, after object.Body) error
 	// hides reports whether a text has something in it that is recognised as secret.
 	hides func(string) bool
-	// news has an element after a step has ended, until it is taken; declared one after an effect was declared.
-	news, declared chan struct{}
+	// mail tells the pass what has happened.
+	mail *mailbox
 	// effects is what is known of effects in this attempt.
 	effects effects
 
@@ -38,9 +38,6 @@ type Steps struct {
 	called   map[string]bool
 	at       string
 	reserved int
-	// waiting are the effects that wait for their intents to be stored. Nothing is called any more once closed says why.
-	waiting []waiting
-	closed  error
 	// fresh tells that there are steps which the pass has not taken.
 	fresh bool
 	// left is what the last step has left of the object; nil if none has touched it.
@@ -54,7 +51,7 @@ type Steps struct {
 }
 
 // steps are those of a run.
-func (p *pass) steps(run handler.Run) *Steps {
+func (p *pass) steps(run handler.Run, mail *mailbox) *Steps {
 	if !run.Recorded() {
 		return nil
 	}
@@ -63,8 +60,7 @@ func (p *pass) steps(run handler.Run) *Steps {
 		hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
 		Concurrency: p.kind.handler(run.ID).Concurrency,
 		refused:     func(before, after object.Body) error { return p.refused(run.ID, before, after) },
-		news:        make(chan struct{}, 1), done: run.Steps, called: map[string]bool{},
-		declared: make(chan struct{}, 1), effects: p.effects(run),
+		mail:        mail, done: run.Steps, called: map[string]bool{}, effects: p.effects(run),
 	}
 }
 
@@ -171,20 +167,12 @@ func (s *Steps) End(id string, done record.Step, given, left object.Body) error 
 		done.Intent = s.done[id].Intent
 	}
 	s.done, s.fresh = record.Finish(s.done, id, done), true // mutant: step-result-forgotten
-	notify(s.news)
+	s.mail.step()
 	return nil
 }
 
 // Hides reports whether a text has something in it that is recognised as secret.
 func (s *Steps) Hides(text string) bool { return s.hides(text) }
-
-// ended yields when a step has ended. Without steps it never does.
-func (s *Steps) ended() <-chan struct{} {
-	if s == nil {
-		return nil
-	}
-	return s.news
-}
 
 // finished are all steps that are done.
 func (s *Steps) finished() map[string]record.Step {
