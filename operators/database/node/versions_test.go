@@ -52,6 +52,7 @@ func TestNodeRunsEveryVersion(t *testing.T) {
 		s.awaitReason(t, "downgraded", "RestoreFailed")
 	})
 	t.Run("the minor version changes", func(t *testing.T) {
+		s.MustKubectl(t, "delete", "database", "--namespace", "production", "--timeout=5m", "v15", "v17", "v18", "upgraded", "downgraded") // Their servers take time.
 		s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(versioned, "minor", "16.13")))
 		s.change(t, "minor", `{"replicas":2}`)
 		s.await(t, "database", "minor", ".status.instances[*].state", "Ready Streaming")
