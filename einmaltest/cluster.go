@@ -115,7 +115,7 @@ func (c *Cluster) ServiceAccount(t *testing.T, namespace, name string) string {
 	return cluster.KubeconfigOf(t, config)
 }
 
-// Eventually repeats an attempt until it succeeds; if it does not within two minutes, the test fails with the last error.
+// Eventually repeats an attempt until it succeeds; if it does not within five minutes, the test fails with the last error.
 func Eventually(t *testing.T, what string, attempt func(ctx context.Context) error) {
 	t.Helper()
 	cluster.Eventually(t, what, attempt)

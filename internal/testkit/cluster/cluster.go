@@ -27,7 +27,7 @@ import (
 // machine.
 const (
 	startTimeout = 3 * time.Minute
-	Patience     = 2 * time.Minute
+	Patience     = 5 * time.Minute
 )
 
 // pollInterval is how often a test looks again.
