@@ -53,9 +53,8 @@ type Journal struct {
 
 // touched is a field that a handler has set.
 type touched struct {
-	patch.Touch
-
-	by string
+	field patch.Touch
+	by    string
 }
 
 // Object is the object that a journal is about.
@@ -114,13 +113,13 @@ func (j *Journal) AddEdits(by string, edits []patch.Edit) []Overwritten {
 	var overwritten []Overwritten
 	for _, touch := range found {
 		for _, earlier := range j.touched {
-			if earlier.by != by && touch.Path.Under("status") && touch.Contradicts(earlier.Touch) {
+			if earlier.by != by && touch.Path.Under("status") && touch.Contradicts(earlier.field) {
 				overwritten = append(overwritten, Overwritten{Field: touch.Path.String(), Earlier: earlier.by})
 			}
 		}
 	}
 	for _, touch := range found {
-		j.touched = append(j.touched, touched{touch, by})
+		j.touched = append(j.touched, touched{field: touch, by: by})
 	}
 	return overwritten
 }
@@ -130,7 +129,7 @@ func (j *Journal) AddEdits(by string, edits []patch.Edit) []Overwritten {
 func (j *Journal) Setter(field string) string {
 	field, _, _ = strings.Cut(field, "[")
 	for _, touch := range slices.Backward(j.touched) {
-		if set := touch.Path.String(); strings.HasPrefix(field, set) || strings.HasPrefix(set, field) {
+		if set := touch.field.Path.String(); strings.HasPrefix(field, set) || strings.HasPrefix(set, field) {
 			return touch.by
 		}
 	}
