@@ -90,7 +90,7 @@ func restoreCompleteness(db *v1.Database, backup string, missing []string) metav
 
 // reportMissing says what of a backup could not be restored, and where to read why.
 func reportMissing(db *v1.Database, backup string, missing []string) string {
-	return fmt.Sprintf("all rows of the backup %s are restored, but not: %s; for the errors: kubectl exec --namespace %s %s -- cat %s",
+	return fmt.Sprintf("the backup %s is restored with all rows of the app, but without: %s; for the errors: kubectl exec --namespace %s %s -- cat %s",
 		backup, strings.Join(missing, ", "), db.Namespace, manifest.Pod(db, 0), manifest.RestoreLog)
 }
 

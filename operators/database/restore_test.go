@@ -99,7 +99,7 @@ func TestWhatCouldNotBeRestoredIsSaid(t *testing.T) {
 		expect(w, "Ready=True DatabaseReady", "RestoreComplete=False PartsMissing")
 		db := ordersDB()
 		w.Get(db)
-		const want = "all rows of the backup shop-db-backup/20261127T030000Z are restored, but not: EXTENSION - bloom, INDEX public item_name; " +
+		const want = "the backup shop-db-backup/20261127T030000Z is restored with all rows of the app, but without: EXTENSION - bloom, INDEX public item_name; " +
 			"for the errors: kubectl exec --namespace default orders-db-0 -- cat /data/restore.log"
 		if got := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionRestoreComplete).Message; got != want {
 			w.Errorf("the message is\n%s\nwant\n%s", got, want)

@@ -17,7 +17,7 @@ func (s *started) namesWhatIsMissing(t *testing.T) {
 	s.MustKubectl(t, "apply", "--filename", s.write(t, fmt.Sprintf(restored, "lacking", "16", `{"database":"orders-db"}`)))
 	s.awaitReason(t, "lacking", "DatabaseReady")
 	message, err := s.field(t.Context(), "database", "lacking", `.status.conditions[?(@.type=="RestoreComplete")].message`)
-	if err != nil || !strings.Contains(message, " are restored, but not: EXTENSION - bloom; for the errors: kubectl exec ") {
+	if err != nil || !strings.Contains(message, " is restored with all rows of the app, but without: EXTENSION - bloom; for the errors: kubectl exec ") {
 		t.Errorf("the status says %q, %v", message, err)
 	}
 	_, command, _ := strings.Cut(message, ": kubectl ")

@@ -17,8 +17,8 @@ dump() {
 		run pg_dump --no-password --format custom --no-unlogged-table-data --no-subscriptions --lock-wait-timeout 60s --file "$part/dump"
 }
 
-# properties prints what pg_dump does not have: the settings of the database and of roles, and the rights and the comment of the database. Each is a line with
-# JSON, which load.sh reads.
+# properties prints what pg_dump does not have: the settings of the database and of roles, the rights and the comment of the database, and which tables and
+# sequences in the dump are those of extensions. Each is a line with JSON, which load.sh reads.
 properties() {
 	query "select json_build_object('kind', 'setting', 'role', rolname, 'database', datname is not null, 'name', split_part(one, '=', 1),
 			'value', substr(one, strpos(one, '=') + 1))
@@ -31,7 +31,10 @@ properties() {
 			from pg_database, aclexplode(datacl) left join pg_roles on pg_roles.oid = grantee
 			where datname = current_database() and (grantee = 0 or grantee >= 16384 and rolname not like 'einmal\\_%')" &&
 		query "select json_build_object('kind', 'comment', 'value', comment)
-			from pg_database, shobj_description(oid, 'pg_database') as comment where datname = current_database() and comment is not null"
+			from pg_database, shobj_description(oid, 'pg_database') as comment where datname = current_database() and comment is not null" &&
+		query "select json_build_object('kind', 'extensions', 'tables', json_agg(concat_ws(' ', nspname, relname)))
+			from pg_extension, unnest(extconfig) as config join pg_class on pg_class.oid = config join pg_namespace on pg_namespace.oid = relnamespace
+			having count(*) > 0"
 }
 
 # check_dump reads the dump again.

@@ -124,13 +124,19 @@ create_extensions() {
 	done <"$1"
 }
 
-# list_configuration lists the tables and sequences of extensions whose contents are in a backup, as note_parts names them.
+# list_configuration lists the tables and sequences of extensions whose contents are in a backup, as note_parts names them: those that the backup says, and those of
+# the extensions that are here now, because an old backup says none.
 list_configuration() {
-	sql --username postgres --dbname "$APP_DATABASE" >/tmp/configuration <<-'SQL'
+	said='{"tables":[]}'
+	while IFS= read -r line; do
+		case $line in '{"kind" : "extensions"'*) said=$line ;; esac
+	done <"/backup/$chosen/about"
+	sql --username postgres --dbname "$APP_DATABASE" --set said="$said" >/tmp/configuration <<-'SQL'
 		set search_path = pg_catalog, pg_temp;
-		select format('%s %s %s', kind, nspname, relname)
-			from pg_extension, unnest(extconfig) as config join pg_class on pg_class.oid = config join pg_namespace on pg_namespace.oid = relnamespace,
-				unnest(array['TABLE DATA', 'SEQUENCE SET']) as kind;
+		with tables as (select json_array_elements_text(:'said'::json -> 'tables') as name
+			union select concat_ws(' ', nspname, relname)
+				from pg_extension, unnest(extconfig) as config join pg_class on pg_class.oid = config join pg_namespace on pg_namespace.oid = relnamespace)
+		select concat_ws(' ', kind, name) from tables, unnest(array['TABLE DATA', 'SEQUENCE SET']) as kind;
 	SQL
 }
 
@@ -151,7 +157,7 @@ apply_properties() {
 			as_owner sql --set line="$line" <<-'SQL' || describe_property "$line" >>$missing
 				begin;
 				\o /dev/null
-				with properties as (select kind, name, value, grantable, quote_ident(current_database()) as this, role as named, coalesce(quote_ident(role), 'public') as role,
+				with properties as (select kind, name, value, grantable, quote_ident(current_database()) as this, coalesce(quote_ident(role), 'public') as role,
 						case when role is null then 'database ' || quote_ident(current_database()) else 'role ' || quote_ident(role) ||
 							case when database then ' in database ' || quote_ident(current_database()) else '' end end as owner
 					from json_to_record(:'line') as line(kind text, role text, database boolean, name text, value text, grantable boolean))
