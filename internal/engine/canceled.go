@@ -9,10 +9,10 @@ import (
 // canceled reports whether an attempt that was planned is not made any more: what was saved meanwhile has shown that the object
 // is being deleted, or that it no longer matches the handler's filters. What is next is decided by the next pass.
 func (p *pass) canceled(w *work, run handler.Run) bool {
-	if !p.exact || version(p.base) == p.planned || run.Reason == cause.Delete {
+	if !p.seen.IsLive() || p.seen.Version() == p.planned || run.Reason == cause.Delete {
 		return false
 	}
-	body, err := p.kind.Canonical(p.base)
+	body, err := p.kind.Canonical(p.seen.Raw())
 	if err != nil {
 		return false // The next pass reports it.
 	}

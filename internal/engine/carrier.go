@@ -27,24 +27,24 @@ func (p *pass) removeFormer(ctx context.Context, w *work, target journal.Target)
 		p.memory.removal = time.Time{}
 	}
 	former, found := p.description.Carrier.Other()
-	if !found || p.memory.over || p.plan.Cause == cause.Free {
+	if !found || p.memory.freshness.over || p.plan.Cause == cause.Free {
 		return
 	}
-	kept := p.inPlace && object.Text(p.base, p.description.Carrier.Path(p.settings.Identity)...) == p.stored
-	if !kept && !w.journal.Unstored() || !record.Usable(object.Text(p.base, former.Path(p.settings.Identity)...), p.memory.uid) {
+	now, left := p.seen.Record(), p.seen.Raw()
+	kept := now.InPlace() && object.Text(left, p.description.Carrier.Path(p.settings.Identity)...) == now.Stored()
+	if !kept && !w.journal.Unstored() || !record.Usable(object.Text(left, former.Path(p.settings.Identity)...), p.memory.uid) {
 		return
 	}
-	target.Base = p.base
+	target.Base = left
 	removal, edit := target.Former(former)
 	p.countConflict(w, []patch.Edit{edit})
 	answer, err := p.objects.Patch(ctx, p.key, removal.Subresource, removal.Changes.Operations())
 	switch {
 	case err == nil:
-		p.base, p.exact = answer, true
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
-		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.reports.RedactError(err, p.body))
+		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.reports.RedactError(err, p.seen.Body()))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }
@@ -64,23 +64,23 @@ func (p *pass) withRemoval(wake time.Time) time.Time {
 
 // concede makes the work smaller after the API server has refused its content. It reports whether there was anything to leave out.
 func (p *pass) concede(w *work, refusal error) bool {
-	reason := p.reports.Redact(kube.Refusal(refusal), p.body)
+	reason := p.reports.Redact(kube.Refusal(refusal), p.seen.Body())
 	less, smaller := w.journal.Refused(p.pure, journal.Refusal{
 		TooLarge: kube.TooLarge(refusal), Denied: kube.Denied(refusal), Reason: reason,
-		Optional: object.Text(p.body, "metadata", "deletionTimestamp") != "" && !w.intends, Stored: p.stored, Now: time.Now(),
+		Optional: p.seen.Deleting() && !w.intends, Stored: p.seen.Record().Stored(), Now: time.Now(),
 	})
 	if less.Before > 0 {
 		p.report.Log.Warn("record does not fit into the object, storing less of it", "bytes", less.Before, "now", less.After, "stored", !less.Unstored)
 	}
-	p.rejected(less.Rejected, func(made journal.Attempt) { p.report.ChangesRejected(made.Run, made.Result, reason) })
+	p.rejected(w, less.Rejected, func(made journal.Attempt) { p.report.ChangesRejected(made.Run, made.Result, reason) })
 	return smaller
 }
 
 // rejected notes attempts whose changes are not written. One that goes on learns of it at its end.
-func (p *pass) rejected(attempts []journal.Attempt, report func(journal.Attempt)) {
+func (p *pass) rejected(w *work, attempts []journal.Attempt, report func(journal.Attempt)) {
 	for _, made := range attempts {
 		if made.Result.Outcome == record.Pending {
-			p.running.takeBack()
+			w.running.takeBack()
 			continue
 		}
 		delete(p.memory.resumed, made.Run.ID)
@@ -100,6 +100,7 @@ func (w *work) unfit(refusal error) error {
 // rememberUnstored keeps in memory a record that does not fit into an object which is being deleted.
 func (p *pass) rememberUnstored(w *work) {
 	if w.journal.Unstored() {
-		p.memory.record, p.stored, p.inPlace = w.journal.Text(), "", false
+		p.memory.record = w.journal.Text()
+		p.seen = p.seen.WithRecord(p.seen.Record().NotWritten())
 	}
 }

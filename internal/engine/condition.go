@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-
 	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/report"
 )
@@ -25,7 +23,7 @@ func (p *pass) conditions(w *work) []journal.Condition {
 
 func (p *pass) changedConditions(w *work) []report.Condition {
 	return report.Conditions(p.settings.Identity, p.pure, report.Change{
-		Cause: p.plan.Cause, Before: cmp.Or(p.overruled, p.record), After: w.journal.Record(),
+		Cause: p.plan.Cause, Before: p.seen.Record().Before(), After: w.journal.Record(),
 	})
 }
 

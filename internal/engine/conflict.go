@@ -105,14 +105,14 @@ func (p *pass) countConflict(w *work, edits []patch.Edit) {
 	}
 	now := time.Now()
 	var field object.Path
-	if p.memory.ours == version(p.base) {
+	if p.memory.ours == p.seen.Version() {
 		made := w.journal.Edits()
 		if !p.chained || len(made) == 0 {
 			return
 		}
 		p.memory.conflicts.followOwn(now)
 		field = made[0].Path
-	} else if conflicting, ok := p.memory.conflicts.followOther(p.base, edits, now); ok {
+	} else if conflicting, ok := p.memory.conflicts.followOther(p.seen.Raw(), edits, now); ok {
 		field = conflicting
 	}
 	p.counted = true
@@ -126,7 +126,7 @@ func (p *pass) countConflict(w *work, edits []patch.Edit) {
 // followsOwnWrite reports whether handlers are about to run because of our own last write: no other client has changed the object since, and
 // they neither retry nor answer a related object.
 func (p *pass) followsOwnWrite() bool {
-	if p.memory.ours == "" || p.memory.ours != version(p.base) {
+	if p.memory.ours == "" || p.memory.ours != p.seen.Version() {
 		return false
 	}
 	woken := p.pendingTriggers.of(p.key)
@@ -137,7 +137,7 @@ func (p *pass) followsOwnWrite() bool {
 
 // conflictPause returns until when conflicting writes hold the object back, or the zero time. A deletion does not wait.
 func (p *pass) conflictPause() time.Time {
-	if object.Text(p.body, "metadata", "deletionTimestamp") != "" {
+	if p.seen.Deleting() {
 		return time.Time{}
 	}
 	return p.memory.conflicts.heldUntil(time.Now())

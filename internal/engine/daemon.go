@@ -13,6 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/report"
@@ -140,7 +141,7 @@ func (d *daemon) look() {
 		return
 	}
 	body, err := d.keeper.kind.Body(cached)
-	if kube.Older(cached.GetResourceVersion(), version(d.newest)) {
+	if kube.Older(cached.GetResourceVersion(), seen.Version(d.newest)) {
 		if time.Since(d.known) < patience {
 			return
 		}

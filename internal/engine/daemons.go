@@ -83,15 +83,15 @@ func (p *pass) startDaemons() {
 
 // newest is the object as the pass leaves it.
 func (p *pass) newest() object.Body {
-	if body, err := p.kind.Canonical(p.base); p.exact && err == nil {
+	if body, err := p.kind.Canonical(p.seen.Raw()); p.seen.IsLive() && err == nil {
 		return body
 	}
-	return p.body
+	return p.seen.Body()
 }
 
 // stopDaemons stops those daemons that the object is not to have any more.
 func (p *pass) stopDaemons() {
-	deleting := object.Text(p.body, "metadata", "deletionTimestamp") != ""
+	deleting := p.seen.Deleting()
 	p.daemons.stop(p.key, func(d *daemon) error {
 		wanted := slices.ContainsFunc(p.plan.Daemons, func(declared handler.Declaration) bool { return declared.ID == d.handler.ID })
 		switch {
@@ -122,7 +122,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 	for _, key := range k.daemons.unwritten() {
 		for tries := 0; k.daemons.waiting(key) && tries < finalTries; tries++ {
 			if last := k.memories.at(key); last != nil {
-				last.patience, last.conflicts = time.Time{}, conflicts{}
+				last.freshness.patience, last.conflicts = time.Time{}, conflicts{} // Its last pass is over.
 			}
 			if _, err := k.pass(ctx, key); err != nil {
 				k.reports.Log.Error("cannot write the last changes of a daemon", "object", key.String(), "error", k.reports.RedactError(err))
@@ -134,7 +134,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 
 // deliver writes what a daemon has handed in.
 func (p *pass) deliver(ctx context.Context, handed handedIn) error {
-	w := &work{journal: journal.New(p.about(p.body), handler.Keep, p.plan.Record, true), answered: handed.answer}
+	w := &work{journal: journal.New(p.about(p.seen.Body()), handler.Keep, p.plan.Record, true), answered: handed.answer}
 	p.reportTouches(handed.run, handed.edits, w.journal.AddEdits(handed.run.ID, handed.edits))
 	err := p.save(ctx, w)
 	if rejection := w.journal.Rejection(); rejection != nil && handed.answer == nil {

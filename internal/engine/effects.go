@@ -77,7 +77,7 @@ func (p *pass) effects(run handler.Run) effects {
 		about:      p.kind.GVK.Kind + " " + p.key.String(),
 		annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
 		name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
-		words:      run.Words, stored: p.inPlace, repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted || p.memory.unsure, times: &p.memory.intents,
+		words:      run.Words, stored: p.seen.Record().InPlace(), repeated: run.MaybeRepeated, doubted: p.plan.Record.Doubted || p.memory.unsure, times: &p.memory.intents,
 	}
 }
 
@@ -211,7 +211,7 @@ func (p *pass) declare(ctx context.Context, w *work, call *Call) {
 func (p *pass) declared(id string, effect waiting) error {
 	kept := p.plan.Record.Handlers[id].Steps[effect.id].Intent
 	text, err := p.plan.Record.Encode()
-	if err == nil && (kept == nil || !kept.Same(effect.intent) || kept.Void || text != p.stored) {
+	if err == nil && (kept == nil || !kept.Same(effect.intent) || kept.Void || text != p.seen.Record().Stored()) {
 		err = errOvertaken
 	}
 	return err

@@ -1,17 +1,16 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // recall finds what this process remembers of the object.
-func (p *pass) recall(body object.Body) {
+func (p *pass) recall() {
+	body := p.seen.Body()
 	if last := p.memories.at(p.key); last != nil && last.uid != object.Text(body, "metadata", "uid") {
 		p.forgetMissing(p.key.Namespace, last.uid)
 		p.noteEnd(last)
@@ -26,11 +25,7 @@ func (p *pass) recall(body object.Body) {
 	p.memory.marked = p.marked()
 }
 
-func (p *pass) marked() bool { return hasFinalizer(p.body, p.settings.Finalizer()) }
-
-func hasFinalizer(of object.Body, finalizer string) bool {
-	return slices.Contains(object.List(of, "metadata", "finalizers"), finalizer)
-}
+func (p *pass) marked() bool { return p.seen.HasFinalizer(p.settings.Finalizer()) }
 
 // noteEnd remembers that the deletion of an object that is gone was handled. If it was not, because our finalizer was still on the object, noteEnd reports
 // that, and returns false: another client has removed the finalizer, or etcd was restored from a copy that does not have the object. The answer to our own
@@ -72,10 +67,7 @@ func (p *pass) gone() {
 // after a while.
 func (p *pass) goneButShown() {
 	if last := p.memories.at(p.key); last != nil {
-		last.over, last.recheck = true, time.Now().Add(goneRecheck)
-		if kube.Older(last.newest, p.shown) {
-			last.newest = p.shown
-		}
+		last.freshness.gone(p.shown, time.Now())
 		p.queue.AddAfter(reconcile.Request{NamespacedName: p.key}, goneRecheck)
 	}
 	p.endHandling()

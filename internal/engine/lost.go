@@ -18,14 +18,15 @@ import (
 //   - Another replica may have run the handlers, and the cache does not show that yet.
 //   - The type of the handlers drops a record that an earlier release has kept in the status.
 func (p *pass) refreshBeforeRun(ctx context.Context) error {
-	asked := p.record != nil && p.record.Recreated != p.plan.Record.Recreated
+	found := p.seen.Record().Value()
+	asked := found != nil && found.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
-	blocked := p.record != nil && news && (len(p.pure.Blocked(*p.record)) > 0 || len(p.pure.Asking(*p.record)) > 0)
+	blocked := found != nil && news && (len(p.pure.Blocked(*found)) > 0 || len(p.pure.Asking(*found)) > 0)
 	conditions := p.description.Conditions.Listed && (asked || blocked)
 	lost := p.plan.Cause == cause.Lost // mutant: lost-by-old-list
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
-	hidden := p.hidesRecords && (p.record == nil || p.removes(time.Now())) // mutant: hidden-record
-	if p.exact || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
+	hidden := p.hidesRecords && (found == nil || p.removes(time.Now())) // mutant: hidden-record
+	if p.seen.IsLive() || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
 		return nil
 	}
 	live, err := p.objects.Get(ctx, p.key)

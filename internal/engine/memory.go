@@ -9,7 +9,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // memory is what this process knows of one object beside its stored record. Passes of one object never overlap, so it
@@ -18,15 +17,8 @@ type memory struct {
 	uid string
 	// record is the newest text of the record that was read or written.
 	record string
-	// newest is the newest resource version that we have seen live, mostly that of our last write: what the cache shows
-	// from before it is not to be trusted until patience ends.
-	newest   string
-	patience time.Time
-	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
-	// another client wrote before us, and as new as our answer. A version newer than newest refutes it, and so does a live read at
-	// recheck, which is zero where our own write has ended the object.
-	over    bool
-	recheck time.Time
+	// freshness is the newest version that is known of the object.
+	freshness freshness
 	// marked: our finalizer is on the object. released: the deletion was handled, and we have asked to remove the finalizer.
 	marked, released bool
 	// inherited: the object was there when this process began, or may have been, and has not been settled by it since. Older: it was there.
@@ -68,12 +60,6 @@ type memory struct {
 	denied string
 	// unsaved is work that was done and could not be written yet.
 	unsaved *work
-}
-
-// refutedBy reports whether an object that counts as gone is to be read again: the cache shows a version that is newer than all that is
-// known, or enough time has passed since the API server said that it does not exist.
-func (m *memory) refutedBy(shown string, now time.Time) bool {
-	return shown != m.newest && kube.Older(m.newest, shown) || !m.recheck.IsZero() && !now.Before(m.recheck)
 }
 
 // mostEnds limits how many ends of objects are remembered, which takes about a megabyte.

@@ -14,23 +14,17 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/report"
 )
-
-// patience is how long a pass waits for the cache to show our own last write before it reads live.
-const patience = 5 * time.Second
 
 // errUnseen tells that the cache does not have the object any more.
 var errUnseen = fmt.Errorf("not in the cache: %w", kube.ErrGone)
 
 // errOver tells that the object counts as gone, although the cache shows it.
 var errOver = errors.New("object treated as deleted")
-
-// goneRecheck is how long an object counts as gone because of a 404 before it is read again, if the cache still shows it.
-const goneRecheck = time.Minute
 
 // indexLag is when a pass that would be ahead of an index of its kind looks again, if the event of the object does not wake it.
 const indexLag = 5 * time.Second
@@ -42,31 +36,16 @@ type pass struct {
 	key    types.NamespacedName
 	report report.Object
 	memory *memory
-	// body is the object in the form of the handlers' type; base is what patches are computed from; exact tells that
-	// base is as the API server has it.
-	body, base object.Body
-	exact      bool
-	// composed is the version that the documents being sent were made for. When a second one is refused after the first was
-	// written, the object has changed since: it need not be the content that is refused.
-	composed string
-	// planned is the version that the plan was made for.
-	planned string
-	// record is the usable one, if any; stored is the text that the preferred carrier holds. inPlace: the record was read from
-	// that text. remembered: the object has no usable record, and this process remembers one.
-	record              *record.Record
-	stored              string
-	inPlace, remembered bool
-	// overruled is the older record that the object has, if record is the remembered one.
-	overruled *record.Record
-	plan      handler.Plan
-	// shown is the version that the cache shows.
+	// seen is the object as it was read last, or as our last write has left it. shown is the version that the cache shows.
+	seen  seen.Object
 	shown string
+	// plan is what to do, made for the version planned.
+	plan    handler.Plan
+	planned string
 	// held is until when conflicting writes hold the object back; zero for not at all. counted: this pass is counted as one
 	// write in a conflict. chained: its handlers run because of our own last write.
 	held             time.Time
 	counted, chained bool
-	// running are the steps of the attempt that goes on; nil for none.
-	running *Steps
 }
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
@@ -102,7 +81,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 // look decides what to do with the object that was read, and does it. It returns when to look again, and kube.ErrGone if the object turned out not
 // to exist any more.
 func (p *pass) look(ctx context.Context) (time.Time, error) {
-	if p.memory.over {
+	if p.memory.freshness.over {
 		return time.Time{}, nil
 	}
 	undecided := p.decide()
@@ -160,7 +139,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 
 // decide plans what to do. The error says that a filter could not be asked.
 func (p *pass) decide() error {
-	p.plan, p.planned = p.pure.Decide(p.state()), version(p.base)
+	p.plan, p.planned = p.pure.Decide(p.state()), p.seen.Version()
 	if p.plan.Clocks != nil {
 		p.memory.clocks = p.plan.Clocks
 	}
@@ -182,16 +161,15 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	}
 	p.shown = cached.GetResourceVersion()
 	if last := p.memories.at(p.key); last != nil {
-		over := last.over && last.uid == string(cached.GetUID())
-		refuted := over && last.refutedBy(p.shown, time.Now()) // mutant: gone-for-ever
-		stale := kube.Older(p.shown, last.newest)              // mutant: stale-read-trusted
-		switch {
-		case !refuted && stale && time.Now().Before(last.patience):
-			return last.patience, nil
-		case refuted || stale:
+		trust, until := last.freshness.of(p.shown, last.uid == string(cached.GetUID()), time.Now())
+		switch trust {
+		case trusted:
+		case tooOld:
+			return until, nil
+		case untrusted:
 			return time.Time{}, p.readLive(ctx)
-		case over:
-			return last.recheck, errOver // What calls for a pass now takes the place of the later one in the queue.
+		case ended:
+			return until, errOver // What calls for a pass now takes the place of the later one in the queue.
 		}
 	}
 	if p.relatedWatch.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
@@ -201,7 +179,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("convert %s: %w", p.key, err)
 	}
-	return time.Time{}, p.open(body, patch.Guess(body), false)
+	return time.Time{}, p.open(seen.Cached(body))
 }
 
 // readLive opens the pass on the object as the API server has it.
@@ -219,29 +197,23 @@ func (p *pass) openRaw(raw object.Body) error {
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", p.key, err)
 	}
-	if err := p.open(body, raw, true); err != nil {
+	if err := p.open(seen.Live(body, raw)); err != nil {
 		return err
 	}
-	p.awaitCache(raw)
-	p.memory.over = object.Ended(raw)
+	p.memory.freshness.read(raw, time.Now())
 	return nil
 }
 
-// awaitCache notes a version that this process has seen live: what the cache shows from before it is not to be trusted.
-func (p *pass) awaitCache(raw object.Body) {
-	p.memory.newest, p.memory.patience = version(raw), time.Now().Add(patience)
-}
-
-// open finds the record: the object's own, else the one that this process remembers for the same object.
-func (p *pass) open(body, base object.Body, exact bool) error {
-	p.body, p.base, p.exact = body, base, exact
-	p.report = p.reports.About(p.key, body)
-	p.recall(body)
+// open takes what was read, and finds its record: the object's own, else the one that this process remembers for the same object.
+func (p *pass) open(read seen.Object) error {
+	p.seen = read
+	p.report = p.reports.About(p.key, read.Body())
+	p.recall()
 	if !p.pure.Recorded() {
 		return nil
 	}
 	former := p.places.former(p.key.Namespace, p.description.Carrier) // mutant: forged-record-believed
-	found, err := record.Read(base, p.settings.Identity, p.description.Carrier, former)
+	found, err := record.Read(read.Raw(), p.settings.Identity, p.description.Carrier, former)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
 		return fmt.Errorf("skip %s: %w", p.key, err)
@@ -249,41 +221,34 @@ func (p *pass) open(body, base object.Body, exact bool) error {
 	if err != nil {
 		p.report.Log.Warn("cannot read the stored record", "error", err)
 	}
-	if err := p.chooseRecord(found); err != nil {
-		return err
+	p.noteFound(found)
+	chosen, err := seen.Choose(found, p.memory.record) // mutant: attempts-lost
+	if err != nil {
+		return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
 	}
-	p.checkDeleted()
+	switch {
+	case chosen.Remembered():
+	case found.Partial:
+		chosen = p.doubtResults(chosen, found)
+	case found.Record != nil:
+		chosen = p.checkWriter(chosen, found)
+		p.memory.record = found.Text
+	}
+	if !read.Deleting() { // mutant: deleted-believed
+		chosen = chosen.OfLiving()
+	}
+	p.seen = read.WithRecord(chosen)
 	return nil
 }
 
-// chooseRecord decides between the record in the object and the one that this process remembers. One in the object that is older was put there
-// with an older version of the object, such as by kubectl rollout undo, and counts as overwritten.
-func (p *pass) chooseRecord(found record.Stored) error {
-	p.record, p.stored, p.inPlace, p.remembered, p.overruled = found.Record, found.Preferred, found.InPlace(), false, nil // mutant: attempts-lost
-	if found.Record != nil {                                                                                              // mutant: wait-lost-at-restart
+// noteFound notes for the books of the kind what record an object has.
+func (p *pass) noteFound(found record.Stored) {
+	if found.Record != nil { // mutant: wait-lost-at-restart
 		p.noteRecorded()
 	} else {
 		p.noteMissing()
 	}
 	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{found.Record != nil, found.Record != nil && found.From != p.description.Carrier})
-	if p.memory.record != "" && p.memory.record != found.Text {
-		kept, err := record.Decode(p.memory.record)
-		if err != nil {
-			return fmt.Errorf("decode the record of %s kept in memory: %w", p.key, err)
-		}
-		if found.Record == nil || found.Partial || found.Record.OlderThan(kept) { // mutant: older-record-believed
-			p.record, p.inPlace, p.remembered, p.overruled = &kept, false, true, found.Record
-			return nil
-		}
-	}
-	switch {
-	case found.Partial:
-		p.doubtResults(found)
-	case found.Record != nil:
-		p.checkWriter(found)
-		p.memory.record = found.Text
-	}
-	return nil
 }
 
 // state is what the core decides from.
@@ -291,9 +256,9 @@ func (p *pass) state() handler.State {
 	return handler.State{
 		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid,
 		APIVersion: p.kind.GVK.GroupVersion().String(),
-		Essence:    p.essence(p.body),
-		Record:     p.record,
-		Deleting:   object.Text(p.body, "metadata", "deletionTimestamp") != "",
+		Essence:    p.essence(p.seen.Body()),
+		Record:     p.seen.Record().Value(),
+		Deleting:   p.seen.Deleting(),
 		Marked:     p.marked(),
 		Resumed:    p.memory.resumed,
 		Levels:     p.memory.levels,
@@ -305,9 +270,9 @@ func (p *pass) state() handler.State {
 		Settled:    p.settled(), // mutant: lost-by-finalizer
 		Inherited:  p.memory.inherited,
 		Older:      p.memory.older,
-		Recreate:   object.Text(p.body, "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
-		Release:    object.Text(p.body, "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
-		Words:      object.EffectWords(p.body, p.settings.Identity),
+		Recreate:   object.Text(p.seen.Body(), "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
+		Release:    object.Text(p.seen.Body(), "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
+		Words:      object.EffectWords(p.seen.Body(), p.settings.Identity),
 		Now:        time.Now(),
 	}
 }
@@ -315,12 +280,13 @@ func (p *pass) state() handler.State {
 // mark adds our finalizer before any handler runs, and puts a lost record back where that is the same write. The pass
 // goes on with the answer.
 func (p *pass) mark(ctx context.Context) error {
-	lost := p.record != nil && !p.inPlace && journal.Resource(p.description.Carrier, p.description.HasStatus) == ""
-	w := &work{journal: journal.OnlyFinalizer(p.about(p.body), p.plan.Record, !lost)}
+	found := p.seen.Record()
+	lost := found.Value() != nil && !found.InPlace() && journal.Resource(p.description.Carrier, p.description.HasStatus) == ""
+	w := &work{journal: journal.OnlyFinalizer(p.about(p.seen.Body()), p.plan.Record, !lost)}
 	if err := p.save(ctx, w); err != nil {
 		return err
 	}
-	return p.openRaw(p.base)
+	return p.openRaw(p.seen.Raw())
 }
 
 // next tells when to look again, after what was done: at once if something more is due.

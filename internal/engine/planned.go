@@ -20,9 +20,9 @@ func (p *pass) reportPlan() {
 	switch {
 	case p.plan.Cause == cause.Lost:
 		p.report.RecordLost()
-	case p.plan.Cause == cause.Create && p.record == nil:
+	case p.plan.Cause == cause.Create && p.seen.Record().Value() == nil:
 		p.report.Log.Info("seen for the first time")
-	case p.remembered && p.memory.denied == "" && p.plan.Cause != cause.Free:
+	case p.seen.Record().Remembered() && p.memory.denied == "" && p.plan.Cause != cause.Free:
 		p.report.Log.Warn("record was removed or overwritten, writing it again")
 	default:
 		p.report.Log.Debug("reconciling", "cause", p.plan.Cause, "runs", len(p.plan.Runs), "wake", p.plan.Wake)

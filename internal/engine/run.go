@@ -27,6 +27,8 @@ type work struct {
 	// intends: intents of effects are to be stored, which must not go into a record that another process has written
 	// meanwhile.
 	intends bool
+	// running are the steps of the attempt that goes on; nil for none.
+	running *Steps
 	// ended is why nothing more is to be begun: another process has done that, or the object is gone. It is nil otherwise.
 	ended error
 }
@@ -41,7 +43,7 @@ func (p *pass) beginWork(working object.Body) *work {
 	keepRecord := p.plan.Cause == cause.Free || p.plan.Cause == cause.Unmatched
 	if !p.plan.Learns() {
 		// What is stored stays, unless it is missing, unusable, in the other carrier, or holds entries that are void.
-		keepRecord = keepRecord || !p.plan.Tidied && (p.inPlace || p.plan.Unrecorded) // mutant: keeps-overwritten-record
+		keepRecord = keepRecord || !p.plan.Tidied && (p.seen.Record().InPlace() || p.plan.Unrecorded) // mutant: keeps-overwritten-record
 	}
 	w := &work{journal: journal.New(p.about(working), p.plan.Finalizer, p.plan.Record, keepRecord)}
 	for _, given := range p.plan.GivenUp {
@@ -54,7 +56,7 @@ func (p *pass) beginWork(working object.Body) *work {
 // run makes the planned attempts. Each one gets what the ones before it have left. It returns an error if another replica has stored a record
 // meanwhile, or the object is gone.
 func (p *pass) run(ctx context.Context) (*work, error) {
-	working := record.Cut(p.body)
+	working := record.Cut(p.seen.Body())
 	w := p.beginWork(working)
 	for _, run := range p.plan.Runs {
 		if p.stopping() { // mutant: stop-ignored
@@ -76,8 +78,8 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 	if err := p.save(ctx, w); err != nil {
 		return err
 	}
-	saved := w.journal.Stored()
-	p.plan.Record, p.record = saved, &saved
+	p.plan.Record = w.journal.Stored()
+	p.seen = p.seen.WithRecord(p.seen.Record().Saved(p.plan.Record))
 	return nil
 }
 
@@ -101,9 +103,9 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	p.startup.invoked(p.key)
 	p.report.AttemptBegan(run, names(call.TriggeredBy))
 	begun := time.Now()
-	p.running = call.Steps
+	w.running = call.Steps
 	err := p.invoke(ctx, w, call)
-	p.running = nil
+	w.running = nil
 	if w.ended != nil {
 		return given
 	}

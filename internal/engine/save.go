@@ -14,6 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -43,7 +44,7 @@ func (p *pass) save(ctx context.Context, w *work) error {
 		return err
 	}
 	p.memory.unsaved = nil
-	w.answer(p.base, w.journal.Rejection())
+	w.answer(p.seen.Raw(), w.journal.Rejection())
 	return nil
 }
 
@@ -51,15 +52,16 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 	var err error
 	for range saveTries {
 		var contested object.Path
+		composed := p.seen.Version()
 		contested, err = p.send(ctx, w)
 		if contested != nil {
-			p.rejected(w.journal.Contested(contested, time.Now()), func(made journal.Attempt) { p.report.ListContested(made.Run, made.Result, contested.String()) })
+			p.rejected(w, w.journal.Contested(contested, time.Now()), func(made journal.Attempt) { p.report.ListContested(made.Run, made.Result, contested.String()) })
 			continue
 		}
 		if err == nil || !kube.Refused(err) {
 			return err
 		}
-		if failed := p.reopen(ctx, w, err); failed != nil {
+		if failed := p.reopen(ctx, w, composed, err); failed != nil {
 			return failed
 		}
 	}
@@ -67,8 +69,9 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 }
 
 // reopen goes on from the live object after a refusal. When no other client has changed it, it is the content that is
-// refused: then the work is made smaller, or, if that is not possible, the refusal is returned.
-func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
+// refused: then the work is made smaller, or, if that is not possible, the refusal is returned. Composed is the version that the documents were made for: when a
+// second one is refused after the first was written, the object has changed since.
+func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal error) error {
 	newest, err := p.objects.Get(ctx, p.key)
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if object.Text(newest, "metadata", "uid") != p.memory.uid {
 		return kube.ErrGone
 	}
-	changed := !p.exact || version(newest) != p.composed || apierrors.IsConflict(refusal) // 409 never says that the content is wrong.
+	changed := !p.seen.IsLive() || seen.Version(newest) != composed || apierrors.IsConflict(refusal) // 409 never says that the content is wrong.
 	conflict := errors.Is(refusal, kube.ErrConflict) && !kube.TooLarge(refusal) && changed
 	if !conflict && !p.concede(w, refusal) {
 		w.journal.Restore()
@@ -89,7 +92,7 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}
-	if w.intends && p.known() != was && p.stored != w.journal.Text() { // mutant: overtaken-intent
+	if w.intends && p.known() != was && p.seen.Record().Stored() != w.journal.Text() { // mutant: overtaken-intent
 		return errOvertaken
 	}
 	// What is done is saved, also where a filter cannot tell what is next.
@@ -100,10 +103,9 @@ func (p *pass) reopen(ctx context.Context, w *work, refusal error) error {
 // send sends what is not sent yet, in at most two requests, and then removes a record that is left in the other carrier. If contested is not nil, nothing was
 // sent: another client has changed the same items of this list.
 func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err error) {
-	if err := w.journal.Fold(p.pure, p.plan, p.stored, p.memory.record); err != nil {
+	if err := w.journal.Fold(p.pure, p.plan, p.seen.Record().Stored(), p.memory.record); err != nil {
 		return nil, err
 	}
-	p.composed = version(p.base)
 	target, err := p.target(w)
 	if err != nil {
 		return nil, err
@@ -116,7 +118,7 @@ func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err er
 	}
 	p.reportFinalizer(w, target.Removes)
 	ctx = kube.WithSetter(ctx, w.journal.Setter)
-	if w.journal.Writes(p.stored) { // mutant: move-not-stored
+	if w.journal.Writes(p.seen.Record().Stored()) { // mutant: move-not-stored
 		if err := p.beginMove(ctx); err != nil {
 			return nil, err
 		}
@@ -126,12 +128,11 @@ func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err er
 		if err != nil {
 			return nil, err
 		}
-		w.journal.Accepted(next)
+		w.journal.Accepted(next) // mutant: status-full-update
 		if next.Record {
 			p.recordStored(w.journal.Text())
 		}
-		p.base, p.exact = answer, true // mutant: status-full-update
-		p.acknowledge(answer, edits)   // mutant: own-status-write-not-awaited
+		p.acknowledge(answer, edits) // mutant: own-status-write-not-awaited
 	}
 	p.noteConditions(w)
 	p.rememberUnstored(w)
@@ -141,18 +142,18 @@ func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err er
 
 // target is the object as documents change it.
 func (p *pass) target(w *work) (journal.Target, error) {
-	seen, err := p.seen(w)
+	typed, err := p.typed(w)
 	if err != nil {
 		return journal.Target{}, err
 	}
 	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.hold(p.key, p.memory.uid)
 	target := journal.Target{
-		Base: p.base, Seen: seen, HasStatus: p.description.HasStatus, Carrier: p.description.Carrier,
-		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.stored, Removes: removes,
-		Released: removes && len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete, // mutant: deletion-not-recorded
+		Base: p.seen.Raw(), Seen: typed, HasStatus: p.description.HasStatus, Carrier: p.description.Carrier,
+		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.seen.Record().Stored(), Removes: removes,
+		Released: removes && len(object.List(p.seen.Raw(), "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete, // mutant: deletion-not-recorded
 		Now:      time.Now(),
 	}
-	if w.journal.Writes(p.stored) {
+	if w.journal.Writes(p.seen.Record().Stored()) {
 		target.Conditions = p.conditions(w)
 	}
 	return target, nil
@@ -163,7 +164,7 @@ func (p *pass) reportFinalizer(w *work, removes bool) {
 	switch {
 	case removes:
 		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
-		p.memory.released = object.Text(p.base, "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
+		p.memory.released = object.Text(p.seen.Raw(), "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
 	case w.journal.Finalizer() == handler.Add:
 		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
 	}
@@ -171,33 +172,32 @@ func (p *pass) reportFinalizer(w *work, removes bool) {
 
 // recordStored notes the text of the record that the object has now.
 func (p *pass) recordStored(text string) {
-	p.memory.record, p.memory.denied, p.stored, p.inPlace = text, "", text, true
+	p.memory.record, p.memory.denied = text, ""
+	p.seen = p.seen.WithRecord(p.seen.Record().Written(text))
 	p.noteRecorded()
 }
 
-// acknowledge notes the object as our write has left it.
+// acknowledge goes on from the object as our write has left it.
 func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
-	p.awaitCache(answer)
-	p.memory.over, p.memory.recheck = object.Ended(answer), time.Time{} // mutant: pod-gone-before-grace-period
-	p.memory.ours = version(answer)
+	p.seen = p.seen.Answered(answer)
+	p.memory.freshness.wrote(answer, time.Now())
+	p.memory.ours = p.seen.Version()
 	p.memory.conflicts.note(answer, edits)
 }
 
-// seen returns the object that documents are computed from in the form that the Go type of the handlers writes. Only changes of lists need
+// typed returns the object that documents are computed from in the form that the Go type of the handlers writes. Only changes of lists need
 // that form.
-func (p *pass) seen(w *work) (object.Body, error) {
+func (p *pass) typed(w *work) (object.Body, error) {
 	changesList := func(edit patch.Edit) bool { return edit.List != nil }
 	switch {
 	case !slices.ContainsFunc(w.journal.Edits(), changesList):
-		return p.base, nil
-	case !p.exact:
-		return p.body, nil
+		return p.seen.Raw(), nil
+	case !p.seen.IsLive():
+		return p.seen.Body(), nil
 	}
-	seen, err := p.canonical(p.base)
+	typed, err := p.canonical(p.seen.Raw())
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", p.key, err)
 	}
-	return seen, nil
+	return typed, nil
 }
-
-func version(body object.Body) string { return object.Text(body, "metadata", "resourceVersion") }

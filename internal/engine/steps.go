@@ -55,7 +55,7 @@ func (p *pass) steps(run handler.Run, mail *mailbox) *Steps {
 	if !run.Recorded() {
 		return nil
 	}
-	body := p.body // The pass may read a newer one while the handler runs.
+	body := p.seen.Body() // The pass may read a newer one while the handler runs.
 	return &Steps{
 		hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
 		Concurrency: p.kind.handler(run.ID).Concurrency,
@@ -97,7 +97,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *Call) error {
 	}
 	err := p.flush(ctx, w)
 	if err != nil && w.ended == nil {
-		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.reports.RedactError(err, p.body))
+		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.reports.RedactError(err, p.seen.Body()))
 	}
 	return err
 }

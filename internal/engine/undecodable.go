@@ -14,6 +14,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
+	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/report"
@@ -135,7 +136,8 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 	if err != nil {
 		return err
 	}
-	p.recall(body)
+	p.seen = seen.Cached(body)
+	p.recall()
 	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{unmoved: true}) // Its record may be anywhere.
 	if cached.GetDeletionTimestamp() == nil {
 		return nil
@@ -180,6 +182,7 @@ func (p *pass) release(ctx context.Context) error {
 	if _, err := p.objects.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
 		return err
 	}
+	p.memory.marked = false
 	return nil
 }
 

@@ -288,7 +288,7 @@ func (p *pass) noteRecorded() {
 // noteMissing tells the watermark that the object has no record. An object that is being deleted is never Lost and may never
 // get a record, so it does not hold the watermark back.
 func (p *pass) noteMissing() {
-	if object.Text(p.body, "metadata", "deletionTimestamp") != "" { // mutant: terminating-holds
+	if p.seen.Deleting() { // mutant: terminating-holds
 		p.forgetMissing(p.key.Namespace, p.memory.uid)
 		return
 	}
@@ -314,7 +314,7 @@ func (p *pass) underWatermark(use func(scope *record.Watermark, created time.Tim
 	if !p.pure.EveryObject() {
 		return
 	}
-	created, err := time.Parse(time.RFC3339, object.Text(p.body, "metadata", "creationTimestamp"))
+	created, err := time.Parse(time.RFC3339, object.Text(p.seen.Body(), "metadata", "creationTimestamp"))
 	if err != nil {
 		return // No object from an API server is without one.
 	}

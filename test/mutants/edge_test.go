@@ -13,12 +13,12 @@ func edgeMutants() []mutant {
 			in: "test/virtual", test: "TestNotFoundForAnotherReasonEndsNoDaemon", says: "times, want once",
 		},
 		{
-			name: "gone-for-ever", changed: `LINE; if MUTATED { refuted, last.recheck = false, time.Time{} }`,
+			name: "gone-for-ever", changed: `LINE; if MUTATED { refuted, f.recheck = false, time.Time{} }`,
 			in: "test/virtual", test: "TestNotFoundForAnotherReasonDoesNotSilenceAnObject/a_read_claims_that_the_object_is_gone", says: "the calls were [make resize to 2]",
 		},
 		{
 			name:    "pod-gone-before-grace-period",
-			changed: `LINE; if MUTATED && object.Text(answer, "metadata", "deletionTimestamp") != "" { p.memory.over = true }`,
+			changed: `LINE; if MUTATED && object.Text(answer, "metadata", "deletionTimestamp") != "" { f.over = true }`,
 			in:      "test/virtual", test: "TestADaemonWritesInTheGracePeriodOfItsPod", says: "labels map[drained:begun]",
 		},
 		{
@@ -68,7 +68,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestConflictPausesDelayNoFinalizerAndNoDeletion/the_finalizer_is_put_back", says: "it waits",
 		},
 		{
-			name: "own-status-write-not-awaited", changed: `LINE; if next.Subresource == journal.Status && MUTATED { p.memory.newest = "" }`,
+			name: "own-status-write-not-awaited", changed: `LINE; if next.Subresource == journal.Status && MUTATED { p.memory.freshness.newest = "" }`,
 			in: "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{

@@ -51,7 +51,7 @@ func promiseMutants() []mutant {
 		},
 		{
 			name:    "stale-read-trusted",
-			changed: `stale := !MUTATED && kube.Older(p.shown, last.newest)`,
+			changed: `stale := !MUTATED && kube.Older(shown, f.newest)`,
 			in:      "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
 		},
 		{

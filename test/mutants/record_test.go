@@ -13,12 +13,12 @@ func recordMutants() []mutant {
 			in: "test/virtual", test: "TestAnAnnotationIsNoRecordWhereRecordsAreInTheStatus", says: "calls (-want +got)",
 		},
 		{
-			name: "move-not-stored", changed: `if !MUTATED && w.journal.Writes(p.stored) {`,
+			name: "move-not-stored", changed: `if !MUTATED && w.journal.Writes(p.seen.Record().Stored()) {`,
 			in: "test/virtual", test: "TestAnOldRecordThatCouldNotBeRemovedIsNotRead", says: "calls (-want +got)",
 		},
 		{
 			name:    "deleted-believed",
-			changed: `if !MUTATED && p.record != nil && p.record.Deleted && object.Text(p.body, "metadata", "deletionTimestamp") == "" {`,
+			changed: `if !MUTATED && !read.Deleting() {`,
 			in:      "test/virtual", test: "TestARecordThatSaysDeletedOfALiveObjectIsCorrected", says: "the record still says that the delete handlers have run",
 		},
 		{
@@ -31,7 +31,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "hidden-record",
-			changed: `hidden := p.hidesRecords && (p.record == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
+			changed: `hidden := p.hidesRecords && (found == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{
@@ -41,7 +41,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name: "keeps-overwritten-record",
-			changed: `kept := p.inPlace || MUTATED && p.stored != ""
+			changed: `kept := p.seen.Record().InPlace() || MUTATED && p.seen.Record().Stored() != ""
 				keepRecord = keepRecord || !p.plan.Tidied && (kept || p.plan.Unrecorded)`,
 			in: "test/virtual", test: "TestAnOverwrittenRecordIsPutBack", says: "the record is not put back",
 		},
@@ -85,7 +85,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "deletion-not-recorded",
-			changed: `Released: removes && (MUTATED || len(object.List(p.base, "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete),`,
+			changed: `Released: removes && (MUTATED || len(object.List(p.seen.Raw(), "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete),`,
 			in:      "test/virtual", test: "TestACrashWhenTheFinalizerGoesRepeatsNoDeleteHandler", says: "calls (-want +got)",
 		},
 	}...)

@@ -28,7 +28,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "terminating-holds",
-			changed: `if !MUTATED && object.Text(p.body, "metadata", "deletionTimestamp") != "" {`,
+			changed: `if !MUTATED && p.seen.Deleting() {`,
 			in:      "test/virtual", test: others, says: twice,
 		},
 		{name: "newer-record-is-missing", changed: `if !MUTATED { LINE }`, in: "test/virtual", test: others, says: twice},

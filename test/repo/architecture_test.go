@@ -57,6 +57,7 @@ func rooms() map[string][]string {
 		"internal/core/handler":   {"internal/core/cause", "internal/core/record", "internal/core/filter", "internal/core/object"},
 		"internal/core/patch":     {"internal/core/record", "internal/core/object"},
 		"internal/core/journal":   {"internal/core/cause", "internal/core/handler", "internal/core/patch", "internal/core/record", "internal/core/object"},
+		"internal/core/seen":      {"internal/core/patch", "internal/core/record", "internal/core/object"},
 
 		"internal/edge":    {"internal/core"},
 		"internal/report":  {"internal/edge", "internal/core"},

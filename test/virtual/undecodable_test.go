@@ -252,6 +252,41 @@ func TestADeletedObjectThatCannotBeDecodedIsReleased(t *testing.T) {
 	})
 }
 
+// The log says if the delete handlers of an object that cannot be decoded did not run because another client has removed the finalizer. A release by annotation has
+// a log line of its own.
+func TestAnObjectThatCannotBeDecodedVanishes(t *testing.T) {
+	log := &fixture.Log{}
+	virtuallyMade(t, log, func() simulation.Operator {
+		op := einmal.New(fixture.ShopsOperator, einmal.Scheme(fixture.AddKinds), einmal.CRDs([]byte(fixture.DefineFreeKind("Shop"))), einmal.StateNamespace("default"))
+		einmal.For[fixture.Shop](op, einmal.GVK("field.example.com", "v1", "Shop")).OnDelete("close", func(context.Context, *einmal.Change[fixture.Shop]) error { return nil })
+		return op
+	}, func(t *testing.T, w *virtualWorld) {
+		vanished, released := rawShop("vanished", nil), rawShop("released", nil)
+		w.create(t, vanished)
+		w.create(t, released)
+		w.Pass(time.Minute)
+		change := func(one *unstructured.Unstructured, patch string) {
+			if err := w.User.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change(vanished, `{"spec":"text"}`)
+		change(released, `{"spec":"text","metadata":{"annotations":{"shops.field.example.com/release":"*"}}}`)
+		w.Pass(time.Minute)
+		for _, one := range []*unstructured.Unstructured{vanished, released} {
+			if err := w.User.Delete(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(time.Minute)
+		change(vanished, `{"metadata":{"finalizers":null}}`)
+		w.Pass(time.Minute)
+		const unhandled = "the object is gone, and its delete handlers have not run"
+		fixture.ExpectLine(t, log, "level=WARN", "msg="+unhandled, "object=default/vanished")
+		fixture.ExpectLine(t, log, "level=INFO", "msg=the object is gone", "object=default/released")
+	})
+}
+
 // The outcome of a handler whose object becomes undecodable meanwhile is written when the object is corrected. Numbers that the Go type cannot
 // hold are not cut when the object is read from the API server.
 func TestAnObjectThatBecomesUndecodableWhileAHandlerRuns(t *testing.T) {
