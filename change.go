@@ -15,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // Reason says why a handler runs, or for OnEvent, what happened to the object.
@@ -34,10 +35,10 @@ const (
 
 // The reasons of OnEvent handlers: they say what happened to the object.
 const (
-	WatchListed   Reason = Reason(engine.Listed)   // the object existed when this process started to watch
-	WatchAdded    Reason = Reason(engine.Added)    // the object was created
-	WatchModified Reason = Reason(engine.Modified) // something in the object has changed
-	WatchDeleted  Reason = Reason(engine.Deleted)  // the object is gone; Change.Object is its last known state
+	WatchListed   Reason = Reason(objects.Listed)   // the object existed when this process started to watch
+	WatchAdded    Reason = Reason(objects.Added)    // the object was created
+	WatchModified Reason = Reason(objects.Modified) // something in the object has changed
+	WatchDeleted  Reason = Reason(objects.Deleted)  // the object is gone; Change.Object is its last known state
 )
 
 // DiffOp is the operation of a Difference.

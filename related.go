@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/rbac"
 )
 
@@ -73,7 +74,7 @@ func (r Related) String() string {
 	return strings.TrimSpace(r.Kind+" "+strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")) + " " + string(r.Event)
 }
 
-func relatedObjects(triggers []engine.Trigger) []Related {
+func relatedObjects(triggers []objects.Trigger) []Related {
 	var all []Related
 	for _, by := range triggers {
 		all = append(all, Related{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name, Event: Reason(by.Event)})

@@ -38,7 +38,7 @@ func (p *pass) removeFormer(ctx context.Context, w *work, target journal.Target)
 	target.Base = left
 	removal, edit := target.Former(former)
 	p.countConflict(w, []patch.Edit{edit})
-	answer, err := p.objects.Patch(ctx, p.key, removal.Subresource, removal.Changes.Operations())
+	answer, err := p.server.Patch(ctx, p.key, removal.Subresource, removal.Changes.Operations())
 	switch {
 	case err == nil:
 		p.acknowledge(answer, []patch.Edit{edit})

@@ -129,7 +129,7 @@ func (p *pass) followsOwnWrite() bool {
 	if p.memory.ours == "" || p.memory.ours != p.seen.Version() {
 		return false
 	}
-	woken := p.pendingTriggers.of(p.key)
+	woken := p.entries.Triggered(p.key)
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool {
 		return run.Attempt == 1 && !run.Waited && (run.Reason == cause.Update || run.Reason == cause.Reconcile && !woken[run.ID])
 	})

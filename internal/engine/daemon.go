@@ -154,7 +154,7 @@ func (d *daemon) look() {
 
 // lookLive reads the object from the API server.
 func (d *daemon) lookLive() (object.Body, error) {
-	live, err := d.keeper.objects.Get(d.ctx, d.key)
+	live, err := d.keeper.server.Get(d.ctx, d.key)
 	switch {
 	case err != nil:
 		return nil, err

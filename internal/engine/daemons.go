@@ -68,7 +68,7 @@ func (p *pass) startDaemons() {
 	for _, declared := range p.plan.Daemons {
 		d := &daemon{
 			keeper: p.keeper, handler: p.kind.handler(declared.ID), key: p.key, uid: p.memory.uid, began: p.newest(),
-			memo: p.memos.of(p.memory.uid)(), stopping: make(chan struct{}), left: make(chan struct{}),
+			memo: p.entries.Memo(p.memory.uid)(), stopping: make(chan struct{}), left: make(chan struct{}),
 			run: handler.Run{
 				Declaration: declared, Reason: declared.Verb, Attempt: 1, Started: time.Now(),
 				MaybeRepeated: p.memory.inherited || p.memory.started[declared.ID],
@@ -121,7 +121,7 @@ func (k *keeper) endDaemons(ctx context.Context) {
 	defer cancel()
 	for _, key := range k.daemons.unwritten() {
 		for tries := 0; k.daemons.waiting(key) && tries < finalTries; tries++ {
-			if last := k.memories.at(key); last != nil {
+			if last := k.entries.Known(key); last != nil {
 				last.freshness.patience, last.conflicts = time.Time{}, conflicts{} // Its last pass is over.
 			}
 			if _, err := k.pass(ctx, key); err != nil {

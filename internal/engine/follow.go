@@ -16,6 +16,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // Watched is a kind that is watched for the sake of others.
@@ -158,9 +159,9 @@ func (f *follower) register(ctx context.Context) error {
 	f.readable.forget()
 	registration, err := shared.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
-			kind := Added
+			kind := objects.Added
 			if initial {
-				kind = Listed
+				kind = objects.Listed
 			}
 			after, _ := objectOf(added)
 			f.operator.undecodables.follow(f.GVK, added)
@@ -173,12 +174,12 @@ func (f *follower) register(ctx context.Context) error {
 				return
 			}
 			f.operator.undecodables.follow(f.GVK, updated)
-			f.changed(change{kind: Modified, before: before, after: after})
+			f.changed(change{kind: objects.Modified, before: before, after: after})
 		},
 		DeleteFunc: func(deleted any) {
 			before, _ := objectOf(deleted)
 			f.operator.undecodables.end(f.GVK, deleted)
-			f.changed(change{kind: Deleted, before: before})
+			f.changed(change{kind: objects.Deleted, before: before})
 		},
 	})
 	if err != nil {

@@ -26,18 +26,17 @@ type keeper struct {
 	kind     Kind
 	fields   []object.Path
 	shapes   shapes
-	objects  kube.Objects
+	server   kube.Objects
 	cache    cache.Cache
 	*kindState
 	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
-	relatedWatch    *relatedWatch
-	pendingTriggers pendingTriggers
-	daemons         daemons
-	startup         startup
-	watermarks      watermarks
-	places          places
-	undecodables    *undecodables
-	recordOwners    *kube.RecordOwners
+	relatedWatch *relatedWatch
+	daemons      daemons
+	startup      startup
+	watermarks   watermarks
+	places       places
+	undecodables *undecodables
+	recordOwners *kube.RecordOwners
 	// reports is for all objects of the kind. A pass has one for its object, too.
 	reports *report.Kind
 	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
@@ -57,8 +56,8 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	k := &keeper{
 		kindState: before,
 		settings:  o.Settings, kind: kind,
-		objects: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
-		cache:   o.Cache,
+		server: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
+		cache:  o.Cache,
 	}
 	k.reports = &report.Kind{
 		Identity: o.Settings.Identity, GVK: kind.GVK, Log: o.Settings.Log.With("kind", kind.GVK.Kind), Events: o.events,
@@ -106,7 +105,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	// Only the first pass of an object of the first list waits behind live changes.
 	normal := 0 // mutant: low-priority-stays
 	k.startup.begin(request.NamespacedName)
-	waiting := k.eventBuffer.take(request.NamespacedName)
+	waiting := k.entries.TakeEvents(request.NamespacedName)
 	if k.own(request.NamespacedName) {
 		k.startup.passed(request.NamespacedName)
 		return reconcile.Result{}, nil

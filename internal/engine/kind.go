@@ -19,6 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // Kind is one kind of objects and what is declared for it.
@@ -59,7 +60,7 @@ type Call struct {
 	Given object.Body
 	Left  object.Body
 	// TriggeredBy are the related objects whose changes have woken a level-triggered handler.
-	TriggeredBy []Trigger
+	TriggeredBy []objects.Trigger
 	// Say sends an event about an object; nil is the handled object.
 	Say func(about *corev1.ObjectReference, kind, reason, text string)
 	// Memo holds what handlers remember of the object in this process.

@@ -6,39 +6,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // kindState is what a process remembers of the objects of one kind. It outlives a keeper when the kind is watched in another version: the
 // objects are the same.
 type kindState struct {
-	memories      memories
-	memos         memos
-	eventBuffer   eventBuffer
+	entries       objects.Objects[memory]
 	lastDelivered lastDelivered
 }
 
 // takeUp prepares the state for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
 // look again.
 func (s *kindState) takeUp(woken []Relation) *kindState {
-	s.memories.mu.Lock()
-	defer s.memories.mu.Unlock()
-	for _, known := range s.memories.byKey {
+	for _, known := range s.entries.All() {
 		for _, relation := range woken {
 			delete(known.levels, relation.Handler)
 		}
 	}
 	return s
-}
-
-// known returns the keys of all objects that are remembered.
-func (m *memories) known() []types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]types.NamespacedName, 0, len(m.byKey))
-	for key := range m.byKey {
-		all = append(all, key)
-	}
-	return all
 }
 
 // lastDelivered holds the last event that observers got of each object, for a keeper that takes over from another one in the same process.
@@ -65,16 +52,16 @@ func (s *lastDelivered) ended() bool {
 }
 
 // note remembers that an event was delivered.
-func (s *lastDelivered) note(event event) {
+func (s *lastDelivered) note(next objects.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(event.object)
+	key := client.ObjectKeyFromObject(next.Object)
 	switch {
 	case !s.kept:
-	case event.kind == Deleted:
+	case next.Kind == objects.Deleted:
 		delete(s.byKey, key)
 	default:
-		s.byKey[key] = event.object
+		s.byKey[key] = next.Object
 	}
 }
 
@@ -111,7 +98,7 @@ func (k *keeper) noteListed(listed any) {
 	before := k.lastDelivered.was(client.ObjectKeyFromObject(now))
 	switch {
 	case before == nil:
-		k.noteEvent(Listed, listed)
+		k.noteEvent(objects.Listed, listed)
 	case !unchanged(before, listed):
 		k.noteUpdate(before, listed)
 	}
@@ -120,10 +107,10 @@ func (k *keeper) noteListed(listed any) {
 // catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
 func (k *keeper) catchUp() {
 	for _, gone := range k.lastDelivered.rest() {
-		k.noteEvent(Deleted, gone)
+		k.noteEvent(objects.Deleted, gone)
 		enqueue(k.queue, gone)
 	}
-	for _, key := range k.memories.known() {
+	for _, key := range k.entries.Keys() {
 		k.wake(key)
 	}
 }

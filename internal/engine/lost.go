@@ -29,7 +29,7 @@ func (p *pass) refreshBeforeRun(ctx context.Context) error {
 	if p.seen.IsLive() || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
 		return nil
 	}
-	live, err := p.objects.Get(ctx, p.key)
+	live, err := p.server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (p *pass) refreshBeforeRun(ctx context.Context) error {
 
 // relatedDeleted reports whether a handler will run because a related object was deleted.
 func (p *pass) relatedDeleted() bool {
-	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.pendingTriggers.byDeletion(p.key, run.ID) })
+	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.entries.TriggeredByDeletion(p.key, run.ID) })
 }
 
 // hasUncertainEffect reports whether a handler will run that has started an effect whose result is unknown.

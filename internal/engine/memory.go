@@ -1,13 +1,9 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
@@ -62,71 +58,9 @@ type memory struct {
 	unsaved *work
 }
 
-// mostEnds limits how many ends of objects are remembered, which takes about a megabyte.
-const mostEnds = 10_000
-
-// memories holds the memory of every object of one kind.
-type memories struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*memory
-	// ends are when the last objects ended whose deletion was handled, by uid. ended are their uids in this order.
-	ends  map[string]time.Time
-	ended []string
-}
-
-// end remembers that the deletion of an object was handled.
-func (m *memories) end(uid string, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ends == nil {
-		m.ends = map[string]time.Time{}
-	}
-	if _, known := m.ends[uid]; known {
-		return
-	}
-	m.ends[uid], m.ended = at, append(m.ended, uid)
-	if len(m.ended) > mostEnds {
-		delete(m.ends, m.ended[0])
-		m.ended = m.ended[1:]
-	}
-}
-
-// endOf returns when the deletion of an object was handled, or zero if that is not known.
-func (m *memories) endOf(uid string) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ends[uid]
-}
-
-// of returns the memory of the object with this uid. An object that was re-created under the same name has a new one;
-// known reports whether this process has seen this very object before.
-func (m *memories) of(key types.NamespacedName, body object.Body) (found *memory, known bool) {
-	uid := object.Text(body, "metadata", "uid")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if found, known = m.byKey[key]; known && found.uid == uid {
-		return found, true
-	}
-	found = &memory{
+func newMemory(uid string) *memory {
+	return &memory{
 		uid: uid, resumed: map[string]bool{}, waits: map[string]time.Time{}, levels: map[string]record.Entry{},
 		clocks: map[string]handler.Clock{}, started: map[string]bool{}, broken: map[string]bool{},
 	}
-	if m.byKey == nil {
-		m.byKey = map[types.NamespacedName]*memory{}
-	}
-	m.byKey[key] = found
-	return found, false
-}
-
-// at returns the memory of whatever object had this name last, or nil.
-func (m *memories) at(key types.NamespacedName) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.byKey[key]
-}
-
-func (m *memories) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.byKey, key)
 }

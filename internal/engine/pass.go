@@ -160,7 +160,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
 	}
 	p.shown = cached.GetResourceVersion()
-	if last := p.memories.at(p.key); last != nil {
+	if last := p.entries.Known(p.key); last != nil {
 		trust, until := last.freshness.of(p.shown, last.uid == string(cached.GetUID()), time.Now())
 		switch trust {
 		case trusted:
@@ -184,7 +184,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 
 // readLive opens the pass on the object as the API server has it.
 func (p *pass) readLive(ctx context.Context) error {
-	live, err := p.objects.Get(ctx, p.key)
+	live, err := p.server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (p *pass) state() handler.State {
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
 		Broken:     p.memory.broken,
-		Woken:      p.pendingTriggers.of(p.key),
+		Woken:      p.entries.Triggered(p.key),
 		Held:       p.daemons.hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(), // mutant: lost-by-finalizer

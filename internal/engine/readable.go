@@ -3,6 +3,8 @@ package engine
 import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // readable turns the changes of a watch into those between versions that could be decoded. While an object cannot be decoded, its last
@@ -31,7 +33,7 @@ func (r *readable) of(c change) []change {
 	replaced := before != nil && c.after != nil && before.GetUID() != c.after.GetUID()
 	switch {
 	case before != nil && (c.after == nil || afterFailed && replaced):
-		return []change{{kind: Deleted, before: before}}
+		return []change{{kind: objects.Deleted, before: before}}
 	case afterFailed:
 		if before != nil {
 			r.last[key] = before
@@ -40,7 +42,7 @@ func (r *readable) of(c change) []change {
 	case c.after == nil:
 		return nil
 	case before == nil:
-		return []change{{kind: Added, after: c.after}}
+		return []change{{kind: objects.Added, after: c.after}}
 	}
 	return []change{{kind: c.kind, before: before, after: c.after}}
 }

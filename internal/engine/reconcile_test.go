@@ -25,22 +25,26 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
-// reconciliations are what can be to do for an object that exists. Each takes so many patches.
-var reconciliations = []struct {
+// reconciliation is what can be to do for an object that exists. It takes so many patches.
+type reconciliation struct {
 	title   string
 	prepare func(*oneObject)
 	patches int
-}{
-	{"nothing to do", func(*oneObject) {}, 0},
-	{"create", (*oneObject).replace, 2}, // The finalizer, and what the handler has done.
-	{"update", (*oneObject).update, 1},
-	{"conflict", func(o *oneObject) { o.update(); o.refuse = true }, 2},
+}
+
+func reconciliations() []reconciliation {
+	return []reconciliation{
+		{"nothing to do", func(*oneObject) {}, 0},
+		{"create", (*oneObject).replace, 2}, // The finalizer, and what the handler has done.
+		{"update", (*oneObject).update, 1},
+		{"conflict", func(o *oneObject) { o.update(); o.refuse = true }, 2},
+	}
 }
 
 // A reconciliation takes as few patches as possible.
 func TestAReconciliationTakesFewPatches(t *testing.T) {
 	o := newOneObject(t)
-	for _, one := range reconciliations {
+	for _, one := range reconciliations() {
 		one.prepare(o)
 		o.reconcile(t, one.patches)
 	}
@@ -48,7 +52,7 @@ func TestAReconciliationTakesFewPatches(t *testing.T) {
 
 // The cost of one reconciliation without an API server: the object is in memory, and a JSON Patch is applied to it there.
 func BenchmarkReconcile(b *testing.B) {
-	for _, one := range reconciliations {
+	for _, one := range reconciliations() {
 		b.Run(one.title, func(b *testing.B) {
 			o := newOneObject(b)
 			for b.Loop() {
@@ -111,7 +115,7 @@ func (o *oneObject) key() types.NamespacedName {
 
 // replace replaces the object by a new one of the same name.
 func (o *oneObject) replace() {
-	o.keeper.memories.forget(o.key())
+	o.keeper.entries.Forget(o.key())
 	o.version++
 	o.object = object.Body{
 		"apiVersion": "example.com/v1", "kind": "Widget",

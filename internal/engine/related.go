@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // Relation declares that changes of objects of one kind trigger a level-triggered handler of another.
@@ -77,7 +78,7 @@ func (r *relatedSource) Start(ctx context.Context, to queue) error {
 // wake triggers the handler for each handled object that a change concerns. The objects of the first list trigger none: each handled object is
 // reconciled at the start anyway.
 func (r *relatedSource) wake(by change) {
-	if by.kind == Listed && !r.relatedWatch.late.Load() {
+	if by.kind == objects.Listed && !r.relatedWatch.late.Load() {
 		return
 	}
 	var woken []types.NamespacedName
@@ -85,12 +86,12 @@ func (r *relatedSource) wake(by change) {
 		if !r.keeper.settings.serves(related.GetNamespace()) {
 			continue
 		}
-		trigger := Trigger{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
+		trigger := objects.Trigger{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
 		for _, name := range r.concerned(related) {
 			key, served := r.keyOf(name, related)
 			if served && !slices.Contains(woken, key) {
 				woken = append(woken, key)
-				r.keeper.pendingTriggers.put(key, r.relation.Handler, trigger)
+				r.keeper.entries.PutTrigger(key, r.relation.Handler, trigger)
 				r.keeper.reports.Metrics.Woken(r.relation.Handler, r.relation.GVK.GroupKind().String())
 				r.queue.Add(reconcile.Request{NamespacedName: key})
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
+	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -92,16 +93,16 @@ func equip(call *Call, about report.Object) {
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
 	mail := newMailbox()
-	call := &Call{Run: run, Given: given, Memo: p.memos.of(p.memory.uid), Steps: p.steps(run, mail), mail: mail}
+	call := &Call{Run: run, Given: given, Memo: p.entries.Memo(p.memory.uid), Steps: p.steps(run, mail), mail: mail}
 	equip(call, p.report)
 	if run.Reason == cause.Reconcile {
-		call.TriggeredBy = p.pendingTriggers.take(p.key, run.ID) // mutant: trigger-during-a-run-lost
+		call.TriggeredBy = p.entries.TakeTriggers(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
 	p.startup.invoked(p.key)
-	p.report.AttemptBegan(run, names(call.TriggeredBy))
+	p.report.AttemptBegan(run, objects.Names(call.TriggeredBy))
 	begun := time.Now()
 	w.running = call.Steps
 	err := p.invoke(ctx, w, call)

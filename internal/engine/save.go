@@ -72,7 +72,7 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 // refused: then the work is made smaller, or, if that is not possible, the refusal is returned. Composed is the version that the documents were made for: when a
 // second one is refused after the first was written, the object has changed since.
 func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal error) error {
-	newest, err := p.objects.Get(ctx, p.key)
+	newest, err := p.server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err er
 		}
 	}
 	for _, next := range documents {
-		answer, err := p.objects.Patch(ctx, p.key, next.Subresource, next.Changes.Operations()) // mutant: patch-without-tests
+		answer, err := p.server.Patch(ctx, p.key, next.Subresource, next.Changes.Operations()) // mutant: patch-without-tests
 		if err != nil {
 			return nil, err
 		}

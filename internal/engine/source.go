@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // queue is what a source fills.
@@ -72,7 +73,7 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 				if initial {
 					e.keeper.noteListed(added)
 				} else {
-					e.keeper.noteEvent(Added, added)
+					e.keeper.noteEvent(objects.Added, added)
 				}
 				if existing {
 					e.expect(to, added)
@@ -92,7 +93,7 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 			DeleteFunc: func(deleted any) {
 				e.keeper.undecodables.end(e.keeper.kind.GVK, deleted)
 				e.keeper.noteDeparture(deleted)
-				e.keeper.noteEvent(Deleted, deleted)
+				e.keeper.noteEvent(objects.Deleted, deleted)
 				enqueue(to, deleted)
 			},
 		},

@@ -163,7 +163,7 @@ func (p *pass) releasesAll(of client.Object) bool {
 
 // release removes the finalizer from an object that cannot be decoded.
 func (p *pass) release(ctx context.Context) error {
-	live, err := p.objects.Get(ctx, p.key)
+	live, err := p.server.Get(ctx, p.key)
 	if errors.Is(err, kube.ErrGone) {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (p *pass) release(ctx context.Context) error {
 		return nil
 	}
 	p.report.ReleasedUndecodable()
-	if _, err := p.objects.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
+	if _, err := p.server.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
 		return err
 	}
 	p.memory.marked = false

@@ -13,8 +13,8 @@ func (p *pass) skipUnmatched() bool {
 	if p.plan.Cause != cause.Unmatched || p.plan.Finalizer != handler.Keep {
 		return false
 	}
-	p.memories.forget(p.key)
-	p.pendingTriggers.forget(p.key)
+	p.entries.Forget(p.key)
+	p.entries.DropTriggers(p.key)
 	return true
 }
 

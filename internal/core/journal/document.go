@@ -51,7 +51,7 @@ type Condition interface {
 }
 
 // Resource returns the subresource through which a record is written, "" for the object itself.
-func Resource(carrier record.Carrier, hasStatus bool) string {
+func Resource(carrier record.Carrier, hasStatus bool) string { //nolint:revive // It is a fact about the kind, not a choice.
 	if carrier == record.Status && hasStatus {
 		return Status
 	}

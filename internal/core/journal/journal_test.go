@@ -55,13 +55,13 @@ func newScene(t *testing.T) *scene {
 	return &scene{T: t, base: base, plan: plan, journal: journal.New(of, plan.Finalizer, plan.Record, false), carrier: record.Status}
 }
 
-// attempt adds what came of an attempt that has set a field.
-func (s *scene) attempt(of int, outcome record.Outcome, field string) {
+// attempt adds an attempt that has succeeded, and has set a field.
+func (s *scene) attempt(of int, field string) {
 	s.Helper()
 	at := object.Path(strings.Split(field, "."))
 	left := object.With(s.base, at, "x")
 	s.journal.Add(journal.Attempt{
-		Run: s.plan.Runs[of], Result: handler.Result{Outcome: outcome}, Seen: essence(left), At: begun(),
+		Run: s.plan.Runs[of], Result: handler.Result{Outcome: record.Done}, Seen: essence(left), At: begun(),
 	}, []patch.Edit{{Path: at, Value: "x"}})
 }
 
@@ -151,7 +151,8 @@ func TestTheRecordIsWrittenLast(t *testing.T) {
 		{"status", record.Status, []string{"status.phase"}, []string{"status: status.phase " + recorded + " " + recordedText}},
 		{"spec and status", record.Status, []string{"spec.size", "status.phase"}, []string{": spec.size", "status: status.phase " + recorded + " " + recordedText}},
 		{
-			"in an annotation", record.Annotation, []string{"spec.size", "status.phase"},
+			"in an annotation", record.Annotation,
+			[]string{"spec.size", "status.phase"},
 			[]string{"status: status.phase", ": spec.size metadata.annotations metadata.annotations.op/record"},
 		},
 	} {
@@ -159,7 +160,7 @@ func TestTheRecordIsWrittenLast(t *testing.T) {
 			s := newScene(t)
 			s.carrier = test.carrier
 			for _, field := range test.fields {
-				s.attempt(0, record.Done, field)
+				s.attempt(0, field)
 			}
 			s.expect(s.documents(), test.want...)
 		})
@@ -180,7 +181,7 @@ func TestTheFinalizerIsAddedBeforeAnythingElse(t *testing.T) {
 func TestTheFinalizerFollowsTheNewestPlan(t *testing.T) {
 	s := newScene(t)
 	s.base = object.With(s.base, object.Path{"metadata", "finalizers"}, []any{identity + "/finalizer"})
-	s.attempt(0, record.Done, "spec.size")
+	s.attempt(0, "spec.size")
 	if err := s.journal.Fold(kind(), s.plan, "", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +201,8 @@ func TestTheFinalizerFollowsTheNewestPlan(t *testing.T) {
 // What the API server has accepted is not sent again, whatever becomes of the next document.
 func TestTheFirstDocumentIsAcceptedAndTheSecondIsNot(t *testing.T) {
 	s := newScene(t)
-	s.attempt(0, record.Done, "spec.size")
-	s.attempt(1, record.Done, "status.phase")
+	s.attempt(0, "spec.size")
+	s.attempt(1, "status.phase")
 	s.accept(s.documents()[0])
 	s.expect(s.documents(), "status: status.phase "+recorded+" "+recordedText)
 
@@ -221,7 +222,7 @@ func TestTheFirstDocumentIsAcceptedAndTheSecondIsNot(t *testing.T) {
 // After a conflict, the attempts are folded into the record that is there now.
 func TestAfterAConflictNothingOfBothWritersIsLost(t *testing.T) {
 	s := newScene(t)
-	s.attempt(0, record.Done, "status.phase")
+	s.attempt(0, "status.phase")
 	s.documents()
 	other := s.plan.Record.With("tell", record.Entry{Cause: string(cause.Create), Outcome: record.Retry, Attempts: 3})
 	other.Writes = 7
@@ -244,7 +245,7 @@ func TestPartsOfAnAttemptAreStoredMeanwhile(t *testing.T) {
 	s.plan.Record = s.journal.Stored()
 	s.expect(s.documents())
 	s.journal.Add(part, []patch.Edit{{Path: object.Path{"status", "step"}, Value: "2"}})
-	s.attempt(0, record.Done, "status.phase")
+	s.attempt(0, "status.phase")
 	if left := s.journal.Attempts(); len(left) != 1 || left[0].Result.Outcome != record.Done {
 		t.Errorf("%d attempts are left: %+v", len(left), left)
 	}
@@ -254,8 +255,8 @@ func TestPartsOfAnAttemptAreStoredMeanwhile(t *testing.T) {
 // An attempt that another replica has made too is dropped.
 func TestAnAttemptIsDropped(t *testing.T) {
 	s := newScene(t)
-	s.attempt(0, record.Done, "status.phase")
-	s.attempt(1, record.Done, "status.url")
+	s.attempt(0, "status.phase")
+	s.attempt(1, "status.url")
 	s.journal.Drop(s.plan.Runs[0])
 	s.documents()
 	if diff := cmp.Diff(map[string]record.Outcome{"make": record.Pending, "tell": record.Done}, s.outcomes()); diff != "" {
@@ -269,7 +270,7 @@ func TestAContestedListIsGivenUp(t *testing.T) {
 	list := object.Path{"spec", "list"}
 	edits := patch.Lists(nil).Edits(s.base, object.With(s.base, list, []any{"a", "mine"}))
 	s.journal.Add(journal.Attempt{Run: s.plan.Runs[0], Result: handler.Result{Outcome: record.Done}, Seen: essence(s.base), At: begun()}, edits)
-	s.attempt(1, record.Done, "status.url")
+	s.attempt(1, "status.url")
 	s.base = object.With(s.base, list, []any{"a", "theirs"})
 	if err := s.journal.Fold(kind(), s.plan, "", ""); err != nil {
 		t.Fatal(err)
@@ -297,7 +298,7 @@ func (always) Put(list []any, generation any, _ time.Time) ([]any, bool) {
 func TestARefusedJournalGetsSmaller(t *testing.T) {
 	s := newScene(t)
 	s.conditions = []journal.Condition{always{}}
-	s.attempt(0, record.Done, "status.phase")
+	s.attempt(0, "status.phase")
 	refuse := func(why journal.Refusal, want bool, documents ...string) journal.Concession {
 		t.Helper()
 		why.Now, why.Stored = begun(), s.stored
@@ -349,7 +350,7 @@ func TestStepsWhoseChangesAreRefusedAreForgotten(t *testing.T) {
 // Two handlers that set one field of the status to different values contradict each other.
 func TestHandlersThatContradictEachOtherAreNamed(t *testing.T) {
 	s := newScene(t)
-	s.attempt(0, record.Done, "status.phase")
+	s.attempt(0, "status.phase")
 	got := s.journal.Add(journal.Attempt{Run: s.plan.Runs[1], Seen: essence(s.base)}, []patch.Edit{{Path: object.Path{"status", "phase"}, Value: "y"}})
 	if diff := cmp.Diff([]journal.Overwritten{{Field: "status.phase", Earlier: "make"}}, got); diff != "" {
 		t.Error(diff)

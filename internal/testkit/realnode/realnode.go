@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func StartIn(t *testing.T, data, script, ready string) *Node {
 	if n.devcluster == "" {
 		t.Fatal("set EINMAL_DEVCLUSTER to the program devcluster, or run: make node")
 	}
-	cmd := exec.Command(script, n.data) //nolint:gosec,noctx // The caller's script; it is stopped below.
+	cmd := exec.Command(script, n.data) //nolint:gosec,noctx // The caller's script. n.stop stops it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -52,19 +53,43 @@ func StartIn(t *testing.T, data, script, ready string) *Node {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	isReady, ended := make(chan struct{}), make(chan struct{})
-	var log strings.Builder
-	go func() {
-		defer close(ended)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			log.WriteString(lines.Text() + "\n")
-			if strings.HasPrefix(lines.Text(), ready) {
-				close(isReady)
-			}
+	s := &running{cmd: cmd, ready: make(chan struct{}), ended: make(chan struct{})}
+	go s.read(out, ready)
+	n.stop = stopOnce(n, s)
+	t.Cleanup(func() { n.stop(t) })
+	select {
+	case <-s.ready:
+	case <-s.ended:
+		t.Fatalf("%s ended before it was ready", script)
+	case <-time.After(startTimeout):
+		t.Fatalf("%s was not ready after %s", script, startTimeout)
+	}
+	return n
+}
+
+// running is a script that runs.
+type running struct {
+	cmd *exec.Cmd
+	// ready is closed when it says so, and ended when it has ended. Then log is what it has printed.
+	ready, ended chan struct{}
+	log          strings.Builder
+}
+
+// read reads what the script prints.
+func (r *running) read(out io.Reader, ready string) {
+	defer close(r.ended)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		r.log.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), ready) {
+			close(r.ready)
 		}
-	}()
+	}
+}
+
+// stopOnce returns what stops a script, and explains a failure.
+func stopOnce(n *Node, r *running) func(*testing.T) {
 	stopped := false
-	n.stop = func(t *testing.T) {
+	return func(t *testing.T) {
 		t.Helper()
 		if stopped {
 			return
@@ -73,28 +98,19 @@ func StartIn(t *testing.T, data, script, ready string) *Node {
 		if t.Failed() {
 			n.explain(t)
 		}
-		_ = cmd.Process.Signal(syscall.SIGTERM) // It can have ended.
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // It can have ended.
 		select {
-		case <-ended:
+		case <-r.ended:
 		case <-time.After(stopTimeout):
-			t.Errorf("%s did not stop within %s", script, stopTimeout)
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // It can have ended.
-			<-ended
+			t.Errorf("%s did not stop within %s", r.cmd.Path, stopTimeout)
+			_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // It can have ended.
+			<-r.ended
 		}
-		_ = cmd.Wait() // The signal is the reason.
+		_ = r.cmd.Wait() // The signal is the reason.
 		if t.Failed() {
-			t.Logf("%s:\n%s", script, log.String())
+			t.Logf("%s:\n%s", r.cmd.Path, r.log.String())
 		}
 	}
-	t.Cleanup(func() { n.stop(t) })
-	select {
-	case <-isReady:
-	case <-ended:
-		t.Fatalf("%s ended before it was ready", script)
-	case <-time.After(startTimeout):
-		t.Fatalf("%s was not ready after %s", script, startTimeout)
-	}
-	return n
 }
 
 // explain logs what can explain a failure: the Pods, the events, the custom objects and the ends of the operators' logs.
@@ -111,7 +127,7 @@ func (n *Node) explain(t *testing.T) {
 	}
 	t.Logf("Pods:\n%s", ask("get", "pods", "--all-namespaces", "--output", "wide"))
 	t.Logf("events:\n%s", ask("get", "events", "--all-namespaces", "--sort-by", ".lastTimestamp"))
-	for _, kind := range strings.Fields(ask("get", "customresourcedefinitions", "--output", "jsonpath={.items[*].metadata.name}")) {
+	for kind := range strings.FieldsSeq(ask("get", "customresourcedefinitions", "--output", "jsonpath={.items[*].metadata.name}")) {
 		t.Logf("%s:\n%s", kind, ask("get", kind, "--all-namespaces", "--output", "yaml"))
 	}
 	for line := range strings.Lines(ask("get", "deployments", "--all-namespaces", "--no-headers")) {

@@ -10,7 +10,8 @@ func PostgreSQL() Engine {
 	return Engine{
 		list: postgreSQL(), bounds: []bound{
 			{sharedBuffers, memory, "the memory of the server", "a quarter of it is usual"},
-			{maxWALSize, volume, "the volume", "a tenth of it is the default"}, {minWALSize, volume, "the volume", "a twentieth of it is the default"},
+			{maxWALSize, volume, "the volume", "a tenth of it is the default"},
+			{minWALSize, volume, "the volume", "a twentieth of it is the default"},
 		},
 		line: func(name, value string) string { return name + " = '" + strings.ReplaceAll(value, "'", "''") + "'\n" },
 	}

@@ -186,7 +186,7 @@ func (p pod) addExtension(name, script string) {
 	}
 	folder := strings.TrimSpace(string(out)) + "/extension/"
 	for file, text := range map[string]string{name + ".control": "default_version = '1'\n", name + "--1.sql": script} {
-		if err := os.WriteFile(folder+file, []byte(text), 0o644); err != nil { //nolint:gosec // The server reads it.
+		if err := os.WriteFile(folder+file, []byte(text), 0o644); err != nil {
 			p.Fatalf("add an extension: %v; run this test as root", err)
 		}
 		p.Cleanup(func() { _ = os.Remove(folder + file) })

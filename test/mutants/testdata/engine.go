@@ -44,7 +44,7 @@ func uncounted(found *record.Record) *record.Record {
 func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
 	edits = append(slices.Clone(edits), patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity), Value: text})
 	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.seen.Raw(), edits)["status"]}
-	answer, _ := p.objects.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
+	answer, _ := p.server.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
 	return answer
 }
 
