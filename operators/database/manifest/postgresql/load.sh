@@ -240,6 +240,7 @@ restore() {
 	say "restoring the backup $chosen"
 	: >$missing
 	: >$log
+	: >/tmp/first.log
 	create_roles
 	pg_restore --list "/backup/$chosen/dump" >/tmp/list || fail RestoreFailed "the list of the backup $chosen cannot be read; see the log of the container data"
 	exec 3>/tmp/schemas 4>/tmp/extensions 5>/tmp/others

@@ -29,6 +29,7 @@ create() {
 	# Until it is complete, the server is reachable by its socket only, which no other container uses yet. So the user that restores a backup needs no password.
 	printf 'local all postgres peer\nlocal "%s" "%s" trust\n' "$APP_DATABASE" "$APP_USERNAME" >/tmp/hba.conf
 	# A statement with the password must not be logged, even if it fails.
+	: >/tmp/create.log # The server would append to what an earlier container of the Pod has left.
 	pg_ctl --pgdata "$PGDATA.new" --wait --silent --log /tmp/create.log start \
 		--options "-c hba_file=/tmp/hba.conf -c listen_addresses='' -c unix_socket_directories=$PGHOST -c password_encryption=scram-sha-256 -c log_min_error_statement=panic -c log_line_prefix='%e '" || {
 		cat /tmp/create.log
