@@ -16,6 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -101,7 +102,7 @@ func (d *daemon) leave(about report.Object, edits []patch.Edit) {
 	if len(edits) == 0 {
 		return
 	}
-	if !d.keeper.daemons.hand(d, handedIn{run: d.run, edits: edits}) {
+	if !d.keeper.daemons.hand(d, objects.Edits{Run: d.run, Edits: edits}) {
 		about.Log.Warn("changes of an abandoned daemon discarded", "handler", d.run.ID)
 		return
 	}
@@ -182,7 +183,7 @@ func (d *daemon) sync(ctx context.Context, shape *shape, call *Call, left object
 		err  error
 	}
 	done := make(chan written, 1)
-	d.keeper.daemons.hand(d, handedIn{run: d.run, edits: edits, answer: func(body object.Body, err error) {
+	d.keeper.daemons.hand(d, objects.Edits{Run: d.run, Edits: edits, Answer: func(body object.Body, err error) {
 		done <- written{body, err}
 	}})
 	d.keeper.wake(d.key)

@@ -13,8 +13,8 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/journal"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // finalTries is how often an object is looked at for what its daemons have left when the operator stops.
@@ -45,19 +45,8 @@ func (objectGoneError) Is(target error) bool { return target == ErrObjectDeleted
 type daemons struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName][]*daemon
-	// handed are changes that daemons want written, in their order.
-	handed map[types.NamespacedName][]handedIn
 	// closed: nothing is handled any more, and none is started.
 	closed bool
-}
-
-// handedIn is what a daemon has changed.
-type handedIn struct {
-	uid   string
-	run   handler.Run
-	edits []patch.Edit
-	// answer is called with the result; it may be nil.
-	answer func(object.Body, error)
 }
 
 // startDaemons starts those daemons that the object is to have and has not.
@@ -119,8 +108,8 @@ func (k *keeper) endDaemons(ctx context.Context) {
 	}
 	ctx, cancel := k.detached(ctx)
 	defer cancel()
-	for _, key := range k.daemons.unwritten() {
-		for tries := 0; k.daemons.waiting(key) && tries < finalTries; tries++ {
+	for _, key := range k.entries.Keys() {
+		for tries := 0; k.entries.HasEdits(key) && tries < finalTries; tries++ {
 			if last := k.entries.Known(key); last != nil {
 				last.freshness.patience, last.conflicts = time.Time{}, conflicts{} // Its last pass is over.
 			}
@@ -133,12 +122,12 @@ func (k *keeper) endDaemons(ctx context.Context) {
 }
 
 // deliver writes what a daemon has handed in.
-func (p *pass) deliver(ctx context.Context, handed handedIn) error {
-	w := &work{journal: journal.New(p.about(p.seen.Body()), handler.Keep, p.plan.Record, true), answered: handed.answer}
-	p.reportTouches(handed.run, handed.edits, w.journal.AddEdits(handed.run.ID, handed.edits))
+func (p *pass) deliver(ctx context.Context, handed objects.Edits) error {
+	w := &work{journal: journal.New(p.about(p.seen.Body()), handler.Keep, p.plan.Record, true), answered: handed.Answer}
+	p.reportTouches(handed.Run, handed.Edits, w.journal.AddEdits(handed.Run.ID, handed.Edits))
 	err := p.save(ctx, w)
-	if rejection := w.journal.Rejection(); rejection != nil && handed.answer == nil {
-		p.report.Log.Error("last changes of daemon not written", "handler", handed.run.ID, "error", rejection)
+	if rejection := w.journal.Rejection(); rejection != nil && handed.Answer == nil {
+		p.report.Log.Error("last changes of daemon not written", "handler", handed.Run.ID, "error", rejection)
 	}
 	return err
 }
@@ -293,56 +282,13 @@ func (a *daemons) all() []*daemon {
 }
 
 // hand takes what a daemon has changed, for the next pass of its object. What an abandoned one has changed is not taken.
-func (a *daemons) hand(d *daemon, in handedIn) bool {
+func (a *daemons) hand(d *daemon, edits objects.Edits) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if d.abandoned {
 		return false
 	}
-	if a.handed == nil {
-		a.handed = map[types.NamespacedName][]handedIn{}
-	}
-	in.uid = d.uid
-	a.handed[d.key] = append(a.handed[d.key], in)
+	edits.UID = d.uid
+	d.keeper.entries.PutEdits(d.key, edits)
 	return true
-}
-
-// take gives what is to be written next of an object. What is left of one that had the name before is dropped.
-func (a *daemons) take(key types.NamespacedName, uid string, now bool) (next handedIn, is bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	rest := slices.DeleteFunc(a.handed[key], func(in handedIn) bool { return in.uid != uid })
-	if is = len(rest) > 0 && now; is {
-		next, rest = rest[0], rest[1:]
-	}
-	if len(rest) == 0 {
-		delete(a.handed, key)
-	} else {
-		a.handed[key] = rest
-	}
-	return next, is
-}
-
-// drop forgets what was handed in of an object that is gone.
-func (a *daemons) drop(key types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.handed, key)
-}
-
-func (a *daemons) waiting(key types.NamespacedName) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.handed[key]) > 0
-}
-
-// unwritten are the objects of which something was handed in and not written.
-func (a *daemons) unwritten() []types.NamespacedName {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var keys []types.NamespacedName
-	for key := range a.handed {
-		keys = append(keys, key)
-	}
-	return keys
 }

@@ -86,6 +86,6 @@ func (p *pass) goneButShown() {
 func (p *pass) endHandling() {
 	p.entries.DropTriggers(p.key)
 	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
-	p.daemons.drop(p.key)
+	p.entries.DropEdits(p.key)
 	p.reports.Metrics.Settled(p.key.String())
 }

@@ -93,8 +93,10 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 	}
 	p.stopDaemons()
 	p.held = p.conflictPause()
-	if handed, is := p.daemons.take(p.key, p.memory.uid, p.held.IsZero()); is {
-		return time.Now(), p.deliver(ctx, handed)
+	if p.held.IsZero() {
+		if handed, is := p.entries.TakeEdits(p.key, p.memory.uid); is {
+			return time.Now(), p.deliver(ctx, handed)
+		}
 	}
 	if p.skipUnmatched() {
 		p.reports.Metrics.Settled(p.key.String())

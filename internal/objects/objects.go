@@ -28,6 +28,7 @@ type entry[Known any] struct {
 	known    *Known
 	triggers map[string][]Trigger
 	events   []Event
+	edits    []Edits
 }
 
 // Known returns what is known of the object that had this name last, or nil.
@@ -94,7 +95,7 @@ func (o *Objects[Known]) change(key types.NamespacedName, how func(*entry[Known]
 		return
 	}
 	how(found)
-	if found.known == nil && len(found.triggers) == 0 && len(found.events) == 0 {
+	if found.known == nil && len(found.triggers) == 0 && len(found.events) == 0 && len(found.edits) == 0 {
 		delete(o.byKey, key)
 	}
 }

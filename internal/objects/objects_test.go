@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
@@ -142,5 +143,33 @@ func TestAMemoIsKept(t *testing.T) {
 	all.ForgetMemo("u")
 	if got, found := all.Memo("u")().Load("k"); found {
 		t.Errorf("a forgotten memo has %v", got)
+	}
+}
+
+// Edits of daemons are written in their order. Those for an object that had the name before are not.
+func TestEditsStayInTheirOrder(t *testing.T) {
+	var all objects.Objects[string]
+	for _, edits := range []objects.Edits{{UID: "former"}, {UID: "u", Run: handler.Run{Attempt: 1}}, {UID: "u", Run: handler.Run{Attempt: 2}}} {
+		all.PutEdits(key(), edits)
+	}
+	for attempt := 1; attempt <= 2; attempt++ {
+		if next, found := all.TakeEdits(key(), "u"); !found || next.UID != "u" || next.Run.Attempt != attempt {
+			t.Errorf("the next edits are %v, %t", next, found)
+		}
+	}
+	if _, found := all.TakeEdits(key(), "u"); found || all.HasEdits(key()) || len(all.Keys()) != 0 {
+		t.Error("edits are left")
+	}
+	all.PutEdits(key(), objects.Edits{UID: "former"})
+	if !all.HasEdits(key()) {
+		t.Error("there are no edits")
+	}
+	if _, found := all.TakeEdits(key(), "u"); found || all.HasEdits(key()) {
+		t.Error("edits for another object are left")
+	}
+	all.PutEdits(key(), objects.Edits{UID: "u"})
+	all.DropEdits(key())
+	if all.HasEdits(key()) || len(all.Keys()) != 0 {
+		t.Error("dropped edits are left")
 	}
 }
