@@ -33,6 +33,8 @@ type modelNode struct {
 	volumes map[types.UID]*volume
 	// used is how full each volume is, in percent.
 	used int32
+	// unsteady reports whether each answer of the primary says that its volume is much fuller or emptier than before.
+	unsteady bool
 	// refused is what the server says of parameters that it does not accept.
 	refused string
 	// mu is held while servers do something.

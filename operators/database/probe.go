@@ -29,6 +29,8 @@ const (
 	patience = 15 * time.Second
 	// briefly limits a question to a standby, so that one that cannot be reached does not delay the others for long.
 	briefly = 3 * time.Second
+	// apart is the shortest time between two reports: one that follows another in the same reconciliation would contradict it.
+	apart = time.Second
 	// almostFull is how full a volume may be, in percent.
 	almostFull = 90
 	// drift is how much the status may differ from how full the volume is, in percent, so that it is seldom written.
@@ -80,6 +82,9 @@ func (d *databases) probeAgain(ctx context.Context, c *change) error {
 	}
 	if len(found.standbys) == 0 && found.wait(c.Object) == nil && time.Since(found.probe.at) < probeInterval-pollInterval/2 {
 		return nil
+	}
+	if time.Since(found.reported) < apart {
+		return einmal.RequeueAfter(apart)
 	}
 	found.probe = d.probe(ctx, c, found)
 	err := d.act(ctx, c, found)

@@ -30,6 +30,8 @@ type findings struct {
 	waits string
 	// comparing is since when the standby of a switchover has not replayed everything, or zero.
 	comparing time.Time
+	// reported is when they were written into the status.
+	reported time.Time
 }
 
 // report writes the findings into the status, keeps them for the next probe, and sends an event if the reason of the condition Ready is new.
@@ -77,6 +79,7 @@ func report(c *change, found findings) {
 	if db.Spec.Replicas > 1 {
 		tell(c, streamed, stream, standby.severity())
 	}
+	found.reported = time.Now()
 	*einmal.Memo[findings](c) = found
 	tell(c, before, readiness(problem), problem.severity())
 }

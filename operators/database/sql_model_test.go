@@ -83,6 +83,9 @@ func (n *modelNode) Ask(ctx context.Context, login engine.Login) (engine.State, 
 	if data := server.data; data.timeline > 0 {
 		state.Forks = map[int64]int64{int64(data.timeline - 1): int64(data.forked)}
 	}
+	if n.unsteady {
+		n.used = 50 - n.used
+	}
 	n.write(server.data)
 	for _, slot := range slices.Sorted(maps.Keys(n.slots)) {
 		one := engine.Standby{Slot: slot, Lost: !n.slots[slot], Lag: n.lag}

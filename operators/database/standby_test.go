@@ -267,3 +267,19 @@ func TestAStandbyDoesNotTouchAVolumeOfOthers(t *testing.T) {
 		checkReady(w, n)
 	})
 }
+
+// The handlers that probe servers do not do so in the same reconciliation, because the second answer could contradict the first.
+func TestServersAreProbedOnceInAReconciliation(t *testing.T) {
+	einmaltest.Run(t, func(w *einmaltest.World) {
+		n := start(w)
+		n.unsteady = true
+		db := ordersDB()
+		db.Spec.Replicas = 2
+		w.Create(db)
+		w.Advance(10 * time.Minute)
+		w.Restart()
+		w.Advance(time.Minute)
+		expectEvents(w, "StatusConflict", 0)
+		checkReady(w, n)
+	})
+}
