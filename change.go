@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
@@ -113,7 +113,7 @@ type Change[T any] struct {
 	// driven is true if an operator calls the handler. Otherwise a test does, with a Change from einmaltest.NewChange.
 	driven bool
 	// steps is nil if the handler has no record. left returns the handler's current version of Object.
-	steps *engine.Steps
+	steps *attempt.Steps
 	left  func() (object.Body, error)
 	// was is the body behind Old; is is Object as it was when the handler was called.
 	was, is object.Body

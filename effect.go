@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/register"
 )
 
@@ -189,7 +189,7 @@ func checkEffect[T, R any](c *Change[T], recovery Recovery[R]) error {
 const longestName = 1024
 
 // make runs an effect, or recovers from an earlier attempt.
-func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (stdjson.RawMessage, error) {
+func (r Recovery[R]) make(ctx context.Context, steps *attempt.Steps, id string) (stdjson.RawMessage, error) {
 	found := steps.Effect(id)
 	move := found.Next(r.class)
 	switch {
@@ -223,7 +223,7 @@ func (r Recovery[R]) make(ctx context.Context, steps *engine.Steps, id string) (
 }
 
 // call makes the call. Its intent is already stored.
-func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, intent record.Intent) (stdjson.RawMessage, error) {
+func (r Recovery[R]) call(ctx context.Context, steps *attempt.Steps, id string, intent record.Intent) (stdjson.RawMessage, error) {
 	given, err := r.do(ctx, intent)
 	if _, is := errors.AsType[*notMadeError](err); is {
 		steps.Withdraw(id)
@@ -243,7 +243,7 @@ func (r Recovery[R]) call(ctx context.Context, steps *engine.Steps, id string, i
 }
 
 // said returns the result that a person has set in the annotation.
-func (r Recovery[R]) said(word string, steps *engine.Steps, id string) (stdjson.RawMessage, error) {
+func (r Recovery[R]) said(word string, steps *attempt.Steps, id string) (stdjson.RawMessage, error) {
 	var given R
 	if word != record.WordDone {
 		decoder := stdjson.NewDecoder(bytes.NewBufferString(word))

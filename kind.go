@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
@@ -145,7 +146,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	}
 	settings.retries.into(&declared.Declaration)
 	if fn != nil {
-		declared.Call = func(ctx context.Context, call *engine.Call) error { return k.call(ctx, fn, call) }
+		declared.Call = func(ctx context.Context, call *attempt.Call) error { return k.call(ctx, fn, call) }
 	}
 	k.declared.add(declared)
 	k.declared.relate(id, settings.related)
@@ -160,7 +161,7 @@ func (k *Kind[T]) mistakeOf(id string, err error) {
 }
 
 // call converts the object to the handler's type, calls the handler, and stores what the handler left.
-func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *engine.Call) error {
+func (k *Kind[T]) call(ctx context.Context, fn HandlerFunc[T], call *attempt.Call) error {
 	copied, err := k.fromBody(call.Given)
 	if err != nil {
 		return err
@@ -212,7 +213,7 @@ func (k *Kind[T]) left(of *T) (object.Body, error) {
 }
 
 // old returns the object as the handler last saw it.
-func (k *Kind[T]) old(call *engine.Call) (*T, bool) {
+func (k *Kind[T]) old(call *attempt.Call) (*T, bool) {
 	if !call.HasOld {
 		return nil, false
 	}

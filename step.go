@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-	"github.com/einmal-operators/einmal/internal/engine"
 	"github.com/einmal-operators/einmal/internal/register"
 )
 
@@ -302,7 +302,7 @@ func (c *Change[T]) unchanged(ctx context.Context, items func(context.Context) e
 	if c.steps == nil || outer.items {
 		return items(ctx)
 	}
-	leave, err := c.steps.Enter(outer.id, outer.child(engine.AllItems))
+	leave, err := c.steps.Enter(outer.id, outer.child(attempt.AllItems))
 	if err != nil {
 		return err
 	}
@@ -321,10 +321,10 @@ func (c *Change[T]) unchanged(ctx context.Context, items func(context.Context) e
 }
 
 func (c *Change[T]) concurrency() int {
-	if c.steps == nil || c.steps.Concurrency == 0 {
+	if c.steps == nil || c.steps.Concurrency() == 0 {
 		return defaultConcurrency
 	}
-	return c.steps.Concurrency
+	return c.steps.Concurrency()
 }
 
 // detached returns a deep copy of decoded JSON. It is needed because an untyped object is its own body.

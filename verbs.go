@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -348,7 +349,7 @@ func (c *Change[T]) Sync(ctx context.Context) error {
 func (c *Change[T]) Stopping() <-chan struct{} { return c.stopping }
 
 // keepUp gives a daemon its Sync and Stopping.
-func (k *Kind[T]) keepUp(change *Change[T], call *engine.Call) {
+func (k *Kind[T]) keepUp(change *Change[T], call *attempt.Call) {
 	change.stopping = call.Stopping
 	if call.Sync == nil {
 		return

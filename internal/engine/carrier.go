@@ -80,7 +80,7 @@ func (p *pass) concede(w *work, refusal error) bool {
 func (p *pass) rejected(w *work, attempts []journal.Attempt, report func(journal.Attempt)) {
 	for _, made := range attempts {
 		if made.Result.Outcome == record.Pending {
-			w.running.takeBack()
+			w.running.TakeBack()
 			continue
 		}
 		delete(p.memory.resumed, made.Run.ID)

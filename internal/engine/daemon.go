@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
@@ -73,7 +74,7 @@ func (d *daemon) rest(wait time.Duration) bool {
 func (d *daemon) attempt() (time.Duration, bool) {
 	d.look()
 	shape, about := d.keeper.shapes.now(), d.keeper.reports.About(d.key, d.newest)
-	call := &Call{Run: d.run, Given: record.Cut(d.newest), Memo: func() *sync.Map { return d.memo }, Stopping: d.stopping}
+	call := &attempt.Call{Run: d.run, Given: record.Cut(d.newest), Memo: func() *sync.Map { return d.memo }, Stopping: d.stopping}
 	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) {
 		return d.sync(ctx, shape, call, left)
 	}
@@ -166,7 +167,7 @@ func (d *daemon) lookLive() (object.Body, error) {
 }
 
 // sync writes what the daemon has changed, and gives it the newest object.
-func (d *daemon) sync(ctx context.Context, shape *shape, call *Call, left object.Body) (object.Body, error) {
+func (d *daemon) sync(ctx context.Context, shape *shape, call *attempt.Call, left object.Body) (object.Body, error) {
 	if err := shape.refused(call.ID, call.Given, left); err != nil {
 		return nil, err
 	}

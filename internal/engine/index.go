@@ -49,14 +49,14 @@ type indexer struct {
 	log      *slog.Logger
 	// turn is held by the goroutine that changes the index, for an event or a retry. A channel, since the author's function runs meanwhile.
 	turn    chan struct{}
-	pending map[types.NamespacedName]*attempt
+	pending map[types.NamespacedName]*computation
 
 	mu       sync.Mutex
 	versions map[types.NamespacedName]string // of the objects that were looked at
 }
 
-// attempt is one that failed, and will be made again.
-type attempt struct {
+// computation is one that failed, and will be made again.
+type computation struct {
 	of    client.Object
 	n     int
 	first time.Time
@@ -65,7 +65,7 @@ type attempt struct {
 
 func newIndexer(o *Operator, index Index) *indexer {
 	return &indexer{
-		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*attempt{},
+		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*computation{},
 		fields:   handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),
 		meter:    o.Metrics.Index(o.Settings.Identity, index.GVK.GroupKind().String(), index.ID),
 		log:      o.Settings.Log.With("kind", index.GVK.Kind, "index", index.ID),
@@ -84,7 +84,7 @@ func (x *indexer) changed(ctx context.Context, delivered change) {
 		key := client.ObjectKeyFromObject(delivered.after)
 		if x.settings.serves(key.Namespace) {
 			x.forgetAttempt(key)
-			x.enter(ctx, attempt{of: delivered.after, n: 1, first: time.Now()})
+			x.enter(ctx, computation{of: delivered.after, n: 1, first: time.Now()})
 		}
 		x.mu.Lock()
 		x.versions[key] = delivered.after.GetResourceVersion()
@@ -131,7 +131,7 @@ func (x *indexer) forgetAttempt(key types.NamespacedName) {
 
 // enter puts an object into the index, if it belongs there. What fails is kept as it was, or taken out for good or until the
 // next attempt, as its error and the options say.
-func (x *indexer) enter(ctx context.Context, a attempt) {
+func (x *indexer) enter(ctx context.Context, a computation) {
 	key := client.ObjectKeyFromObject(a.of)
 	var put func()
 	err := invoke.Guard(func() error {
@@ -163,8 +163,8 @@ func (x *indexer) enter(ctx context.Context, a attempt) {
 }
 
 // later makes another attempt after a while, unless the object changes before.
-func (x *indexer) later(ctx context.Context, key types.NamespacedName, a attempt, delay time.Duration) {
-	next := &attempt{of: a.of, n: a.n + 1, first: a.first}
+func (x *indexer) later(ctx context.Context, key types.NamespacedName, a computation, delay time.Duration) {
+	next := &computation{of: a.of, n: a.n + 1, first: a.first}
 	x.pending[key] = next
 	next.again = time.AfterFunc(delay, func() {
 		x.turn <- struct{}{}
@@ -193,7 +193,7 @@ func (x *indexer) concerned(of client.Object) (bool, error) {
 	})
 }
 
-func (x *indexer) tell(key types.NamespacedName, a attempt, result handler.Result, err error) {
+func (x *indexer) tell(key types.NamespacedName, a computation, result handler.Result, err error) {
 	log := x.log.With("object", key.String(), "attempt", a.n)
 	if panicked, is := errors.AsType[*invoke.PanicError](err); is {
 		log = log.With("stack", string(panicked.Stack))

@@ -4,22 +4,20 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
-	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // Kind is one kind of objects and what is declared for it.
@@ -40,7 +38,7 @@ type Kind struct {
 // Handler is a declared handler and its function.
 type Handler struct {
 	handler.Declaration
-	Call func(ctx context.Context, call *Call) error
+	Call func(ctx context.Context, call *attempt.Call) error
 	// AttemptTimeout ends the context of an attempt; 0 is that of the operator.
 	AttemptTimeout time.Duration
 	// Concurrency is how many items of the handler run at the same time.
@@ -48,31 +46,6 @@ type Handler struct {
 	// StopGrace is the time between the word to stop and the end of a daemon's context. Abandon is how long after that
 	// Einmal stops waiting for it; 0 for never.
 	StopGrace, Abandon time.Duration
-}
-
-// Call is one attempt of a handler, as it is handed out and as it comes back.
-type Call struct {
-	handler.Run
-	// Diff is the difference between Old and what the handler sees now, cut to the handler's fields.
-	Diff []object.Difference
-	Log  *slog.Logger
-	// Given is the object without bookkeeping. Left is what the handler made of it; equal to Given if nil.
-	Given object.Body
-	Left  object.Body
-	// TriggeredBy are the related objects whose changes have woken a level-triggered handler.
-	TriggeredBy []objects.Trigger
-	// Say sends an event about an object; nil is the handled object.
-	Say func(about *corev1.ObjectReference, kind, reason, text string)
-	// Memo holds what handlers remember of the object in this process.
-	Memo func() *sync.Map
-	// Steps are the handler's parts; nil for a handler of which nothing is recorded.
-	Steps *Steps
-	// mail is what the attempt posts to its pass.
-	mail *mailbox
-	// Sync writes what is left of Given, and gives the newest object. Stopping ends when the handler is to stop. Both are for
-	// daemons alone.
-	Sync     func(ctx context.Context, left object.Body) (object.Body, error)
-	Stopping <-chan struct{}
 }
 
 // Secret reports whether the kind is the Secret of the core API, in whatever form.

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
@@ -51,7 +52,7 @@ type memory struct {
 	removal     time.Time
 	removalWait time.Duration
 	// intents is when intents of effects were seen, and when calls for them ended.
-	intents intentTimes
+	intents attempt.IntentTimes
 	// denied is the text with which admission denied the last write, "" after a record was written. Until then, the newest record is only in memory.
 	denied string
 	// unsaved is work that was done and could not be written yet.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -79,7 +80,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 		}
 		return
 	}
-	call := &Call{Run: run, Given: record.Cut(body), Memo: k.entries.Memo(string(next.Object.GetUID()))}
+	call := &attempt.Call{Run: run, Given: record.Cut(body), Memo: k.entries.Memo(string(next.Object.GetUID()))}
 	equip(call, about)
 	begun := time.Now()
 	ctx, cancel := k.attempting(ctx)
@@ -92,7 +93,7 @@ func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.Nam
 }
 
 // refuseEdits adds to an error that the observer has changed its copy.
-func refuseEdits(call *Call, err error) error {
+func refuseEdits(call *attempt.Call, err error) error {
 	if call.Left != nil && len(object.Diff(record.Strip(call.Given), record.Strip(call.Left))) > 0 {
 		return errors.Join(err, errObserverWrites)
 	}

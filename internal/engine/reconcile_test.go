@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
@@ -84,7 +85,7 @@ func newOneObject(tb testing.TB) *oneObject {
 		Settings: Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)},
 		Live:     benchClient{api: o}, Cache: benchCache{api: o}, Metrics: registered, RecordOwners: &kube.RecordOwners{},
 	}
-	phase := func(_ context.Context, call *Call) error {
+	phase := func(_ context.Context, call *attempt.Call) error {
 		call.Left = object.With(call.Given, object.Path{"status", "phase"}, object.Text(call.Given, "spec", "size"))
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/journal"
@@ -29,7 +30,7 @@ type work struct {
 	// meanwhile.
 	intends bool
 	// running are the steps of the attempt that goes on; nil for none.
-	running *Steps
+	running *attempt.Steps
 	// ended is why nothing more is to be begun: another process has done that, or the object is gone. It is nil otherwise.
 	ended error
 }
@@ -85,15 +86,15 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 }
 
 // equip gives an attempt its log and its events. Both redact with the object as it is given, which the call replaces while they may be in use.
-func equip(call *Call, about report.Object) {
+func equip(call *attempt.Call, about report.Object) {
 	call.Log, call.Say = about.HandlerLog(call.Run, call.Given), about.EventFunc(call.Given)
 }
 
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
-	mail := newMailbox()
-	call := &Call{Run: run, Given: given, Memo: p.entries.Memo(p.memory.uid), Steps: p.steps(run, mail), mail: mail}
+	mail := attempt.NewMailbox()
+	call := &attempt.Call{Run: run, Given: given, Memo: p.entries.Memo(p.memory.uid), Steps: p.steps(run, mail), Mail: mail}
 	equip(call, p.report)
 	if run.Reason == cause.Reconcile {
 		call.TriggeredBy = p.entries.TakeTriggers(p.key, run.ID) // mutant: trigger-during-a-run-lost
@@ -110,7 +111,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if w.ended != nil {
 		return given
 	}
-	if call.mail.overtaken() {
+	if call.Mail.Overtaken() {
 		p.discardAttempt(w, run)
 		return given
 	}
@@ -118,19 +119,20 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	err = p.reports.RedactError(err, call.Given, call.Left)
 	left := patch.Apply(given, p.edits(call.Given, reached))
 	result := p.resultOf(run, err)
-	result.Steps = call.Steps.finished()
+	rest := call.Steps.Rest()
+	result.Steps = rest.Done
 	p.report.AttemptEnded(report.Ended{Run: run, Result: result, Err: err, Took: time.Since(begun), Again: p.memory.broken[run.ID]})
 	seen := p.essence(left)
 	w.attempted = true
 	p.remember(run, result, seen)
-	p.note(w, journal.Attempt{Run: run, Result: result, Seen: seen, At: time.Now(), Changing: call.Steps.unwritten()}, p.unsent(call, reached))
+	p.note(w, journal.Attempt{Run: run, Result: result, Seen: seen, At: time.Now(), Changing: rest.Changing}, p.since(rest.Base, call, reached))
 	return left
 }
 
 // invoke runs the handler. What earlier handlers of the pass and its own steps have done is saved when it takes longer
 // than the window.
-func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
-	attempt := func() error {
+func (p *pass) invoke(ctx context.Context, w *work, call *attempt.Call) error {
+	called := func() error {
 		ctx, cancel := p.attempting(ctx)
 		defer cancel()
 		declared := p.kind.handler(call.ID)
@@ -141,14 +143,14 @@ func (p *pass) invoke(ctx context.Context, w *work, call *Call) error {
 		})
 	}
 	if len(w.journal.Attempts()) == 0 && call.Steps == nil {
-		return attempt()
+		return called()
 	}
-	go func() { call.mail.end(attempt()) }()
+	go func() { call.Mail.End(called()) }()
 	return p.accompany(ctx, w, call)
 }
 
 // accompany saves what is done while a handler goes on, and returns what the handler returns.
-func (p *pass) accompany(ctx context.Context, w *work, call *Call) error {
+func (p *pass) accompany(ctx context.Context, w *work, call *attempt.Call) error {
 	window, unsaved := time.NewTimer(p.settings.Window), w.journal.Attempts()
 	defer window.Stop()
 	open := len(unsaved) > 0
@@ -159,15 +161,15 @@ func (p *pass) accompany(ctx context.Context, w *work, call *Call) error {
 	}
 	for w.ended == nil {
 		select {
-		case <-call.mail.arrived:
-			arrived := call.mail.take()
-			if arrived.ended {
-				return arrived.err
+		case <-call.Mail.Arrived:
+			arrived := call.Mail.Take()
+			if arrived.Ended {
+				return arrived.Err
 			}
-			if arrived.declared {
+			if arrived.Declared {
 				p.declare(ctx, w, call)
 			}
-			if arrived.stepped && !open {
+			if arrived.Stepped && !open {
 				window.Reset(p.settings.Window)
 				open = true
 			}
@@ -176,19 +178,19 @@ func (p *pass) accompany(ctx context.Context, w *work, call *Call) error {
 			_ = p.saveMeanwhile(ctx, w, call) // The failure is logged, and the write is retried.
 		}
 	}
-	call.mail.close(w.ended)
-	return call.mail.awaitEnd()
+	call.Mail.Close(w.ended)
+	return call.Mail.AwaitEnd()
 }
 
 // accepted returns what the handler made of the object, as far as it is to be written; nil for nothing of it. A panic
 // leaves half-made changes behind, and a handler must not touch what is not its own: then it is what the last step left.
-func (s *shape) accepted(call *Call, err error) (object.Body, error) {
+func (s *shape) accepted(call *attempt.Call, err error) (object.Body, error) {
 	_, panicked := errors.AsType[*invoke.PanicError](err)
 	if call.Left == nil || panicked {
-		return call.Steps.reached(), err
+		return call.Steps.Rest().Left, err
 	}
 	if refused := s.refused(call.ID, call.Given, call.Left); refused != nil {
-		return call.Steps.reached(), errors.Join(err, refused)
+		return call.Steps.Rest().Left, errors.Join(err, refused)
 	}
 	return call.Left, err
 }

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/journal"
@@ -88,12 +89,12 @@ func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal err
 	if conflict {
 		p.reports.Metrics.Conflict()
 	}
-	was := p.known()
+	was := p.memory.record
 	if err := p.openRaw(newest); err != nil {
 		return err
 	}
-	if w.intends && p.known() != was && p.seen.Record().Stored() != w.journal.Text() { // mutant: overtaken-intent
-		return errOvertaken
+	if w.intends && p.memory.record != was && p.seen.Record().Stored() != w.journal.Text() { // mutant: overtaken-intent
+		return attempt.ErrOvertaken
 	}
 	// What is done is saved, also where a filter cannot tell what is next.
 	p.plan = p.pure.Decide(p.state()) // mutant: old-plan-after-conflict

@@ -25,7 +25,7 @@ func effectMutants() []mutant {
 			in: "test/virtual", test: "TestAResultIsTheSameInEachAttempt", says: "FAIL",
 		},
 		{
-			name: "overtaken-intent", changed: `if !MUTATED && w.intends && p.known() != was && p.seen.Record().Stored() != w.journal.Text() {`,
+			name: "overtaken-intent", changed: `if !MUTATED && w.intends && p.memory.record != was && p.seen.Record().Stored() != w.journal.Text() {`,
 			in: "test/virtual", test: "TestAnOvertakenIntentCallsNothing", says: `called: ["open in attempt II"]`,
 		},
 		{

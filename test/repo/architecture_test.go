@@ -35,7 +35,7 @@ func rooms() map[string][]string {
 	return map[string][]string{
 		library: {
 			"internal/cli", "internal/crd", "internal/health", "internal/logging", "internal/rbac", "internal/register", "internal/engine",
-			"internal/objects", "internal/edge", "internal/core",
+			"internal/attempt", "internal/objects", "internal/edge", "internal/core",
 		},
 
 		"internal/cli": {
@@ -60,9 +60,10 @@ func rooms() map[string][]string {
 		"internal/core/seen":      {"internal/core/patch", "internal/core/record", "internal/core/object"},
 
 		"internal/edge":    {"internal/core"},
+		"internal/attempt": {"internal/objects", "internal/core"},
 		"internal/objects": {"internal/core"},
 		"internal/report":  {"internal/edge", "internal/core"},
-		"internal/engine":  {"internal/objects", "internal/report", "internal/edge", "internal/core"},
+		"internal/engine":  {"internal/attempt", "internal/objects", "internal/report", "internal/edge", "internal/core"},
 		"internal/testkit": {"internal/engine", "internal/edge", "internal/core"},
 		"credential":       {library},
 		"credential/ssm":   {"credential"},
@@ -341,7 +342,7 @@ func TestArchitectureTestCatchesPlantedViolations(t *testing.T) {
 		},
 		"testkit stays out of the product": {
 			"p.go", imports("internal/testkit"),
-			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/objects, internal/edge, internal/core"},
+			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/attempt, internal/objects, internal/edge, internal/core"},
 		},
 		"fixtures stay out of the product": {
 			"einmaltest/p.go", imports("test/fixture"),
