@@ -51,7 +51,7 @@ func (k *keeper) noteDeparture(deleted any) {
 	if !is {
 		return
 	}
-	k.startup.passed(client.ObjectKeyFromObject(one))
+	k.startup.Done(client.ObjectKeyFromObject(one))
 	k.forgetMissing(one.GetNamespace(), string(one.GetUID()))
 }
 
@@ -75,5 +75,5 @@ func (k *keeper) noteReplaced(before, after any) {
 // object is at least as new as its namespace.
 func (k *keeper) listedLater(listed any) bool {
 	one, is := objectOf(listed)
-	return is && k.startup.over() && k.watermarks.namespaces.Appeared(one.GetNamespace())
+	return is && k.startup.Complete() && k.watermarks.namespaces.Appeared(one.GetNamespace())
 }

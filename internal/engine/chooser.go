@@ -158,7 +158,7 @@ func (c *chooser) stopOthers(wanted map[schema.GroupKind]selection.Assigned) {
 	for name, one := range c.running {
 		now, is := wanted[name]
 		same := is && one.GVK.Version == now.Version && slices.Equal(one.assigned.By, now.By)
-		if one.stopped || same && !one.kindState.lastDelivered.ended() {
+		if one.stopped || same && !one.kindState.ended() {
 			continue
 		}
 		one.stopped = true
@@ -214,7 +214,7 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
 	ctx, cancel := context.WithCancel(ctx)
 	kind := kindOf(c.operator.Selections, assigned)
-	before.lastDelivered.kept = len(kind.Observers) > 0
+	before.entries.KeepDelivered(len(kind.Observers) > 0)
 	one := &chosen{
 		Kind: kind, assigned: assigned, kindState: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),
 	}

@@ -79,7 +79,7 @@ func (d *daemon) attempt() (time.Duration, bool) {
 		return d.sync(ctx, shape, call, left)
 	}
 	equip(call, about)
-	d.keeper.startup.invoked(d.key)
+	d.keeper.startup.Invoked(d.key)
 	about.AttemptBegan(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })

@@ -28,7 +28,7 @@ func (p *pass) recall() {
 func (p *pass) meet(uid string) {
 	p.memory = newMemory(uid)
 	p.entries.Know(p.key, p.memory)
-	p.memory.older = p.startup.inherited(p.key) || p.inheritedUnseen(p.seen.Body())
+	p.memory.older = p.startup.Waits(p.key) || p.inheritedUnseen(p.seen.Body())
 	p.memory.doubted = p.doubtful() // What the cache does not show yet is read live before anything runs.
 	p.memory.inherited = p.memory.older || p.memory.doubted && p.election.Lease != nil
 	p.reportReturn()

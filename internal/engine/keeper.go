@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -32,7 +33,7 @@ type keeper struct {
 	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
 	relatedWatch *relatedWatch
 	daemons      daemons
-	startup      startup
+	startup      objects.FirstList
 	watermarks   watermarks
 	places       places
 	undecodables *undecodables
@@ -67,7 +68,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	k.shapes.set(k.shapeOf(found))
 	k.fields = k.shapes.now().pure.StatusFields()
 	k.election, k.begun, k.abandonedDaemons = o.Election, time.Now(), &o.abandonedDaemons
-	k.startup.log = k.reports.Log
+	k.startup.Log = k.reports.Log
 	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
 	k.relatedWatch = o.relatedWatches[kind.GVK]
 	k.watermarks = watermarks{
@@ -104,10 +105,10 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	defer cancel()
 	// Only the first pass of an object of the first list waits behind live changes.
 	normal := 0 // mutant: low-priority-stays
-	k.startup.begin(request.NamespacedName)
+	k.startup.Begin(request.NamespacedName)
 	waiting := k.entries.TakeEvents(request.NamespacedName)
 	if k.own(request.NamespacedName) {
-		k.startup.passed(request.NamespacedName)
+		k.startup.Done(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	k.observe(ctx, request.NamespacedName, waiting)

@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"sync"
+	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,8 +12,9 @@ import (
 // kindState is what a process remembers of the objects of one kind. It outlives a keeper when the kind is watched in another version: the
 // objects are the same.
 type kindState struct {
-	entries       objects.Objects[memory]
-	lastDelivered lastDelivered
+	entries objects.Objects[memory]
+	// shared is the informer that feeds the queue, nil before there is one.
+	shared atomic.Pointer[cache.Informer]
 }
 
 // takeUp prepares the state for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
@@ -28,65 +28,10 @@ func (s *kindState) takeUp(woken []Relation) *kindState {
 	return s
 }
 
-// lastDelivered holds the last event that observers got of each object, for a keeper that takes over from another one in the same process.
-type lastDelivered struct {
-	mu     sync.Mutex
-	kept   bool
-	byKey  map[types.NamespacedName]client.Object
-	before map[types.NamespacedName]client.Object
-	shared cache.Informer
-}
-
-// begin starts with a new watch. Its first list is compared with what was delivered before.
-func (s *lastDelivered) begin(shared cache.Informer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shared, s.before, s.byKey = shared, s.byKey, map[types.NamespacedName]client.Object{}
-}
-
 // ended reports whether other code has ended the watch.
-func (s *lastDelivered) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shared != nil && s.shared.IsStopped()
-}
-
-// note remembers that an event was delivered.
-func (s *lastDelivered) note(next objects.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(next.Object)
-	switch {
-	case !s.kept:
-	case next.Kind == objects.Deleted:
-		delete(s.byKey, key)
-	default:
-		s.byKey[key] = next.Object
-	}
-}
-
-// was returns the object of that name that was delivered before the first list, nil for none. It does so once.
-func (s *lastDelivered) was(key types.NamespacedName) client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.before[key]
-	delete(s.before, key)
-	if before != nil {
-		s.byKey[key] = before
-	}
-	return before
-}
-
-// rest returns the objects that were delivered before the first list, and are not in it.
-func (s *lastDelivered) rest() []client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []client.Object
-	for _, before := range s.before {
-		all = append(all, before)
-	}
-	s.before = nil
-	return all
+func (s *kindState) ended() bool {
+	shared := s.shared.Load()
+	return shared != nil && (*shared).IsStopped()
 }
 
 // noteListed delivers what the first list shows, unless it was delivered before.
@@ -95,7 +40,7 @@ func (k *keeper) noteListed(listed any) {
 	if !is {
 		return
 	}
-	before := k.lastDelivered.was(client.ObjectKeyFromObject(now))
+	before := k.entries.Delivered(client.ObjectKeyFromObject(now))
 	switch {
 	case before == nil:
 		k.noteEvent(objects.Listed, listed)
@@ -106,7 +51,7 @@ func (k *keeper) noteListed(listed any) {
 
 // catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
 func (k *keeper) catchUp() {
-	for _, gone := range k.lastDelivered.rest() {
+	for _, gone := range k.entries.NotListed() {
 		k.noteEvent(objects.Deleted, gone)
 		enqueue(k.queue, gone)
 	}

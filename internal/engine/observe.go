@@ -29,7 +29,6 @@ func (k *keeper) noteEvent(kind cause.Cause, of any) {
 	known, is := objectOf(of)
 	if is && (len(k.kind.Observers) > 0 && !k.undecodables.failed(of) || kind == objects.Deleted) {
 		next := objects.Event{Kind: kind, Object: known}
-		k.lastDelivered.note(next)
 		k.entries.PutEvent(client.ObjectKeyFromObject(known), next)
 	}
 }

@@ -58,11 +58,11 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		} else {
 			p.goneButShown()
 		}
-		p.startup.passed(key)
+		p.startup.Done(key)
 		return time.Time{}, nil
 	}
 	if _, undecodable := errors.AsType[*kube.UndecodableError](err); undecodable || errors.Is(err, errOver) {
-		p.startup.passed(key) // What cannot be decoded comes again when it is corrected.
+		p.startup.Done(key) // What cannot be decoded comes again when it is corrected.
 		return wait, nil
 	}
 	if err != nil || !wait.IsZero() { // The first pass of the object is still to come.
@@ -73,7 +73,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		wake, err = time.Time{}, nil
 	}
 	if err == nil {
-		p.startup.passed(key)
+		p.startup.Done(key)
 	}
 	return wake, err
 }

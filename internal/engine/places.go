@@ -190,7 +190,7 @@ func (l *places) store(ctx context.Context, places map[string]record.Places) err
 
 // endMoves stores for each scope in which all records are in the status that annotations do not count any more.
 func (k *keeper) endMoves(ctx context.Context) {
-	if !k.startup.caughtUp() || k.shapes.now().description.Carrier != record.Status {
+	if !k.startup.AllDone() || k.shapes.now().description.Carrier != record.Status {
 		return
 	}
 	end := k.places.endable(func(scope string) bool {

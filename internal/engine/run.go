@@ -102,7 +102,7 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
-	p.startup.invoked(p.key)
+	p.startup.Invoked(p.key)
 	p.report.AttemptBegan(run, objects.Names(call.TriggeredBy))
 	begun := time.Now()
 	w.running = call.Steps

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,7 +36,8 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
-	e.keeper.lastDelivered.begin(shared)
+	e.keeper.shared.Store(&shared)
+	e.keeper.entries.BeginWatch()
 	e.keeper.undecodables.begin(e.keeper.kind.GVK)
 	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))
@@ -106,7 +105,7 @@ func (e *informer) WaitForSync(ctx context.Context) error {
 		return fmt.Errorf("wait for the initial list of %s: %w", e.keeper.kind.GVK.Kind, context.Cause(ctx))
 	}
 	e.keeper.catchUp()
-	e.keeper.startup.listed()
+	e.keeper.startup.End()
 	e.listed()
 	return nil
 }
@@ -117,9 +116,9 @@ func (e *informer) expect(to queue, object any) {
 	if !found {
 		return
 	}
-	e.keeper.startup.expect(key, created(object))
+	e.keeper.startup.Expect(key, created(object))
 	request := reconcile.Request{NamespacedName: key}
-	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && !e.keeper.startup.over() {
+	if prioritized, can := to.(priorityqueue.PriorityQueue[reconcile.Request]); can && !e.keeper.startup.Complete() {
 		low := ctrlhandler.LowPriority
 		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, request)
 		return
@@ -138,7 +137,7 @@ func (e *informer) promote(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		longest, more := e.keeper.startup.longestWaiting(e.keeper.settings.Workers)
+		longest, more := e.keeper.startup.LongestWaiting(e.keeper.settings.Workers)
 		for _, key := range longest {
 			e.keeper.queue.Add(reconcile.Request{NamespacedName: key}) // mutant: starved-by-live-changes
 		}
@@ -182,143 +181,4 @@ func created(object any) time.Time {
 func unchanged(before client.Object, after any) bool {
 	now, is := after.(client.Object)
 	return is && before.GetResourceVersion() == now.GetResourceVersion()
-}
-
-// startup tracks the objects that existed when the operator started until their first pass, and logs a summary once.
-type startup struct {
-	log      *slog.Logger
-	mu       sync.Mutex
-	complete bool
-	reported bool
-	waiting  map[types.NamespacedName]firstPass
-	// backlog holds the keys of the first list in the order of arrival. Some of them may not wait any more.
-	backlog []types.NamespacedName
-	total   int
-	handled int
-	// newest is the creation time of the newest of them.
-	newest time.Time
-}
-
-// firstPass is the progress of an object of the first list: whether its first pass has begun, and whether a handler ran.
-type firstPass struct{ begun, handled bool }
-
-// expect adds an object that existed before this process saw it. It can come after the first list, from a namespace in which
-// the watch was forbidden until then.
-func (s *startup) expect(key types.NamespacedName, created time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if created.After(s.newest) {
-		s.newest = created
-	}
-	if s.waiting == nil {
-		s.waiting = map[types.NamespacedName]firstPass{}
-	}
-	if _, known := s.waiting[key]; known {
-		return
-	}
-	s.waiting[key] = firstPass{} // mutant: late-namespace-is-new
-	if !s.complete {
-		s.backlog = append(s.backlog, key)
-		s.total++
-	}
-}
-
-// begin records that a pass of the object begins.
-func (s *startup) begin(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first, waiting := s.waiting[key]; waiting {
-		first.begun = true
-		s.waiting[key] = first
-	}
-}
-
-// invoked notes that a handler ran for an object.
-func (s *startup) invoked(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first, waiting := s.waiting[key]; waiting && !first.handled {
-		first.handled = true
-		s.waiting[key] = first
-		s.handled++
-	}
-}
-
-// passed records that the object has had its first pass, or is gone.
-func (s *startup) passed(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waiting, key)
-	s.tell()
-}
-
-// over reports whether the first list is complete.
-func (s *startup) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.complete
-}
-
-// caughtUp reports whether all objects of the first list have had their first pass.
-func (s *startup) caughtUp() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.complete && len(s.waiting) == 0
-}
-
-// longestWaiting removes up to n objects whose first pass has not begun from the backlog and returns them. It reports whether
-// there may be more.
-func (s *startup) longestWaiting(n int) (keys []types.NamespacedName, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.complete {
-		return nil, true
-	}
-	for len(s.backlog) > 0 && len(keys) < n {
-		if first, waiting := s.waiting[s.backlog[0]]; waiting && !first.begun {
-			keys = append(keys, s.backlog[0])
-		}
-		s.backlog = s.backlog[1:]
-	}
-	if len(s.backlog) == 0 {
-		s.backlog = nil
-	}
-	return keys, s.backlog != nil
-}
-
-// inherited reports whether the object existed before this process saw it, and has not had its first pass.
-func (s *startup) inherited(key types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, waiting := s.waiting[key]
-	return waiting
-}
-
-// predates reports whether an object with this creation time may have existed when the operator started.
-func (s *startup) predates(created time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !created.After(s.newest)
-}
-
-func (s *startup) listed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.complete = true
-	s.tell()
-}
-
-func (s *startup) tell() {
-	if s.reported || !s.complete || len(s.waiting) > 0 {
-		return
-	}
-	s.reported, s.waiting, s.backlog = true, nil, nil
-	switch {
-	case s.total == 0:
-		s.log.Info("watching, no objects yet")
-	case s.handled == 0:
-		s.log.Info("watching, all objects are up to date", "objects", s.total)
-	default:
-		s.log.Info("watching, caught up with existing objects", "objects", s.total, "handled", s.handled)
-	}
 }

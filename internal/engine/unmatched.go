@@ -25,5 +25,5 @@ func (p *pass) inheritedUnseen(body object.Body) bool {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, object.Text(body, "metadata", "creationTimestamp"))
-	return err == nil && p.startup.predates(at)
+	return err == nil && p.startup.Predates(at)
 }

@@ -182,7 +182,7 @@ func (k *keeper) moveWatermarks(ctx context.Context, move func(context.Context, 
 // raiseWatermark stores the watermark of a namespace if it has moved. Before the first list is handled, or while the watch is not steady,
 // it may only be lowered.
 func (k *keeper) raiseWatermark(ctx context.Context, namespace string) {
-	if !k.startup.over() || !k.watermarks.health.Steady(k.watermarks.resource, namespace, steadyFor) {
+	if !k.startup.Complete() || !k.watermarks.health.Steady(k.watermarks.resource, namespace, steadyFor) {
 		k.lowerWatermark(ctx, namespace)
 		return
 	}

@@ -40,10 +40,12 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	health := &kube.WatchHealth{}
-	k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, startup: startup{complete: true}, watermarks: watermarks{
+	k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{
 		resource: "pods", served: served, health: health,
 		store: kube.KindStore{Client: api, Owner: place.Name, Place: place},
 	}}
+	k.startup.Log = k.reports.Log
+	k.startup.End()
 	stored, err := k.watermarks.store.Read(t.Context(), "pods")
 	if err != nil {
 		t.Fatal(err)

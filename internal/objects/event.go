@@ -28,6 +28,7 @@ type Event struct {
 func (o *Objects[Known]) PutEvent(key types.NamespacedName, next Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.deliver(key, next)
 	e := o.entry(key)
 	if last := len(e.events) - 1; last >= 0 && next.Kind == Modified && e.events[last].Kind == Modified {
 		e.events[last] = next

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Objects has the entries of one kind. Known is what the process knows of an object. The zero value is ready to use.
@@ -21,6 +22,9 @@ type Objects[Known any] struct {
 	// ends are when the last objects ended whose deletion was handled, by uid. ended are their uids in this order.
 	ends  map[string]time.Time
 	ended []string
+	// delivered are the objects of the last events, by name, if keepsDelivered. before are those of an earlier watch that were not compared yet.
+	keepsDelivered    bool
+	delivered, before map[types.NamespacedName]client.Object
 }
 
 // entry is what belongs to a name. Another object can get the name, and its mail can arrive before the end of the first is handled.

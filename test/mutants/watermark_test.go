@@ -50,7 +50,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "late-namespace-is-new",
-			changed: `if s.complete && MUTATED { return }; LINE`,
+			changed: `if l.complete && MUTATED { return }; LINE`,
 			in:      "test/virtual", test: "TestObjectsOfANamespaceThatIsGrantedLaterWereThereBefore", says: `closed-0: handlers ran ["make (create, attempt 1)"]`,
 		},
 		{
