@@ -3,35 +3,28 @@ package engine
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/kindstore"
 )
 
 // noteExisting adds an object that existed before this process saw it to those without a record, before it waits in the queue. It
 // may have a record: its first pass finds out.
 func (k *keeper) noteExisting(listed any) {
 	if one, ok := k.recordable(listed); ok {
-		k.watermarks.with(one.GetNamespace(), func(scope *record.Watermark) {
-			scope.Missing(string(one.GetUID()), client.ObjectKeyFromObject(one).String(), one.GetCreationTimestamp().UTC())
-		})
+		k.store.Missing(booksOf(one))
 	}
 }
 
 // noteArrival adds an object that this process saw arrive to those without a record, before it waits in the queue.
 func (k *keeper) noteArrival(added any) {
-	one, ok := k.recordable(added)
-	if !ok {
-		return
+	if one, ok := k.recordable(added); ok {
+		k.store.Arrived(booksOf(one))
 	}
-	late := false
-	k.watermarks.with(one.GetNamespace(), func(scope *record.Watermark) {
-		uid, name, created := string(one.GetUID()), client.ObjectKeyFromObject(one).String(), one.GetCreationTimestamp().UTC()
-		late = scope.Arrived(uid, name, created) // mutant: arrival-unnoticed
-	})
-	if late {
-		select {
-		case k.watermarks.lowered <- struct{}{}:
-		default: // One signal is enough.
-		}
+}
+
+// booksOf returns an object of the cache as the store of its kind knows it.
+func booksOf(one client.Object) kindstore.Object {
+	return kindstore.Object{
+		Namespace: one.GetNamespace(), UID: string(one.GetUID()), Name: client.ObjectKeyFromObject(one).String(), Created: one.GetCreationTimestamp().UTC(),
 	}
 }
 
@@ -52,13 +45,7 @@ func (k *keeper) noteDeparture(deleted any) {
 		return
 	}
 	k.startup.Done(client.ObjectKeyFromObject(one))
-	k.forgetMissing(one.GetNamespace(), string(one.GetUID()))
-}
-
-// forgetMissing records that an object will never have a record.
-func (k *keeper) forgetMissing(namespace, uid string) {
-	k.watermarks.with(namespace, func(scope *record.Watermark) { scope.Gone(uid) })
-	k.places.gone(uid)
+	k.store.Gone(one.GetNamespace(), string(one.GetUID()))
 }
 
 // noteReplaced handles a list that shows a new object under the name of an old one: the watch has missed the deletion.
@@ -75,5 +62,5 @@ func (k *keeper) noteReplaced(before, after any) {
 // object is at least as new as its namespace.
 func (k *keeper) listedLater(listed any) bool {
 	one, is := objectOf(listed)
-	return is && k.startup.Complete() && k.watermarks.namespaces.Appeared(one.GetNamespace())
+	return is && k.startup.Complete() && k.namespaces.Appeared(one.GetNamespace())
 }

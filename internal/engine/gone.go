@@ -14,7 +14,7 @@ func (p *pass) recall() {
 	last := p.entries.Known(p.key)
 	if last == nil || last.uid != uid {
 		if last != nil {
-			p.forgetMissing(p.key.Namespace, last.uid)
+			p.store.Gone(p.key.Namespace, last.uid)
 			p.noteEnd(last)
 		}
 		p.meet(uid)
@@ -66,7 +66,7 @@ func (p *pass) gone() {
 			p.report.Log.Info("the object is gone")
 		}
 		p.entries.Forget(p.key)
-		p.forgetMissing(p.key.Namespace, last.uid)
+		p.store.Gone(p.key.Namespace, last.uid)
 		p.recordOwners.Forget(last.uid)
 	}
 	p.endHandling()

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
 )
@@ -34,8 +35,8 @@ type keeper struct {
 	relatedWatch *relatedWatch
 	daemons      daemons
 	startup      objects.FirstList
-	watermarks   watermarks
-	places       places
+	store        *kindstore.State
+	namespaces   *kube.NamespacedCache
 	undecodables *undecodables
 	recordOwners *kube.RecordOwners
 	// reports is for all objects of the kind. A pass has one for its object, too.
@@ -71,20 +72,27 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 	k.startup.Log = k.reports.Log
 	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
 	k.relatedWatch = o.relatedWatches[kind.GVK]
-	k.watermarks = watermarks{
-		margin: o.Settings.Margin, lowered: make(chan struct{}, 1),
-		resource: schema.GroupResource{Group: kind.GVK.Group, Resource: found.Resource}.String(),
-		store: kube.KindStore{
-			Client: o.Live, Owner: o.Settings.Identity,
-			Place: types.NamespacedName{Namespace: o.Settings.Home, Name: o.Settings.Identity},
+	k.namespaces = o.NamespacedCache
+	k.store = kindstore.New(k.storeOptions(o, found))
+	return k
+}
+
+// storeOptions returns what the store needs to know of a kind that is described so.
+func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Options {
+	options := kindstore.Options{
+		Store:    kube.KindStore{Client: o.Live, Owner: k.settings.Identity, Place: k.settings.keyPlace()},
+		Resource: schema.GroupResource{Group: k.kind.GVK.Group, Resource: found.Resource}.String(),
+		Margin:   k.settings.Margin, BuiltIn: found.Schema == "",
+		Records: func() kindstore.Records {
+			now := k.shapes.now()
+			return kindstore.Records{OfEveryObject: now.pure.EveryObject(), Carrier: now.description.Carrier}
 		},
+		FirstList: &k.startup, Health: o.WatchHealth, Namespaces: o.NamespacedCache, Log: k.reports.Log,
 	}
 	if found.Namespaced {
-		k.watermarks.served = o.Settings.Namespaces
+		options.Served = k.settings.Namespaces
 	}
-	k.places.watermarks, k.places.fixed, k.places.storing = &k.watermarks, found.Schema == "", make(chan struct{}, 1)
-	k.watermarks.health, k.watermarks.namespaces = o.WatchHealth, o.NamespacedCache
-	return k
+	return options
 }
 
 // essence is the part of an object whose change means something to the handlers.

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -214,7 +215,7 @@ func (p *pass) open(read seen.Object) error {
 	if !p.pure.Recorded() {
 		return nil
 	}
-	former := p.places.former(p.key.Namespace, p.description.Carrier) // mutant: forged-record-believed
+	former := p.store.Former(p.key.Namespace, p.description.Carrier) // mutant: forged-record-believed
 	found, err := record.Read(read.Raw(), p.settings.Identity, p.description.Carrier, former)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
@@ -250,7 +251,7 @@ func (p *pass) noteFound(found record.Stored) {
 	} else {
 		p.noteMissing()
 	}
-	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{found.Record != nil, found.Record != nil && found.From != p.description.Carrier})
+	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Found: found.Record != nil, Unmoved: found.Record != nil && found.From != p.description.Carrier})
 }
 
 // state is what the core decides from.

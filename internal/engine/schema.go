@@ -158,7 +158,7 @@ func (k *keeper) reshape(described kube.Description) {
 		k.reports.Log.Info("schema of kind changed", "records", string(after.Carrier))
 	}
 	if before.Carrier != after.Carrier {
-		k.places.reshape()
+		k.store.CarrierChanged()
 		k.reports.Log.Info("storage of records changed, each record moves with the next write of its object",
 			"before", string(before.Carrier), "now", string(after.Carrier))
 	}

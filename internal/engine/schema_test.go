@@ -48,7 +48,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 		}()
 		begins := func(times int) {
 			for range times {
-				watch(t, health, "default", http.StatusOK)
+				beginWatch(t, health)
 				<-time.After(time.Second)
 			}
 		}
@@ -67,6 +67,22 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// beginWatch begins a watch that ends at once.
+func beginWatch(t *testing.T, health *kube.WatchHealth) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/api/v1/pods?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := health.Follow(roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	})).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -123,10 +123,10 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 	if err := o.keyed(ctx, k); err != nil {
 		return err
 	}
-	if err := k.loadStored(ctx); err != nil {
+	if err := k.store.Load(ctx); err != nil {
 		return err
 	}
-	go k.keepStored(ctx)
+	go k.store.Run(ctx)
 	return nil
 }
 

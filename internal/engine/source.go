@@ -39,7 +39,7 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	e.keeper.shared.Store(&shared)
 	e.keeper.entries.BeginWatch()
 	e.keeper.undecodables.begin(e.keeper.kind.GVK)
-	e.keeper.watermarks.scopeTo(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
+	e.keeper.store.SetNarrow(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/seen"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -138,7 +139,7 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 	}
 	p.seen = seen.Cached(body)
 	p.recall()
-	p.places.note(p.key.Namespace, p.memory.uid, seenRecord{unmoved: true}) // Its record may be anywhere.
+	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Unmoved: true}) // Its record may be anywhere.
 	if cached.GetDeletionTimestamp() == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "lost-is-created",
-			changed: `return covered && !MUTATED`,
+			changed: `return !MUTATED && p.store.Covers(p.books())`,
 			in:      "test/virtual", test: others, says: twice,
 		},
 		{
@@ -55,7 +55,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "narrow-cache",
-			changed: `w.narrow = narrow && !MUTATED`,
+			changed: `s.watermarks.narrow = narrow && !MUTATED`,
 			in:      "test/virtual", test: "TestAWiderCacheShowsNewObjects", says: "ours: handlers ran",
 		},
 	}

@@ -1,4 +1,4 @@
-package engine
+package kindstore
 
 import (
 	"context"
@@ -12,14 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/filter"
-	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
+
+// newState returns the state of a kind whose every object gets a record.
+func newState(served filter.Namespaces, store kube.KindStore, health *kube.WatchHealth) *State {
+	log := slog.New(slog.DiscardHandler)
+	return New(Options{
+		Store: store, Resource: "pods", Served: served, Health: health, Log: log, FirstList: &objects.FirstList{Log: log},
+		Records: func() Records { return Records{OfEveryObject: true} },
+	})
+}
 
 // Scenario 84 of docs/concepts/scenarios.md: each namespace has its own watermark, which does not move while the contents of the namespace
 // are unknown, and is forgotten with it. The watermark of all namespaces applies to each.
@@ -40,20 +47,14 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	health := &kube.WatchHealth{}
-	k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{
-		resource: "pods", served: served, health: health,
-		store: kube.KindStore{Client: api, Owner: place.Name, Place: place},
-	}}
-	k.startup.Log = k.reports.Log
-	k.startup.End()
-	stored, err := k.watermarks.store.Read(t.Context(), "pods")
-	if err != nil {
+	state := newState(served, kube.KindStore{Client: api, Owner: place.Name, Place: place}, health)
+	state.options.FirstList.End()
+	if err := state.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	k.watermarks.load(stored.Watermarks)
 	starts := map[string]string{"a-1": older, "a-2": newer, "a-3": older}
 	for namespace, want := range starts {
-		k.watermarks.with(namespace, func(scope *record.Watermark) {
+		state.with(namespace, func(scope *record.Watermark) {
 			if got := scope.At.UTC().Format(time.RFC3339); got != want {
 				t.Errorf("%s begins at %s, want %s", namespace, got, want)
 			}
@@ -62,13 +63,13 @@ func TestWatermarksOfNamespaces(t *testing.T) {
 	}
 	watch(t, health, "a-1", http.StatusOK)
 	watch(t, health, "a-2", http.StatusForbidden)
-	for _, namespace := range k.watermarks.known() {
-		k.raiseWatermark(t.Context(), namespace)
+	for _, scope := range state.known() {
+		state.raise(t.Context(), scope)
 	}
-	if !k.watermarks.forget("a-2") {
+	if !state.forget("a-2") {
 		t.Error("a-2 is not stored")
 	}
-	if err := k.watermarks.store.Remove(t.Context(), "pods", "a-2"); err != nil {
+	if err := state.store.Remove(t.Context(), "pods", "a-2"); err != nil {
 		t.Error(err)
 	}
 	if err := api.Get(t.Context(), place, books); err != nil {
@@ -124,19 +125,17 @@ func TestNothingIsKeptWithoutAPlaceForWatermarks(t *testing.T) {
 					_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 				})
 			}
-			k := &keeper{reports: &report.Kind{Log: slog.New(slog.DiscardHandler)}, watermarks: watermarks{resource: "pods", store: kube.KindStore{
+			state := newState(filter.Namespaces{}, kube.KindStore{
 				Client: api, Owner: place.Name, Place: types.NamespacedName{Namespace: test.namespace, Name: place.Name},
-			}}}
-			k.shapes.set(shape{pure: handler.Kind{Handlers: []handler.Declaration{{ID: "make", Verb: cause.Create}}}})
-			if err := k.loadStored(t.Context()); err != nil {
+			}, nil)
+			if err := state.Load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", UID: "c"}}
-			k.noteArrival(pod)
+			state.Arrived(Object{Namespace: "a", UID: "c", Name: "a/b"})
 			used := 0
-			k.watermarks.with("a", func(*record.Watermark) { used++ })
-			if used != test.want || len(k.watermarks.scopes) != test.want {
-				t.Errorf("%d watermarks are used and %d kept, want %d", used, len(k.watermarks.scopes), test.want)
+			state.with("a", func(*record.Watermark) { used++ })
+			if used != test.want || len(state.watermarks.scopes) != test.want {
+				t.Errorf("%d watermarks are used and %d kept, want %d", used, len(state.watermarks.scopes), test.want)
 			}
 		})
 	}
