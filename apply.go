@@ -19,9 +19,9 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // Apply brings a child object to the given whole desired state by server-side apply, and reads the result back into
@@ -336,12 +336,12 @@ func (r relatedKind) checkPruned(gvk schema.GroupVersionKind) error {
 }
 
 // childIndexes returns the indexes of all options Prunes, for kinds whose form in the cache is known.
-func (op *Operator) childIndexes(forms cachedForms) []engine.Index {
-	var all []engine.Index
-	for _, declared := range op.everyKind() {
-		for _, one := range declared.related {
+func (op *Operator) childIndexes(forms cachedForms) []declared.Index {
+	var all []declared.Index
+	for _, kind := range op.everyKind() {
+		for _, one := range kind.related {
 			if gvk, _ := op.relatedGVK(one); one.children != nil { // Operator.watched has checked it.
-				all = append(all, one.indexOf(declared.kind.GVK.Kind, engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}))
+				all = append(all, one.indexOf(kind.kind.GVK.Kind, declared.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}))
 			}
 		}
 	}
@@ -349,11 +349,11 @@ func (op *Operator) childIndexes(forms cachedForms) []engine.Index {
 }
 
 // indexOf returns the index by which Prune finds children.
-func (r relatedKind) indexOf(of string, watched engine.Watched) engine.Index {
-	return engine.Index{
+func (r relatedKind) indexOf(of string, watched declared.Watched) declared.Index {
+	return declared.Index{
 		Watched: watched, Body: bodyOf(watched.GVK), Remove: r.children.remove, Size: r.children.size,
 		// A slash keeps the name apart from those of other indexes.
-		Declaration: handler.Declaration{ID: of + "/" + r.handler, Verb: engine.Indexing},
+		Declaration: handler.Declaration{ID: of + "/" + r.handler, Verb: declared.Indexing},
 		Compute: func(cached client.Object) (func(), error) {
 			entries := map[types.UID]types.NamespacedName{}
 			if controller := metav1.GetControllerOf(cached); controller != nil {

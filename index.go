@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/register"
 )
 
@@ -43,31 +43,31 @@ func Index[K comparable, V, T any, P interface {
 	client.Object
 }](op *Operator, id string, entries func(*T) (map[K]V, error), options ...IndexOption) *Lookup[K, V] {
 	found := &Lookup[K, V]{byKey: map[K]*bucket[V]{}, byObject: map[types.NamespacedName][]K{}}
-	declared := &declaredIndex{relatedKind: relatedKind{
+	made := &declaredIndex{relatedKind: relatedKind{
 		option: "Index", goType: reflect.TypeFor[T](), empty: func() client.Object { return P(new(T)) },
 	}}
-	op.indexes = append(op.indexes, declared)
-	reader := &Kind[T]{declared: &declaredKind{}, empty: func() client.Object { return declared.formOf(declared.named)() }}
-	settings := handlerSettings{context: filterContext{goType: declared.goType, read: reader.fromBody}}
+	op.indexes = append(op.indexes, made)
+	reader := &Kind[T]{declared: &declaredKind{}, empty: func() client.Object { return made.formOf(made.named)() }}
+	settings := handlerSettings{context: filterContext{goType: made.goType, read: reader.fromBody}}
 	known, err := optionsOf(options)
 	if err != nil {
 		op.mistake(fmt.Errorf("index %s: %w", id, err))
 	}
 	for _, one := range known {
-		if err := declared.take(one, &settings); err != nil {
+		if err := made.take(one, &settings); err != nil {
 			op.mistake(fmt.Errorf("index %s: %w", id, err))
 		}
 	}
-	reader.declared.kind.GVK = declared.named // Only untyped objects need it.
-	declaration, err := settings.declaration(engine.Indexing, id)
+	reader.declared.kind.GVK = made.named // Only untyped objects need it.
+	declaration, err := settings.declaration(declared.Indexing, id)
 	if err != nil {
 		op.mistake(fmt.Errorf("index %s: %w", id, err))
 	}
 	settings.retries.into(&declaration)
-	declared.index = engine.Index{Declaration: declaration, Remove: found.remove, Size: found.size}
+	made.index = declared.Index{Declaration: declaration, Remove: found.remove, Size: found.size}
 	if entries != nil {
-		declared.index.Compute = func(cached client.Object) (func(), error) {
-			given := declared.shown(cached)
+		made.index.Compute = func(cached client.Object) (func(), error) {
+			given := made.shown(cached)
 			made, err := entries(typed[T](given))
 			return func() { found.enter(client.ObjectKeyFromObject(given), made) }, err
 		}
@@ -79,7 +79,7 @@ func Index[K comparable, V, T any, P interface {
 type declaredIndex struct {
 	relatedKind
 
-	index engine.Index
+	index declared.Index
 }
 
 // take applies one option.
@@ -97,20 +97,20 @@ func (d *declaredIndex) take(one option, settings *handlerSettings) error {
 func (op *Operator) checkIndexes() error {
 	var found []error
 	ids := map[string]bool{}
-	for _, declared := range op.indexes {
-		where := fmt.Sprintf("index %q", declared.index.ID)
-		if err := register.CheckID(declared.index.ID); err != nil {
+	for _, one := range op.indexes {
+		where := fmt.Sprintf("index %q", one.index.ID)
+		if err := register.CheckID(one.index.ID); err != nil {
 			found = append(found, fmt.Errorf("%s: %w", where, err))
 		}
-		if ids[declared.index.ID] {
+		if ids[one.index.ID] {
 			found = append(found, fmt.Errorf("%s is declared twice: give each index its own id, since logs and metrics name it", where))
 		}
-		ids[declared.index.ID] = true
-		if declared.index.Compute == nil {
+		ids[one.index.ID] = true
+		if one.index.Compute == nil {
 			found = append(found, fmt.Errorf("%s has no function: give it one that returns the entries of an object", where))
 		}
-		for _, field := range slices.Concat(declared.index.Fields, register.Conditions(declared.index.Declaration)) {
-			if err := register.CheckField(declared.goType, engine.Indexing, field); err != nil {
+		for _, field := range slices.Concat(one.index.Fields, register.Conditions(one.index.Declaration)) {
+			if err := register.CheckField(one.goType, declared.Indexing, field); err != nil {
 				found = append(found, fmt.Errorf("%s: %w", where, err))
 			}
 		}
@@ -119,9 +119,9 @@ func (op *Operator) checkIndexes() error {
 }
 
 // at returns the index for a kind, with the form in which the kind is cached.
-func (d *declaredIndex) at(gvk schema.GroupVersionKind, empty func() client.Object) engine.Index {
+func (d *declaredIndex) at(gvk schema.GroupVersionKind, empty func() client.Object) declared.Index {
 	index := d.index
-	index.Watched = engine.Watched{GVK: gvk, New: empty}
+	index.Watched = declared.Watched{GVK: gvk, New: empty}
 	index.Body = bodyOf(gvk)
 	return index
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // HandlerFunc is the function of a handler. Nil is success. For the meaning of errors, see RetryAfter, RequeueAfter and
@@ -140,7 +140,7 @@ func (k *Kind[T]) declare(verb cause.Cause, id string, fn HandlerFunc[T], option
 	if declaration.Timing, err = settings.timing.of(settings.context); err != nil {
 		k.mistakeOf(id, err)
 	}
-	declared := engine.Handler{
+	declared := declared.Handler{
 		Declaration: declaration, AttemptTimeout: settings.attemptTimeout,
 		Concurrency: settings.concurrency, StopGrace: settings.stopGrace, Abandon: settings.abandon,
 	}
@@ -259,7 +259,7 @@ func (k *Kind[T]) canonical(body object.Body) (object.Body, error) {
 // stores them.
 func bodyOf(gvk schema.GroupVersionKind) func(client.Object) (object.Body, error) {
 	decode := decoder(gvk)
-	if !(engine.Kind{GVK: gvk}).Secret() {
+	if !(declared.Kind{GVK: gvk}).Secret() {
 		return decode
 	}
 	return func(from client.Object) (object.Body, error) {

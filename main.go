@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/einmal-operators/einmal/internal/cli"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // Main is the main function of an operator's program. It has these commands:
@@ -43,7 +43,7 @@ func (op *Operator) commands() *cli.Operator {
 		Settings: &op.settings, Scheme: op.scheme, Flags: op.ownFlags, OwnLogger: op.ownLogger, OwnsProcess: op.ownsProcess,
 		LeaseTiming: op.leaseTiming, Deadlines: op.deadlines, Problems: &op.problems,
 		Check: op.check, Definitions: op.definitions, Rights: op.rights,
-		Selections: func() ([]engine.Selection, error) {
+		Selections: func() ([]declared.Selection, error) {
 			watched, err := op.watched()
 			return watched.selections, err
 		},

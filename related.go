@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/rbac"
 )
@@ -194,9 +194,9 @@ func partial(example client.Object) bool {
 
 // watching is what is watched in addition to handled kinds.
 type watching struct {
-	relations  []engine.Relation
-	indexes    []engine.Index
-	selections []engine.Selection
+	relations  []declared.Relation
+	indexes    []declared.Index
+	selections []declared.Selection
 }
 
 // watched returns what triggers handlers and what is indexed, with the form in which each kind is cached. The error
@@ -204,8 +204,8 @@ type watching struct {
 func (op *Operator) watched() (watching, error) {
 	var found []error
 	forms := cachedForms{}
-	for _, declared := range op.kinds {
-		_ = forms.add(declared.kind.GVK, "For", declared.kind.New) // Operator.check reports duplicates.
+	for _, kind := range op.kinds {
+		_ = forms.add(kind.kind.GVK, "For", kind.kind.New) // Operator.check reports duplicates.
 	}
 	op.eachRelated(func(where string, one relatedKind) {
 		gvk, err := op.relatedGVK(one)
@@ -220,39 +220,39 @@ func (op *Operator) watched() (watching, error) {
 		return watching{}, errors.Join(found...)
 	}
 	var all watching
-	for _, declared := range op.kinds {
-		for _, one := range declared.related {
+	for _, kind := range op.kinds {
+		for _, one := range kind.related {
 			gvk, _ := op.relatedGVK(one) // Checked above.
-			watched := engine.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
-			all.relations = append(all.relations, one.relationOf(declared.kind.GVK, watched))
+			watched := declared.Watched{GVK: gvk, New: forms[gvk.GroupKind()].empty}
+			all.relations = append(all.relations, one.relationOf(kind.kind.GVK, watched))
 		}
 	}
 	all.indexes = op.childIndexes(forms)
-	for _, declared := range op.indexes {
-		gvk, _ := op.relatedGVK(declared.relatedKind) // Checked above.
-		all.indexes = append(all.indexes, declared.at(gvk, forms[gvk.GroupKind()].empty))
+	for _, one := range op.indexes {
+		gvk, _ := op.relatedGVK(one.relatedKind) // Checked above.
+		all.indexes = append(all.indexes, one.at(gvk, forms[gvk.GroupKind()].empty))
 	}
-	for _, declared := range op.selected {
-		all.selections = append(all.selections, declared.selection(op, forms))
+	for _, one := range op.selected {
+		all.selections = append(all.selections, one.selection(op, forms))
 	}
 	return all, nil
 }
 
 // eachRelated calls do for each kind of Owns, Watches and Index, with the place of its declaration.
 func (op *Operator) eachRelated(do func(string, relatedKind)) {
-	for _, declared := range op.everyKind() {
-		for _, one := range declared.related {
-			do(fmt.Sprintf("handler %q of %s: option %s", one.handler, declared.kind.GVK.Kind, one.option), one)
+	for _, kind := range op.everyKind() {
+		for _, one := range kind.related {
+			do(fmt.Sprintf("handler %q of %s: option %s", one.handler, kind.kind.GVK.Kind, one.option), one)
 		}
 	}
-	for _, declared := range op.indexes {
-		do(fmt.Sprintf("index %q", declared.index.ID), declared.relatedKind)
+	for _, one := range op.indexes {
+		do(fmt.Sprintf("index %q", one.index.ID), one.relatedKind)
 	}
 }
 
 // relationOf returns the relation by which a watched kind triggers the handler.
-func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watched) engine.Relation {
-	relation := engine.Relation{Watched: watched, Of: of, Handler: r.handler}
+func (r relatedKind) relationOf(of schema.GroupVersionKind, watched declared.Watched) declared.Relation {
+	relation := declared.Relation{Watched: watched, Of: of, Handler: r.handler}
 	if r.names != nil {
 		relation.Names = func(cached client.Object) []types.NamespacedName { return r.names(r.shown(cached)) }
 	}
@@ -263,7 +263,7 @@ func (r relatedKind) relationOf(of schema.GroupVersionKind, watched engine.Watch
 func (r relatedKind) formOf(gvk schema.GroupVersionKind) func() client.Object {
 	return func() client.Object {
 		fresh := r.empty()
-		if (r.option == ownsOption || r.children != nil) && (engine.Kind{GVK: gvk}).Secret() {
+		if (r.option == ownsOption || r.children != nil) && (declared.Kind{GVK: gvk}).Secret() {
 			fresh = &metav1.PartialObjectMetadata{}
 		}
 		switch fresh.(type) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/einmal-operators/einmal"
-	"github.com/einmal-operators/einmal/internal/engine"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/testkit/simulation"
 )
 
@@ -305,7 +305,7 @@ func (w *World) Calls() []Call {
 }
 
 // callsOf returns attempts as scenarios see them.
-func callsOf(attempts []engine.Attempt) []Call {
+func callsOf(attempts []declared.Attempt) []Call {
 	calls := make([]Call, len(attempts))
 	for i, made := range attempts {
 		calls[i] = Call{

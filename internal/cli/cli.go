@@ -15,8 +15,8 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/crd"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // The exit codes of a program.
@@ -30,7 +30,7 @@ const (
 // Operator is what the commands need of an operator.
 type Operator struct {
 	// Settings are those of the operator. The flags set the log, the namespaces that are served and the state namespace.
-	Settings *engine.Settings
+	Settings *declared.Settings
 	Scheme   *runtime.Scheme
 	// Flags are those that the author of the operator declares for the command run; nil if there are none.
 	Flags *flag.FlagSet
@@ -41,14 +41,14 @@ type Operator struct {
 	Deadlines   kube.Deadlines
 	Problems    *kube.ProblemLog
 	// Kinds are the handled kinds, Selections the selectors of kinds.
-	Kinds      []engine.Kind
-	Selections func() ([]engine.Selection, error)
+	Kinds      []declared.Kind
+	Selections func() ([]declared.Selection, error)
 	// Check returns all registration mistakes.
 	Check func() error
 	// Definitions returns the CustomResourceDefinitions.
 	Definitions func() ([][]byte, error)
 	// Rights returns the permissions that the operator needs if it serves these namespaces.
-	Rights func(served filter.Namespaces) (engine.Rights, error)
+	Rights func(served filter.Namespaces) (declared.Rights, error)
 	// Run runs the operator until the context ends.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 }

@@ -6,18 +6,13 @@ import (
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/core/redact"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // LeastCleanup is what cleanup handlers get when others have used up the grace period.
 const LeastCleanup = 2 * time.Second
-
-// Activity is a handler of the operator itself.
-type Activity struct {
-	ID string
-	Do func(context.Context) error
-}
 
 // startUp calls the startup handlers, one after the other. It is false when the context has ended before they were done.
 func (o *Operator) startUp(ctx context.Context) (bool, error) {
@@ -31,7 +26,7 @@ func (o *Operator) startUp(ctx context.Context) (bool, error) {
 }
 
 // startOne calls one startup handler until it neither fails nor asks for another attempt.
-func (o *Operator) startOne(ctx context.Context, activity Activity) (bool, error) {
+func (o *Operator) startOne(ctx context.Context, activity declared.Activity) (bool, error) {
 	log := o.Settings.Log.With("handler", activity.ID)
 	for ctx.Err() == nil {
 		log.Info("startup handler invoked")

@@ -10,60 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/selection"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
 // lookAgain is how often discovery is asked what selections choose, when nothing is missing and no watch is in trouble.
 const lookAgain = 5 * time.Second
-
-// Selection is what is declared for kinds that are chosen by what discovery tells of them.
-type Selection struct {
-	Of selection.Selector
-	// At declares it for one kind.
-	At func(schema.GroupVersionKind) Kind
-	// Watched are the kinds whose objects wake its handlers.
-	Watched []Watched
-}
-
-// asked is the selector with what the handlers need.
-func (s Selection) asked(settings Settings) selection.Asked {
-	return selection.Asked{Selector: s.Of, Needs: selection.Needs{
-		Writes: s.At(schema.GroupVersionKind{}).writes(), Namespaced: !settings.Namespaces.All(),
-	}}
-}
-
-// writes reports whether objects of the kind get a record or a finalizer.
-func (k Kind) writes() bool {
-	return slices.ContainsFunc(k.Handlers, func(h Handler) bool { return h.Recorded() || h.Verb == cause.Daemon && !h.Optional })
-}
-
-// assign lets selections choose among what is served.
-func assign(selections []Selection, settings Settings, served []selection.Resource, kinds []Kind) selection.Assignment {
-	asked := make([]selection.Asked, len(selections))
-	for i, one := range selections {
-		asked[i] = one.asked(settings)
-	}
-	return selection.Assign(asked, served, func(group, kind string) bool {
-		return slices.ContainsFunc(kinds, func(declared Kind) bool {
-			return declared.GVK.Group == group && declared.GVK.Kind == kind
-		})
-	})
-}
-
-// kindOf is an assigned kind with the handlers of all that chose it.
-func kindOf(selections []Selection, assigned selection.Assigned) Kind {
-	gvk := schema.GroupVersionKind{Group: assigned.Group, Version: assigned.Version, Kind: assigned.Kind}
-	joined := selections[assigned.By[0]].At(gvk)
-	for _, by := range assigned.By[1:] {
-		next := selections[by].At(gvk)
-		joined.Handlers = slices.Concat(joined.Handlers, next.Handlers)
-		joined.Observers = slices.Concat(joined.Observers, next.Observers)
-		joined.Relations = slices.Concat(joined.Relations, next.Relations)
-	}
-	return joined
-}
 
 // chooser serves the kinds that selections choose, as long as they are chosen. Its methods are for one goroutine, but ready.
 type chooser struct {
@@ -90,7 +43,7 @@ type chooser struct {
 
 // chosen is a kind that is served since it is chosen.
 type chosen struct {
-	Kind
+	declared.Kind
 
 	assigned  selection.Assigned
 	kindState *kindState
@@ -139,7 +92,7 @@ func (c *chooser) look(ctx context.Context) {
 		return
 	}
 	c.tellUnknown(unknown)
-	made := assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
+	made := declared.Assign(c.operator.Selections, c.operator.Settings, served, c.operator.Kinds)
 	trouble := c.tellChoices(made)
 	c.tellLeft(made.Left)
 	wanted := map[schema.GroupKind]selection.Assigned{}
@@ -213,7 +166,7 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 
 func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
 	ctx, cancel := context.WithCancel(ctx)
-	kind := kindOf(c.operator.Selections, assigned)
+	kind := declared.Join(c.operator.Selections, assigned)
 	before.entries.KeepDelivered(len(kind.Observers) > 0)
 	one := &chosen{
 		Kind: kind, assigned: assigned, kindState: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),

@@ -15,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/seen"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -24,7 +25,7 @@ import (
 // daemon is one daemon of one object.
 type daemon struct {
 	keeper  *keeper
-	handler Handler
+	handler declared.Handler
 	key     types.NamespacedName
 	uid     string
 	memo    *sync.Map

@@ -56,7 +56,7 @@ func (p *pass) startDaemons() {
 	}
 	for _, declared := range p.plan.Daemons {
 		d := &daemon{
-			keeper: p.keeper, handler: p.kind.handler(declared.ID), key: p.key, uid: p.memory.uid, began: p.newest(),
+			keeper: p.keeper, handler: p.kind.Handler(declared.ID), key: p.key, uid: p.memory.uid, began: p.newest(),
 			memo: p.entries.Memo(p.memory.uid)(), stopping: make(chan struct{}), left: make(chan struct{}),
 			run: handler.Run{
 				Declaration: declared, Reason: declared.Verb, Attempt: 1, Started: time.Now(),

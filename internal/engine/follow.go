@@ -9,25 +9,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/core/cause"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
-
-// Watched is a kind that is watched for the sake of others.
-type Watched struct {
-	GVK schema.GroupVersionKind
-	// New makes an empty object in the form in which the kind is cached.
-	New func() client.Object
-}
-
-// place is where readiness finds it.
-func (w Watched) place() string { return "related " + w.GVK.String() }
 
 // change is an event of a watch: before is nil where there was no object, after where there is none.
 type change struct {
@@ -48,7 +38,7 @@ func (c change) objects() []client.Object {
 
 // follower follows the objects of a kind that need not be served yet.
 type follower struct {
-	Watched
+	declared.Watched
 
 	operator *Operator
 	// changed is called for each event, one after the other; vanished when the kind, and so all of its objects, is gone.
@@ -66,7 +56,7 @@ type follower struct {
 	complete atomic.Bool
 }
 
-func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
+func newFollower(o *Operator, watched declared.Watched, changed func(change)) *follower {
 	f := &follower{Watched: watched, operator: o, vanished: func() {}, begun: make(chan struct{})}
 	f.readable.failed = o.undecodables.failed
 	f.changed = func(delivered change) {
@@ -80,7 +70,7 @@ func newFollower(o *Operator, watched Watched, changed func(change)) *follower {
 
 // follow follows the objects of the kind whenever it is served, until the context ends.
 func (f *follower) follow(ctx context.Context) {
-	for f.begin(ctx) && f.operator.awaitVanishing(ctx, Kind{GVK: f.GVK}) {
+	for f.begin(ctx) && f.operator.awaitVanishing(ctx, declared.Kind{GVK: f.GVK}) {
 		f.complete.Store(false)
 		f.late.Store(true)
 		f.vanished()
@@ -121,7 +111,7 @@ func (f *follower) begin(ctx context.Context) bool {
 			f.known()
 			return true
 		}
-		f.operator.report(f.place(), err.Error())
+		f.operator.report(f.Place(), err.Error())
 		if logged != err.Error() && ctx.Err() == nil {
 			f.logAwaited(log, err)
 			logged = err.Error()
@@ -150,7 +140,7 @@ func (f *follower) register(ctx context.Context) error {
 	if err := kube.Served(ctx, f.operator.Discovery, f.GVK); err != nil {
 		return err
 	}
-	f.operator.report(f.place(), "its objects are not listed yet")
+	f.operator.report(f.Place(), "its objects are not listed yet")
 	shared, err := f.operator.Cache.GetInformer(ctx, f.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.GVK, err)
@@ -197,7 +187,7 @@ func (f *follower) register(ctx context.Context) error {
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 			f.complete.Store(true)
-			f.operator.report(f.place(), "")
+			f.operator.report(f.Place(), "")
 		}
 	}()
 	return nil

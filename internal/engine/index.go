@@ -12,38 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/filter"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
 
-// Indexing is what an index is declared for. No pass has it for its cause.
-const Indexing cause.Cause = "index"
-
-// Index is a lookup that follows the objects of a kind.
-type Index struct {
-	Watched
-	handler.Declaration
-
-	// Body decodes an object for the filters.
-	Body func(client.Object) (object.Body, error)
-	// Compute asks the author's function for the entries of an object, and returns what enters them in the place of earlier ones.
-	Compute func(client.Object) (enter func(), err error)
-	// Remove takes out the entries of an object.
-	Remove func(types.NamespacedName)
-	// Size is of how many objects there are entries.
-	Size func() int
-}
-
 // indexer keeps an index up to date.
 type indexer struct {
-	index    Index
-	settings Settings
+	index    declared.Index
+	settings declared.Settings
 	fields   []object.Path
 	meter    *metrics.Index
 	log      *slog.Logger
@@ -63,7 +45,7 @@ type computation struct {
 	again *time.Timer
 }
 
-func newIndexer(o *Operator, index Index) *indexer {
+func newIndexer(o *Operator, index declared.Index) *indexer {
 	return &indexer{
 		index: index, settings: o.Settings, turn: make(chan struct{}, 1), pending: map[types.NamespacedName]*computation{},
 		fields:   handler.Kind{Handlers: []handler.Declaration{index.Declaration}}.StatusFields(),
@@ -82,7 +64,7 @@ func (x *indexer) changed(ctx context.Context, delivered change) {
 	}
 	if delivered.after != nil {
 		key := client.ObjectKeyFromObject(delivered.after)
-		if x.settings.serves(key.Namespace) {
+		if x.settings.Serves(key.Namespace) {
 			x.forgetAttempt(key)
 			x.enter(ctx, computation{of: delivered.after, n: 1, first: time.Now()})
 		}

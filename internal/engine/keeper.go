@@ -16,6 +16,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
@@ -24,8 +25,8 @@ import (
 
 // keeper handles all objects of one kind. Its queue gives it one object at a time per key.
 type keeper struct {
-	settings Settings
-	kind     Kind
+	settings declared.Settings
+	kind     declared.Kind
 	fields   []object.Path
 	shapes   shapes
 	server   kube.Objects
@@ -54,7 +55,7 @@ type keeper struct {
 	abandonedDaemons *atomic.Int64
 }
 
-func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState) *keeper {
+func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
 	k := &keeper{
 		kindState: before,
 		settings:  o.Settings, kind: kind,
@@ -80,7 +81,7 @@ func newKeeper(o *Operator, kind Kind, found kube.Description, before *kindState
 // storeOptions returns what the store needs to know of a kind that is described so.
 func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Options {
 	options := kindstore.Options{
-		Store:    kube.KindStore{Client: o.Live, Owner: k.settings.Identity, Place: k.settings.keyPlace()},
+		Store:    kube.KindStore{Client: o.Live, Owner: k.settings.Identity, Place: k.settings.StatePlace()},
 		Resource: schema.GroupResource{Group: k.kind.GVK.Group, Resource: found.Resource}.String(),
 		Margin:   k.settings.Margin, BuiltIn: found.Schema == "",
 		Records: func() kindstore.Records {
@@ -140,7 +141,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 // onAttempt tells a test of an attempt.
 func (k *keeper) onAttempt(of types.NamespacedName, run handler.Run, outcome record.Outcome) {
 	if k.settings.OnAttempt != nil {
-		k.settings.OnAttempt(Attempt{Kind: k.kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
+		k.settings.OnAttempt(declared.Attempt{Kind: k.kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
 	}
 }
 

@@ -11,18 +11,13 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// keyPlace is where the key of digests is: a Secret beside the ConfigMap of the watermarks, of the same name.
-func (s Settings) keyPlace() types.NamespacedName {
-	return types.NamespacedName{Namespace: s.Home, Name: s.Identity}
-}
-
 // keyed lets the keeper of Secrets make keyed digests. It waits for the key, however long that takes: without it nothing
 // can be remembered of a Secret, so none is handled.
 func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	if !k.kind.Secret() {
 		return nil
 	}
-	stored := kube.DigestKey{Client: o.Live, Place: o.Settings.keyPlace(), Owner: o.Settings.Identity}
+	stored := kube.DigestKey{Client: o.Live, Place: o.Settings.StatePlace(), Owner: o.Settings.Identity}
 	retry := time.NewTicker(lookEvery)
 	defer retry.Stop()
 	reported := ""
@@ -52,9 +47,9 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 func (k *keeper) own(key types.NamespacedName) bool {
 	switch k.kind.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}, schema.GroupKind{Kind: "ConfigMap"}:
-		return key == k.settings.keyPlace()
+		return key == k.settings.StatePlace()
 	case schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}:
-		return key == k.settings.keyPlace() || k.election.Lease != nil && key.String() == k.election.Lease.Describe()
+		return key == k.settings.StatePlace() || k.election.Lease != nil && key.String() == k.election.Lease.Describe()
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
@@ -19,7 +20,7 @@ type kindState struct {
 
 // takeUp prepares the state for another keeper. Changes in between have triggered no handlers, so the handlers that watch other kinds
 // look again.
-func (s *kindState) takeUp(woken []Relation) *kindState {
+func (s *kindState) takeUp(woken []declared.Relation) *kindState {
 	for _, known := range s.entries.All() {
 		for _, relation := range woken {
 			delete(known.levels, relation.Handler)

@@ -13,12 +13,10 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
-
-// Event is what handlers of the events of a watch are declared for. No pass has it for its cause.
-const Event cause.Cause = "event"
 
 // errObserverWrites refuses what an event handler did to its copy: the object may have moved on since the event.
 var errObserverWrites = errors.New("event handler changed the object, but its changes are not written because the event may be old; " +
@@ -63,7 +61,7 @@ func (k *keeper) observe(ctx context.Context, key types.NamespacedName, events [
 	}
 }
 
-func (k *keeper) observeOne(ctx context.Context, observer Handler, key types.NamespacedName, next objects.Event) {
+func (k *keeper) observeOne(ctx context.Context, observer declared.Handler, key types.NamespacedName, next objects.Event) {
 	body, err := k.kind.Body(next.Object)
 	about, run := k.reports.About(key, body), handler.Run{Declaration: observer.Declaration, Reason: next.Kind, Attempt: 1}
 	if err != nil {

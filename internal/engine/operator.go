@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/report"
@@ -19,16 +20,16 @@ import (
 
 // Operator runs the keepers of all kinds. It is a Runnable of a manager.
 type Operator struct {
-	Settings Settings
-	Kinds    []Kind
+	Settings declared.Settings
+	Kinds    []declared.Kind
 	// Selections choose further kinds at run time.
-	Selections []Selection
+	Selections []declared.Selection
 	// Relations are the kinds whose objects wake handlers.
-	Relations []Relation
+	Relations []declared.Relation
 	// Indexes are complete before any handler runs.
-	Indexes []Index
+	Indexes []declared.Index
 	// Startup handlers run before anything is served, Cleanup handlers when no other handler runs any more.
-	Startup, Cleanup []Activity
+	Startup, Cleanup []declared.Activity
 	// Live reads and writes without a cache.
 	Live      client.Client
 	Cache     cache.Cache
@@ -187,7 +188,7 @@ func (o *Operator) Ready() error {
 		return err
 	}
 	for _, watched := range o.watched() {
-		if err := o.readyLocked(watched.GVK.Kind, watched.place()); err != nil {
+		if err := o.readyLocked(watched.GVK.Kind, watched.Place()); err != nil {
 			return err
 		}
 	}

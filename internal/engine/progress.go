@@ -23,7 +23,7 @@ func (p *pass) steps(run handler.Run, mail *attempt.Mailbox) *attempt.Steps {
 	}
 	body := p.seen.Body() // A newer one may be read while the handler runs.
 	return attempt.NewSteps(attempt.Options{
-		Concurrency: p.kind.handler(run.ID).Concurrency,
+		Concurrency: p.kind.Handler(run.ID).Concurrency,
 		Refused:     func(before, after object.Body) error { return p.refused(run.ID, before, after) },
 		Hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
 		Done:        run.Steps,

@@ -22,6 +22,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 )
@@ -82,21 +83,21 @@ func newOneObject(tb testing.TB) *oneObject {
 	}
 	o := &oneObject{}
 	operator := &Operator{
-		Settings: Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)},
+		Settings: declared.Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)},
 		Live:     benchClient{api: o}, Cache: benchCache{api: o}, Metrics: registered, RecordOwners: &kube.RecordOwners{},
 	}
 	phase := func(_ context.Context, call *attempt.Call) error {
 		call.Left = object.With(call.Given, object.Path{"status", "phase"}, object.Text(call.Given, "spec", "size"))
 		return nil
 	}
-	kind := Kind{
+	kind := declared.Kind{
 		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
 		New: func() client.Object { return &unstructured.Unstructured{} },
 		Body: func(from client.Object) (object.Body, error) {
 			return from.(*unstructured.Unstructured).Object, nil //nolint:forcetypeassert // See New.
 		},
 		Canonical: func(body object.Body) (object.Body, error) { return body, nil },
-		Handlers: []Handler{
+		Handlers: []declared.Handler{
 			{Declaration: handler.Declaration{ID: "create", Verb: cause.Create}, Call: phase},
 			{Declaration: handler.Declaration{ID: "update", Verb: cause.Update}, Call: phase},
 			{Declaration: handler.Declaration{ID: "delete", Verb: cause.Delete}, Call: phase},

@@ -11,26 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/objects"
 )
 
-// Relation declares that changes of objects of one kind trigger a level-triggered handler of another.
-type Relation struct {
-	Watched
-
-	// Of is the kind of the handler.
-	Of      schema.GroupVersionKind
-	Handler string
-	// Names returns the handled objects that an object triggers the handler for; nil for its controller.
-	Names func(client.Object) []types.NamespacedName
-}
-
 // watched returns the kinds that an index or a handler of another kind needs, each once.
-func (o *Operator) watched() []Watched {
-	var all []Watched
-	add := func(one Watched) {
-		if !slices.ContainsFunc(all, func(other Watched) bool { return other.GVK == one.GVK }) {
+func (o *Operator) watched() []declared.Watched {
+	var all []declared.Watched
+	add := func(one declared.Watched) {
+		if !slices.ContainsFunc(all, func(other declared.Watched) bool { return other.GVK == one.GVK }) {
 			all = append(all, one)
 		}
 	}
@@ -52,7 +42,7 @@ func (o *Operator) watched() []Watched {
 type relatedSource struct {
 	keeper       *keeper
 	relatedWatch *relatedWatch
-	relation     Relation
+	relation     declared.Relation
 	queue        queue
 }
 
@@ -83,7 +73,7 @@ func (r *relatedSource) wake(by change) {
 	}
 	var woken []types.NamespacedName
 	for _, related := range by.objects() {
-		if !r.keeper.settings.serves(related.GetNamespace()) {
+		if !r.keeper.settings.Serves(related.GetNamespace()) {
 			continue
 		}
 		trigger := objects.Trigger{Kind: r.relation.GVK.Kind, NamespacedName: client.ObjectKeyFromObject(related), Event: by.kind}
@@ -140,10 +130,5 @@ func (r *relatedSource) keyOf(name types.NamespacedName, related client.Object) 
 	case name.Namespace == "":
 		name.Namespace = related.GetNamespace()
 	}
-	return name, name.Name != "" && r.keeper.settings.serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
-}
-
-// serves reports whether objects of a namespace are handled. Cluster-scoped objects always are.
-func (s Settings) serves(namespace string) bool {
-	return namespace == "" || s.Namespaces.Match(namespace)
+	return name, name.Name != "" && r.keeper.settings.Serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
 }

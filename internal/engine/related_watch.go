@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -72,7 +73,7 @@ func (w *relatedWatch) clear() {
 
 // handles reports whether the kind is handled.
 func (o *Operator) handles(kind schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(o.Kinds, func(handled Kind) bool { return handled.GVK == kind })
+	return slices.ContainsFunc(o.Kinds, func(handled declared.Kind) bool { return handled.GVK == kind })
 }
 
 // join sends changes to a source, until the context ends.

@@ -135,7 +135,7 @@ func (p *pass) invoke(ctx context.Context, w *work, call *attempt.Call) error {
 	called := func() error {
 		ctx, cancel := p.attempting(ctx)
 		defer cancel()
-		declared := p.kind.handler(call.ID)
+		declared := p.kind.Handler(call.ID)
 		timeout := cmp.Or(declared.AttemptTimeout, p.settings.AttemptTimeout)
 		defer watchOverdue(call.Log, timeout)()
 		return invoke.Run(invoke.Named(ctx, call.ID), timeout, func(ctx context.Context) error {

@@ -53,7 +53,7 @@ func (s *shapes) digest(with object.Digester) {
 
 // shapeOf makes the shape of a kind that is described so.
 func (k *keeper) shapeOf(found kube.Description) shape {
-	pure := k.kind.declared(k.settings.Identity, found.Defaults)
+	pure := k.kind.Pure(k.settings.Identity, found.Defaults)
 	hides := pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom()
 	if hides {
 		found.Carrier = record.Annotation

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
@@ -35,7 +36,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 				return next.RoundTrip(r)
 			})
 		})
-		k := &keeper{kind: Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
+		k := &keeper{kind: declared.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
 		k.shapes.set(shape{description: kube.Description{Schema: "of before"}})
 		health := kube.NewWatchHealth(nil)
 		o := &Operator{WatchHealth: health, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 // serve handles the objects of a kind whenever the kind is served: its definition can come, go and come back.
-func (o *Operator) serve(ctx context.Context, kind Kind) error {
+func (o *Operator) serve(ctx context.Context, kind declared.Kind) error {
 	for {
 		found, err := o.discover(ctx, kind)
 		if err != nil {
@@ -49,7 +50,7 @@ func (o *Operator) serve(ctx context.Context, kind Kind) error {
 }
 
 // serveAsLongAsServed handles the objects of a kind until the context ends, or the kind vanishes.
-func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kube.Description) (vanished bool, err error) {
+func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declared.Kind, found kube.Description) (vanished bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	gone := make(chan bool, 1)
@@ -65,7 +66,7 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind Kind, found kub
 }
 
 // handle handles the objects of a kind until the context ends.
-func (o *Operator) handle(ctx context.Context, kind Kind, found kube.Description, before *kindState) error {
+func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.Description, before *kindState) error {
 	k := newKeeper(o, kind, found, before)
 	defer k.reports.Metrics.Close()
 	k.stop, k.end = ctx.Done(), o.end
@@ -131,7 +132,7 @@ func (o *Operator) prepare(ctx context.Context, k *keeper) error {
 }
 
 // discover waits until the API server serves the kind, and says so once.
-func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, error) {
+func (o *Operator) discover(ctx context.Context, kind declared.Kind) (kube.Description, error) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	logged, soon := "", watchPatience/lookSoon
@@ -158,7 +159,7 @@ func (o *Operator) discover(ctx context.Context, kind Kind) (kube.Description, e
 }
 
 // logAwaited logs why a kind is not served yet.
-func (o *Operator) logAwaited(kind Kind, err error) {
+func (o *Operator) logAwaited(kind declared.Kind, err error) {
 	log := o.Settings.Log.With("kind", kind.GVK.Kind, "apiVersion", kind.GVK.GroupVersion().String())
 	switch {
 	case errors.Is(err, kube.ErrNoSchema):

@@ -58,7 +58,7 @@ func (e *informer) handlers(to queue) toolscache.ResourceEventHandler {
 	return toolscache.FilteringResourceEventHandler{
 		FilterFunc: func(object any) bool {
 			key, ok := keyOf(object)
-			return ok && e.keeper.settings.serves(key.Namespace)
+			return ok && e.keeper.settings.Serves(key.Namespace)
 		},
 		Handler: toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(added any, initial bool) {

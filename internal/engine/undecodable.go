@@ -15,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/seen"
+	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
 	"github.com/einmal-operators/einmal/internal/kindstore"
@@ -27,7 +28,7 @@ const undecodableReason = "Undecodable"
 // undecodables holds the objects that cannot be decoded, to report each failure once.
 type undecodables struct {
 	tolerance *kube.Tolerance
-	settings  Settings
+	settings  declared.Settings
 	metrics   *metrics.Metrics
 	events    *report.Events
 
@@ -71,7 +72,7 @@ func (u *undecodables) failed(delivered any) bool {
 // follow reports that an object cannot be decoded, or can be decoded again.
 func (u *undecodables) follow(kind schema.GroupVersionKind, delivered any) {
 	one, is := objectOf(delivered)
-	if !is || !u.settings.serves(one.GetNamespace()) {
+	if !is || !u.settings.Serves(one.GetNamespace()) {
 		return
 	}
 	key, failure := client.ObjectKeyFromObject(one), u.tolerance.Failure(one)

@@ -35,18 +35,18 @@ func rooms() map[string][]string {
 	return map[string][]string{
 		library: {
 			"internal/cli", "internal/crd", "internal/health", "internal/logging", "internal/rbac", "internal/register", "internal/engine",
-			"internal/attempt", "internal/objects", "internal/edge", "internal/core",
+			"internal/declared", "internal/attempt", "internal/objects", "internal/edge", "internal/core",
 		},
 
 		"internal/cli": {
-			"internal/crd", "internal/logging", "internal/rbac", "internal/uninstall", "internal/engine", "internal/edge", "internal/core",
+			"internal/crd", "internal/logging", "internal/rbac", "internal/uninstall", "internal/declared", "internal/edge", "internal/core",
 		},
 		"internal/crd":       {},
 		"internal/health":    {"internal/edge", "internal/core"},
 		"internal/logging":   {"internal/core"},
-		"internal/rbac":      {"internal/crd", "internal/engine", "internal/core"},
-		"internal/register":  {"internal/engine", "internal/core"},
-		"internal/uninstall": {"internal/engine", "internal/report", "internal/edge", "internal/core"},
+		"internal/rbac":      {"internal/crd", "internal/declared", "internal/core"},
+		"internal/register":  {"internal/declared", "internal/core"},
+		"internal/uninstall": {"internal/declared", "internal/report", "internal/edge", "internal/core"},
 
 		"internal/core/object":    {},
 		"internal/core/record":    {"internal/core/object"},
@@ -60,17 +60,18 @@ func rooms() map[string][]string {
 		"internal/core/seen":      {"internal/core/patch", "internal/core/record", "internal/core/object"},
 
 		"internal/edge":      {"internal/core"},
+		"internal/declared":  {"internal/attempt", "internal/core"},
 		"internal/attempt":   {"internal/objects", "internal/core"},
 		"internal/kindstore": {"internal/objects", "internal/edge", "internal/core"},
 		"internal/objects":   {"internal/core"},
 		"internal/report":    {"internal/edge", "internal/core"},
-		"internal/engine":    {"internal/attempt", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
-		"internal/testkit":   {"internal/engine", "internal/edge", "internal/core"},
+		"internal/engine":    {"internal/declared", "internal/attempt", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
+		"internal/testkit":   {"internal/engine", "internal/declared", "internal/edge", "internal/core"},
 		"credential":         {library},
 		"credential/ssm":     {"credential"},
-		"einmaltest":         {library, "internal/testkit", "internal/engine", "internal/report", "internal/edge", "internal/core"},
+		"einmaltest":         {library, "internal/testkit", "internal/declared", "internal/report", "internal/edge", "internal/core"},
 
-		"test/fixture": {library, "internal/testkit", "internal/engine", "internal/core", "einmaltest"},
+		"test/fixture": {library, "internal/testkit", "internal/declared", "internal/core", "einmaltest"},
 		"test":         {library, "internal", "einmaltest", "test/fixture"},
 
 		"cmd/einmal": {},
@@ -343,11 +344,11 @@ func TestArchitectureTestCatchesPlantedViolations(t *testing.T) {
 		},
 		"testkit stays out of the product": {
 			"p.go", imports("internal/testkit"),
-			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/attempt, internal/objects, internal/edge, internal/core"},
+			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/declared, internal/attempt, internal/objects, internal/edge, internal/core"},
 		},
 		"fixtures stay out of the product": {
 			"einmaltest/p.go", imports("test/fixture"),
-			[]string{"einmaltest/p.go imports " + modulePath + "/test/fixture; rule: einmaltest may import only itself and package einmal, internal/testkit, internal/engine, internal/report, internal/edge, internal/core"},
+			[]string{"einmaltest/p.go imports " + modulePath + "/test/fixture; rule: einmaltest may import only itself and package einmal, internal/testkit, internal/declared, internal/report, internal/edge, internal/core"},
 		},
 		"fixtures serve the tests": {"test/virtual/p_test.go", imports("test/fixture"), nil},
 		"testkit serves the tests": {"internal/engine/p_test.go", imports("internal/testkit"), nil},

@@ -1,4 +1,4 @@
-package engine
+package declared
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
