@@ -48,4 +48,3 @@ type Index struct {
 
 // Indexing is what an index is declared for. No pass has it for its cause.
 const Indexing cause.Cause = "index"
-

@@ -32,7 +32,7 @@ func booksOf(one client.Object) kindstore.Object {
 // not being deleted.
 func (k *keeper) recordable(delivered any) (client.Object, bool) {
 	one, ok := objectOf(delivered)
-	if !ok || one.GetDeletionTimestamp() != nil || k.own(client.ObjectKeyFromObject(one)) || !k.shapes.now().pure.EveryObject() {
+	if !ok || one.GetDeletionTimestamp() != nil || k.own(client.ObjectKeyFromObject(one)) || !k.views.Now().Pure.EveryObject() {
 		return nil, false
 	}
 	return one, true

@@ -26,12 +26,12 @@ func (p *pass) removeFormer(ctx context.Context, w *work, target journal.Target)
 	if p.removes(time.Now()) {
 		p.memory.removal = time.Time{}
 	}
-	former, found := p.description.Carrier.Other()
+	former, found := p.view.Description.Carrier.Other()
 	if !found || p.memory.freshness.over || p.plan.Cause == cause.Free {
 		return
 	}
 	now, left := p.seen.Record(), p.seen.Raw()
-	kept := now.InPlace() && object.Text(left, p.description.Carrier.Path(p.settings.Identity)...) == now.Stored()
+	kept := now.InPlace() && object.Text(left, p.view.Description.Carrier.Path(p.settings.Identity)...) == now.Stored()
 	if !kept && !w.journal.Unstored() || !record.Usable(object.Text(left, former.Path(p.settings.Identity)...), p.memory.uid) {
 		return
 	}
@@ -65,7 +65,7 @@ func (p *pass) withRemoval(wake time.Time) time.Time {
 // concede makes the work smaller after the API server has refused its content. It reports whether there was anything to leave out.
 func (p *pass) concede(w *work, refusal error) bool {
 	reason := p.reports.Redact(kube.Refusal(refusal), p.seen.Body())
-	less, smaller := w.journal.Refused(p.pure, journal.Refusal{
+	less, smaller := w.journal.Refused(p.view.Pure, journal.Refusal{
 		TooLarge: kube.TooLarge(refusal), Denied: kube.Denied(refusal), Reason: reason,
 		Optional: p.seen.Deleting() && !w.intends, Stored: p.seen.Record().Stored(), Now: time.Now(),
 	})

@@ -88,4 +88,3 @@ func (o *Operator) chosenReadyLocked() error {
 		return o.chooser.ready(o.readyLocked)
 	}
 }
-

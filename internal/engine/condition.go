@@ -12,7 +12,7 @@ func (p *pass) conditions(w *work) []journal.Condition {
 	}
 	var accepted []journal.Condition
 	for _, one := range p.changedConditions(w) {
-		if p.description.Conditions.Accept(one.Type) {
+		if p.view.Description.Conditions.Accept(one.Type) {
 			accepted = append(accepted, one)
 		} else {
 			p.reports.ConditionLeftOut(one.Type, "the schema of the kind does not accept it")
@@ -22,7 +22,7 @@ func (p *pass) conditions(w *work) []journal.Condition {
 }
 
 func (p *pass) changedConditions(w *work) []report.Condition {
-	return report.Conditions(p.settings.Identity, p.pure, report.Change{
+	return report.Conditions(p.settings.Identity, p.view.Pure, report.Change{
 		Cause: p.plan.Cause, Before: p.seen.Record().Before(), After: w.journal.Record(),
 	})
 }

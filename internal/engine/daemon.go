@@ -20,6 +20,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
 // daemon is one daemon of one object.
@@ -74,19 +75,19 @@ func (d *daemon) rest(wait time.Duration) bool {
 // attempt calls the handler once. It returns how long to wait for the next attempt, and whether there is one.
 func (d *daemon) attempt() (time.Duration, bool) {
 	d.look()
-	shape, about := d.keeper.shapes.now(), d.keeper.reports.About(d.key, d.newest)
+	view, about := d.keeper.views.Now(), d.keeper.reports.About(d.key, d.newest)
 	call := &attempt.Call{Run: d.run, Given: record.Cut(d.newest), Memo: func() *sync.Map { return d.memo }, Stopping: d.stopping}
 	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) {
-		return d.sync(ctx, shape, call, left)
+		return d.sync(ctx, view, call, left)
 	}
 	equip(call, about)
 	d.keeper.startup.Invoked(d.key)
 	about.AttemptBegan(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })
-	left, err := shape.accepted(call, err)
+	left, err := view.Accepted(call, err)
 	err = d.keeper.reports.RedactError(err, call.Given, call.Left)
-	d.leave(about, shape.edits(call.Given, left))
+	d.leave(about, view.Edits(call.Given, left))
 	run := d.run.Lasted(begun, time.Now())
 	ended := report.Ended{Run: run, Result: d.result(run, err), Err: err, Took: time.Since(begun)}
 	if d.stopRequested() {
@@ -168,14 +169,14 @@ func (d *daemon) lookLive() (object.Body, error) {
 }
 
 // sync writes what the daemon has changed, and gives it the newest object.
-func (d *daemon) sync(ctx context.Context, shape *shape, call *attempt.Call, left object.Body) (object.Body, error) {
-	if err := shape.refused(call.ID, call.Given, left); err != nil {
+func (d *daemon) sync(ctx context.Context, view *schemaview.View, call *attempt.Call, left object.Body) (object.Body, error) {
+	if err := view.Refused(call.ID, call.Given, left); err != nil {
 		return nil, err
 	}
 	if err := d.ctx.Err(); err != nil {
 		return nil, d.why()
 	}
-	edits := shape.edits(call.Given, left)
+	edits := view.Edits(call.Given, left)
 	if len(edits) == 0 {
 		d.look()
 		return record.Cut(d.newest), nil

@@ -21,6 +21,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
 	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
 // keeper handles all objects of one kind. Its queue gives it one object at a time per key.
@@ -28,7 +29,7 @@ type keeper struct {
 	settings declared.Settings
 	kind     declared.Kind
 	fields   []object.Path
-	shapes   shapes
+	views    schemaview.Current
 	server   kube.Objects
 	cache    cache.Cache
 	*kindState
@@ -67,8 +68,8 @@ func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *
 		Metrics: o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String()), Redactor: redact.New(),
 		LogEvents: o.Settings.LogEvents, OnAttempt: k.onAttempt,
 	}
-	k.shapes.set(k.shapeOf(found))
-	k.fields = k.shapes.now().pure.StatusFields()
+	k.applySchema(found)
+	k.fields = k.views.Now().Pure.StatusFields()
 	k.election, k.begun, k.abandonedDaemons = o.Election, time.Now(), &o.abandonedDaemons
 	k.startup.Log = k.reports.Log
 	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
@@ -85,8 +86,8 @@ func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Opt
 		Resource: schema.GroupResource{Group: k.kind.GVK.Group, Resource: found.Resource}.String(),
 		Margin:   k.settings.Margin, BuiltIn: found.Schema == "",
 		Records: func() kindstore.Records {
-			now := k.shapes.now()
-			return kindstore.Records{OfEveryObject: now.pure.EveryObject(), Carrier: now.description.Carrier}
+			now := k.views.Now()
+			return kindstore.Records{OfEveryObject: now.Pure.EveryObject(), Carrier: now.Description.Carrier}
 		},
 		FirstList: &k.startup, Health: o.WatchHealth, Namespaces: o.NamespacedCache, Log: k.reports.Log,
 	}
@@ -99,13 +100,6 @@ func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Opt
 // essence is the part of an object whose change means something to the handlers.
 func (k *keeper) essence(body object.Body) object.Body {
 	return object.Essence(body, k.settings.Identity, k.fields)
-}
-
-// typeHasRoom reports whether a record in the status survives being read as the handlers' type.
-func (k *keeper) typeHasRoom() bool {
-	at := record.Status.Path(k.settings.Identity)
-	body, err := k.kind.Canonical(object.With(object.Body{}, at, "x"))
-	return err == nil && object.Text(body, at...) == "x"
 }
 
 // Reconcile takes one object through a pass.

@@ -24,7 +24,7 @@ func (o *Operator) keyed(ctx context.Context, k *keeper) error {
 	for {
 		key, err := stored.Load(ctx)
 		if err == nil {
-			k.shapes.digest(object.Keyed(key))
+			k.views.Digest(object.Keyed(key))
 			return nil
 		}
 		if ctx.Err() != nil {

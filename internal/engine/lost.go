@@ -21,11 +21,11 @@ func (p *pass) refreshBeforeRun(ctx context.Context) error {
 	found := p.seen.Record().Value()
 	asked := found != nil && found.Recreated != p.plan.Record.Recreated
 	news := p.plan.Learns() || p.plan.Tidied
-	blocked := found != nil && news && (len(p.pure.Blocked(*found)) > 0 || len(p.pure.Asking(*found)) > 0)
-	conditions := p.description.Conditions.Listed && (asked || blocked)
+	blocked := found != nil && news && (len(p.view.Pure.Blocked(*found)) > 0 || len(p.view.Pure.Asking(*found)) > 0)
+	conditions := p.view.Description.Conditions.Listed && (asked || blocked)
 	lost := p.plan.Cause == cause.Lost // mutant: lost-by-old-list
 	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
-	hidden := p.hidesRecords && (found == nil || p.removes(time.Now())) // mutant: hidden-record
+	hidden := p.view.HidesRecords && (found == nil || p.removes(time.Now())) // mutant: hidden-record
 	if p.seen.IsLive() || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
 		return nil
 	}

@@ -30,7 +30,7 @@ func (p *pass) retries() bool {
 
 // openIn reports whether an entry of a declared handler is open. A record can have entries of handlers of other releases.
 func (p *pass) openIn(entries map[string]record.Entry) bool {
-	return slices.ContainsFunc(p.pure.Handlers, func(declared handler.Declaration) bool {
+	return slices.ContainsFunc(p.view.Pure.Handlers, func(declared handler.Declaration) bool {
 		entry, has := entries[declared.ID]
 		return has && entry.Outcome.Open()
 	})

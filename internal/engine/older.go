@@ -13,7 +13,7 @@ func (p *pass) checkWriter(chosen seen.Record, found record.Stored) seen.Record 
 		p.report.RecordReplaced(other, found.From)
 	}
 	if found.Text == p.memory.othersRecord {
-		return chosen.Newer().Doubted(p.pure.Creating(*found.Record))
+		return chosen.Newer().Doubted(p.view.Pure.Creating(*found.Record))
 	}
 	return chosen
 }
@@ -26,5 +26,5 @@ func (p *pass) doubtResults(chosen seen.Record, found record.Stored) seen.Record
 		p.report.Log.Warn("nothing says that an earlier release kept records here, so any client may have written this one: only which handlers have finished is used of it",
 			"record", found.From.Path(p.settings.Identity).String())
 	}
-	return chosen.Doubted(p.pure.Creating(*found.Record))
+	return chosen.Doubted(p.view.Pure.Creating(*found.Record))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
 // errUnseen tells that the cache does not have the object any more.
@@ -33,7 +34,7 @@ const indexLag = 5 * time.Second
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
 	*keeper
-	*shape
+	view   *schemaview.View
 	key    types.NamespacedName
 	report report.Object
 	memory *memory
@@ -51,7 +52,7 @@ type pass struct {
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
 func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	p := &pass{keeper: k, shape: k.shapes.now(), key: key, report: k.reports.About(key, nil)}
+	p := &pass{keeper: k, view: k.views.Now(), key: key, report: k.reports.About(key, nil)}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
 		if errors.Is(err, errUnseen) {
@@ -142,7 +143,7 @@ func (p *pass) act(ctx context.Context) (time.Time, error) {
 
 // decide plans what to do. The error says that a filter could not be asked.
 func (p *pass) decide() error {
-	p.plan, p.planned = p.pure.Decide(p.state()), p.seen.Version()
+	p.plan, p.planned = p.view.Pure.Decide(p.state()), p.seen.Version()
 	if p.plan.Clocks != nil {
 		p.memory.clocks = p.plan.Clocks
 	}
@@ -212,11 +213,11 @@ func (p *pass) open(read seen.Object) error {
 	p.seen = read
 	p.report = p.reports.About(p.key, read.Body())
 	p.recall()
-	if !p.pure.Recorded() {
+	if !p.view.Pure.Recorded() {
 		return nil
 	}
-	former := p.store.Former(p.key.Namespace, p.description.Carrier) // mutant: forged-record-believed
-	found, err := record.Read(read.Raw(), p.settings.Identity, p.description.Carrier, former)
+	former := p.store.Former(p.key.Namespace, p.view.Description.Carrier) // mutant: forged-record-believed
+	found, err := record.Read(read.Raw(), p.settings.Identity, p.view.Description.Carrier, former)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
 		return fmt.Errorf("skip %s: %w", p.key, err)
@@ -251,7 +252,7 @@ func (p *pass) noteFound(found record.Stored) {
 	} else {
 		p.noteMissing()
 	}
-	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Found: found.Record != nil, Unmoved: found.Record != nil && found.From != p.description.Carrier})
+	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Found: found.Record != nil, Unmoved: found.Record != nil && found.From != p.view.Description.Carrier})
 }
 
 // state is what the core decides from.
@@ -284,7 +285,7 @@ func (p *pass) state() handler.State {
 // goes on with the answer.
 func (p *pass) mark(ctx context.Context) error {
 	found := p.seen.Record()
-	lost := found.Value() != nil && !found.InPlace() && journal.Resource(p.description.Carrier, p.description.HasStatus) == ""
+	lost := found.Value() != nil && !found.InPlace() && journal.Resource(p.view.Description.Carrier, p.view.Description.HasStatus) == ""
 	w := &work{journal: journal.OnlyFinalizer(p.about(p.seen.Body()), p.plan.Record, !lost)}
 	if err := p.save(ctx, w); err != nil {
 		return err
@@ -310,7 +311,7 @@ func (p *pass) next(done *work) time.Time {
 		stored := done.journal.Record()
 		state.Record = &stored
 	}
-	following := p.pure.Decide(state)
+	following := p.view.Pure.Decide(state)
 	if len(following.Runs) > 0 || len(following.GivenUp) > 0 || following.Err != nil {
 		return state.Now
 	}

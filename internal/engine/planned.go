@@ -36,7 +36,7 @@ func (p *pass) noteResumed() {
 			p.memory.resumed[given.ID] = true
 		}
 	}
-	for _, declared := range p.pure.Handlers {
+	for _, declared := range p.view.Pure.Handlers {
 		if declared.Verb == cause.Resume && (p.plan.Cause == cause.Create || p.plan.Outside[declared.ID]) {
 			p.memory.resumed[declared.ID] = true
 		}
@@ -50,7 +50,7 @@ func (p *pass) reportDeletion() {
 	}
 	p.memory.deletionReported = true
 	var open []string
-	for _, declared := range p.pure.Handlers {
+	for _, declared := range p.view.Pure.Handlers {
 		entry, has := p.plan.Record.Handlers[declared.ID]
 		if has && entry.Outcome.Open() && (declared.Verb == cause.Create || declared.Verb == cause.Update) {
 			open = append(open, declared.ID)
@@ -68,7 +68,7 @@ func (p *pass) reportRelease() {
 		return
 	}
 	var known []string
-	for _, declared := range p.pure.Handlers {
+	for _, declared := range p.view.Pure.Handlers {
 		if declared.Verb == cause.Delete {
 			known = append(known, declared.ID)
 		}

@@ -24,7 +24,7 @@ func (p *pass) steps(run handler.Run, mail *attempt.Mailbox) *attempt.Steps {
 	body := p.seen.Body() // A newer one may be read while the handler runs.
 	return attempt.NewSteps(attempt.Options{
 		Concurrency: p.kind.Handler(run.ID).Concurrency,
-		Refused:     func(before, after object.Body) error { return p.refused(run.ID, before, after) },
+		Refused:     func(before, after object.Body) error { return p.view.Refused(run.ID, before, after) },
 		Hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
 		Done:        run.Steps,
 		Effects:     p.effects(run),
@@ -52,7 +52,7 @@ func (p *pass) since(base object.Body, call *attempt.Call, left object.Body) []p
 	if base == nil {
 		base = call.Given
 	}
-	return p.edits(base, left)
+	return p.view.Edits(base, left)
 }
 
 // saveMeanwhile saves what is done while a handler goes on: by handlers before it, and by its own steps.
@@ -60,7 +60,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *attempt.Call) e
 	if taken, is := call.Steps.Take(); is {
 		p.note(w, journal.Attempt{
 			Run: call.Run, Result: handler.Result{Outcome: record.Pending, Steps: taken.Done}, Changing: taken.Changing,
-			Seen: p.essence(patch.Apply(call.Given, p.edits(call.Given, taken.Left))), At: time.Now(),
+			Seen: p.essence(patch.Apply(call.Given, p.view.Edits(call.Given, taken.Left))), At: time.Now(),
 		}, p.since(taken.Base, call, taken.Left))
 		defer func() {
 			if len(w.journal.Attempts()) == 0 {

@@ -125,10 +125,10 @@ func groupOf(apiVersion string) string {
 // the namespace is not served.
 func (r *relatedSource) keyOf(name types.NamespacedName, related client.Object) (types.NamespacedName, bool) {
 	switch {
-	case !r.keeper.shapes.now().description.Namespaced:
+	case !r.keeper.views.Now().Description.Namespaced:
 		name.Namespace = ""
 	case name.Namespace == "":
 		name.Namespace = related.GetNamespace()
 	}
-	return name, name.Name != "" && r.keeper.settings.Serves(name.Namespace) && (name.Namespace != "" || !r.keeper.shapes.now().description.Namespaced)
+	return name, name.Name != "" && r.keeper.settings.Serves(name.Namespace) && (name.Namespace != "" || !r.keeper.views.Now().Description.Namespaced)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/einmal-operators/einmal/internal/attempt"
@@ -115,9 +114,9 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 		p.discardAttempt(w, run)
 		return given
 	}
-	reached, err := p.accepted(call, err)
+	reached, err := p.view.Accepted(call, err)
 	err = p.reports.RedactError(err, call.Given, call.Left)
-	left := patch.Apply(given, p.edits(call.Given, reached))
+	left := patch.Apply(given, p.view.Edits(call.Given, reached))
 	result := p.resultOf(run, err)
 	rest := call.Steps.Rest()
 	result.Steps = rest.Done
@@ -182,19 +181,6 @@ func (p *pass) accompany(ctx context.Context, w *work, call *attempt.Call) error
 	return call.Mail.AwaitEnd()
 }
 
-// accepted returns what the handler made of the object, as far as it is to be written; nil for nothing of it. A panic
-// leaves half-made changes behind, and a handler must not touch what is not its own: then it is what the last step left.
-func (s *shape) accepted(call *attempt.Call, err error) (object.Body, error) {
-	_, panicked := errors.AsType[*invoke.PanicError](err)
-	if call.Left == nil || panicked {
-		return call.Steps.Rest().Left, err
-	}
-	if refused := s.refused(call.ID, call.Given, call.Left); refused != nil {
-		return call.Steps.Rest().Left, errors.Join(err, refused)
-	}
-	return call.Left, err
-}
-
 // judge returns what counts of an attempt of a handler for the object with a uid, by the error that it has returned.
 func judge(run handler.Run, uid string, err error) handler.Result {
 	verdict := invoke.Classify(err)
@@ -214,10 +200,10 @@ func (p *pass) remember(run handler.Run, result handler.Result, seen object.Body
 	}
 	switch run.Reason { //nolint:exhaustive // The others have a record.
 	case cause.Reconcile:
-		p.memory.levels[run.ID] = p.pure.FoldLevel(p.memory.uid, run, result, seen, time.Now())
+		p.memory.levels[run.ID] = p.view.Pure.FoldLevel(p.memory.uid, run, result, seen, time.Now())
 		return
 	case cause.Timer:
-		p.memory.clocks[run.ID] = p.pure.FoldTimer(p.memory.uid, p.memory.clocks[run.ID], handler.Ended{
+		p.memory.clocks[run.ID] = p.view.Pure.FoldTimer(p.memory.uid, p.memory.clocks[run.ID], handler.Ended{
 			Run: run, Result: result, Seen: seen, At: time.Now(),
 		})
 		return

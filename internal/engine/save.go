@@ -97,14 +97,14 @@ func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal err
 		return attempt.ErrOvertaken
 	}
 	// What is done is saved, also where a filter cannot tell what is next.
-	p.plan = p.pure.Decide(p.state()) // mutant: old-plan-after-conflict
+	p.plan = p.view.Pure.Decide(p.state()) // mutant: old-plan-after-conflict
 	return nil
 }
 
 // send sends what is not sent yet, in at most two requests, and then removes a record that is left in the other carrier. If contested is not nil, nothing was
 // sent: another client has changed the same items of this list.
 func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err error) {
-	if err := w.journal.Fold(p.pure, p.plan, p.seen.Record().Stored(), p.memory.record); err != nil {
+	if err := w.journal.Fold(p.view.Pure, p.plan, p.seen.Record().Stored(), p.memory.record); err != nil {
 		return nil, err
 	}
 	target, err := p.target(w)
@@ -149,7 +149,7 @@ func (p *pass) target(w *work) (journal.Target, error) {
 	}
 	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.hold(p.key, p.memory.uid)
 	target := journal.Target{
-		Base: p.seen.Raw(), Seen: typed, HasStatus: p.description.HasStatus, Carrier: p.description.Carrier,
+		Base: p.seen.Raw(), Seen: typed, HasStatus: p.view.Description.HasStatus, Carrier: p.view.Description.Carrier,
 		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.seen.Record().Stored(), Removes: removes,
 		Released: removes && len(object.List(p.seen.Raw(), "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete, // mutant: deletion-not-recorded
 		Now:      time.Now(),

@@ -2,17 +2,13 @@ package engine
 
 import (
 	"context"
-	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
 // How often it is asked which schemas there are. The API server ends the watches of a kind whose definition changes: when watches
@@ -23,56 +19,17 @@ const (
 	schemaTimes = 3
 )
 
-// shape is the form of a kind's objects: what handlers declare, with what the schema fills in, and what the API server tells of
-// the kind. A pass keeps to the one that it has begun with.
-type shape struct {
-	pure        handler.Kind
-	description kube.Description
-	// hidesRecords: an earlier release may have kept records in the status, which the Go type of this one drops on reading.
-	hidesRecords bool
-}
-
-// shapes holds the newest shape of a kind.
-type shapes struct {
-	newest atomic.Pointer[shape]
-	// digests are set before the first pass.
-	digests object.Digester
-}
-
-func (s *shapes) now() *shape { return s.newest.Load() }
-
-func (s *shapes) set(next shape) {
-	next.pure.Digests = s.digests
-	s.newest.Store(&next)
-}
-
-func (s *shapes) digest(with object.Digester) {
-	s.digests = with
-	s.set(*s.now())
-}
-
-// shapeOf makes the shape of a kind that is described so.
-func (k *keeper) shapeOf(found kube.Description) shape {
-	pure := k.kind.Pure(k.settings.Identity, found.Defaults)
-	hides := pure.Recorded() && found.Carrier == record.Status && !k.typeHasRoom()
-	if hides {
-		found.Carrier = record.Annotation
-		k.reports.NoFieldForRecords()
-	}
-	return shape{pure: pure, description: found, hidesRecords: hides}
-}
-
-// schemas keeps the shapes of the kinds that are served up to date.
+// schemas keeps the views of the kinds that are served up to date.
 type schemas struct {
 	mu      sync.Mutex
 	keepers map[schema.GroupVersionKind]*keeper
 }
 
-// keep keeps the shape of a kind up to date until the end is called. Those of built-in kinds do not change.
+// keep keeps the view of a kind up to date until the end is called. Those of built-in kinds do not change.
 func (s *schemas) keep(k *keeper) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k.shapes.now().description.Schema == "" {
+	if k.views.Now().Description.Schema == "" {
 		return func() {}
 	}
 	if s.keepers == nil {
@@ -96,7 +53,7 @@ func (s *schemas) kept() []*keeper {
 	return all
 }
 
-// followSchemas keeps the shapes of all kinds up to date until the context ends.
+// followSchemas keeps the views of all kinds up to date until the context ends.
 func (o *Operator) followSchemas(ctx context.Context) {
 	ticker := time.NewTicker(schemaEvery)
 	defer ticker.Stop()
@@ -133,7 +90,7 @@ func (o *Operator) refresh(ctx context.Context) {
 	}
 	for _, k := range kept {
 		at, found := published[k.kind.GVK.GroupVersion()]
-		if !found || at == k.shapes.now().description.Schema {
+		if !found || at == k.views.Now().Description.Schema {
 			continue
 		}
 		described, err := kube.Describe(ctx, o.Discovery, k.kind.GVK)
@@ -141,18 +98,27 @@ func (o *Operator) refresh(ctx context.Context) {
 			k.reports.Log.Debug("cannot read the changed schema", "error", err)
 			continue
 		}
-		k.reshape(described)
+		k.changeSchema(described)
 	}
 }
 
-// reshape takes over a new description of the kind. No handler runs and nothing is written because of it: passes that are running
+// applySchema sets how objects are seen by the description of their kind.
+func (k *keeper) applySchema(described kube.Description) {
+	view := schemaview.New(k.kind, k.settings.Identity, described)
+	if view.HidesRecords {
+		k.reports.NoFieldForRecords()
+	}
+	k.views.Set(view)
+}
+
+// changeSchema takes over a new description of the kind. No handler runs and nothing is written because of it: passes that are running
 // keep the description that they began with, and later passes fill in the new defaults on both sides of each comparison. The hash of
 // a schema covers all kinds of its group, so most new descriptions are equal to the last one; these are not logged.
-func (k *keeper) reshape(described kube.Description) {
-	before := k.shapes.now().description
-	k.shapes.set(k.shapeOf(described))
-	after := k.shapes.now().description
-	if sameSchema(before, after) {
+func (k *keeper) changeSchema(described kube.Description) {
+	before := k.views.Now().Description
+	k.applySchema(described)
+	after := k.views.Now().Description
+	if schemaview.Same(before, after) {
 		k.reports.Log.Debug("schema of another kind in this group changed")
 	} else {
 		k.reports.Log.Info("schema of kind changed", "records", string(after.Carrier))
@@ -162,10 +128,4 @@ func (k *keeper) reshape(described kube.Description) {
 		k.reports.Log.Info("storage of records changed, each record moves with the next write of its object",
 			"before", string(before.Carrier), "now", string(after.Carrier))
 	}
-}
-
-// sameSchema reports whether two descriptions of a kind differ at most in the hash of the group's schemas.
-func sameSchema(one, other kube.Description) bool {
-	one.Schema, other.Schema = "", ""
-	return reflect.DeepEqual(one, other)
 }

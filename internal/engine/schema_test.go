@@ -14,6 +14,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 	"github.com/einmal-operators/einmal/internal/testkit/apiserver"
 )
 
@@ -37,7 +38,7 @@ func TestSchemasAreAskedForSoonAfterWatchesBegin(t *testing.T) {
 			})
 		})
 		k := &keeper{kind: declared.Kind{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Absent"}}}
-		k.shapes.set(shape{description: kube.Description{Schema: "of before"}})
+		k.views.Set(schemaview.View{Description: kube.Description{Schema: "of before"}})
 		health := kube.NewWatchHealth(nil)
 		o := &Operator{WatchHealth: health, Discovery: discovery.NewDiscoveryClientForConfigOrDie(config)}
 		defer o.schemas.keep(k)()

@@ -109,7 +109,7 @@ func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.De
 
 // reportServing logs that the objects of the kind are handled from now on, and where their records are stored.
 func (k *keeper) reportServing() {
-	records := string(k.shapes.now().description.Carrier)
+	records := string(k.views.Now().Description.Carrier)
 	if !k.kind.Recorded() {
 		records = "none"
 	}

@@ -155,7 +155,7 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 // releasesAll reports whether the release annotation names all delete handlers.
 func (p *pass) releasesAll(of client.Object) bool {
 	asked := of.GetAnnotations()[object.ReleaseAnnotation(p.settings.Identity)]
-	for _, declared := range p.pure.Handlers {
+	for _, declared := range p.view.Pure.Handlers {
 		if declared.Verb == cause.Delete && asked != object.ReleaseAll && asked != declared.ID {
 			return false
 		}

@@ -21,7 +21,7 @@ func (p *pass) skipUnmatched() bool {
 // inheritedUnseen reports whether another process may have handled an object that this process does not remember. A process remembers no
 // object that no handler matches, so the object may have existed when this process started.
 func (p *pass) inheritedUnseen(body object.Body) bool {
-	if p.pure.EveryObject() {
+	if p.view.Pure.EveryObject() {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, object.Text(body, "metadata", "creationTimestamp"))

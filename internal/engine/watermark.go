@@ -38,5 +38,5 @@ func (p *pass) settled() bool {
 
 // beginMove stores where the record is going to be.
 func (p *pass) beginMove(ctx context.Context) error {
-	return p.store.BeginMove(ctx, p.key.Namespace, p.description.Carrier, p.hidesRecords)
+	return p.store.BeginMove(ctx, p.key.Namespace, p.view.Description.Carrier, p.view.HidesRecords)
 }

@@ -34,7 +34,7 @@ func promiseMutants() []mutant {
 		{
 			name: "finalizer-after-effect",
 			changed: `if late := MUTATED; late && p.plan.Finalizer == handler.Add {
-				p.plan = p.pure.Decide(p.asMarked())
+				p.plan = p.view.Pure.Decide(p.asMarked())
 				defer p.markLate(ctx)
 			} else LINE`,
 			in: "test/virtual", test: "TestTheFinalizerIsAddedBeforeAHandlerRuns", says: "finalizers while the handler runs",

@@ -31,7 +31,7 @@ func recordMutants() []mutant {
 		},
 		{
 			name:    "hidden-record",
-			changed: `hidden := p.hidesRecords && (found == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
+			changed: `hidden := p.view.HidesRecords && (found == nil && !MUTATED || p.removes(time.Now())); doubted = doubted && !MUTATED`,
 			in:      "test/virtual", test: "TestARecordMovesBetweenCarriersDespiteACrash", says: "calls (-want +got)",
 		},
 		{

@@ -42,7 +42,7 @@ func uncounted(found *record.Record) *record.Record {
 
 // replaceStatus writes the whole status as this pass knows it.
 func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
-	edits = append(slices.Clone(edits), patch.Edit{Path: p.description.Carrier.Path(p.settings.Identity), Value: text})
+	edits = append(slices.Clone(edits), patch.Edit{Path: p.view.Description.Carrier.Path(p.settings.Identity), Value: text})
 	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.seen.Raw(), edits)["status"]}
 	answer, _ := p.server.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
 	return answer
