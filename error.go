@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/einmal-operators/einmal/internal/daemons"
 	"github.com/einmal-operators/einmal/internal/edge/invoke"
-	"github.com/einmal-operators/einmal/internal/engine"
 )
 
 // shortestRetry is the least time between two attempts of a handler that names the time itself.
@@ -13,7 +13,7 @@ const shortestRetry = 100 * time.Millisecond
 
 // ErrObjectDeleted is the cause of a daemon's context when its object is being deleted, or is gone:
 // errors.Is(context.Cause(ctx), einmal.ErrObjectDeleted).
-var ErrObjectDeleted = engine.ErrObjectDeleted
+var ErrObjectDeleted = daemons.ErrObjectDeleted
 
 // RequeueAfter calls the handler again after d, without a failure: the handler waits for something. No attempt is counted, and the wait is
 // written once, however often it is repeated. An edit of the object does not shorten the wait, except for Reconcile, which looks at the

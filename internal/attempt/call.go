@@ -4,12 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/edge/invoke"
 	"github.com/einmal-operators/einmal/internal/objects"
+	"github.com/einmal-operators/einmal/internal/report"
 )
 
 // Call is one attempt of a handler, as it is handed out and as it comes back.
@@ -35,4 +38,19 @@ type Call struct {
 	// daemons alone.
 	Sync     func(ctx context.Context, left object.Body) (object.Body, error)
 	Stopping <-chan struct{}
+}
+
+// NewCall returns a call with its log and its events. Both redact with the object as it is given.
+func NewCall(run handler.Run, given object.Body, about report.Object) *Call {
+	return &Call{Run: run, Given: given, Log: about.HandlerLog(run, given), Say: about.EventFunc(given)}
+}
+
+// Judge returns what counts of an attempt of a handler for the object with a uid, by the error that it has returned.
+func Judge(run handler.Run, uid string, err error) handler.Result {
+	verdict := invoke.Classify(err)
+	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked, Broken: verdict.Broken}
+	if err != nil {
+		bare.Message = err.Error()
+	}
+	return run.Judge(uid, bare, time.Now())
 }

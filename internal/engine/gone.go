@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/einmal-operators/einmal/internal/core/object"
+	"github.com/einmal-operators/einmal/internal/daemons"
 )
 
 // recall finds what this process remembers of the object.
@@ -85,7 +86,7 @@ func (p *pass) goneButShown() {
 // endHandling stops all that goes on for an object that does not exist any more.
 func (p *pass) endHandling() {
 	p.entries.DropTriggers(p.key)
-	p.daemons.stop(p.key, func(*daemon) error { return errObjectGone })
+	p.daemons.StopAll(p.key, daemons.ErrObjectGone)
 	p.entries.DropEdits(p.key)
 	p.reports.Metrics.Settled(p.key.String())
 }

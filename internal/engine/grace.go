@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
@@ -63,5 +64,5 @@ func (p *pass) resultOf(run handler.Run, err error) handler.Result {
 	if p.interrupted(run, err) {
 		return handler.Result{Outcome: record.Pending}
 	}
-	return judge(run, p.memory.uid, err)
+	return attempt.Judge(run, p.memory.uid, err)
 }

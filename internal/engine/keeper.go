@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
+	"github.com/einmal-operators/einmal/internal/daemons"
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
@@ -35,7 +35,7 @@ type keeper struct {
 	*kindState
 	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
 	relatedWatch *relatedWatch
-	daemons      daemons
+	daemons      *daemons.Daemons
 	startup      objects.FirstList
 	store        *kindstore.State
 	namespaces   *kube.NamespacedCache
@@ -52,11 +52,10 @@ type keeper struct {
 	begun    time.Time
 	// queue is where objects wait for their pass.
 	queue queue
-	// abandonedDaemons counts the daemons of the operator that are abandoned and have not returned.
-	abandonedDaemons *atomic.Int64
 }
 
-func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
+// newKeeper returns what handles the objects of a kind until the context ends.
+func newKeeper(ctx context.Context, o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
 	k := &keeper{
 		kindState: before,
 		settings:  o.Settings, kind: kind,
@@ -70,11 +69,13 @@ func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *
 	}
 	k.applySchema(found)
 	k.fields = k.views.Now().Pure.StatusFields()
-	k.election, k.begun, k.abandonedDaemons = o.Election, time.Now(), &o.abandonedDaemons
+	k.election, k.begun = o.Election, time.Now()
 	k.startup.Log = k.reports.Log
 	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
 	k.relatedWatch = o.relatedWatches[kind.GVK]
 	k.namespaces = o.NamespacedCache
+	k.stop, k.end, k.attempts = ctx.Done(), o.end, ctx
+	k.daemons = daemons.New(k.daemonOptions(o))
 	k.store = kindstore.New(k.storeOptions(o, found))
 	return k
 }

@@ -77,8 +77,8 @@ func (k *keeper) observeOne(ctx context.Context, observer declared.Handler, key 
 		}
 		return
 	}
-	call := &attempt.Call{Run: run, Given: record.Cut(body), Memo: k.entries.Memo(string(next.Object.GetUID()))}
-	equip(call, about)
+	call := attempt.NewCall(run, record.Cut(body), about)
+	call.Memo = k.entries.Memo(string(next.Object.GetUID()))
 	begun := time.Now()
 	ctx, cancel := k.attempting(ctx)
 	defer cancel()

@@ -269,7 +269,7 @@ func (p *pass) state() handler.State {
 		Clocks:     p.memory.clocks,
 		Broken:     p.memory.broken,
 		Woken:      p.entries.Triggered(p.key),
-		Held:       p.daemons.hold(p.key, p.memory.uid),
+		Held:       p.daemons.Hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(), // mutant: lost-by-finalizer
 		Inherited:  p.memory.inherited,

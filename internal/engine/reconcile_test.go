@@ -104,8 +104,7 @@ func newOneObject(tb testing.TB) *oneObject {
 		},
 	}
 	described := kube.Description{Resource: "widgets", Namespaced: true, HasStatus: true, Carrier: record.Status}
-	o.keeper = newKeeper(operator, kind, described, &kindState{})
-	o.keeper.attempts = tb.Context()
+	o.keeper = newKeeper(tb.Context(), operator, kind, described, &kindState{})
 	o.replace()
 	o.reconcile(tb, 2)
 	return o

@@ -84,17 +84,12 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 	return nil
 }
 
-// equip gives an attempt its log and its events. Both redact with the object as it is given, which the call replaces while they may be in use.
-func equip(call *attempt.Call, about report.Object) {
-	call.Log, call.Say = about.HandlerLog(call.Run, call.Given), about.EventFunc(call.Given)
-}
-
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
 	essence := p.essence(given)
 	mail := attempt.NewMailbox()
-	call := &attempt.Call{Run: run, Given: given, Memo: p.entries.Memo(p.memory.uid), Steps: p.steps(run, mail), Mail: mail}
-	equip(call, p.report)
+	call := attempt.NewCall(run, given, p.report)
+	call.Memo, call.Steps, call.Mail = p.entries.Memo(p.memory.uid), p.steps(run, mail), mail
 	if run.Reason == cause.Reconcile {
 		call.TriggeredBy = p.entries.TakeTriggers(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
@@ -179,16 +174,6 @@ func (p *pass) accompany(ctx context.Context, w *work, call *attempt.Call) error
 	}
 	call.Mail.Close(w.ended)
 	return call.Mail.AwaitEnd()
-}
-
-// judge returns what counts of an attempt of a handler for the object with a uid, by the error that it has returned.
-func judge(run handler.Run, uid string, err error) handler.Result {
-	verdict := invoke.Classify(err)
-	bare := handler.Result{Outcome: verdict.Outcome, Delay: verdict.Delay, Asked: verdict.Asked, Broken: verdict.Broken}
-	if err != nil {
-		bare.Message = err.Error()
-	}
-	return run.Judge(uid, bare, time.Now())
 }
 
 // remember keeps what the record does not say: how long a wait goes on, which handlers have a programming error, which resume handlers this

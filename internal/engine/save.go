@@ -147,7 +147,7 @@ func (p *pass) target(w *work) (journal.Target, error) {
 	if err != nil {
 		return journal.Target{}, err
 	}
-	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.hold(p.key, p.memory.uid)
+	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.Hold(p.key, p.memory.uid)
 	target := journal.Target{
 		Base: p.seen.Raw(), Seen: typed, HasStatus: p.view.Description.HasStatus, Carrier: p.view.Description.Carrier,
 		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.seen.Record().Stored(), Removes: removes,

@@ -67,13 +67,12 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declared.Kind, 
 
 // handle handles the objects of a kind until the context ends.
 func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.Description, before *kindState) error {
-	k := newKeeper(o, kind, found, before)
+	k := newKeeper(ctx, o, kind, found, before)
 	defer k.reports.Metrics.Close()
-	k.stop, k.end = ctx.Done(), o.end
 	attempts, over := k.outlasting(ctx, o.Settings.Grace)
 	defer over()
 	k.attempts = attempts
-	context.AfterFunc(ctx, func() { k.daemons.close(k.whyOver()) })
+	context.AfterFunc(ctx, func() { k.daemons.Close(k.whyOver()) })
 	k.reportServing()
 	defer o.schemas.keep(k)()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.

@@ -15,6 +15,7 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/patch"
 	"github.com/einmal-operators/einmal/internal/core/seen"
+	"github.com/einmal-operators/einmal/internal/daemons"
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
@@ -144,9 +145,9 @@ func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error 
 	if cached.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	p.daemons.stop(p.key, func(*daemon) error { return ErrObjectDeleted })
+	p.daemons.StopAll(p.key, daemons.ErrObjectDeleted)
 	marked := slices.Contains(cached.GetFinalizers(), p.settings.Finalizer())
-	if !marked || !p.releasesAll(cached) || p.daemons.hold(p.key, p.memory.uid) {
+	if !marked || !p.releasesAll(cached) || p.daemons.Hold(p.key, p.memory.uid) {
 		return nil // The end of a daemon leads to another pass.
 	}
 	return p.release(ctx)

@@ -35,7 +35,7 @@ func rooms() map[string][]string {
 	return map[string][]string{
 		library: {
 			"internal/cli", "internal/crd", "internal/health", "internal/logging", "internal/rbac", "internal/register", "internal/engine",
-			"internal/declared", "internal/attempt", "internal/objects", "internal/edge", "internal/core",
+			"internal/daemons", "internal/declared", "internal/attempt", "internal/objects", "internal/edge", "internal/core",
 		},
 
 		"internal/cli": {
@@ -62,11 +62,12 @@ func rooms() map[string][]string {
 		"internal/edge":       {"internal/core"},
 		"internal/declared":   {"internal/attempt", "internal/core"},
 		"internal/schemaview": {"internal/declared", "internal/attempt", "internal/edge", "internal/core"},
-		"internal/attempt":    {"internal/objects", "internal/core"},
+		"internal/daemons":    {"internal/schemaview", "internal/declared", "internal/attempt", "internal/objects", "internal/report", "internal/edge", "internal/core"},
+		"internal/attempt":    {"internal/objects", "internal/report", "internal/edge", "internal/core"},
 		"internal/kindstore":  {"internal/objects", "internal/edge", "internal/core"},
 		"internal/objects":    {"internal/core"},
 		"internal/report":     {"internal/edge", "internal/core"},
-		"internal/engine":     {"internal/schemaview", "internal/declared", "internal/attempt", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
+		"internal/engine":     {"internal/daemons", "internal/schemaview", "internal/declared", "internal/attempt", "internal/kindstore", "internal/objects", "internal/report", "internal/edge", "internal/core"},
 		"internal/testkit":    {"internal/engine", "internal/declared", "internal/edge", "internal/core"},
 		"credential":          {library},
 		"credential/ssm":      {"credential"},
@@ -345,7 +346,7 @@ func TestArchitectureTestCatchesPlantedViolations(t *testing.T) {
 		},
 		"testkit stays out of the product": {
 			"p.go", imports("internal/testkit"),
-			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/declared, internal/attempt, internal/objects, internal/edge, internal/core"},
+			[]string{"p.go imports " + modulePath + "/internal/testkit; rule: package einmal may import only itself and internal/cli, internal/crd, internal/health, internal/logging, internal/rbac, internal/register, internal/engine, internal/daemons, internal/declared, internal/attempt, internal/objects, internal/edge, internal/core"},
 		},
 		"fixtures stay out of the product": {
 			"einmaltest/p.go", imports("test/fixture"),

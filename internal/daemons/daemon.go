@@ -1,4 +1,4 @@
-package engine
+package daemons
 
 import (
 	"context"
@@ -23,9 +23,27 @@ import (
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
+// cacheTimeout is how long the cache may show an older object than the daemon knows before the API server is asked.
+const cacheTimeout = 5 * time.Second
+
+// state is how far a daemon is.
+type state int
+
+const (
+	// running: it was not asked to stop.
+	running state = iota
+	// stopping: it was asked to stop, and has not returned.
+	stopping
+	// abandoned: it was asked to stop, has not returned, and nothing waits for it any more.
+	abandoned
+	// ended: it has returned.
+	ended
+)
+
 // daemon is one daemon of one object.
 type daemon struct {
-	keeper  *keeper
+	all     *Daemons
+	options Options
 	handler declared.Handler
 	key     types.NamespacedName
 	uid     string
@@ -37,9 +55,9 @@ type daemon struct {
 	// stopping is closed when the daemon is to stop, left when it has returned or is abandoned.
 	stopping, left chan struct{}
 
-	// These belong to daemons, under its lock.
-	stopped, ended, abandoned bool
-	stages                    []*time.Timer
+	// The lock of all guards these.
+	state  state
+	stages []*time.Timer
 
 	// These belong to its goroutine: the next attempt, and the newest object that it has seen, and when.
 	run    handler.Run
@@ -55,9 +73,9 @@ func (d *daemon) live() {
 			again = d.rest(wait)
 		}
 	}
-	d.keeper.daemons.end(d)
+	d.all.end(d)
 	d.cancel(nil)
-	d.keeper.wake(d.key) // A deletion may wait for it, or another daemon in its place.
+	d.options.Wake(d.key) // A deletion may wait for it, or another daemon in its place.
 }
 
 // rest waits for the next attempt. It is false when there is none.
@@ -75,18 +93,18 @@ func (d *daemon) rest(wait time.Duration) bool {
 // attempt calls the handler once. It returns how long to wait for the next attempt, and whether there is one.
 func (d *daemon) attempt() (time.Duration, bool) {
 	d.look()
-	view, about := d.keeper.views.Now(), d.keeper.reports.About(d.key, d.newest)
-	call := &attempt.Call{Run: d.run, Given: record.Cut(d.newest), Memo: func() *sync.Map { return d.memo }, Stopping: d.stopping}
+	view, about := d.options.Views.Now(), d.options.Reports.About(d.key, d.newest)
+	call := attempt.NewCall(d.run, record.Cut(d.newest), about)
+	call.Memo, call.Stopping = func() *sync.Map { return d.memo }, d.stopping
 	call.Sync = func(ctx context.Context, left object.Body) (object.Body, error) {
 		return d.sync(ctx, view, call, left)
 	}
-	equip(call, about)
-	d.keeper.startup.Invoked(d.key)
+	d.options.Invoked(d.key)
 	about.AttemptBegan(d.run, "")
 	begun := time.Now()
 	err := invoke.Guard(func() error { return d.handler.Call(invoke.Named(d.ctx, d.run.ID), call) })
 	left, err := view.Accepted(call, err)
-	err = d.keeper.reports.RedactError(err, call.Given, call.Left)
+	err = d.options.Reports.RedactError(err, call.Given, call.Left)
 	d.leave(about, view.Edits(call.Given, left))
 	run := d.run.Lasted(begun, time.Now())
 	ended := report.Ended{Run: run, Result: d.result(run, err), Err: err, Took: time.Since(begun)}
@@ -105,11 +123,11 @@ func (d *daemon) leave(about report.Object, edits []patch.Edit) {
 	if len(edits) == 0 {
 		return
 	}
-	if !d.keeper.daemons.hand(d, objects.Edits{Run: d.run, Edits: edits}) {
+	if !d.all.submit(d, objects.Edits{Run: d.run, Edits: edits}) {
 		about.Log.Warn("changes of an abandoned daemon discarded", "handler", d.run.ID)
 		return
 	}
-	d.keeper.wake(d.key)
+	d.options.Wake(d.key)
 }
 
 // result is what the end of an attempt means. A daemon that was asked to stop has succeeded, whatever error it returns because of that.
@@ -117,7 +135,7 @@ func (d *daemon) result(run handler.Run, err error) handler.Result {
 	if d.stopRequested() && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, d.why())) {
 		return handler.Result{Outcome: record.Done}
 	}
-	result := judge(run, d.uid, err)
+	result := attempt.Judge(run, d.uid, err)
 	if d.stopRequested() && result.Outcome.Open() {
 		result.Outcome = record.Failed
 	}
@@ -140,13 +158,13 @@ func (d *daemon) why() error { return context.Cause(d.ctx) }
 // look reads the newest object from the cache. What is older than what the daemon knows already is not looked at. If that lasts, the API server itself may
 // have an older object, because its etcd was restored, so it is asked.
 func (d *daemon) look() {
-	cached := d.keeper.kind.New()
-	if err := d.keeper.cache.Get(d.ctx, d.key, cached); err != nil || string(cached.GetUID()) != d.uid {
+	cached := d.options.Kind.New()
+	if err := d.options.Cache.Get(d.ctx, d.key, cached); err != nil || string(cached.GetUID()) != d.uid {
 		return
 	}
-	body, err := d.keeper.kind.Body(cached)
+	body, err := d.options.Kind.Body(cached)
 	if kube.Older(cached.GetResourceVersion(), seen.Version(d.newest)) {
-		if time.Since(d.known) < patience {
+		if time.Since(d.known) < cacheTimeout {
 			return
 		}
 		body, err = d.lookLive() // mutant: daemon-after-restore
@@ -158,14 +176,14 @@ func (d *daemon) look() {
 
 // lookLive reads the object from the API server.
 func (d *daemon) lookLive() (object.Body, error) {
-	live, err := d.keeper.server.Get(d.ctx, d.key)
+	live, err := d.options.Server.Get(d.ctx, d.key)
 	switch {
 	case err != nil:
 		return nil, err
 	case object.Text(live, "metadata", "uid") != d.uid:
-		return nil, errObjectGone
+		return nil, ErrObjectGone
 	}
-	return d.keeper.kind.Canonical(live)
+	return d.options.Kind.Canonical(live)
 }
 
 // sync writes what the daemon has changed, and gives it the newest object.
@@ -186,10 +204,10 @@ func (d *daemon) sync(ctx context.Context, view *schemaview.View, call *attempt.
 		err  error
 	}
 	done := make(chan written, 1)
-	d.keeper.daemons.hand(d, objects.Edits{Run: d.run, Edits: edits, Answer: func(body object.Body, err error) {
+	d.all.submit(d, objects.Edits{Run: d.run, Edits: edits, Answer: func(body object.Body, err error) {
 		done <- written{body, err}
 	}})
-	d.keeper.wake(d.key)
+	d.options.Wake(d.key)
 	select {
 	case answer := <-done:
 		return d.settle(answer.body, answer.err)
@@ -197,8 +215,8 @@ func (d *daemon) sync(ctx context.Context, view *schemaview.View, call *attempt.
 		return nil, context.Cause(ctx)
 	case <-d.ctx.Done():
 		return nil, d.why()
-	case <-d.keeper.stop:
-		return nil, d.keeper.whyOver()
+	case <-d.options.Stop:
+		return nil, d.options.Why()
 	}
 }
 
@@ -207,20 +225,11 @@ func (d *daemon) settle(answer object.Body, err error) (object.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := d.keeper.kind.Canonical(answer)
+	body, err := d.options.Kind.Canonical(answer)
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", d.key, err)
 	}
 	d.newest, d.known = body, time.Now()
 	d.look()
 	return record.Cut(d.newest), nil
-}
-
-// abandon ends the waiting for the daemon.
-func (d *daemon) abandon() {
-	if !d.keeper.daemons.abandon(d) {
-		return
-	}
-	d.keeper.reports.About(d.key, d.began).DaemonAbandoned(d.handler.ID, d.handler.Abandon)
-	d.keeper.wake(d.key)
 }
