@@ -236,7 +236,9 @@ func (a *Daemons) giveUp(d *daemon) bool {
 }
 
 // count counts a daemon in the metrics.
-func (a *Daemons) count(d *daemon, state string, by float64) { a.options.Reports.Metrics.Daemon(d.handler.ID, state, by) }
+func (a *Daemons) count(d *daemon, state string, by float64) {
+	a.options.Reports.Metrics.Daemon(d.handler.ID, state, by)
+}
 
 // remove makes room where a daemon was. The lock is held.
 func (a *Daemons) remove(d *daemon) {

@@ -12,6 +12,9 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/record"
 )
 
+// StopMargin is how long after the grace period of handlers Einmal still saves what they return. A manager must wait longer.
+const StopMargin = 3 * time.Second
+
 // Settings are the limits of an operator.
 type Settings struct {
 	// Identity names the operator: its finalizer, its record, its field manager.

@@ -4,6 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/kindstore"
+	"github.com/einmal-operators/einmal/internal/objects"
 )
 
 // noteExisting adds an object that existed before this process saw it to those without a record, before it waits in the queue. It
@@ -63,4 +64,30 @@ func (k *keeper) noteReplaced(before, after any) {
 func (k *keeper) listedLater(listed any) bool {
 	one, is := objectOf(listed)
 	return is && k.startup.Complete() && k.namespaces.Appeared(one.GetNamespace())
+}
+
+// noteListed delivers what the first list shows, unless it was delivered before.
+func (k *keeper) noteListed(listed any) {
+	now, is := objectOf(listed)
+	if !is {
+		return
+	}
+	before := k.state.reconciled.Objects.Delivered(client.ObjectKeyFromObject(now))
+	switch {
+	case before == nil:
+		k.noteEvent(objects.Listed, listed)
+	case !unchanged(before, listed):
+		k.noteUpdate(before, listed)
+	}
+}
+
+// catchUp delivers, after the first list, the deletion of objects that are gone, and reconciles all that are remembered.
+func (k *keeper) catchUp() {
+	for _, gone := range k.state.reconciled.Objects.NotListed() {
+		k.noteEvent(objects.Deleted, gone)
+		enqueue(k.queue, gone)
+	}
+	for _, key := range k.state.reconciled.Objects.Keys() {
+		k.wake(key)
+	}
 }

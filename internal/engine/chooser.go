@@ -167,9 +167,10 @@ func (c *chooser) start(ctx context.Context, kinds []selection.Assigned) {
 func (c *chooser) begin(ctx context.Context, assigned selection.Assigned, before *kindState) {
 	ctx, cancel := context.WithCancel(ctx)
 	kind := declared.Join(c.operator.Selections, assigned)
-	before.entries.KeepDelivered(len(kind.Observers) > 0)
+	before.reconciled.Objects.KeepDelivered(len(kind.Observers) > 0)
+	before.reconciled.TakeUp(kind.Relations)
 	one := &chosen{
-		Kind: kind, assigned: assigned, kindState: before.takeUp(kind.Relations), stop: cancel, done: make(chan struct{}),
+		Kind: kind, assigned: assigned, kindState: before, stop: cancel, done: make(chan struct{}),
 	}
 	c.running[kind.GVK.GroupKind()] = one
 	c.serving.Go(func() {

@@ -1,2 +1,2 @@
-// Package engine reconciles objects: it takes one object at a time, decides in the core what is to be done, and does it.
+// Package engine runs an operator: it waits until kinds are served, watches their objects, and queues those that are to be reconciled.
 package engine

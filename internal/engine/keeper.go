@@ -1,84 +1,98 @@
 package engine
 
 import (
-	"context"
-	"errors"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/einmal-operators/einmal/internal/core/filter"
-	"github.com/einmal-operators/einmal/internal/core/handler"
-	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/record"
 	"github.com/einmal-operators/einmal/internal/core/redact"
-	"github.com/einmal-operators/einmal/internal/daemons"
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/objects"
+	"github.com/einmal-operators/einmal/internal/reconciler"
 	"github.com/einmal-operators/einmal/internal/report"
 	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
-// keeper handles all objects of one kind. Its queue gives it one object at a time per key.
+// kindState is what a process remembers of the objects of one kind. It outlives a keeper when the kind is watched in another version: the
+// objects are the same.
+type kindState struct {
+	reconciled reconciler.State
+	// shared is the informer that feeds the queue, nil before there is one.
+	shared atomic.Pointer[cache.Informer]
+}
+
+// ended reports whether other code has ended the watch.
+func (s *kindState) ended() bool {
+	shared := s.shared.Load()
+	return shared != nil && (*shared).IsStopped()
+}
+
+// keeper has what the objects of one kind are handled with: the informer fills its queue, from which the reconciler gets one object at a time per name.
 type keeper struct {
 	settings declared.Settings
 	kind     declared.Kind
-	fields   []object.Path
 	views    schemaview.Current
-	server   kube.Objects
 	cache    cache.Cache
-	*kindState
+	state    *kindState
 	// relatedWatch has the indexes of the kind; nil if there are none and no handler of another kind watches it.
 	relatedWatch *relatedWatch
-	daemons      *daemons.Daemons
 	startup      objects.FirstList
 	store        *kindstore.State
 	namespaces   *kube.NamespacedCache
 	undecodables *undecodables
-	recordOwners *kube.RecordOwners
-	// reports is for all objects of the kind. A pass has one for its object, too.
+	// reports is for all objects of the kind.
 	reports *report.Kind
-	// stop ends when nothing is to be handled any more, end when the operator is asked to stop. The grace period is over when
-	// attempts ends.
-	stop, end <-chan struct{}
-	attempts  context.Context //nolint:containedctx // It is the life of all attempts.
-	// election decides whether this replica may act. It began to do so at begun.
+	// end is closed when the operator is asked to stop.
+	end <-chan struct{}
+	// election decides whether this replica may act.
 	election Election
-	begun    time.Time
-	// queue is where objects wait for their pass.
+	// queue is where objects wait until they are reconciled.
 	queue queue
 }
 
-// newKeeper returns what handles the objects of a kind until the context ends.
-func newKeeper(ctx context.Context, o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
+// newKeeper returns what handles the objects of a kind.
+func newKeeper(o *Operator, kind declared.Kind, found kube.Description, before *kindState) *keeper {
 	k := &keeper{
-		kindState: before,
-		settings:  o.Settings, kind: kind,
-		server: kube.Objects{Client: o.Live, Kind: kind.GVK, Owner: o.Settings.Identity},
-		cache:  o.Cache,
+		state: before, settings: o.Settings, kind: kind, cache: o.Cache,
+		election: o.Election, undecodables: o.undecodables, relatedWatch: o.relatedWatches[kind.GVK], namespaces: o.NamespacedCache, end: o.end,
 	}
 	k.reports = &report.Kind{
 		Identity: o.Settings.Identity, GVK: kind.GVK, Log: o.Settings.Log.With("kind", kind.GVK.Kind), Events: o.events,
-		Metrics: o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String()), Redactor: redact.New(),
-		LogEvents: o.Settings.LogEvents, OnAttempt: k.onAttempt,
+		Metrics: o.Metrics.Kind(o.Settings.Identity, kind.GVK.GroupKind().String()), Redactor: redact.New(), LogEvents: o.Settings.LogEvents,
 	}
 	k.applySchema(found)
-	k.fields = k.views.Now().Pure.StatusFields()
-	k.election, k.begun = o.Election, time.Now()
 	k.startup.Log = k.reports.Log
-	k.undecodables, k.recordOwners = o.undecodables, o.RecordOwners
-	k.relatedWatch = o.relatedWatches[kind.GVK]
-	k.namespaces = o.NamespacedCache
-	k.stop, k.end, k.attempts = ctx.Done(), o.end, ctx
-	k.daemons = daemons.New(k.daemonOptions(o))
 	k.store = kindstore.New(k.storeOptions(o, found))
 	return k
 }
+
+// reconcilerOptions returns what the reconciler needs of the kind.
+func (k *keeper) reconcilerOptions(o *Operator) reconciler.Options {
+	return reconciler.Options{
+		Settings: k.settings, Kind: k.kind, Views: &k.views, State: &k.state.reconciled, FirstList: &k.startup, Store: k.store,
+		Server: kube.Objects{Client: o.Live, Kind: k.kind.GVK, Owner: k.settings.Identity}, Cache: k.cache, Reports: k.reports, RecordOwners: o.RecordOwners,
+		Wake: k.wake,
+		WakeAfter: func(key types.NamespacedName, d time.Duration) {
+			k.queue.AddAfter(reconcile.Request{NamespacedName: key}, d)
+		},
+		Behind: func(key types.NamespacedName, version string) bool {
+			return k.relatedWatch.awaits(key, version, func() { k.wake(key) })
+		},
+		Own: k.own, Failed: func(one client.Object) bool { return k.undecodables.failed(one) },
+		Lost: k.election.lost, Elects: k.election.Lease != nil, Alone: k.election.Alone,
+		Why: k.whyOver, Abandoned: &o.abandonedDaemons,
+	}
+}
+
+// wake takes an object to its next reconciliation.
+func (k *keeper) wake(key types.NamespacedName) { k.queue.Add(reconcile.Request{NamespacedName: key}) }
 
 // storeOptions returns what the store needs to know of a kind that is described so.
 func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Options {
@@ -96,69 +110,4 @@ func (k *keeper) storeOptions(o *Operator, found kube.Description) kindstore.Opt
 		options.Served = k.settings.Namespaces
 	}
 	return options
-}
-
-// essence is the part of an object whose change means something to the handlers.
-func (k *keeper) essence(body object.Body) object.Body {
-	return object.Essence(body, k.settings.Identity, k.fields)
-}
-
-// Reconcile takes one object through a pass.
-func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := k.detached(ctx)
-	defer cancel()
-	// Only the first pass of an object of the first list waits behind live changes.
-	normal := 0 // mutant: low-priority-stays
-	k.startup.Begin(request.NamespacedName)
-	waiting := k.entries.TakeEvents(request.NamespacedName)
-	if k.own(request.NamespacedName) {
-		k.startup.Done(request.NamespacedName)
-		return reconcile.Result{}, nil
-	}
-	k.observe(ctx, request.NamespacedName, waiting)
-	wake, err := k.pass(ctx, request.NamespacedName)
-	if err != nil {
-		k.reports.Metrics.Pending(request.String())
-		err = k.reports.RedactError(err, k.shown(ctx, request.NamespacedName))
-		log := k.reports.Log.With("object", request.String(), "error", err)
-		if panicked, is := errors.AsType[*filter.PanicError](err); is {
-			log = log.With("stack", string(panicked.Stack))
-		}
-		log.Error("reconcile failed, will retry")
-		return reconcile.Result{Priority: &normal}, err
-	}
-	if wake.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{RequeueAfter: max(time.Until(wake), time.Millisecond), Priority: &normal}, nil
-}
-
-// onAttempt tells a test of an attempt.
-func (k *keeper) onAttempt(of types.NamespacedName, run handler.Run, outcome record.Outcome) {
-	if k.settings.OnAttempt != nil {
-		k.settings.OnAttempt(declared.Attempt{Kind: k.kind.GVK, Object: of, Handler: run.ID, Reason: run.Reason, Number: run.Attempt, Outcome: outcome})
-	}
-}
-
-// shown returns the object that the cache has, nil for none.
-func (k *keeper) shown(ctx context.Context, key types.NamespacedName) object.Body {
-	cached := k.kind.New()
-	if err := k.cache.Get(ctx, key, cached); err != nil {
-		return nil
-	}
-	body, err := k.kind.Body(cached)
-	if err != nil {
-		return nil
-	}
-	return body
-}
-
-// stopping reports whether no handler may begin any more.
-func (k *keeper) stopping() bool {
-	select {
-	case <-k.stop:
-		return true
-	default:
-		return k.election.lost()
-	}
 }

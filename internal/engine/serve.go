@@ -13,6 +13,7 @@ import (
 
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
+	"github.com/einmal-operators/einmal/internal/reconciler"
 )
 
 // How often a kind that is not served is looked for, how long its first list may take (readiness tells of it; the
@@ -67,17 +68,15 @@ func (o *Operator) serveAsLongAsServed(ctx context.Context, kind declared.Kind, 
 
 // handle handles the objects of a kind until the context ends.
 func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.Description, before *kindState) error {
-	k := newKeeper(ctx, o, kind, found, before)
+	k := newKeeper(o, kind, found, before)
 	defer k.reports.Metrics.Close()
-	attempts, over := k.outlasting(ctx, o.Settings.Grace)
-	defer over()
-	k.attempts = attempts
-	context.AfterFunc(ctx, func() { k.daemons.Close(k.whyOver()) })
+	reconciles, end := reconciler.New(ctx, k.reconcilerOptions(o))
+	defer end()
 	k.reportServing()
 	defer o.schemas.keep(k)()
 	anyName := true // Names are of kinds, and several operators of one process may handle the same kind.
 	c, err := controller.NewTypedUnmanaged(o.Settings.Identity+"/"+found.Resource, controller.TypedOptions[reconcile.Request]{
-		Reconciler:              k,
+		Reconciler:              reconciles,
 		MaxConcurrentReconciles: o.Settings.Workers,
 		SkipNameValidation:      &anyName,
 		CacheSyncTimeout:        listPatience,
@@ -102,7 +101,7 @@ func (o *Operator) handle(ctx context.Context, kind declared.Kind, found kube.De
 			return fmt.Errorf("watch %s: %w", related.relation.GVK, err)
 		}
 	}
-	defer k.endDaemons(ctx)
+	defer reconciles.EndDaemons(ctx)
 	return c.Start(ctx)
 }
 

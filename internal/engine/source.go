@@ -36,8 +36,8 @@ func (e *informer) Start(ctx context.Context, to queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", e.keeper.kind.GVK, err)
 	}
-	e.keeper.shared.Store(&shared)
-	e.keeper.entries.BeginWatch()
+	e.keeper.state.shared.Store(&shared)
+	e.keeper.state.reconciled.Objects.BeginWatch()
 	e.keeper.undecodables.begin(e.keeper.kind.GVK)
 	e.keeper.store.SetNarrow(!kube.CachesAllNamespaces(ctx, e.keeper.cache, e.keeper.kind.New()))
 	e.registration, err = shared.AddEventHandler(e.handlers(to))

@@ -13,9 +13,6 @@ import (
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 )
 
-// takeoverDoubt is how long after a replica has taken over the cache may not show what the one before it has written.
-const takeoverDoubt = time.Minute
-
 // Standby fills the caches of a replica that waits to be elected, so that it begins at once when it is. It is a Runnable
 // of a manager.
 type Standby struct {
@@ -202,9 +199,3 @@ func (e Election) before(ctx context.Context) (context.Context, context.CancelFu
 
 // lost reports whether this replica was elected and may not act any more, or cannot know.
 func (e Election) lost() bool { return e.Lease != nil && !e.Lease.Held() }
-
-// doubtful reports whether the cache may not show yet what the replica before this one has written. Without an election that is not known,
-// so it is doubted, unless the process is alone.
-func (k *keeper) doubtful() bool {
-	return !k.election.Alone && time.Since(k.begun) < takeoverDoubt // mutant: no-read-in-foreign-manager
-}

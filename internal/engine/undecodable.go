@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -11,15 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/einmal-operators/einmal/internal/core/cause"
 	"github.com/einmal-operators/einmal/internal/core/object"
-	"github.com/einmal-operators/einmal/internal/core/patch"
-	"github.com/einmal-operators/einmal/internal/core/seen"
-	"github.com/einmal-operators/einmal/internal/daemons"
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
-	"github.com/einmal-operators/einmal/internal/kindstore"
 	"github.com/einmal-operators/einmal/internal/report"
 )
 
@@ -131,74 +124,4 @@ func referenceTo(kind schema.GroupVersionKind, one client.Object) *corev1.Object
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: one.GetNamespace(), Name: one.GetName(), UID: one.GetUID(),
 		ResourceVersion: one.GetResourceVersion(),
 	}
-}
-
-// skipUndecodable ends the pass of an object that cannot be decoded. What is remembered of the object is kept until it can.
-func (p *pass) skipUndecodable(ctx context.Context, cached client.Object) error {
-	body, err := p.kind.Body(cached) // Only the metadata is complete.
-	if err != nil {
-		return err
-	}
-	p.seen = seen.Cached(body)
-	p.recall()
-	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Unmoved: true}) // Its record may be anywhere.
-	if cached.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	p.daemons.StopAll(p.key, daemons.ErrObjectDeleted)
-	marked := slices.Contains(cached.GetFinalizers(), p.settings.Finalizer())
-	if !marked || !p.releasesAll(cached) || p.daemons.Hold(p.key, p.memory.uid) {
-		return nil // The end of a daemon leads to another pass.
-	}
-	return p.release(ctx)
-}
-
-// releasesAll reports whether the release annotation names all delete handlers.
-func (p *pass) releasesAll(of client.Object) bool {
-	asked := of.GetAnnotations()[object.ReleaseAnnotation(p.settings.Identity)]
-	for _, declared := range p.view.Pure.Handlers {
-		if declared.Verb == cause.Delete && asked != object.ReleaseAll && asked != declared.ID {
-			return false
-		}
-	}
-	return asked != ""
-}
-
-// release removes the finalizer from an object that cannot be decoded.
-func (p *pass) release(ctx context.Context) error {
-	live, err := p.server.Get(ctx, p.key)
-	if errors.Is(err, kube.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if object.Text(live, "metadata", "uid") != p.memory.uid || p.decodable(live) {
-		return nil // The cache shows it soon.
-	}
-	document := patch.New(live)
-	document.RemoveFinalizer(p.settings.Finalizer())
-	if document.Empty() {
-		return nil
-	}
-	p.report.ReleasedUndecodable()
-	if _, err := p.server.Patch(ctx, p.key, "", document.Operations()); err != nil && !errors.Is(err, kube.ErrGone) {
-		return err
-	}
-	p.memory.marked = false
-	return nil
-}
-
-// decodable reports whether the Go type of the kind can hold an object.
-func (p *pass) decodable(raw object.Body) bool { return kube.Undecodable(raw, p.kind.New()) == nil }
-
-// canonical returns the object as the Go type of the kind writes it. The conversion itself would cut numbers that the Go type cannot hold.
-func (p *pass) canonical(raw object.Body) (object.Body, error) {
-	body, err := p.kind.Canonical(raw)
-	if err != nil || !object.SameIntegers(raw, body) {
-		if failure := kube.Undecodable(raw, p.kind.New()); failure != nil {
-			return nil, failure //nolint:wrapcheck // The caller names the object.
-		}
-	}
-	return body, err
 }

@@ -84,7 +84,7 @@ func loopMutants() []mutant {
 			in: "test/virtual", test: "TestADaemonSeesItsObjectOfARestoredEtcd", says: "handlers ran",
 		},
 		{
-			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.entries.TakeTriggers(p.key, run.ID) }`,
+			name: "trigger-during-a-run-lost", changed: `LINE; if MUTATED { defer p.r.State.Objects.TakeTriggers(p.key, run.ID) }`,
 			in: "test/virtual", test: "TestARelatedChangeDuringARunIsNotLost", says: "ConfigMap default/team modified",
 		},
 		{

@@ -39,7 +39,7 @@ func effectMutants() []mutant {
 			in: "test/virtual", test: "TestARestartDoesNotShortenAWait", says: `ran ["make" "make"], want ["make"]`,
 		},
 		{
-			name: "stop-ignored", changed: `if !MUTATED && p.stopping() {`,
+			name: "stop-ignored", changed: `if !MUTATED && p.r.stopping() {`,
 			in: "test/virtual", test: "TestNoHandlerBeginsOnceTheOperatorStops", says: `ran ["first" "second"], want ["first"]`,
 		},
 		{

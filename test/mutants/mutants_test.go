@@ -63,7 +63,7 @@ func promiseMutants() []mutant {
 			name: "patch-without-tests",
 			changed: `operations := next.Changes.Operations()
 				if MUTATED { operations = withoutTests(operations) }
-				answer, err := p.server.Patch(ctx, p.key, next.Subresource, operations)`,
+				answer, err := p.r.Server.Patch(ctx, p.key, next.Subresource, operations)`,
 			in: "test/virtual", test: "TestALateWriteDoesNotLandOnAReCreatedObject", says: "the handler of the old object wrote into the new one",
 		},
 		{

@@ -23,7 +23,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "lost-is-created",
-			changed: `return !MUTATED && p.store.Covers(p.books())`,
+			changed: `return !MUTATED && p.r.Store.Covers(p.books())`,
 			in:      "test/virtual", test: others, says: twice,
 		},
 		{
@@ -39,7 +39,7 @@ func watermarkMutants() []mutant {
 		},
 		{
 			name:    "waiting-is-a-pass",
-			changed: `if MUTATED && err == nil { p.startup.passed(key) }; LINE`,
+			changed: `if MUTATED && err == nil { p.r.FirstList.passed(key) }; LINE`,
 			in:      "test/virtual", test: "TestAnObjectThatWaitsForAnIndexWasThereBefore", says: `handlers ran ["make (create, attempt 1)"]`,
 		},
 		{name: "starved-by-live-changes", changed: `if !MUTATED { LINE }`, in: "test/virtual", test: beside, says: "waits: handlers ran []"},

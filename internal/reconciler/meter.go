@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"slices"
@@ -12,10 +12,10 @@ import (
 func (p *pass) notePending(done *work) {
 	stored := done.journal.Record()
 	if p.plan.Cause != cause.Free && !stored.Deleted && (p.openIn(stored.Handlers) || p.openIn(p.memory.levels) || p.retries()) {
-		p.reports.Metrics.Pending(p.key.String())
+		p.r.Reports.Metrics.Pending(p.key.String())
 		return
 	}
-	p.reports.Metrics.Settled(p.key.String())
+	p.r.Reports.Metrics.Settled(p.key.String())
 }
 
 // retries reports whether some timer is tried again, out of its turn.

@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"slices"
@@ -129,7 +129,7 @@ func (p *pass) followsOwnWrite() bool {
 	if p.memory.ours == "" || p.memory.ours != p.seen.Version() {
 		return false
 	}
-	woken := p.entries.Triggered(p.key)
+	woken := p.r.State.Objects.Triggered(p.key)
 	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool {
 		return run.Attempt == 1 && !run.Waited && (run.Reason == cause.Update || run.Reason == cause.Reconcile && !woken[run.ID])
 	})

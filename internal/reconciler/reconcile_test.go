@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/einmal-operators/einmal/internal/attempt"
@@ -22,9 +21,14 @@ import (
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/object"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/core/redact"
 	"github.com/einmal-operators/einmal/internal/declared"
 	"github.com/einmal-operators/einmal/internal/edge/kube"
 	"github.com/einmal-operators/einmal/internal/edge/metrics"
+	"github.com/einmal-operators/einmal/internal/kindstore"
+	"github.com/einmal-operators/einmal/internal/objects"
+	"github.com/einmal-operators/einmal/internal/report"
+	"github.com/einmal-operators/einmal/internal/schemaview"
 )
 
 // reconciliation is what can be to do for an object that exists. It takes so many patches.
@@ -67,8 +71,8 @@ func BenchmarkReconcile(b *testing.B) {
 
 // oneObject is an operator, and an API server that has one object.
 type oneObject struct {
-	keeper *keeper
-	object object.Body
+	reconciler *Reconciler
+	object     object.Body
 	// version is the newest resource version, and requests counts the patches.
 	version, requests int
 	// refuse means that another client changes the object immediately before the next patch.
@@ -82,10 +86,7 @@ func newOneObject(tb testing.TB) *oneObject {
 		tb.Fatal(err)
 	}
 	o := &oneObject{}
-	operator := &Operator{
-		Settings: declared.Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)},
-		Live:     benchClient{api: o}, Cache: benchCache{api: o}, Metrics: registered, RecordOwners: &kube.RecordOwners{},
-	}
+	settings := declared.Settings{Identity: "bench.example.com", AttemptTimeout: time.Minute, Window: time.Second, Log: slog.New(slog.DiscardHandler)}
 	phase := func(_ context.Context, call *attempt.Call) error {
 		call.Left = object.With(call.Given, object.Path{"status", "phase"}, object.Text(call.Given, "spec", "size"))
 		return nil
@@ -104,7 +105,21 @@ func newOneObject(tb testing.TB) *oneObject {
 		},
 	}
 	described := kube.Description{Resource: "widgets", Namespaced: true, HasStatus: true, Carrier: record.Status}
-	o.keeper = newKeeper(tb.Context(), operator, kind, described, &kindState{})
+	views := &schemaview.Current{}
+	views.Set(schemaview.New(kind, settings.Identity, described))
+	o.reconciler, _ = New(tb.Context(), Options{
+		Settings: settings, Kind: kind, Views: views, State: &State{}, FirstList: &objects.FirstList{Log: settings.Log},
+		Store:  kindstore.New(kindstore.Options{Log: settings.Log, Records: func() kindstore.Records { return kindstore.Records{OfEveryObject: true} }}),
+		Server: kube.Objects{Client: benchClient{api: o}, Kind: kind.GVK, Owner: settings.Identity}, Cache: benchCache{api: o},
+		Reports: &report.Kind{
+			Identity: settings.Identity, GVK: kind.GVK, Log: settings.Log, Redactor: redact.New(),
+			Metrics: registered.Kind(settings.Identity, kind.GVK.GroupKind().String()),
+		},
+		RecordOwners: &kube.RecordOwners{},
+		Behind:       func(types.NamespacedName, string) bool { return false },
+		Lost:         func() bool { return false },
+		Why:          func() error { return nil },
+	})
 	o.replace()
 	o.reconcile(tb, 2)
 	return o
@@ -116,7 +131,7 @@ func (o *oneObject) key() types.NamespacedName {
 
 // replace replaces the object by a new one of the same name.
 func (o *oneObject) replace() {
-	o.keeper.entries.Forget(o.key())
+	o.reconciler.State.Objects.Forget(o.key())
 	o.version++
 	o.object = object.Body{
 		"apiVersion": "example.com/v1", "kind": "Widget",
@@ -147,7 +162,7 @@ func (o *oneObject) reconcile(tb testing.TB, patches int) {
 	tb.Helper()
 	o.requests = 0
 	for again := true; again; {
-		wake, err := o.keeper.pass(tb.Context(), o.key())
+		wake, err := o.reconciler.pass(tb.Context(), o.key())
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -232,7 +247,7 @@ func (s benchStatus) Patch(_ context.Context, into client.Object, patch client.P
 
 // benchCache is a cache that always has the newest object.
 type benchCache struct {
-	cache.Cache
+	client.Reader
 
 	api *oneObject
 }

@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -23,9 +23,9 @@ func (p *pass) steps(run handler.Run, mail *attempt.Mailbox) *attempt.Steps {
 	}
 	body := p.seen.Body() // A newer one may be read while the handler runs.
 	return attempt.NewSteps(attempt.Options{
-		Concurrency: p.kind.Handler(run.ID).Concurrency,
+		Concurrency: p.r.Kind.Handler(run.ID).Concurrency,
 		Refused:     func(before, after object.Body) error { return p.view.Refused(run.ID, before, after) },
-		Hides:       func(text string) bool { return p.reports.Redact(text, body) != text },
+		Hides:       func(text string) bool { return p.r.Reports.Redact(text, body) != text },
 		Done:        run.Steps,
 		Effects:     p.effects(run),
 	}, mail)
@@ -35,8 +35,8 @@ func (p *pass) steps(run handler.Run, mail *attempt.Mailbox) *attempt.Steps {
 func (p *pass) effects(run handler.Run) attempt.Effects {
 	uid, recreated := p.memory.uid, p.plan.Record.Recreated
 	return attempt.Effects{
-		Object:     p.kind.GVK.Kind + " " + p.key.String(),
-		Annotation: func(token string) string { return object.EffectAnnotation(p.settings.Identity, token) },
+		Object:     p.r.Kind.GVK.Kind + " " + p.key.String(),
+		Annotation: func(token string) string { return object.EffectAnnotation(p.r.Settings.Identity, token) },
 		Name:       func(id string) (string, bool) { return run.EffectName(uid, recreated, id) },
 		Words:      run.Words, Stored: p.seen.Record().InPlace(), Repeated: run.MaybeRepeated, Doubted: p.plan.Record.Doubted || p.memory.unsure, Times: &p.memory.intents,
 	}
@@ -60,7 +60,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *attempt.Call) e
 	if taken, is := call.Steps.Take(); is {
 		p.note(w, journal.Attempt{
 			Run: call.Run, Result: handler.Result{Outcome: record.Pending, Steps: taken.Done}, Changing: taken.Changing,
-			Seen: p.essence(patch.Apply(call.Given, p.view.Edits(call.Given, taken.Left))), At: time.Now(),
+			Seen: p.r.essence(patch.Apply(call.Given, p.view.Edits(call.Given, taken.Left))), At: time.Now(),
 		}, p.since(taken.Base, call, taken.Left))
 		defer func() {
 			if len(w.journal.Attempts()) == 0 {
@@ -73,7 +73,7 @@ func (p *pass) saveMeanwhile(ctx context.Context, w *work, call *attempt.Call) e
 	}
 	err := p.flush(ctx, w)
 	if err != nil && w.ended == nil {
-		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.reports.RedactError(err, p.seen.Body()))
+		p.report.Log.Warn("cannot save progress, kept in memory", "error", p.r.Reports.RedactError(err, p.seen.Body()))
 	}
 	return err
 }

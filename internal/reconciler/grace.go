@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -8,25 +8,23 @@ import (
 	"github.com/einmal-operators/einmal/internal/attempt"
 	"github.com/einmal-operators/einmal/internal/core/handler"
 	"github.com/einmal-operators/einmal/internal/core/record"
+	"github.com/einmal-operators/einmal/internal/declared"
 )
-
-// StopMargin is how long after the grace period of handlers the engine still saves what they return. A manager must wait longer.
-const StopMargin = 3 * time.Second
 
 // errGraceOver is why the contexts of handlers end when the operator stops.
 var errGraceOver = errors.New("the operator is stopping and its shutdown timeout has passed")
 
 // detached is the context of a reconciliation and of what it saves: it ends with the stop margin, but at once where another replica
 // may act. The contexts of handlers end before that: see attempting.
-func (k *keeper) detached(parent context.Context) (context.Context, context.CancelFunc) {
-	return k.outlasting(parent, k.settings.Grace+StopMargin) // mutant: saved-in-the-stop-margin
+func (r *Reconciler) detached(parent context.Context) (context.Context, context.CancelFunc) {
+	return r.outlasting(parent, r.Settings.Grace+declared.StopMargin) // mutant: saved-in-the-stop-margin
 }
 
 // outlasting is a context that ends some time after another one, or at once where another replica may act.
-func (k *keeper) outlasting(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (r *Reconciler) outlasting(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	release := context.AfterFunc(parent, func() {
-		if k.election.lost() {
+		if r.Lost() {
 			cancel()
 		}
 		timer := time.NewTimer(d)
@@ -44,9 +42,9 @@ func (k *keeper) outlasting(parent context.Context, d time.Duration) (context.Co
 }
 
 // attempting is the context of an attempt: it also ends when the grace period is over.
-func (k *keeper) attempting(ctx context.Context) (context.Context, context.CancelFunc) {
+func (r *Reconciler) attempting(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	release := context.AfterFunc(k.attempts, func() { cancel(errGraceOver) })
+	release := context.AfterFunc(r.attempts, func() { cancel(errGraceOver) })
 	return ctx, func() {
 		release()
 		cancel(nil)
@@ -55,13 +53,13 @@ func (k *keeper) attempting(ctx context.Context) (context.Context, context.Cance
 
 // interrupted reports whether an attempt returned since the grace period is over. It has not failed then, and does not count: a later
 // process makes it again, with the steps that are done.
-func (k *keeper) interrupted(run handler.Run, err error) bool {
-	return run.Recorded() && k.attempts.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errGraceOver))
+func (r *Reconciler) interrupted(run handler.Run, err error) bool {
+	return run.Recorded() && r.attempts.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errGraceOver))
 }
 
 // resultOf is what counts of an attempt that has ended.
 func (p *pass) resultOf(run handler.Run, err error) handler.Result {
-	if p.interrupted(run, err) {
+	if p.r.interrupted(run, err) {
 		return handler.Result{Outcome: record.Pending}
 	}
 	return attempt.Judge(run, p.memory.uid, err)

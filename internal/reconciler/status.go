@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"github.com/einmal-operators/einmal/internal/core/handler"

@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -24,12 +24,12 @@ func (p *pass) refreshBeforeRun(ctx context.Context) error {
 	blocked := found != nil && news && (len(p.view.Pure.Blocked(*found)) > 0 || len(p.view.Pure.Asking(*found)) > 0)
 	conditions := p.view.Description.Conditions.Listed && (asked || blocked)
 	lost := p.plan.Cause == cause.Lost // mutant: lost-by-old-list
-	doubted := p.memory.doubted && p.doubtful() && len(p.plan.Runs) > 0
+	doubted := p.memory.doubted && p.r.doubtful() && len(p.plan.Runs) > 0
 	hidden := p.view.HidesRecords && (found == nil || p.removes(time.Now())) // mutant: hidden-record
 	if p.seen.IsLive() || !lost && !conditions && !doubted && !hidden && !p.relatedDeleted() && !p.hasUncertainEffect() {
 		return nil
 	}
-	live, err := p.server.Get(ctx, p.key)
+	live, err := p.r.Server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (p *pass) refreshBeforeRun(ctx context.Context) error {
 
 // relatedDeleted reports whether a handler will run because a related object was deleted.
 func (p *pass) relatedDeleted() bool {
-	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.entries.TriggeredByDeletion(p.key, run.ID) })
+	return slices.ContainsFunc(p.plan.Runs, func(run handler.Run) bool { return p.r.State.Objects.TriggeredByDeletion(p.key, run.ID) })
 }
 
 // hasUncertainEffect reports whether a handler will run that has started an effect whose result is unknown.

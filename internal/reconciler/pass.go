@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ const indexLag = 5 * time.Second
 
 // pass is one look at one object, from reading it to writing what came of it.
 type pass struct {
-	*keeper
+	r      *Reconciler
 	view   *schemaview.View
 	key    types.NamespacedName
 	report report.Object
@@ -51,8 +51,8 @@ type pass struct {
 }
 
 // pass takes the object through one look. It returns when to look again; zero for when something happens.
-func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	p := &pass{keeper: k, view: k.views.Now(), key: key, report: k.reports.About(key, nil)}
+func (r *Reconciler) pass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	p := &pass{r: r, view: r.Views.Now(), key: key, report: r.Reports.About(key, nil)}
 	wait, err := p.read(ctx)
 	if errors.Is(err, kube.ErrGone) {
 		if errors.Is(err, errUnseen) {
@@ -60,11 +60,11 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		} else {
 			p.goneButShown()
 		}
-		p.startup.Done(key)
+		p.r.FirstList.Done(key)
 		return time.Time{}, nil
 	}
 	if _, undecodable := errors.AsType[*kube.UndecodableError](err); undecodable || errors.Is(err, errOver) {
-		p.startup.Done(key) // What cannot be decoded comes again when it is corrected.
+		p.r.FirstList.Done(key) // What cannot be decoded comes again when it is corrected.
 		return wait, nil
 	}
 	if err != nil || !wait.IsZero() { // The first pass of the object is still to come.
@@ -75,7 +75,7 @@ func (k *keeper) pass(ctx context.Context, key types.NamespacedName) (time.Time,
 		wake, err = time.Time{}, nil
 	}
 	if err == nil {
-		p.startup.Done(key)
+		p.r.FirstList.Done(key)
 	}
 	return wake, err
 }
@@ -96,12 +96,12 @@ func (p *pass) look(ctx context.Context) (time.Time, error) {
 	p.stopDaemons()
 	p.held = p.conflictPause()
 	if p.held.IsZero() {
-		if handed, is := p.entries.TakeEdits(p.key, p.memory.uid); is {
+		if handed, is := p.r.State.Objects.TakeEdits(p.key, p.memory.uid); is {
 			return time.Now(), p.deliver(ctx, handed)
 		}
 	}
 	if p.skipUnmatched() {
-		p.reports.Metrics.Settled(p.key.String())
+		p.r.Reports.Metrics.Settled(p.key.String())
 		return time.Time{}, nil
 	}
 	if p.held.IsZero() || p.plan.Finalizer == handler.Add { // mutant: pause-delays-finalizer
@@ -153,8 +153,8 @@ func (p *pass) decide() error {
 // read takes the object from the cache, or live when the cache has not shown our own last write in time. A time says
 // that it is too early to look.
 func (p *pass) read(ctx context.Context) (time.Time, error) {
-	cached := p.kind.New()
-	err := p.cache.Get(ctx, p.key, cached)
+	cached := p.r.Kind.New()
+	err := p.r.Cache.Get(ctx, p.key, cached)
 	if _, failed := errors.AsType[*kube.UndecodableError](err); failed {
 		return time.Time{}, cmp.Or(p.skipUndecodable(ctx, cached), err)
 	}
@@ -164,7 +164,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read %s from the cache: %w", p.key, err)
 	}
 	p.shown = cached.GetResourceVersion()
-	if last := p.entries.Known(p.key); last != nil {
+	if last := p.r.State.Objects.Known(p.key); last != nil {
 		trust, until := last.freshness.of(p.shown, last.uid == string(cached.GetUID()), time.Now())
 		switch trust {
 		case trusted:
@@ -176,10 +176,10 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 			return until, errOver // What calls for a pass now takes the place of the later one in the queue.
 		}
 	}
-	if p.relatedWatch.awaits(p.key, cached.GetResourceVersion(), func() { p.wake(p.key) }) {
+	if p.r.Behind(p.key, cached.GetResourceVersion()) {
 		return time.Now().Add(indexLag), nil
 	}
-	body, err := p.kind.Body(cached)
+	body, err := p.r.Kind.Body(cached)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("convert %s: %w", p.key, err)
 	}
@@ -188,7 +188,7 @@ func (p *pass) read(ctx context.Context) (time.Time, error) {
 
 // readLive opens the pass on the object as the API server has it.
 func (p *pass) readLive(ctx context.Context) error {
-	live, err := p.server.Get(ctx, p.key)
+	live, err := p.r.Server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -211,13 +211,13 @@ func (p *pass) openRaw(raw object.Body) error {
 // open takes what was read, and finds its record: the object's own, else the one that this process remembers for the same object.
 func (p *pass) open(read seen.Object) error {
 	p.seen = read
-	p.report = p.reports.About(p.key, read.Body())
+	p.report = p.r.Reports.About(p.key, read.Body())
 	p.recall()
 	if !p.view.Pure.Recorded() {
 		return nil
 	}
-	former := p.store.Former(p.key.Namespace, p.view.Description.Carrier) // mutant: forged-record-believed
-	found, err := record.Read(read.Raw(), p.settings.Identity, p.view.Description.Carrier, former)
+	former := p.r.Store.Former(p.key.Namespace, p.view.Description.Carrier) // mutant: forged-record-believed
+	found, err := record.Read(read.Raw(), p.r.Settings.Identity, p.view.Description.Carrier, former)
 	if errors.Is(err, record.ErrNewer) {
 		p.noteRecorded() // mutant: newer-record-is-missing
 		return fmt.Errorf("skip %s: %w", p.key, err)
@@ -252,15 +252,15 @@ func (p *pass) noteFound(found record.Stored) {
 	} else {
 		p.noteMissing()
 	}
-	p.store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Found: found.Record != nil, Unmoved: found.Record != nil && found.From != p.view.Description.Carrier})
+	p.r.Store.Note(p.key.Namespace, p.memory.uid, kindstore.Found{Found: found.Record != nil, Unmoved: found.Record != nil && found.From != p.view.Description.Carrier})
 }
 
 // state is what the core decides from.
 func (p *pass) state() handler.State {
 	return handler.State{
 		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid,
-		APIVersion: p.kind.GVK.GroupVersion().String(),
-		Essence:    p.essence(p.seen.Body()),
+		APIVersion: p.r.Kind.GVK.GroupVersion().String(),
+		Essence:    p.r.essence(p.seen.Body()),
 		Record:     p.seen.Record().Value(),
 		Deleting:   p.seen.Deleting(),
 		Marked:     p.marked(),
@@ -268,15 +268,15 @@ func (p *pass) state() handler.State {
 		Levels:     p.memory.levels,
 		Clocks:     p.memory.clocks,
 		Broken:     p.memory.broken,
-		Woken:      p.entries.Triggered(p.key),
-		Held:       p.daemons.Hold(p.key, p.memory.uid),
+		Woken:      p.r.State.Objects.Triggered(p.key),
+		Held:       p.r.daemons.Hold(p.key, p.memory.uid),
 		Waits:      p.memory.waits,
 		Settled:    p.settled(), // mutant: lost-by-finalizer
 		Inherited:  p.memory.inherited,
 		Older:      p.memory.older,
-		Recreate:   object.Text(p.seen.Body(), "metadata", "annotations", object.RecreateAnnotation(p.settings.Identity)),
-		Release:    object.Text(p.seen.Body(), "metadata", "annotations", object.ReleaseAnnotation(p.settings.Identity)),
-		Words:      object.EffectWords(p.seen.Body(), p.settings.Identity),
+		Recreate:   object.Text(p.seen.Body(), "metadata", "annotations", object.RecreateAnnotation(p.r.Settings.Identity)),
+		Release:    object.Text(p.seen.Body(), "metadata", "annotations", object.ReleaseAnnotation(p.r.Settings.Identity)),
+		Words:      object.EffectWords(p.seen.Body(), p.r.Settings.Identity),
 		Now:        time.Now(),
 	}
 }

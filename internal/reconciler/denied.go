@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import "github.com/einmal-operators/einmal/internal/edge/kube"
 
@@ -10,7 +10,7 @@ func (p *pass) keepDenied(w *work, denial error) {
 		p.memory.record = w.journal.Text() // mutant: denied-record-forgotten
 	}
 	p.memory.unsaved = nil
-	reason := p.reports.Redact(kube.Refusal(denial), p.seen.Body())
+	reason := p.r.Reports.Redact(kube.Refusal(denial), p.seen.Body())
 	if reason == p.memory.denied {
 		return
 	}

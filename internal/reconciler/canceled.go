@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"github.com/einmal-operators/einmal/internal/core/cause"
@@ -12,13 +12,13 @@ func (p *pass) canceled(w *work, run handler.Run) bool {
 	if !p.seen.IsLive() || p.seen.Version() == p.planned || run.Reason == cause.Delete {
 		return false
 	}
-	body, err := p.kind.Canonical(p.seen.Raw())
+	body, err := p.r.Kind.Canonical(p.seen.Raw())
 	if err != nil {
 		return false // The next pass reports it.
 	}
 	deleting := object.Text(body, "metadata", "deletionTimestamp") != "" && !run.AlsoDeleting
 	matches, err := run.Concerns(handler.State{
-		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid, Essence: p.essence(body),
+		Namespace: p.key.Namespace, Name: p.key.Name, UID: p.memory.uid, Essence: p.r.essence(body),
 	})
 	if !deleting && (matches || err != nil) {
 		return false

@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"github.com/einmal-operators/einmal/internal/core/journal"
@@ -15,14 +15,14 @@ func (p *pass) conditions(w *work) []journal.Condition {
 		if p.view.Description.Conditions.Accept(one.Type) {
 			accepted = append(accepted, one)
 		} else {
-			p.reports.ConditionLeftOut(one.Type, "the schema of the kind does not accept it")
+			p.r.Reports.ConditionLeftOut(one.Type, "the schema of the kind does not accept it")
 		}
 	}
 	return accepted
 }
 
 func (p *pass) changedConditions(w *work) []report.Condition {
-	return report.Conditions(p.settings.Identity, p.view.Pure, report.Change{
+	return report.Conditions(p.r.Settings.Identity, p.view.Pure, report.Change{
 		Cause: p.plan.Cause, Before: p.seen.Record().Before(), After: w.journal.Record(),
 	})
 }
@@ -34,6 +34,6 @@ func (p *pass) noteConditions(w *work) {
 	}
 	p.memory.withoutConditions = true
 	for _, c := range p.changedConditions(w) {
-		p.reports.ConditionLeftOut(c.Type, "the API server rejects it")
+		p.r.Reports.ConditionLeftOut(c.Type, "the API server rejects it")
 	}
 }

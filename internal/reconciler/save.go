@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (p *pass) trySave(ctx context.Context, w *work) error {
 // refused: then the work is made smaller, or, if that is not possible, the refusal is returned. Composed is the version that the documents were made for: when a
 // second one is refused after the first was written, the object has changed since.
 func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal error) error {
-	newest, err := p.server.Get(ctx, p.key)
+	newest, err := p.r.Server.Get(ctx, p.key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *pass) reopen(ctx context.Context, w *work, composed string, refusal err
 		return w.unfit(refusal)
 	}
 	if conflict {
-		p.reports.Metrics.Conflict()
+		p.r.Reports.Metrics.Conflict()
 	}
 	was := p.memory.record
 	if err := p.openRaw(newest); err != nil {
@@ -125,7 +125,7 @@ func (p *pass) send(ctx context.Context, w *work) (contested object.Path, err er
 		}
 	}
 	for _, next := range documents {
-		answer, err := p.server.Patch(ctx, p.key, next.Subresource, next.Changes.Operations()) // mutant: patch-without-tests
+		answer, err := p.r.Server.Patch(ctx, p.key, next.Subresource, next.Changes.Operations()) // mutant: patch-without-tests
 		if err != nil {
 			return nil, err
 		}
@@ -147,10 +147,10 @@ func (p *pass) target(w *work) (journal.Target, error) {
 	if err != nil {
 		return journal.Target{}, err
 	}
-	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.daemons.Hold(p.key, p.memory.uid)
+	removes := w.journal.Finalizer() == handler.Remove || p.marked() && w.journal.Record().Deleted && !p.r.daemons.Hold(p.key, p.memory.uid)
 	target := journal.Target{
 		Base: p.seen.Raw(), Seen: typed, HasStatus: p.view.Description.HasStatus, Carrier: p.view.Description.Carrier,
-		Identity: p.settings.Identity, Finalizer: p.settings.Finalizer(), Stored: p.seen.Record().Stored(), Removes: removes,
+		Identity: p.r.Settings.Identity, Finalizer: p.r.Settings.Finalizer(), Stored: p.seen.Record().Stored(), Removes: removes,
 		Released: removes && len(object.List(p.seen.Raw(), "metadata", "finalizers")) == 1 && p.plan.Cause == cause.Delete, // mutant: deletion-not-recorded
 		Now:      time.Now(),
 	}
@@ -164,10 +164,10 @@ func (p *pass) target(w *work) (journal.Target, error) {
 func (p *pass) reportFinalizer(w *work, removes bool) {
 	switch {
 	case removes:
-		p.report.Log.Info("removing the finalizer", "finalizer", p.settings.Finalizer())
+		p.report.Log.Info("removing the finalizer", "finalizer", p.r.Settings.Finalizer())
 		p.memory.released = object.Text(p.seen.Raw(), "metadata", "deletionTimestamp") != "" // mutant: release-forgotten
 	case w.journal.Finalizer() == handler.Add:
-		p.report.Log.Info("adding the finalizer", "finalizer", p.settings.Finalizer())
+		p.report.Log.Info("adding the finalizer", "finalizer", p.r.Settings.Finalizer())
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package engine: helper functions of mutants. Only the build of TestMutantsAreKilled contains this file.
-package engine
+// Package reconciler: helper functions of mutants. Only the build of TestMutantsAreKilled contains this file.
+package reconciler
 
 import (
 	"context"
@@ -42,9 +42,9 @@ func uncounted(found *record.Record) *record.Record {
 
 // replaceStatus writes the whole status as this pass knows it.
 func (p *pass) replaceStatus(ctx context.Context, edits []patch.Edit, text string) object.Body {
-	edits = append(slices.Clone(edits), patch.Edit{Path: p.view.Description.Carrier.Path(p.settings.Identity), Value: text})
+	edits = append(slices.Clone(edits), patch.Edit{Path: p.view.Description.Carrier.Path(p.r.Settings.Identity), Value: text})
 	whole := patch.Operation{Op: "replace", Path: "/status", Value: patch.Apply(p.seen.Raw(), edits)["status"]}
-	answer, _ := p.server.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
+	answer, _ := p.r.Server.Patch(ctx, p.key, journal.Status, []patch.Operation{whole})
 	return answer
 }
 

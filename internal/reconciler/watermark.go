@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -15,16 +15,16 @@ func (p *pass) books() kindstore.Object {
 }
 
 // noteRecorded notes that the object has a record.
-func (p *pass) noteRecorded() { p.store.Recorded(p.books()) }
+func (p *pass) noteRecorded() { p.r.Store.Recorded(p.books()) }
 
 // noteMissing notes that the object has no record. An object that is being deleted is never Lost and may never get a record, so it does not hold the
 // watermark back.
 func (p *pass) noteMissing() {
 	if p.seen.Deleting() { // mutant: terminating-holds
-		p.store.Gone(p.key.Namespace, p.memory.uid)
+		p.r.Store.Gone(p.key.Namespace, p.memory.uid)
 		return
 	}
-	p.store.Missing(p.books())
+	p.r.Store.Missing(p.books())
 }
 
 // settled reports whether the object must have had a record: it is covered by the watermark, and existed before this process
@@ -33,10 +33,10 @@ func (p *pass) settled() bool {
 	if !p.memory.older { // mutant: late-arrival-is-lost
 		return false
 	}
-	return p.store.Covers(p.books()) // mutant: lost-is-created
+	return p.r.Store.Covers(p.books()) // mutant: lost-is-created
 }
 
 // beginMove stores where the record is going to be.
 func (p *pass) beginMove(ctx context.Context) error {
-	return p.store.BeginMove(ctx, p.key.Namespace, p.view.Description.Carrier, p.view.HidesRecords)
+	return p.r.Store.BeginMove(ctx, p.key.Namespace, p.view.Description.Carrier, p.view.HidesRecords)
 }

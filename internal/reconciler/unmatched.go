@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"time"
@@ -13,8 +13,8 @@ func (p *pass) skipUnmatched() bool {
 	if p.plan.Cause != cause.Unmatched || p.plan.Finalizer != handler.Keep {
 		return false
 	}
-	p.entries.Forget(p.key)
-	p.entries.DropTriggers(p.key)
+	p.r.State.Objects.Forget(p.key)
+	p.r.State.Objects.DropTriggers(p.key)
 	return true
 }
 
@@ -25,5 +25,5 @@ func (p *pass) inheritedUnseen(body object.Body) bool {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, object.Text(body, "metadata", "creationTimestamp"))
-	return err == nil && p.startup.Predates(at)
+	return err == nil && p.r.FirstList.Predates(at)
 }

@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"context"
@@ -31,20 +31,20 @@ func (p *pass) removeFormer(ctx context.Context, w *work, target journal.Target)
 		return
 	}
 	now, left := p.seen.Record(), p.seen.Raw()
-	kept := now.InPlace() && object.Text(left, p.view.Description.Carrier.Path(p.settings.Identity)...) == now.Stored()
-	if !kept && !w.journal.Unstored() || !record.Usable(object.Text(left, former.Path(p.settings.Identity)...), p.memory.uid) {
+	kept := now.InPlace() && object.Text(left, p.view.Description.Carrier.Path(p.r.Settings.Identity)...) == now.Stored()
+	if !kept && !w.journal.Unstored() || !record.Usable(object.Text(left, former.Path(p.r.Settings.Identity)...), p.memory.uid) {
 		return
 	}
 	target.Base = left
 	removal, edit := target.Former(former)
 	p.countConflict(w, []patch.Edit{edit})
-	answer, err := p.server.Patch(ctx, p.key, removal.Subresource, removal.Changes.Operations())
+	answer, err := p.r.Server.Patch(ctx, p.key, removal.Subresource, removal.Changes.Operations())
 	switch {
 	case err == nil:
 		p.acknowledge(answer, []patch.Edit{edit})
 	case !errors.Is(err, kube.ErrGone):
 		wait := min(max(2*p.memory.removalWait, firstRemovalRetry), longestRemovalRetry)
-		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.reports.RedactError(err, p.seen.Body()))
+		p.report.Log.Warn("cannot remove the record of an earlier release, will retry", "carrier", string(former), "retryIn", wait.String(), "error", p.r.Reports.RedactError(err, p.seen.Body()))
 		p.memory.removal, p.memory.removalWait = time.Now().Add(wait), wait // mutant: former-left
 	}
 }
@@ -64,7 +64,7 @@ func (p *pass) withRemoval(wake time.Time) time.Time {
 
 // concede makes the work smaller after the API server has refused its content. It reports whether there was anything to leave out.
 func (p *pass) concede(w *work, refusal error) bool {
-	reason := p.reports.Redact(kube.Refusal(refusal), p.seen.Body())
+	reason := p.r.Reports.Redact(kube.Refusal(refusal), p.seen.Body())
 	less, smaller := w.journal.Refused(p.view.Pure, journal.Refusal{
 		TooLarge: kube.TooLarge(refusal), Denied: kube.Denied(refusal), Reason: reason,
 		Optional: p.seen.Deleting() && !w.intends, Stored: p.seen.Record().Stored(), Now: time.Now(),

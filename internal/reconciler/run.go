@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ type work struct {
 
 // about is what a journal of the object has to know, of which the first handler gets this form.
 func (p *pass) about(given object.Body) journal.Object {
-	return journal.Object{UID: p.memory.uid, Given: given, Essence: p.essence}
+	return journal.Object{UID: p.memory.uid, Given: given, Essence: p.r.essence}
 }
 
 // beginWork returns the work of a pass before its first attempt: the plan's finalizer and record, and the handlers that are given up.
@@ -60,7 +60,7 @@ func (p *pass) run(ctx context.Context) (*work, error) {
 	working := record.Cut(p.seen.Body())
 	w := p.beginWork(working)
 	for _, run := range p.plan.Runs {
-		if p.stopping() { // mutant: stop-ignored
+		if p.r.stopping() { // mutant: stop-ignored
 			break
 		}
 		if p.canceled(w, run) {
@@ -86,17 +86,17 @@ func (p *pass) flush(ctx context.Context, w *work) error {
 
 // attempt calls one handler and notes what came of it. It returns the object as it is for the next handler.
 func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given object.Body) object.Body {
-	essence := p.essence(given)
+	essence := p.r.essence(given)
 	mail := attempt.NewMailbox()
 	call := attempt.NewCall(run, given, p.report)
-	call.Memo, call.Steps, call.Mail = p.entries.Memo(p.memory.uid), p.steps(run, mail), mail
+	call.Memo, call.Steps, call.Mail = p.r.State.Objects.Memo(p.memory.uid), p.steps(run, mail), mail
 	if run.Reason == cause.Reconcile {
-		call.TriggeredBy = p.entries.TakeTriggers(p.key, run.ID) // mutant: trigger-during-a-run-lost
+		call.TriggeredBy = p.r.State.Objects.TakeTriggers(p.key, run.ID) // mutant: trigger-during-a-run-lost
 	}
 	if run.HasOld {
 		call.Diff = object.DiffFields(run.Old, essence, run.Fields)
 	}
-	p.startup.Invoked(p.key)
+	p.r.FirstList.Invoked(p.key)
 	p.report.AttemptBegan(run, objects.Names(call.TriggeredBy))
 	begun := time.Now()
 	w.running = call.Steps
@@ -110,13 +110,13 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 		return given
 	}
 	reached, err := p.view.Accepted(call, err)
-	err = p.reports.RedactError(err, call.Given, call.Left)
+	err = p.r.Reports.RedactError(err, call.Given, call.Left)
 	left := patch.Apply(given, p.view.Edits(call.Given, reached))
 	result := p.resultOf(run, err)
 	rest := call.Steps.Rest()
 	result.Steps = rest.Done
 	p.report.AttemptEnded(report.Ended{Run: run, Result: result, Err: err, Took: time.Since(begun), Again: p.memory.broken[run.ID]})
-	seen := p.essence(left)
+	seen := p.r.essence(left)
 	w.attempted = true
 	p.remember(run, result, seen)
 	p.note(w, journal.Attempt{Run: run, Result: result, Seen: seen, At: time.Now(), Changing: rest.Changing}, p.since(rest.Base, call, reached))
@@ -127,10 +127,10 @@ func (p *pass) attempt(ctx context.Context, w *work, run handler.Run, given obje
 // than the window.
 func (p *pass) invoke(ctx context.Context, w *work, call *attempt.Call) error {
 	called := func() error {
-		ctx, cancel := p.attempting(ctx)
+		ctx, cancel := p.r.attempting(ctx)
 		defer cancel()
-		declared := p.kind.Handler(call.ID)
-		timeout := cmp.Or(declared.AttemptTimeout, p.settings.AttemptTimeout)
+		declared := p.r.Kind.Handler(call.ID)
+		timeout := cmp.Or(declared.AttemptTimeout, p.r.Settings.AttemptTimeout)
 		defer watchOverdue(call.Log, timeout)()
 		return invoke.Run(invoke.Named(ctx, call.ID), timeout, func(ctx context.Context) error {
 			return declared.Call(ctx, call)
@@ -145,11 +145,11 @@ func (p *pass) invoke(ctx context.Context, w *work, call *attempt.Call) error {
 
 // accompany saves what is done while a handler goes on, and returns what the handler returns.
 func (p *pass) accompany(ctx context.Context, w *work, call *attempt.Call) error {
-	window, unsaved := time.NewTimer(p.settings.Window), w.journal.Attempts()
+	window, unsaved := time.NewTimer(p.r.Settings.Window), w.journal.Attempts()
 	defer window.Stop()
 	open := len(unsaved) > 0
 	if open {
-		window.Reset(p.settings.Window - time.Since(unsaved[0].At))
+		window.Reset(p.r.Settings.Window - time.Since(unsaved[0].At))
 	} else {
 		window.Stop()
 	}
@@ -164,7 +164,7 @@ func (p *pass) accompany(ctx context.Context, w *work, call *attempt.Call) error
 				p.declare(ctx, w, call)
 			}
 			if arrived.Stepped && !open {
-				window.Reset(p.settings.Window)
+				window.Reset(p.r.Settings.Window)
 				open = true
 			}
 		case <-window.C:

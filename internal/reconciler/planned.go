@@ -1,4 +1,4 @@
-package engine
+package reconciler
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 // reportPlan reports why the object is reconciled: as more than a debug message only when that is news.
 func (p *pass) reportPlan() {
 	if p.plan.Unreadable {
-		p.reports.DigestKeyChanged(p.settings.StatePlace())
+		p.r.Reports.DigestKeyChanged(p.r.Settings.StatePlace())
 	}
 	p.reportDeletion()
 	p.reportRelease()
