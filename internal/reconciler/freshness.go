@@ -20,6 +20,9 @@ type freshness struct {
 	// from before it is not to be trusted until patience ends.
 	newest   string
 	patience time.Time
+	// outdated is the version that the cache has shown when the API server had an older one: its etcd was restored. The cache shows it until it has listed
+	// everything again. It is "" otherwise.
+	outdated string
 	// over: the object is gone, or nothing held it any more after our last write. The cache may still show it, in a version that
 	// another client wrote before us, and as new as our answer. A version newer than newest refutes it, and so does a live read at
 	// recheck, which is zero where our own write has ended the object.
@@ -45,7 +48,8 @@ const (
 func (f *freshness) of(shown string, same bool, now time.Time) (trust, time.Time) {
 	over := f.over && same
 	refuted := over && f.refuted(shown, now) // mutant: gone-for-ever
-	stale := kube.Older(shown, f.newest)     // mutant: stale-read-trusted
+	stale := f.stale(shown)
+
 	switch {
 	case !refuted && stale && now.Before(f.patience):
 		return tooOld, f.patience
@@ -58,20 +62,28 @@ func (f *freshness) of(shown string, same bool, now time.Time) (trust, time.Time
 	}
 }
 
+// stale reports whether the cache shows a version that is not the newest one that is known.
+func (f *freshness) stale(shown string) bool {
+	return shown == f.outdated || kube.Older(shown, f.newest) // mutant: stale-read-trusted
+}
+
 // refuted reports whether an object that counts as gone is to be read again: the cache shows a version that is newer than all that is
 // known, or enough time has passed since the API server said that it does not exist.
 func (f *freshness) refuted(shown string, now time.Time) bool {
 	return shown != f.newest && kube.Older(f.newest, shown) || !f.recheck.IsZero() && !now.Before(f.recheck)
 }
 
-// read notes an object as the API server has sent it.
-func (f *freshness) read(raw object.Body, now time.Time) {
-	f.newest, f.patience, f.over = seen.Version(raw), now.Add(patience), object.Ended(raw)
+// read notes an object as the API server has sent it while the cache shows a version.
+func (f *freshness) read(raw object.Body, shown string, now time.Time) {
+	f.newest, f.patience, f.over, f.outdated = seen.Version(raw), now.Add(patience), object.Ended(raw), ""
+	if kube.Older(f.newest, shown) {
+		f.outdated = shown // mutant: version-of-before-trusted
+	}
 }
 
-// wrote notes an object as our write has left it.
-func (f *freshness) wrote(answer object.Body, now time.Time) {
-	f.read(answer, now)
+// wrote notes an object as our write has left it while the cache shows a version.
+func (f *freshness) wrote(answer object.Body, shown string, now time.Time) {
+	f.read(answer, shown, now)
 	f.recheck = time.Time{} // mutant: pod-gone-before-grace-period
 }
 

@@ -24,30 +24,39 @@ func TestWhatTheCacheShowsIsTrustedUnlessSomethingNewerIsKnown(t *testing.T) {
 		until time.Time
 	}{
 		{title: "nothing is known", known: func(*freshness) {}, shown: "5"},
-		{title: "the same version", known: func(f *freshness) { f.wrote(at("5"), now) }, shown: "5"},
-		{title: "a newer version", known: func(f *freshness) { f.wrote(at("5"), now) }, shown: "6"},
+		{title: "the same version", known: func(f *freshness) { f.wrote(at("5"), "4", now) }, shown: "5"},
+		{title: "a newer version", known: func(f *freshness) { f.wrote(at("5"), "4", now) }, shown: "6"},
 		{
-			title: "an older version", known: func(f *freshness) { f.wrote(at("5"), now) }, shown: "4",
+			title: "an older version", known: func(f *freshness) { f.wrote(at("5"), "4", now) }, shown: "4",
 			want: tooOld, until: now.Add(patience),
 		},
 		{
-			title: "an older version for a long time", known: func(f *freshness) { f.read(at("5"), now) }, shown: "4", after: patience,
+			title: "an older version for a long time", known: func(f *freshness) { f.read(at("5"), "4", now) }, shown: "4", after: patience,
 			want: untrusted,
 		},
-		{title: "an object that our write has ended", known: func(f *freshness) { f.wrote(over, now) }, shown: "5", want: ended},
-		{title: "an object that our write has ended, much later", known: func(f *freshness) { f.wrote(over, now) }, shown: "5", after: time.Hour, want: ended},
-		{title: "an object that our write has ended, in a newer version", known: func(f *freshness) { f.wrote(over, now) }, shown: "6", want: untrusted},
-		{title: "another object of the same name", known: func(f *freshness) { f.wrote(over, now) }, shown: "6", other: true},
+		{
+			title: "the version of before, after a write gets an older one from a restored etcd", known: func(f *freshness) { f.wrote(at("5"), "9", now) }, shown: "9",
+			want: tooOld, until: now.Add(patience),
+		},
+		{
+			title: "the version of before, long after a write", known: func(f *freshness) { f.wrote(at("5"), "9", now) }, shown: "9", after: patience,
+			want: untrusted,
+		},
+		{title: "another version than before, after a restore of etcd", known: func(f *freshness) { f.wrote(at("5"), "9", now) }, shown: "6"},
+		{title: "an object that our write has ended", known: func(f *freshness) { f.wrote(over, "4", now) }, shown: "5", want: ended},
+		{title: "an object that our write has ended, much later", known: func(f *freshness) { f.wrote(over, "4", now) }, shown: "5", after: time.Hour, want: ended},
+		{title: "an object that our write has ended, in a newer version", known: func(f *freshness) { f.wrote(over, "4", now) }, shown: "6", want: untrusted},
+		{title: "another object of the same name", known: func(f *freshness) { f.wrote(over, "4", now) }, shown: "6", other: true},
 		{
 			title: "an object that is not found", known: func(f *freshness) { f.gone("5", now) }, shown: "5",
 			want: ended, until: now.Add(goneRecheck),
 		},
 		{
-			title: "an object that is not found, in an older version than was written", known: func(f *freshness) { f.wrote(at("6"), now); f.gone("5", now) }, shown: "5",
+			title: "an object that is not found, in an older version than was written", known: func(f *freshness) { f.wrote(at("6"), "4", now); f.gone("5", now) }, shown: "5",
 			after: patience, want: untrusted,
 		},
 		{title: "an object that is not found, later", known: func(f *freshness) { f.gone("5", now) }, shown: "5", after: goneRecheck, want: untrusted},
-		{title: "an object that was not found and is read", known: func(f *freshness) { f.gone("5", now); f.read(at("5"), now) }, shown: "5"},
+		{title: "an object that was not found and is read", known: func(f *freshness) { f.gone("5", now); f.read(at("5"), "4", now) }, shown: "5"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
 			var f freshness

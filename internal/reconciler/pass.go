@@ -204,7 +204,7 @@ func (p *pass) openRaw(raw object.Body) error {
 	if err := p.open(seen.Live(body, raw)); err != nil {
 		return err
 	}
-	p.memory.freshness.read(raw, time.Now())
+	p.memory.freshness.read(raw, p.shown, time.Now())
 	return nil
 }
 

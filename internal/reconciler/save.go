@@ -181,7 +181,7 @@ func (p *pass) recordStored(text string) {
 // acknowledge goes on from the object as our write has left it.
 func (p *pass) acknowledge(answer object.Body, edits []patch.Edit) {
 	p.seen = p.seen.Answered(answer)
-	p.memory.freshness.wrote(answer, time.Now())
+	p.memory.freshness.wrote(answer, p.shown, time.Now())
 	p.memory.ours = p.seen.Version()
 	p.memory.conflicts.note(answer, edits)
 }

@@ -51,8 +51,13 @@ func promiseMutants() []mutant {
 		},
 		{
 			name:    "stale-read-trusted",
-			changed: `stale := !MUTATED && kube.Older(shown, f.newest)`,
+			changed: `return shown == f.outdated || !MUTATED && kube.Older(shown, f.newest)`,
 			in:      "test/virtual", test: "TestAnOldEventAfterAWriteOfTheStatusRunsNothingAgain", says: "the handler ran 2 times",
+		},
+		{
+			name:    "version-of-before-trusted",
+			changed: `if !MUTATED { LINE }`,
+			in:      "internal/reconciler", test: "TestWhatTheCacheShowsIsTrustedUnlessSomethingNewerIsKnown", says: "version 9 is 0",
 		},
 		{
 			name:    "status-full-update",
